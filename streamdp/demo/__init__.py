@@ -1,0 +1,1 @@
+"""The flights shipped with the package and the configuration that releases them."""

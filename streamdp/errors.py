@@ -1,0 +1,90 @@
+"""One base error: what happened, where, and what to do; never a value from the data.
+
+Every error that reaches a person is a `StreamdpError`. Its `fields` are public facts only
+(names from the configuration, identifiers, ledger amounts), so it may be logged as it is.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+
+class StreamdpError(Exception):
+    """Base of all errors that are shown to a person.
+
+    Args:
+        what: One sentence that says what went wrong.
+        where: Place of the cause, e.g. ``config.yaml:12:5 releases.air_time.epsilon``.
+        hint: What to do about it.
+        fields: Public facts for the log.
+    """
+
+    code: ClassVar[str] = "error"
+    exit_code: ClassVar[int] = 1
+
+    def __init__(
+        self, what: str, *, where: str = "", hint: str = "", **fields: str | int | None
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.where = where
+        self.hint = hint
+        self.fields = fields
+
+    def __str__(self) -> str:
+        lines = [f"{self.where}: {self.what}" if self.where else self.what]
+        if self.hint:
+            lines.append(f"  hint: {self.hint}")
+        return "\n".join(lines)
+
+
+class ConfigurationError(StreamdpError):
+    """The configuration cannot be used; nothing was touched."""
+
+    code = "configuration"
+    exit_code = 2
+
+
+class BudgetExhaustedError(StreamdpError):
+    """A cap refuses the charge; nothing was drawn."""
+
+    code = "budget-exhausted"
+    exit_code = 3
+
+
+class LockedError(StreamdpError):
+    """Another daemon works on this store."""
+
+    code = "locked"
+    exit_code = 5
+
+
+class IntegrityError(StreamdpError):
+    """The store is not what it was left as; nothing is released from it."""
+
+    code = "integrity"
+    exit_code = 6
+
+
+class SourceError(StreamdpError):
+    """A source or its engine failed. The engine's own text is dropped: it quotes rows."""
+
+    code = "source"
+
+
+class AlteredBatchError(StreamdpError):
+    """A batch is not the one that was ingested under its key."""
+
+    code = "batch-altered"
+
+
+class SinkError(StreamdpError):
+    """A sink did not take a release; the outbox keeps it."""
+
+    code = "sink"
+
+
+class StoreError(StreamdpError):
+    """The store cannot be read or written."""
+
+    code = "store"

@@ -1,0 +1,1 @@
+"""What is learned from past releases; nothing here has ever seen data."""

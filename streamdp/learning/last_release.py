@@ -1,0 +1,60 @@
+"""The first learner: expect the last release, as far off as releases have lately moved."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streamdp.priors.families import Laplace
+from streamdp.priors.mixture import Mixture
+from streamdp.types import Json, Prior
+
+RATE = 0.1
+"""Weight of the newest change in the running mean of absolute changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class LastRelease:
+    """Prior of quantile j: (1 - λ)·Laplace(last value, mean absolute change) + λ·robust.
+
+    The mean change is at first the scale of the guess, and never below the resolution.
+
+    Args:
+        robust: Prior that holds when the past misleads.
+        robust_weight: λ in (0, 1]; 1 learns nothing.
+        scale: First guess of how far a quantile moves between releases.
+        resolution: Width of a cell, in the same unit.
+    """
+
+    robust: Prior
+    robust_weight: float
+    scale: float
+    resolution: float
+
+    def describe(self) -> Json:
+        """Public parameters a state depends on."""
+        return {"learner": "last-release", "scale": self.scale, "resolution": self.resolution}
+
+    def init(self) -> Json:
+        """Nothing released yet."""
+        return {"values": [], "changes": []}
+
+    def priors(self, state: Json, count: int) -> tuple[Prior, ...]:
+        """One prior for each of `count` quantiles, from the releases alone."""
+        if not state["values"] or self.robust_weight >= 1.0:
+            return (self.robust,) * count
+        weights = (1.0 - self.robust_weight, self.robust_weight)
+        return tuple(
+            Mixture(weights, (Laplace(value, max(change, self.resolution)), self.robust))
+            for value, change in zip(state["values"], state["changes"], strict=True)
+        )
+
+    def learn(self, state: Json, values: tuple[float, ...]) -> Json:
+        """The state after one more release."""
+        if not state["values"]:
+            return {"values": list(values), "changes": [self.scale] * len(values)}
+        moves = [abs(new - old) for new, old in zip(values, state["values"], strict=True)]
+        changes = [
+            (1.0 - RATE) * change + RATE * move
+            for change, move in zip(state["changes"], moves, strict=True)
+        ]
+        return {"values": list(values), "changes": changes}

@@ -1,0 +1,71 @@
+"""Grains: each record spread evenly over sub-levels of its cell, so that ties can be split.
+
+A cell v holds the fine points v·GRAINS ... v·GRAINS + GRAINS - 1, and a record in v is one grain
+on each of them. All records may be equal and every fine point still has a rank of its own.
+Ranks count grains strictly left of a point; divided by GRAINS they are ranks in records.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from streamdp.types import CellCounts, IntArray
+
+GRAINS = 64
+"""Sub-levels of a cell. A grain is 1/64 of a record."""
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Grains:
+    """Cell counts with their running sums. Private, like the counts.
+
+    Args:
+        cells: Sorted occupied cells, shape (d,).
+        counts: Records in each, shape (d,).
+        before: Grains left of each cell and, last, all grains; shape (d + 1,).
+    """
+
+    cells: IntArray
+    counts: IntArray
+    before: IntArray
+
+    def __repr__(self) -> str:
+        return "Grains(<private>)"
+
+    @classmethod
+    def of(cls, statistic: CellCounts) -> Self:
+        """Spread the records of a batch."""
+        before = np.concatenate(([0], np.cumsum(statistic.counts))) * GRAINS
+        return cls(statistic.cells, statistic.counts, before)
+
+    def left_of(self, point: int) -> int:
+        """Number of grains strictly left of a fine point."""
+        cell, level = divmod(point, GRAINS)
+        index = int(np.searchsorted(self.cells, cell))
+        partial = 0
+        if index < len(self.cells) and self.cells[index] == cell:
+            partial = int(self.counts[index]) * level
+        return int(self.before[index]) + partial
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A half-open stretch [start, stop) of fine points between two released points.
+
+    Grains in it belong to it; a draw in it may fall on start ... last, where last is stop, or the
+    last point of the grid. Regions of one level of a tree are disjoint, so a grain is in one.
+    """
+
+    start: int
+    stop: int
+    last: int
+
+    def split(self, points: tuple[int, ...]) -> tuple[Region, ...]:
+        """The regions between sorted points of this region; a grain on a point goes right."""
+        starts = (self.start, *points)
+        stops = (*points, self.stop)
+        lasts = (*points, self.last)
+        return tuple(map(Region, starts, stops, lasts))

@@ -1,0 +1,1 @@
+"""What is believed about a quantile before the data is touched."""

@@ -1,0 +1,97 @@
+"""Location-scale families and the uniform, each known by the log mass of an interval.
+
+Masses are formed without a difference of two distribution functions, which is 0 beyond 37 scales
+of a Laplace: every `log_mass` is accurate to a relative 1e-12 at a thousand scales and beyond.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamdp.types import FloatArray, Json
+
+_LOG_2 = math.log(2.0)
+_LOG_PI = math.log(math.pi)
+
+
+@dataclass(frozen=True, slots=True)
+class Uniform:
+    """Constant density on [lower, upper]."""
+
+    lower: float
+    upper: float
+
+    def log_mass(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """ln of |[lower, upper) ∩ [self.lower, self.upper]| / (self.upper - self.lower)."""
+        width = np.minimum(upper, self.upper) - np.maximum(lower, self.lower)
+        with np.errstate(divide="ignore"):
+            log_width = np.log(np.maximum(width, 0.0))
+        return np.asarray(log_width - math.log(self.upper - self.lower))
+
+    def describe(self) -> Json:
+        """Its parameters."""
+        return {"family": "uniform", "lower": self.lower, "upper": self.upper}
+
+
+@dataclass(frozen=True, slots=True)
+class Cauchy:
+    """Density 1/(π·scale·(1 + z²)), z = (x - location)/scale: the robust choice without bounds."""
+
+    location: float
+    scale: float
+
+    def log_mass(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """ln of (arctan b - arctan a)/π = ln of atan2(b - a, 1 + a·b)/π, free of cancellation."""
+        left = (lower - self.location) / self.scale
+        width = np.maximum((upper - lower) / self.scale, 0.0)
+        with np.errstate(divide="ignore", over="ignore"):
+            return np.log(np.arctan2(width, 1.0 + left * (left + width))) - _LOG_PI
+
+    def describe(self) -> Json:
+        """Its parameters."""
+        return {"family": "cauchy", "location": self.location, "scale": self.scale}
+
+
+@dataclass(frozen=True, slots=True)
+class HalfCauchy:
+    """A Cauchy folded to the right of its location: for quantities that are not negative."""
+
+    location: float
+    scale: float
+
+    def log_mass(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """ln of twice the Cauchy mass right of the location."""
+        right = np.maximum(lower, self.location), np.maximum(upper, self.location)
+        return Cauchy(self.location, self.scale).log_mass(*right) + _LOG_2
+
+    def describe(self) -> Json:
+        """Its parameters."""
+        return {"family": "half-cauchy", "location": self.location, "scale": self.scale}
+
+
+@dataclass(frozen=True, slots=True)
+class Laplace:
+    """Density exp(-|z|)/(2·scale), z = (x - location)/scale."""
+
+    location: float
+    scale: float
+
+    def log_mass(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """ln of the mass, by expm1 of the width from the end that is nearer to the location."""
+        left = (lower - self.location) / self.scale
+        right = (upper - self.location) / self.scale
+        width = np.maximum((upper - lower) / self.scale, 0.0)
+        near = np.maximum(np.maximum(left, -right), 0.0)
+        with np.errstate(divide="ignore"):
+            one_side = np.log(-np.expm1(-width)) - near
+            below, above = np.minimum(left, 0.0), np.maximum(right, 0.0)
+            both_sides = np.log(-np.expm1(below) - np.expm1(-above))
+        straddles = (left < 0.0) & (right > 0.0)
+        return np.asarray(np.where(straddles, both_sides, one_side)) - _LOG_2
+
+    def describe(self) -> Json:
+        """Its parameters."""
+        return {"family": "laplace", "location": self.location, "scale": self.scale}

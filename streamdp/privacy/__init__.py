@@ -1,0 +1,1 @@
+"""How much does it cost, and how is chance drawn exactly."""

@@ -1,0 +1,81 @@
+"""Events: what was drawn, in the words of the ledger, so that a better accountant can re-read it.
+
+An event is a JSON object with a `type`. The vocabulary only grows; an unknown type is refused.
+Amounts in events are exact rationals written as text.
+
+* `bounded-range`: one draw whose loss has range `epsilon` over outputs
+  (Dong, Durfee & Rogers 2020): epsilon-DP and epsilon²/8-zCDP.
+* `pure`: anything of pure privacy loss `epsilon`: epsilon²/2-zCDP.
+* `parallel`: events on disjoint parts of a batch over which one record's weights sum to at most
+  one; costs its worst.
+* `sequence`: events one after the other on the same records; costs their sum.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from fractions import Fraction
+
+from streamdp.errors import IntegrityError
+from streamdp.types import Json
+
+
+def bounded_range(epsilon: Fraction) -> Json:
+    """One exponential-mechanism draw with loss of range `epsilon`."""
+    return {"type": "bounded-range", "epsilon": str(epsilon)}
+
+
+def pure(epsilon: Fraction) -> Json:
+    """Anything of pure privacy loss `epsilon`."""
+    return {"type": "pure", "epsilon": str(epsilon)}
+
+
+def sequence(events: Iterable[Json], **about: Json) -> Json:
+    """Events in sequence; `about` names the mechanism and its public parameters."""
+    return {"type": "sequence", "events": list(events), **about}
+
+
+def parallel(events: Iterable[Json]) -> Json:
+    """Events on disjoint shares of one record."""
+    return {"type": "parallel", "events": list(events)}
+
+
+def epsilon_of(event: Json) -> Fraction:
+    """Pure privacy loss of an event.
+
+    >>> epsilon_of(sequence([bounded_range(Fraction(1, 40))] * 4))
+    Fraction(1, 10)
+    """
+    match event:
+        case {"type": "bounded-range" | "pure", "epsilon": str(epsilon)}:
+            return Fraction(epsilon)
+        case {"type": "sequence", "events": [*events]}:
+            return sum((epsilon_of(each) for each in events), Fraction(0))
+        case {"type": "parallel", "events": [*events]}:
+            return max((epsilon_of(each) for each in events), default=Fraction(0))
+    raise _unknown(event)
+
+
+def rho_of(event: Json) -> Fraction:
+    """Zero-concentrated loss ρ of an event; a bounded-range draw has ε²/8.
+
+    For `parallel`, weights w_v with sum at most 1 give Σ (w_v ε_v)²/8 ≤ max ε_v²/8.
+    """
+    match event:
+        case {"type": "bounded-range", "epsilon": str(epsilon)}:
+            return Fraction(epsilon) ** 2 / 8
+        case {"type": "pure", "epsilon": str(epsilon)}:
+            return Fraction(epsilon) ** 2 / 2
+        case {"type": "sequence", "events": [*events]}:
+            return sum((rho_of(each) for each in events), Fraction(0))
+        case {"type": "parallel", "events": [*events]}:
+            return max((rho_of(each) for each in events), default=Fraction(0))
+    raise _unknown(event)
+
+
+def _unknown(event: Json) -> IntegrityError:
+    name = event.get("type") if isinstance(event, dict) else None
+    return IntegrityError(
+        f"the ledger holds an event of unknown type {name!r}",
+        hint="it was written by a newer streamdp: install that version or a later one",
+    )
