@@ -1,0 +1,1 @@
+"""Figures that anyone can measure again: ``python -m tests.benchmarks.NAME [--json] [--quick]``."""
