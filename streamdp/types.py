@@ -117,6 +117,40 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
+class Reservation:
+    """A charge that is spent and not yet settled: row `seq` of the ledger."""
+
+    seq: int
+    scope: str
+    job: str
+    batch: str
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """A release that one sink has not confirmed."""
+
+    release_id: str
+    sink: str
+    attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """A learner's state as it is stored.
+
+    Args:
+        version: 1 after the first release of a job, and one more after each.
+        signature: Public parameters of the kind that the state was learned under.
+        state: What `ReleaseKind.learn` returned.
+    """
+
+    version: int
+    signature: Json
+    state: Json
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
     """A committed release, as the archive holds it and the sinks receive it."""
 
@@ -205,6 +239,14 @@ class Source(Protocol):
 
     def batches(self, now: int) -> Iterable[Batch]:
         """All batches sealed by `now`, in order; depends on public facts alone."""
+        ...
+
+
+class Log(Protocol):
+    """Where the engine says what it does; takes public facts only."""
+
+    def __call__(self, event: str, /, **fields: str | int | None) -> None:
+        """Write one event of the closed list."""
         ...
 
 

@@ -1,0 +1,1 @@
+"""Where the records are: each engine answers one question, the cell counts of a batch."""

@@ -1,0 +1,1 @@
+"""When: schedule, signals, and the lock that keeps a second daemon out."""

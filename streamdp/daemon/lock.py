@@ -1,0 +1,54 @@
+"""One daemon a store: an advisory lock on a file beside it, freed by the kernel at any death."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from streamdp.errors import LockedError, StoreError
+
+
+@contextmanager
+def store_lock(store: Path) -> Iterator[None]:
+    """Hold the lock of a store.
+
+    Raises:
+        LockedError: Another process holds it; nothing was changed.
+        StoreError: The lock file cannot be made.
+    """
+    path = store.with_name(store.name + ".lock")
+    try:
+        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        raise StoreError(
+            f"the lock of the store cannot be made: {error.strerror}",
+            where=str(path),
+            hint="the folder of the store must exist and be writable by this user",
+        ) from None
+    try:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise LockedError(
+                "another streamdp works on this store",
+                where=str(path),
+                hint="`streamdp status` shows it; stop it first, or let it do the work",
+            ) from None
+        yield
+    finally:
+        os.close(file)
+
+
+def is_locked(store: Path) -> bool:
+    """Whether a process works on the store right now."""
+    path = store.with_name(store.name + ".lock")
+    if not path.exists():
+        return False
+    try:
+        with store_lock(store):
+            return False
+    except LockedError:
+        return True

@@ -1,0 +1,28 @@
+"""A job: one configured release of every batch of one source."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streamdp.types import Backend, ReleaseKind, Source
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """What the engine needs to know of a configured release.
+
+    Args:
+        name: Key of the release in the configuration.
+        scope: Whose budget it spends: the source and its unit, never the job.
+        source: Which batches there are.
+        backend: Where their records are.
+        kind: What is published of each.
+        sinks: Names of the sinks it goes to.
+    """
+
+    name: str
+    scope: str
+    source: Source
+    backend: Backend
+    kind: ReleaseKind
+    sinks: tuple[str, ...]

@@ -1,0 +1,93 @@
+"""The walk of one release: plan, reserve, evaluate, draw, learn, commit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streamdp.engine.ingest import require_unaltered
+from streamdp.engine.job import Job
+from streamdp.engine.protocols import Store
+from streamdp.types import Batch, Clock, Entropy, Json, Learned, Log, Outcome, Plan, Release
+
+
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a release needs besides its job: memory, chance, time, and somewhere to say so."""
+
+    store: Store
+    entropy: Entropy
+    clock: Clock
+    log: Log
+
+
+def release_batch(job: Job, batch: Batch, around: Surroundings) -> Release:
+    """Release one batch, once.
+
+    Between `reserve` and `commit` any end but a commit burns the charge: the process may die at
+    every line, and nobody can be made to draw twice for one price.
+
+    Privacy: the charge is fixed by `plan` from public facts and durable before the batch is read.
+    The batch reaches `draw` alone; `learn` has no data argument; the log gets names and amounts.
+
+    Raises:
+        BudgetExhaustedError: A cap refuses; nothing was spent or read.
+        SourceError: Before the reservation: nothing was spent. After it: the charge is burnt.
+        StoreError: Reserving failed: nothing was spent. Committing failed: the charge is burnt.
+    """
+    learned, plan = _plan(job, batch, around)
+    require_unaltered(job, batch, around.store)
+    job.backend.check(plan.query, batch)
+    now = around.clock.now()
+    reservation = around.store.reserve(job.scope, job.name, batch, plan.charge, now)
+    about = {"job": job.name, "batch": batch.key}
+    around.log("release.reserved", **about, epsilon_nano=plan.charge.epsilon_nano)
+    try:
+        statistic = job.backend.cell_counts(plan.query, batch)
+        outcome = job.kind.draw(plan, statistic, around.entropy)
+        del statistic
+        state = _learn(job, learned.state, plan, outcome, around.log)
+        release = _record(job, batch, plan, outcome, around)
+        following = Learned(learned.version + 1, learned.signature, state)
+        around.store.commit(reservation, release, following, job.sinks)
+    except BaseException:
+        around.store.burn(reservation, around.clock.now())
+        around.log("release.burnt", **about, epsilon_nano=plan.charge.epsilon_nano)
+        raise
+    around.log("release.committed", **about, release=release.id)
+    return release
+
+
+def _plan(job: Job, batch: Batch, around: Surroundings) -> tuple[Learned, Plan]:
+    """The plan under the newest learned state, or under none if that state does not fit."""
+    signature = job.kind.signature()
+    learned = around.store.learned(job.name)
+    if learned is None:
+        learned = Learned(0, signature, job.kind.init())
+    elif learned.signature != signature:
+        around.log("learner.restarted", job=job.name, code="configuration-changed")
+        learned = Learned(learned.version, signature, job.kind.init())
+    return learned, job.kind.plan(learned.state, batch)
+
+
+def _learn(job: Job, state: Json, plan: Plan, outcome: Outcome, log: Log) -> Json:
+    """The next state; a learner that fails starts anew and costs no release."""
+    try:
+        return job.kind.learn(state, plan, outcome)
+    except (ArithmeticError, ValueError):
+        log("learner.restarted", job=job.name, code="learning-failed")
+        return job.kind.init()
+
+
+def _record(job: Job, batch: Batch, plan: Plan, outcome: Outcome, around: Surroundings) -> Release:
+    return Release(
+        id=f"{around.entropy.bits(96):024x}",
+        job=job.name,
+        source=batch.source,
+        batch=batch.key,
+        window_start=batch.start,
+        window_end=batch.end,
+        kind=job.kind.name,
+        epsilon_nano=plan.charge.epsilon_nano,
+        released_at=around.clock.now(),
+        rows=outcome.rows,
+    )

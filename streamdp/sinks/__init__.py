@@ -1,0 +1,1 @@
+"""Where releases go: each sink takes a release once, however often it is handed over."""

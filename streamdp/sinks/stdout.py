@@ -1,0 +1,28 @@
+"""Standard output: one JSON line a release; a second delivery is a second line."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+from streamdp.errors import SinkError
+from streamdp.sinks.record import record
+from streamdp.types import Release
+
+
+class StandardOutputSink:
+    """Prints; its reader must drop lines with a release id it has seen."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def deliver(self, release: Release) -> None:
+        """Print one line.
+
+        Raises:
+            SinkError: Nobody reads any more.
+        """
+        try:
+            print(json.dumps(record(release)), file=sys.stdout, flush=True)
+        except OSError:
+            raise SinkError(f"sink {self.name}: standard output is closed") from None

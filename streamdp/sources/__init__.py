@@ -1,0 +1,1 @@
+"""Which batches there are: public windows of time, or files."""

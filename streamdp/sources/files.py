@@ -1,0 +1,67 @@
+"""Batches that are files: one file a batch, its name the key."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from streamdp.errors import SourceError
+from streamdp.types import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class FileSource:
+    """Files that match a pattern, in the order of their names.
+
+    That a file is there is public. Move files into place whole: a file is a batch as soon as it
+    has its name.
+
+    Args:
+        name: Of the source.
+        pattern: Absolute glob; `**` crosses directories.
+    """
+
+    name: str
+    pattern: str
+
+    def batches(self, now: int) -> Iterator[Batch]:
+        """One batch a file; the key is its path below the fixed part of the pattern."""
+        root = _fixed_part(self.pattern)
+        for path in sorted(glob.glob(self.pattern, recursive=True)):
+            if os.path.isfile(path):
+                yield Batch(self.name, os.path.relpath(path, root), path=path)
+
+    def content_digest(self, batch: Batch) -> bytes:
+        """SHA-256 of the file; private: the store keeps it under its own key only.
+
+        Raises:
+            SourceError: The file cannot be read.
+        """
+        try:
+            with Path(batch.path or "").open("rb") as file:
+                return hashlib.file_digest(file, "sha256").digest()
+        except OSError:
+            raise SourceError(
+                f"a file of source {self.name} cannot be read",
+                where=batch.path or "",
+                hint="check that it is still there and readable by this user",
+                source=self.name,
+            ) from None
+
+
+def _fixed_part(pattern: str) -> str:
+    """Folder above the first wildcard.
+
+    >>> _fixed_part("/data/2013/*/flights-*.csv")
+    '/data/2013'
+    """
+    plain = []
+    for part in Path(pattern).parts[:-1]:
+        if glob.has_magic(part):
+            break
+        plain.append(part)
+    return str(Path(*plain))

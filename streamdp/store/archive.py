@@ -1,0 +1,119 @@
+"""The archive: batches that arrived, releases that were committed, states that were learned.
+
+Functions that write run inside a transaction of their caller.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+from sqlite_utils import Database
+
+from streamdp.types import Batch, Json, Learned, Release
+
+_RELEASE = (
+    "SELECT r.id, r.job, r.source, r.batch, b.window_start, b.window_end, r.kind,"
+    " r.epsilon_nano, r.released_at, r.rows"
+    " FROM release r JOIN batch b ON b.source = r.source AND b.key = r.batch"
+)
+
+
+def add_batch(database: Database, batch: Batch, digest: bytes | None, now: int) -> None:
+    """Write a batch down; a known key stays as it was."""
+    database.execute(
+        "INSERT INTO batch VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        [batch.source, batch.key, batch.start, batch.end, digest, now],
+    )
+
+
+def digest_of(database: Database, batch: Batch) -> bytes | None:
+    """Keyed digest under which a batch was written down; private."""
+    row = database.execute(
+        "SELECT digest FROM batch WHERE source = ? AND key = ?", [batch.source, batch.key]
+    ).fetchone()
+    return row[0] if row else None
+
+
+def known_batches(database: Database, source: str) -> frozenset[str]:
+    """Keys of all batches of a source that were written down."""
+    rows = database.execute("SELECT key FROM batch WHERE source = ?", [source])
+    return frozenset(key for (key,) in rows)
+
+
+def released_batches(database: Database, job: str, source: str) -> frozenset[str]:
+    """Keys of all batches that a job has released."""
+    rows = database.execute("SELECT batch FROM release WHERE job = ? AND source = ?", [job, source])
+    return frozenset(key for (key,) in rows)
+
+
+def add_release(database: Database, release: Release, reservation: int, version: str) -> None:
+    """Write a release; job, source and batch together are unique."""
+    row = asdict(release)
+    del row["window_start"], row["window_end"]
+    row |= {
+        "rows": json.dumps(release.rows),
+        "reservation": reservation,
+        "version": version,
+    }
+    database.table("release").insert(row)
+
+
+def find_release(database: Database, job: str, batch: str) -> Release | None:
+    """The one release of a batch by a job."""
+    row = next(database.query(f"{_RELEASE} WHERE r.job = ? AND r.batch = ?", [job, batch]), None)
+    return _release(row) if row else None
+
+
+def release_of(database: Database, release_id: str) -> Release:
+    """A release that is known to exist."""
+    return _release(next(database.query(f"{_RELEASE} WHERE r.id = ?", [release_id])))
+
+
+def select_releases(
+    database: Database,
+    job: str | None = None,
+    since: int | None = None,
+    until: int | None = None,
+    limit: int | None = None,
+) -> tuple[Release, ...]:
+    """Releases in the order of their batches; of many, the last `limit`.
+
+    Args:
+        database: The store.
+        job: Of this job alone.
+        since: First second of the windows wanted.
+        until: Second after the last window wanted.
+        limit: At most so many.
+    """
+    rows = database.query(
+        f"{_RELEASE} WHERE (:job IS NULL OR r.job = :job)"
+        " AND (:since IS NULL OR coalesce(b.window_start, r.released_at) >= :since)"
+        " AND (:until IS NULL OR coalesce(b.window_end, r.released_at) <= :until)"
+        " ORDER BY coalesce(b.window_start, r.released_at) DESC, r.batch DESC, r.job DESC"
+        " LIMIT :limit",
+        {"job": job, "since": since, "until": until, "limit": -1 if limit is None else limit},
+    )
+    return tuple(_release(row) for row in rows)[::-1]
+
+
+def latest_learned(database: Database, job: str) -> Learned | None:
+    """The newest state of a job's learner."""
+    row = database.execute(
+        "SELECT version, signature, state FROM learner WHERE job = ? ORDER BY version DESC LIMIT 1",
+        [job],
+    ).fetchone()
+    return Learned(row[0], json.loads(row[1]), json.loads(row[2])) if row else None
+
+
+def add_learned(database: Database, job: str, learned: Learned, release_id: str) -> None:
+    """Write the state that follows a release."""
+    signature, state = json.dumps(learned.signature), json.dumps(learned.state)
+    row = [job, learned.version, release_id, signature, state]
+    database.execute("INSERT INTO learner VALUES (?, ?, ?, ?, ?)", row)
+
+
+def _release(row: dict[str, Any]) -> Release:
+    rows: list[Json] = json.loads(row["rows"])
+    return Release(**{**row, "rows": tuple(rows)})

@@ -1,0 +1,111 @@
+"""The SQLite file: how it is opened, and the one way to write to it."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlite_utils import Database
+
+from streamdp.errors import IntegrityError, StoreError
+
+BUSY_SECONDS = 10.0
+"""How long a writer waits for another before it gives up."""
+
+
+def connect(path: Path, *, create: bool = True) -> Database:
+    """Open the store for reading and writing; a connection belongs to its thread.
+
+    The file has mode 0600. A commit is on the disk when it returns (`synchronous=FULL`: with
+    NORMAL the last commits, hence charges, could be lost with the power), and what is deleted is
+    overwritten.
+
+    Raises:
+        StoreError: It cannot be opened or written.
+        IntegrityError: It is not a sound SQLite file.
+    """
+    try:
+        if create:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=rw",
+            uri=True,
+            timeout=BUSY_SECONDS,
+            isolation_level=None,
+        )
+        for pragma in (
+            "journal_mode=WAL",
+            "synchronous=FULL",
+            "foreign_keys=ON",
+            "secure_delete=ON",
+            "temp_store=MEMORY",
+            "trusted_schema=OFF",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+    except (OSError, sqlite3.Error) as error:
+        raise _translate(error, path) from None
+    return Database(connection, execute_plugins=False, strict=True)
+
+
+def connect_to_read(path: Path) -> Database:
+    """Open the store for reading only, beside a running daemon.
+
+    Raises:
+        StoreError: There is no store at the path.
+    """
+    if not path.exists():
+        raise StoreError(
+            f"there is no store at {path}",
+            hint="`streamdp run` makes it; is this the right configuration?",
+        )
+    try:
+        connection = sqlite3.connect(
+            f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS
+        )
+        connection.execute("SELECT count(*) FROM sqlite_master")
+    except sqlite3.Error as error:
+        raise _translate(error, path) from None
+    return Database(connection, execute_plugins=False)
+
+
+@contextmanager
+def transaction(database: Database) -> Iterator[None]:
+    """All or nothing, and no other writer in between.
+
+    The lock is taken at once: a transaction that began by reading and then wrote would fail as
+    soon as another process had written.
+
+    Raises:
+        StoreError: The disk is full or read-only, or the lock was not to be had.
+    """
+    connection = database.conn
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            connection.rollback()
+            raise
+        connection.execute("COMMIT")
+    except sqlite3.Error as error:
+        connection.rollback()
+        raise _translate(error) from None
+
+
+def _translate(error: Exception, path: Path | None = None) -> StoreError | IntegrityError:
+    """SQLite's own words are kept: they name tables and files, never values."""
+    where = str(path) if path else ""
+    if isinstance(error, sqlite3.OperationalError | OSError):
+        return StoreError(
+            f"the store cannot be used: {error}",
+            where=where,
+            hint="look at free space, permissions of the file and its folder, and other writers",
+        )
+    return IntegrityError(
+        f"the store is damaged: {error}",
+        where=where,
+        hint="do not delete it: its ledger says what was spent; restore it from a backup",
+    )

@@ -1,0 +1,189 @@
+"""The ledger: append-only rows in a hash chain; every charge is written before data is touched.
+
+A charge is spent when its `reserve` row is written. The reservation is settled by one `commit` or
+`burn` row of amount 0: nothing is refunded. `cap` rows say what a scope may spend from then on.
+Functions here run inside a transaction of their caller.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from sqlite_utils import Database
+
+from streamdp.errors import BudgetExhaustedError, IntegrityError
+from streamdp.privacy.amounts import epsilon_text
+from streamdp.privacy.filters import Caps, Spent, refusing_cap
+from streamdp.types import Batch, Charge, Json, Reservation
+
+_GENESIS = "0" * 64
+_HASHED = (
+    *("seq", "at", "purpose", "scope", "job", "batch", "reservation"),
+    *("epsilon_nano", "rho_nano", "event", "release_id"),
+    *("batch_cap_nano", "lifetime_cap_nano", "lifetime_spent_nano", "previous"),
+)
+
+
+def reserve(
+    database: Database, scope: str, job: str, batch: Batch, charge: Charge, now: int
+) -> Reservation:
+    """Spend a charge if every cap admits it.
+
+    Raises:
+        BudgetExhaustedError: A cap refuses; nothing was written.
+    """
+    caps, spent = caps_of(database, scope), spent_of(database, scope, batch.key)
+    cap = refusing_cap(caps, spent, charge.epsilon_nano)
+    if cap is not None:
+        limit, used = (
+            (caps.batch_nano, spent.batch_nano)
+            if cap == "batch"
+            else (caps.lifetime_nano, spent.lifetime_nano)
+        )
+        left, cost = epsilon_text(limit - used), epsilon_text(charge.epsilon_nano)
+        raise BudgetExhaustedError(
+            f"the {cap} cap of {scope} has {left} of {epsilon_text(limit)} left,"
+            f" the release of {job} for {batch.key} costs {cost}",
+            hint="`streamdp budget` shows what was spent; `streamdp cap` changes a cap",
+            cap=cap,
+            left_nano=limit - used,
+        )
+    seq = _append(
+        database,
+        at=now,
+        purpose="reserve",
+        scope=scope,
+        job=job,
+        batch=batch.key,
+        epsilon_nano=charge.epsilon_nano,
+        rho_nano=charge.rho_nano,
+        event=charge.event,
+        caps=caps,
+        spent_nano=spent.lifetime_nano + charge.epsilon_nano,
+    )
+    return Reservation(seq, scope, job, batch.key)
+
+
+def settle(database: Database, reservation: Reservation, now: int, release_id: str | None) -> None:
+    """Close a reservation: as committed if there is a release, as burnt if there is none."""
+    _append(
+        database,
+        at=now,
+        purpose="commit" if release_id else "burn",
+        scope=reservation.scope,
+        job=reservation.job,
+        batch=reservation.batch,
+        reservation=reservation.seq,
+        event={"type": "settled"},
+        release_id=release_id,
+        caps=caps_of(database, reservation.scope),
+        spent_nano=spent_of(database, reservation.scope, reservation.batch).lifetime_nano,
+    )
+
+
+def open_reservations(database: Database) -> tuple[Reservation, ...]:
+    """Charges without an end: their process died."""
+    rows = database.query(
+        "SELECT seq, scope, job, batch FROM ledger r WHERE purpose = 'reserve' AND NOT EXISTS"
+        " (SELECT 1 FROM ledger s WHERE s.reservation = r.seq) ORDER BY seq"
+    )
+    return tuple(Reservation(**row) for row in rows)
+
+
+def set_caps(database: Database, scope: str, caps: Caps, about: Json, now: int) -> None:
+    """Write what a scope may spend from now on; `about` says who and why."""
+    _append(
+        database,
+        at=now,
+        purpose="cap",
+        scope=scope,
+        event={"type": "cap", **about},
+        caps=caps,
+        spent_nano=spent_of(database, scope, "").lifetime_nano,
+    )
+
+
+def declaration_of(database: Database, scope: str) -> Json | None:
+    """What the first row of a scope says of unit and neighbours, or None for a new scope."""
+    row = database.execute(
+        "SELECT event FROM ledger WHERE scope = ? ORDER BY seq LIMIT 1", [scope]
+    ).fetchone()
+    return json.loads(row[0]) if row else None
+
+
+def caps_of(database: Database, scope: str) -> Caps:
+    """The caps in force.
+
+    Raises:
+        IntegrityError: The scope was never declared.
+    """
+    row = database.execute(
+        "SELECT batch_cap_nano, lifetime_cap_nano FROM ledger"
+        " WHERE scope = ? AND purpose = 'cap' ORDER BY seq DESC LIMIT 1",
+        [scope],
+    ).fetchone()
+    if row is None:
+        raise IntegrityError(f"the ledger has no caps for {scope}", scope=scope)
+    return Caps(*row)
+
+
+def spent_of(database: Database, scope: str, batch: str) -> Spent:
+    """Sums of all charges of a scope, settled, open and burnt alike."""
+    (lifetime,) = database.execute(
+        "SELECT coalesce(sum(epsilon_nano), 0) FROM ledger WHERE scope = ? AND purpose = 'reserve'",
+        [scope],
+    ).fetchone()
+    (of_batch,) = database.execute(
+        "SELECT coalesce(sum(epsilon_nano), 0) FROM ledger"
+        " WHERE scope = ? AND batch = ? AND purpose = 'reserve'",
+        [scope, batch],
+    ).fetchone()
+    return Spent(of_batch, lifetime)
+
+
+def verify(database: Database) -> None:
+    """Walk the chain.
+
+    Raises:
+        IntegrityError: A row was changed, removed or added by other hands.
+    """
+    previous, expected = _GENESIS, 1
+    for row in _rows(database):
+        if row["seq"] != expected or row["previous"] != previous or row["hash"] != _hash(row):
+            raise IntegrityError(
+                f"the ledger was altered at row {expected}",
+                hint="restore the store from a backup; what was spent since must be assumed spent",
+                seq=expected,
+            )
+        previous, expected = row["hash"], expected + 1
+
+
+def _rows(database: Database) -> Iterator[dict[str, Any]]:
+    yield from database.query("SELECT * FROM ledger ORDER BY seq")
+
+
+def _append(database: Database, *, caps: Caps, spent_nano: int, event: Json, **row: Any) -> int:
+    """Write one row behind the last and return its number."""
+    last = database.execute("SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1").fetchone()
+    seq, previous = (last[0] + 1, last[1]) if last else (1, _GENESIS)
+    full = dict.fromkeys(_HASHED) | {
+        "seq": seq,
+        "previous": previous,
+        "epsilon_nano": 0,
+        "rho_nano": 0,
+        "event": json.dumps(event, sort_keys=True),
+        "batch_cap_nano": caps.batch_nano,
+        "lifetime_cap_nano": caps.lifetime_nano,
+        "lifetime_spent_nano": spent_nano,
+        **row,
+    }
+    database.table("ledger").insert({**full, "hash": _hash(full)})
+    return seq
+
+
+def _hash(row: dict[str, Any]) -> str:
+    text = json.dumps([row[name] for name in _HASHED], separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,139 @@
+"""The schema, as forward-only steps; each is recorded in the transaction that makes it."""
+
+from __future__ import annotations
+
+import secrets
+
+from sqlite_utils import Database
+
+from streamdp.errors import IntegrityError
+from streamdp.store.database import transaction
+
+_FIRST = (
+    """
+    CREATE TABLE instance (
+        id INTEGER PRIMARY KEY CHECK (id = 1),
+        store_id TEXT NOT NULL,
+        digest_key BLOB NOT NULL,
+        epoch INTEGER NOT NULL,
+        pid INTEGER,
+        heartbeat_at INTEGER,
+        stopped_at INTEGER
+    ) STRICT
+    """,
+    """
+    CREATE TABLE batch (
+        source TEXT NOT NULL,
+        key TEXT NOT NULL,
+        window_start INTEGER,
+        window_end INTEGER,
+        digest BLOB,
+        arrived_at INTEGER NOT NULL,
+        PRIMARY KEY (source, key)
+    ) STRICT, WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE ledger (
+        seq INTEGER PRIMARY KEY,
+        at INTEGER NOT NULL,
+        purpose TEXT NOT NULL CHECK (purpose IN ('cap', 'reserve', 'commit', 'burn')),
+        scope TEXT NOT NULL,
+        job TEXT,
+        batch TEXT,
+        reservation INTEGER REFERENCES ledger (seq),
+        epsilon_nano INTEGER NOT NULL CHECK (epsilon_nano >= 0),
+        rho_nano INTEGER NOT NULL CHECK (rho_nano >= 0),
+        event TEXT NOT NULL,
+        release_id TEXT,
+        batch_cap_nano INTEGER NOT NULL,
+        lifetime_cap_nano INTEGER NOT NULL,
+        lifetime_spent_nano INTEGER NOT NULL,
+        previous TEXT NOT NULL,
+        hash TEXT NOT NULL UNIQUE
+    ) STRICT
+    """,
+    "CREATE INDEX ledger_of_batch ON ledger (scope, batch) WHERE purpose = 'reserve'",
+    "CREATE UNIQUE INDEX ledger_settles_once ON ledger (reservation) WHERE reservation NOT NULL",
+    """
+    CREATE TRIGGER ledger_keeps_rows BEFORE DELETE ON ledger
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END
+    """,
+    """
+    CREATE TRIGGER ledger_keeps_values BEFORE UPDATE ON ledger
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END
+    """,
+    """
+    CREATE TABLE release (
+        id TEXT PRIMARY KEY,
+        job TEXT NOT NULL,
+        source TEXT NOT NULL,
+        batch TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        epsilon_nano INTEGER NOT NULL,
+        reservation INTEGER NOT NULL UNIQUE REFERENCES ledger (seq),
+        released_at INTEGER NOT NULL,
+        version TEXT NOT NULL,
+        rows TEXT NOT NULL,
+        UNIQUE (job, source, batch),
+        FOREIGN KEY (source, batch) REFERENCES batch (source, key)
+    ) STRICT
+    """,
+    """
+    CREATE TABLE learner (
+        job TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        release_id TEXT NOT NULL UNIQUE REFERENCES release (id),
+        signature TEXT NOT NULL,
+        state TEXT NOT NULL,
+        PRIMARY KEY (job, version)
+    ) STRICT
+    """,
+    """
+    CREATE TABLE outbox (
+        release_id TEXT NOT NULL REFERENCES release (id),
+        sink TEXT NOT NULL,
+        attempts INTEGER NOT NULL DEFAULT 0,
+        next_at INTEGER NOT NULL,
+        delivered_at INTEGER,
+        PRIMARY KEY (release_id, sink)
+    ) STRICT
+    """,
+    "CREATE INDEX outbox_waiting ON outbox (next_at) WHERE delivered_at IS NULL",
+    """
+    CREATE TABLE pause (
+        job TEXT PRIMARY KEY,
+        since INTEGER NOT NULL
+    ) STRICT
+    """,
+)
+
+STEPS = (_FIRST,)
+"""Statements of each schema version; a step is never edited once it has been released."""
+
+
+def migrate(database: Database, now: int) -> None:
+    """Bring the schema up to date; many processes may try at once.
+
+    Raises:
+        IntegrityError: The store was written by a newer streamdp.
+    """
+    with transaction(database):
+        database.execute(
+            "CREATE TABLE IF NOT EXISTS migration"
+            " (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT"
+        )
+        (done,) = database.execute("SELECT coalesce(max(version), 0) FROM migration").fetchone()
+        if done > len(STEPS):
+            raise IntegrityError(
+                f"the store has schema {done}, this streamdp knows {len(STEPS)}",
+                hint="install the version that wrote it, or a later one",
+            )
+        for version, statements in enumerate(STEPS[done:], start=done + 1):
+            for statement in statements:
+                database.execute(statement)
+            database.execute("INSERT INTO migration VALUES (?, ?)", [version, now])
+        if done == 0:
+            database.execute(
+                "INSERT INTO instance (id, store_id, digest_key, epoch) VALUES (1, ?, ?, 0)",
+                [secrets.token_hex(16), secrets.token_bytes(32)],
+            )

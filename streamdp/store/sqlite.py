@@ -1,0 +1,225 @@
+"""The store that the engine works with: each method is one transaction."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Self
+
+from sqlite_utils import Database
+
+from streamdp import __version__
+from streamdp.errors import ConfigurationError, LockedError, StoreError
+from streamdp.privacy.amounts import epsilon_text
+from streamdp.privacy.filters import Caps
+from streamdp.store import archive, ledger, outbox
+from streamdp.store.database import connect, transaction
+from streamdp.store.migrations import migrate
+from streamdp.types import Batch, Charge, Delivery, Json, Learned, Release, Reservation
+
+
+class SqliteStore:
+    """Ledger, archive, learners and outbox, written by one process at a time.
+
+    Every opening for work raises the store's epoch; a process that was suspended while another
+    took over finds its own epoch outdated inside the transaction, and writes nothing.
+    """
+
+    def __init__(self, database: Database, epoch: int) -> None:
+        self.database = database
+        self._epoch = epoch
+
+    @classmethod
+    def open(cls, path: Path, now: int) -> Self:
+        """Open for work: migrate, verify the chain, take a new epoch.
+
+        Raises:
+            StoreError: The file cannot be used.
+            IntegrityError: The store is damaged, altered or newer than this streamdp.
+        """
+        database = connect(path)
+        migrate(database, now)
+        ledger.verify(database)
+        with transaction(database):
+            database.execute("UPDATE instance SET epoch = epoch + 1, stopped_at = NULL")
+            (epoch,) = database.execute("SELECT epoch FROM instance").fetchone()
+        return cls(database, epoch)
+
+    def close(self) -> None:
+        """Give the connection back."""
+        self.database.close()
+
+    def declare(self, scope: str, unit: str, neighbours: str, caps: Caps, now: int) -> str | None:
+        """Bind a scope to its unit, neighbours and caps; returns "lowered" if caps went down.
+
+        Raises:
+            ConfigurationError: The configuration says other than the ledger, or asks for more.
+        """
+        with self._transaction():
+            about = {"unit": unit, "neighbours": neighbours}
+            declared = ledger.declaration_of(self.database, scope)
+            if declared is None:
+                ledger.set_caps(self.database, scope, caps, {**about, "by": "first use"}, now)
+                return None
+            _refuse_other_meaning(scope, about, declared)
+            in_force = ledger.caps_of(self.database, scope)
+            _refuse_higher_caps(scope, caps, in_force)
+            if caps == in_force:
+                return None
+            ledger.set_caps(self.database, scope, caps, {**about, "by": "configuration"}, now)
+            return "lowered"
+
+    def raise_caps(self, scope: str, caps: Caps, operator: str, reason: str, now: int) -> None:
+        """Change the caps of a scope, by a person who says why."""
+        with transaction(self.database):
+            about = {"by": operator, "reason": reason}
+            ledger.set_caps(self.database, scope, caps, about, now)
+
+    def add_batches(self, batches: Iterable[tuple[Batch, bytes | None]], now: int) -> None:
+        """Write new batches down, each with the digest of its content if it is a file."""
+        with self._transaction():
+            for batch, digest in batches:
+                archive.add_batch(self.database, batch, digest, now)
+
+    def keyed_digest(self, content: bytes) -> bytes:
+        """A digest only this store can form: a plain one would tell who holds the same data."""
+        (key,) = self.database.execute("SELECT digest_key FROM instance").fetchone()
+        return hmac.new(key, content, hashlib.sha256).digest()
+
+    def digest_of(self, batch: Batch) -> bytes | None:
+        """The digest under which a batch was written down."""
+        return archive.digest_of(self.database, batch)
+
+    def known_batches(self, source: str) -> frozenset[str]:
+        """Keys that were written down."""
+        return archive.known_batches(self.database, source)
+
+    def released_batches(self, job: str, source: str) -> frozenset[str]:
+        """Keys that a job has released."""
+        return archive.released_batches(self.database, job, source)
+
+    def learned(self, job: str) -> Learned | None:
+        """The newest state of a job's learner."""
+        return archive.latest_learned(self.database, job)
+
+    def reserve(self, scope: str, job: str, batch: Batch, charge: Charge, now: int) -> Reservation:
+        """Spend a charge, durably, before data is touched.
+
+        Raises:
+            BudgetExhaustedError: A cap refuses; nothing was spent.
+            StoreError: It could not be written; nothing was spent.
+        """
+        with self._transaction():
+            if batch.key in archive.released_batches(self.database, job, batch.source):
+                raise StoreError(f"{job} has already released {batch.key}")
+            return ledger.reserve(self.database, scope, job, batch, charge, now)
+
+    def burn(self, reservation: Reservation, now: int) -> None:
+        """The charge stays spent and there will be no release for it."""
+        with self._transaction():
+            ledger.settle(self.database, reservation, now, None)
+
+    def commit(
+        self, reservation: Reservation, release: Release, learned: Learned, sinks: Iterable[str]
+    ) -> None:
+        """Charge, release, learner state and outbox: all or nothing.
+
+        Raises:
+            StoreError: It could not be written, or the learner has moved on; the charge is open
+                and will be burnt.
+        """
+        now = release.released_at
+        with self._transaction():
+            latest = archive.latest_learned(self.database, release.job)
+            if learned.version != (latest.version if latest else 0) + 1:
+                raise StoreError(f"the learner of {release.job} was changed meanwhile")
+            ledger.settle(self.database, reservation, now, release.id)
+            archive.add_release(self.database, release, reservation.seq, __version__)
+            archive.add_learned(self.database, release.job, learned, release.id)
+            outbox.post(self.database, release.id, sinks, now)
+
+    def recover(self, now: int) -> tuple[Reservation, ...]:
+        """Burn the charges that a dead process left open."""
+        with self._transaction():
+            left = ledger.open_reservations(self.database)
+            for reservation in left:
+                ledger.settle(self.database, reservation, now, None)
+        return left
+
+    def due_deliveries(self, now: int) -> tuple[tuple[Delivery, Release], ...]:
+        """Deliveries to try now, with their releases."""
+        return tuple(
+            (delivery, archive.release_of(self.database, delivery.release_id))
+            for delivery in outbox.due(self.database, now)
+        )
+
+    def confirm(self, delivered: Iterable[Delivery], failed: Iterable[Delivery], now: int) -> None:
+        """Write down how deliveries ended."""
+        with self._transaction():
+            outbox.delivered(self.database, delivered, now)
+            for delivery in failed:
+                outbox.failed(self.database, delivery, now)
+
+    def paused(self) -> frozenset[str]:
+        """Names of paused jobs."""
+        return frozenset(job for (job,) in self.database.execute("SELECT job FROM pause"))
+
+    def pause(self, job: str, now: int) -> None:
+        """Pause a job until it is resumed, restarts included."""
+        with transaction(self.database):
+            self.database.execute("INSERT OR IGNORE INTO pause VALUES (?, ?)", [job, now])
+
+    def resume(self, job: str) -> None:
+        """Undo `pause`."""
+        with transaction(self.database):
+            self.database.execute("DELETE FROM pause WHERE job = ?", [job])
+
+    def beat(self, pid: int, now: int) -> None:
+        """Sign of life: tells a dead daemon from an idle one."""
+        with self._transaction():
+            self.database.execute("UPDATE instance SET pid = ?, heartbeat_at = ?", [pid, now])
+
+    def stopped(self, now: int) -> None:
+        """The daemon went on purpose."""
+        with self._transaction():
+            self.database.execute("UPDATE instance SET pid = NULL, stopped_at = ?", [now])
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        """A transaction that only the newest holder of the store may commit."""
+        with transaction(self.database):
+            (epoch,) = self.database.execute("SELECT epoch FROM instance").fetchone()
+            if epoch != self._epoch:
+                raise LockedError(
+                    "another process has taken this store over",
+                    hint="this one was suspended or its lock was lost: stop it",
+                )
+            yield
+
+
+def _refuse_other_meaning(scope: str, wanted: dict[str, str], declared: Json) -> None:
+    for name, value in wanted.items():
+        if declared[name] != value:
+            raise ConfigurationError(
+                f"the ledger of {scope} was opened with {name} {declared[name]!r},"
+                f" the configuration says {value!r}",
+                hint="what was spent was spent in those terms: keep them, or begin a new store",
+            )
+
+
+def _refuse_higher_caps(scope: str, caps: Caps, in_force: Caps) -> None:
+    for cap, limit in asdict(in_force).items():
+        asked = getattr(caps, cap)
+        if asked > limit:
+            name = cap.removesuffix("_nano")
+            raise ConfigurationError(
+                f"the configuration asks for a {name} cap of {epsilon_text(asked)} for {scope},"
+                f" the ledger allows {epsilon_text(limit)}",
+                where=f"privacy.caps.{name}",
+                hint="a cap is not raised by an edit: `streamdp cap` writes it into the ledger,"
+                " with your name and reason",
+            )
