@@ -1,0 +1,1 @@
+"""The law of the production code, computed and compared over neighbours."""

@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamdp.privacy.events import epsilon_of
+from tests.privacy.cases import CASES, EPSILON, LONG, Case, largest_loss, loss_under, release_law
+from tests.privacy.law import choice_law, expected_widths, forking
+
+LOOSE = 1e-8
+"""A near-point prior keeps 1e-13 elsewhere, and the numerical slack of the charge is 1e-9."""
+
+
+def names(case: Case) -> str:
+    return f"{case.relation} {case.name}"
+
+
+@pytest.mark.parametrize("case", CASES, ids=names)
+def test_no_neighbours_and_no_prior_lose_more_than_epsilon(case: Case) -> None:
+    """The supremum over neighbours, releases and priors is at most the charge, tight where said.
+
+    Priors nearly sure of the cells found reproduce it, through the whole law of the release.
+    """
+    assert epsilon_of(case.tree().event()) == EPSILON
+    worst = largest_loss(case)
+    assert worst.loss <= EPSILON
+    if case.tight:
+        assert worst.loss >= 0.99
+    assert worst.loss - LOOSE <= loss_under(case, worst.pair, worst.favourites, 1) <= EPSILON
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("case", LONG, ids=names)
+def test_the_same_on_larger_batches(case: Case) -> None:
+    """The supremum stays at most the charge with more records and cells."""
+    worst = largest_loss(case)
+    assert worst.loss <= EPSILON
+    assert worst.loss >= 0.99 or not case.tight
+
+
+@pytest.mark.parametrize("grains", [2, 3])
+def test_spread_records_lose_no_more(grains: int) -> None:
+    """With several grains a cell, the pair and priors that are worst with one stay in bounds."""
+    for case in CASES[:6]:
+        worst = largest_loss(case)
+        assert loss_under(case, worst.pair, worst.favourites, grains) <= EPSILON
+
+
+def test_the_law_is_a_law() -> None:
+    """Probabilities are exact and sum to one; releases never cross."""
+    with forking(2):
+        law = release_law(CASES[5], (0, 1, 1, 3))
+    assert sum(law.values()) == 1
+    assert all(list(released) == sorted(released) for released in law)
+
+
+@given(st.lists(st.floats(-900.0, 900.0), min_size=1, max_size=40))
+@settings(max_examples=100, deadline=None)
+def test_choose_gives_every_answer_its_share(log_weights: list[float]) -> None:
+    """The real `choose` has the law exp(w)/Σexp(w) to a relative 2^-38, read off its borders."""
+    weights = np.array(log_weights)
+    law = dict(choice_law(weights))
+    total = sum(expected_widths(weights))
+    peak = weights.max()
+    exact = np.exp(weights - peak) / np.exp(weights - peak).sum()
+    assert total > 0
+    for index, share in law.items():
+        if exact[index] > 1e-290:
+            assert abs(float(share) / exact[index] - 1.0) < 2.0**-38
