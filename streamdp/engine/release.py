@@ -9,6 +9,8 @@ from streamdp.engine.job import Job
 from streamdp.engine.protocols import Store
 from streamdp.types import Batch, Clock, Entropy, Json, Learned, Log, Outcome, Plan, Release
 
+RELEASE_ID_BITS = 96
+
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
@@ -37,6 +39,7 @@ def release_batch(job: Job, batch: Batch, around: Surroundings) -> Release:
     learned, plan = _plan(job, batch, around)
     require_unaltered(job, batch, around.store)
     job.backend.check(plan.query, batch)
+    release_id = f"{around.entropy.bits(RELEASE_ID_BITS):024x}"
     now = around.clock.now()
     reservation = around.store.reserve(job.scope, job.name, batch, plan.charge, now)
     about = {"job": job.name, "batch": batch.key}
@@ -46,7 +49,7 @@ def release_batch(job: Job, batch: Batch, around: Surroundings) -> Release:
         outcome = job.kind.draw(plan, statistic, around.entropy)
         del statistic
         state = _learn(job, learned.state, plan, outcome, around.log)
-        release = _record(job, batch, plan, outcome, around)
+        release = _record(release_id, job, batch, plan, outcome, around.clock.now())
         following = Learned(learned.version + 1, learned.signature, state)
         around.store.commit(reservation, release, following, job.sinks)
     except BaseException:
@@ -78,9 +81,11 @@ def _learn(job: Job, state: Json, plan: Plan, outcome: Outcome, log: Log) -> Jso
         return job.kind.init()
 
 
-def _record(job: Job, batch: Batch, plan: Plan, outcome: Outcome, around: Surroundings) -> Release:
+def _record(
+    release_id: str, job: Job, batch: Batch, plan: Plan, outcome: Outcome, now: int
+) -> Release:
     return Release(
-        id=f"{around.entropy.bits(96):024x}",
+        id=release_id,
         job=job.name,
         source=batch.source,
         batch=batch.key,
@@ -88,6 +93,6 @@ def _record(job: Job, batch: Batch, plan: Plan, outcome: Outcome, around: Surrou
         window_end=batch.end,
         kind=job.kind.name,
         epsilon_nano=plan.charge.epsilon_nano,
-        released_at=around.clock.now(),
+        released_at=now,
         rows=outcome.rows,
     )

@@ -19,6 +19,7 @@ from streamdp.privacy.filters import Caps
 from streamdp.store import archive, ledger, outbox
 from streamdp.store.database import connect, transaction
 from streamdp.store.migrations import migrate
+from streamdp.store.pauses import paused_jobs
 from streamdp.types import Batch, Charge, Delivery, Json, Learned, Release, Reservation
 
 
@@ -72,12 +73,6 @@ class SqliteStore:
                 return None
             ledger.set_caps(self.database, scope, caps, {**about, "by": "configuration"}, now)
             return "lowered"
-
-    def raise_caps(self, scope: str, caps: Caps, operator: str, reason: str, now: int) -> None:
-        """Change the caps of a scope, by a person who says why."""
-        with transaction(self.database):
-            about = {"by": operator, "reason": reason}
-            ledger.set_caps(self.database, scope, caps, about, now)
 
     def add_batches(self, batches: Iterable[tuple[Batch, bytes | None]], now: int) -> None:
         """Write new batches down, each with the digest of its content if it is a file."""
@@ -166,17 +161,7 @@ class SqliteStore:
 
     def paused(self) -> frozenset[str]:
         """Names of paused jobs."""
-        return frozenset(job for (job,) in self.database.execute("SELECT job FROM pause"))
-
-    def pause(self, job: str, now: int) -> None:
-        """Pause a job until it is resumed, restarts included."""
-        with transaction(self.database):
-            self.database.execute("INSERT OR IGNORE INTO pause VALUES (?, ?)", [job, now])
-
-    def resume(self, job: str) -> None:
-        """Undo `pause`."""
-        with transaction(self.database):
-            self.database.execute("DELETE FROM pause WHERE job = ?", [job])
+        return paused_jobs(self.database)
 
     def beat(self, pid: int, now: int) -> None:
         """Sign of life: tells a dead daemon from an idle one."""

@@ -1,0 +1,62 @@
+"""A shift: the store locked and opened, jobs and sinks wired, and closed again whatever happens."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from streamdp.daemon.lock import store_lock
+from streamdp.engine.job import Job
+from streamdp.engine.work import Progress, Worker
+from streamdp.store.sqlite import SqliteStore
+from streamdp.types import Clock, Entropy, Log
+
+if TYPE_CHECKING:
+    from streamdp.config import Configuration
+
+
+@dataclass(slots=True)
+class Shift:
+    """What works: a store, a worker and the jobs it does."""
+
+    store: SqliteStore
+    worker: Worker
+    jobs: dict[str, Job]
+
+
+@contextmanager
+def shift(
+    configuration: Configuration,
+    entropy: Entropy,
+    clock: Clock,
+    log: Log,
+    stop: Callable[[], bool] = lambda: False,
+    progress: Progress = lambda job, done, total: None,
+) -> Iterator[Shift]:
+    """Take the store over, for as long as the block lasts.
+
+    Files made from here on are this user's alone, and a crash leaves no core: the memory of this
+    process holds private counts.
+
+    Raises:
+        LockedError: Another process works on the store.
+        ConfigurationError: The ledger was opened in other terms, or allows less.
+        IntegrityError: The store is damaged, altered or newer.
+    """
+    from streamdp import wiring
+
+    os.umask(0o077)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with store_lock(configuration.store.path):
+        store = SqliteStore.open(configuration.store.path, clock.now())
+        try:
+            wiring.declare(configuration, store, clock.now(), log)
+            worker = wiring.worker(configuration, store, entropy, clock, log)
+            worker.stop, worker.progress = stop, progress
+            yield Shift(store, worker, wiring.jobs(configuration))
+        finally:
+            store.close()

@@ -1,0 +1,24 @@
+"""Paused jobs: rows, so that a restart forgets none."""
+
+from __future__ import annotations
+
+from sqlite_utils import Database
+
+from streamdp.store.database import transaction
+
+
+def pause_job(database: Database, job: str, now: int) -> None:
+    """Pause a job until it is resumed."""
+    with transaction(database):
+        database.execute("INSERT OR IGNORE INTO pause VALUES (?, ?)", [job, now])
+
+
+def resume_job(database: Database, job: str) -> None:
+    """Undo `pause_job`."""
+    with transaction(database):
+        database.execute("DELETE FROM pause WHERE job = ?", [job])
+
+
+def paused_jobs(database: Database) -> frozenset[str]:
+    """Names of paused jobs."""
+    return frozenset(job for (job,) in database.execute("SELECT job FROM pause"))

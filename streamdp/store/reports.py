@@ -1,0 +1,105 @@
+"""What the store tells a person: read-only, beside a running daemon, ledger facts alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlite_utils import Database
+
+from streamdp.types import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Heart:
+    """Signs of life of the daemon.
+
+    Args:
+        pid: Of the process that works, or None after it has stopped on purpose.
+        heartbeat_at: Last sign of life (POSIX seconds), or None if there never was one.
+        stopped_at: When it last stopped on purpose.
+    """
+
+    pid: int | None
+    heartbeat_at: int | None
+    stopped_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobReport:
+    """One job as the ledger knows it; amounts in nano units."""
+
+    job: str
+    releases: int
+    last_batch: str | None
+    last_released_at: int | None
+    burnt: int
+    spent_nano: int
+    undelivered: int
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeReport:
+    """The budget of one scope; amounts in nano units."""
+
+    scope: str
+    batch_cap_nano: int
+    worst_batch_nano: int
+    lifetime_cap_nano: int
+    lifetime_spent_nano: int
+    burnt_nano: int
+
+
+def heart(database: Database) -> Heart:
+    """Signs of life."""
+    row = database.execute("SELECT pid, heartbeat_at, stopped_at FROM instance").fetchone()
+    return Heart(*row)
+
+
+def job_report(database: Database, job: str) -> JobReport:
+    """Counts of ledger rows and releases of one job."""
+    (row,) = database.query(
+        "SELECT :job AS job,"
+        " (SELECT count(*) FROM release WHERE job = :job) AS releases,"
+        " (SELECT batch FROM release WHERE job = :job ORDER BY reservation DESC LIMIT 1)"
+        "   AS last_batch,"
+        " (SELECT max(released_at) FROM release WHERE job = :job) AS last_released_at,"
+        " (SELECT count(*) FROM ledger WHERE job = :job AND purpose = 'burn') AS burnt,"
+        " (SELECT coalesce(sum(epsilon_nano), 0) FROM ledger"
+        "   WHERE job = :job AND purpose = 'reserve') AS spent_nano,"
+        " (SELECT count(*) FROM outbox o JOIN release r ON r.id = o.release_id"
+        "   WHERE r.job = :job AND o.delivered_at IS NULL) AS undelivered,"
+        " EXISTS (SELECT 1 FROM pause WHERE job = :job) AS paused",
+        {"job": job},
+    )
+    return JobReport(**{**row, "paused": bool(row["paused"])})
+
+
+def scope_reports(database: Database) -> tuple[ScopeReport, ...]:
+    """Every scope the ledger knows, with the caps in force and the batch that has lost most."""
+    rows = database.query(
+        "SELECT scope, batch_cap_nano, lifetime_cap_nano,"
+        " (SELECT coalesce(max(of_batch), 0) FROM"
+        "   (SELECT sum(epsilon_nano) AS of_batch FROM ledger r"
+        "    WHERE r.scope = c.scope AND r.purpose = 'reserve' GROUP BY r.batch))"
+        "   AS worst_batch_nano,"
+        " (SELECT coalesce(sum(epsilon_nano), 0) FROM ledger r"
+        "   WHERE r.scope = c.scope AND r.purpose = 'reserve') AS lifetime_spent_nano,"
+        " (SELECT coalesce(sum(r.epsilon_nano), 0) FROM ledger r JOIN ledger s"
+        "   ON s.reservation = r.seq WHERE r.scope = c.scope AND s.purpose = 'burn') AS burnt_nano"
+        " FROM ledger c WHERE seq IN"
+        " (SELECT max(seq) FROM ledger WHERE purpose = 'cap' GROUP BY scope) ORDER BY scope"
+    )
+    return tuple(ScopeReport(**row) for row in rows)
+
+
+def ledger_rows(database: Database, scope: str | None = None) -> list[dict[str, Json]]:
+    """Rows of the ledger, oldest first."""
+    return list(
+        database.query(
+            "SELECT seq, at, purpose, scope, job, batch, reservation, epsilon_nano, release_id,"
+            " lifetime_spent_nano, lifetime_cap_nano FROM ledger"
+            " WHERE (:scope IS NULL OR scope = :scope) ORDER BY seq",
+            {"scope": scope},
+        )
+    )

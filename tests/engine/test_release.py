@@ -1,0 +1,261 @@
+"""The walk of a release."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from streamdp.engine.release import RELEASE_ID_BITS
+from streamdp.errors import LockedError, StoreError
+from streamdp.privacy.filters import Caps
+from streamdp.types import CellCounts, Entropy, Json, Outcome, Plan
+from tests.worlds import EPSILON_NANO, EventLog, World, quantiles_kind
+
+
+def test_a_round_releases_every_sealed_window_once(tmp_path: Path) -> None:
+    """Five windows give five releases, charges, learner versions and deliveries; a second none."""
+    world = World(tmp_path)
+    assert world.worker.round([world.job()]).released == 5
+    assert world.worker.round([world.job()]).released == 0
+    assert [release.batch for release in world.sink.taken] == world.backend.asked
+    assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'commit'") == 5
+    assert world.count("SELECT max(version) FROM learner") == 5
+    assert world.count("SELECT count(*) FROM outbox WHERE delivered_at NOT NULL") == 5
+
+
+def test_a_window_is_due_only_after_its_end(tmp_path: Path) -> None:
+    """While the clock stands inside the third window, two are released."""
+    world = World(tmp_path)
+    world.clock.seconds = world.source.start + 2 * 86_400 + 10
+    assert world.worker.round([world.job()]).released == 2
+
+
+def test_a_source_that_fails_after_the_reservation_burns_the_charge(tmp_path: Path) -> None:
+    """The charge stays spent, no release exists, and the next round pays again."""
+    world = World(tmp_path, days=1)
+    world.backend.fails = True
+    outcomes = world.worker.round([world.job()])
+    assert [error.code for error in outcomes.errors] == ["source"]
+    assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'") == 1
+    world.backend.fails = False
+    assert world.worker.round([world.job()]).released == 1
+    assert world.count("SELECT sum(epsilon_nano) FROM ledger") == 2 * EPSILON_NANO
+
+
+@pytest.mark.parametrize("dies_in", ["draw", "learn"])
+def test_a_death_between_reserve_and_commit_burns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, dies_in: str
+) -> None:
+    """Whatever ends the walk after the reservation, the charge is settled as burnt."""
+    world = World(tmp_path, days=1)
+    kind = quantiles_kind()
+
+    def die(*arguments: object) -> object:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(type(kind), dies_in, die)
+    with pytest.raises(KeyboardInterrupt):
+        world.worker.round([world.job(kind=kind)])
+    assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'") == 1
+    assert world.count("SELECT count(*) FROM release") == 0
+
+
+def test_recovery_burns_what_a_dead_process_left_open(tmp_path: Path) -> None:
+    """A reservation without an end is burnt by the next process, and the window is due again."""
+    world = World(tmp_path, days=1)
+    job, (batch,) = world.job(), tuple(world.source.batches(world.clock.now()))
+    plan = job.kind.plan(job.kind.init(), batch)
+    world.store.add_batches([(batch, None)], 0)
+    world.store.reserve("s", "job", batch, plan.charge, 0)
+    world.open()
+    assert world.worker.round([job]).released == 1
+    assert "recovery.burnt" in world.log.names()
+    assert world.count("SELECT sum(epsilon_nano) FROM ledger") == 2 * EPSILON_NANO
+
+
+def test_the_batch_cap_bounds_all_jobs_of_a_source_together(tmp_path: Path) -> None:
+    """With room for one charge a batch, a second job under another name gets none."""
+    world = World(tmp_path, caps=Caps(EPSILON_NANO, 100 * EPSILON_NANO))
+    world.worker.round([world.job("first")])
+    outcomes = world.worker.round([world.job("renamed")])
+    assert (outcomes.released, outcomes.refused) == (0, 5)
+    assert world.count("SELECT sum(epsilon_nano) FROM ledger") == 5 * EPSILON_NANO
+
+
+def test_the_lifetime_cap_ends_a_job(tmp_path: Path) -> None:
+    """With room for three charges there are three releases, and the error says what is left."""
+    world = World(tmp_path, caps=Caps(EPSILON_NANO, 3 * EPSILON_NANO + EPSILON_NANO // 2))
+    outcomes = world.worker.round([world.job()])
+    assert outcomes.released == 3
+    assert [error.code for error in outcomes.errors] == ["budget-exhausted"]
+    assert outcomes.errors[0].fields["left_nano"] == EPSILON_NANO // 2
+
+
+def test_a_sink_that_is_down_costs_nothing_and_gets_the_same_release_later(tmp_path: Path) -> None:
+    """The outbox keeps the releases; when the sink is back it gets each once, in order."""
+    world = World(tmp_path, days=3)
+    world.sink.fails = True
+    world.worker.round([world.job()])
+    rows = world.store.database.execute("SELECT id FROM release ORDER BY reservation").fetchall()
+    world.sink.fails = False
+    world.clock.seconds += 4000
+    world.worker.round([world.job()])
+    assert [release.id for release in world.sink.taken] == [row[0] for row in rows]
+    assert world.count("SELECT sum(epsilon_nano) FROM ledger") == 3 * EPSILON_NANO
+
+
+def test_a_process_that_lost_the_store_writes_nothing(tmp_path: Path) -> None:
+    """After another process has opened the store, the first finds its epoch outdated."""
+    world = World(tmp_path)
+    suspended = world.worker
+    world.open()
+    before = world.count("SELECT count(*) FROM ledger")
+    with pytest.raises(LockedError):
+        suspended.round([world.job()])
+    assert world.count("SELECT count(*) FROM ledger") == before
+
+
+def test_a_learner_that_moved_on_meanwhile_refuses_the_commit(tmp_path: Path) -> None:
+    """A commit whose learner version is taken is refused whole, and its charge burnt."""
+    world = World(tmp_path, days=2)
+    world.worker.round([world.job()])
+    database = world.store.database
+    job = world.job("other")
+
+    class Racing(type(job.kind)):  # type: ignore[misc]
+        def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
+            database.execute(
+                "INSERT INTO learner SELECT 'other', 1, id, '{}', '{}' FROM release LIMIT 1"
+            )
+            return super().learn(state, plan, outcome)
+
+    database.execute("PRAGMA foreign_keys=OFF")
+    database.execute("DELETE FROM learner")
+    kind = quantiles_kind()
+    racing = Racing(kind.column, kind.quantiles, kind.epsilon, kind.grid, kind.learner)
+    with pytest.raises(StoreError, match="changed meanwhile"):
+        world.worker.round([world.job("other", racing)])
+    assert world.count("SELECT count(*) FROM release WHERE job = 'other'") == 0
+    assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'") == 1
+
+
+def test_a_learner_that_fails_starts_anew_and_the_release_stands(tmp_path: Path) -> None:
+    """Learning is worth less than a release: its failure costs nothing but what was learned."""
+    world = World(tmp_path, days=2)
+
+    class Failing(type(quantiles_kind())):  # type: ignore[misc]
+        def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
+            raise FloatingPointError
+
+    kind = quantiles_kind()
+    failing = Failing(kind.column, kind.quantiles, kind.epsilon, kind.grid, kind.learner)
+    assert world.worker.round([world.job(kind=failing)]).released == 2
+    assert world.log.names().count("learner.restarted") == 2
+
+
+def test_a_changed_configuration_restarts_the_learner_and_says_so(tmp_path: Path) -> None:
+    """Another resolution is another signature: the state does not carry over."""
+    world = World(tmp_path, days=3)
+    world.clock.seconds = world.source.start + 2 * 86_400
+    world.worker.round([world.job()])
+    world.clock.seconds += 86_400
+    world.worker.round([world.job(kind=quantiles_kind(resolution=2))])
+    assert world.log.names().count("learner.restarted") == 1
+    assert world.count("SELECT max(version) FROM learner") == 3
+
+
+def test_neighbours_leave_the_same_traces(tmp_path: Path) -> None:
+    """Two batches that differ in one record, same chance: only the published values may differ.
+
+    The store is compared row by row and the log event by event, with the values and what follows
+    from them (learner state, prior digest and hashes) left out.
+    """
+    traces = []
+    for name, records in (("with", [7, *range(40, 60)]), ("without", list(range(40, 60)))):
+        folder = tmp_path / name
+        folder.mkdir()
+        world = World(folder)
+        first = next(iter(world.source.batches(world.clock.now()))).key
+        world.backend.values = {**world.backend.values, first: records}
+        world.worker.round([world.job()])
+        traces.append((_public_rows(world), _events(world)))
+    assert traces[0] == traces[1]
+
+
+def test_an_empty_batch_leaves_the_traces_of_a_full_one(tmp_path: Path) -> None:
+    """No records: same charge, same events, same rows; nobody can tell that nobody was there."""
+    traces = []
+    for name, records in (("empty", []), ("full", list(range(100)))):
+        folder = tmp_path / name
+        folder.mkdir()
+        world = World(folder, days=1)
+        key = next(iter(world.source.batches(world.clock.now()))).key
+        world.backend.values = {key: records}
+        world.worker.round([world.job()])
+        traces.append((_public_rows(world), _events(world)))
+    assert traces[0] == traces[1]
+
+
+def _events(world: World) -> list[object]:
+    """Events with release ids as marks: they are random, so equal only by their place."""
+    return [(name, {**fields, "release": "release" in fields}) for name, fields in world.log.events]
+
+
+def _public_rows(world: World) -> list[object]:
+    database = world.store.database
+    ledger = [
+        {name: value for name, value in row.items() if name not in ("previous", "hash", "event")}
+        for row in database.query("SELECT * FROM ledger ORDER BY seq")
+    ]
+    for row in ledger:
+        row["release_id"] = row["release_id"] is not None
+    releases = database.execute(
+        "SELECT job, batch, kind, epsilon_nano, reservation, released_at FROM release"
+    ).fetchall()
+    shapes = [
+        [sorted(row) for row in json.loads(rows)]
+        for (rows,) in database.execute("SELECT rows FROM release ORDER BY reservation")
+    ]
+    return [ledger, releases, shapes]
+
+
+def test_statistics_do_not_show_themselves() -> None:
+    """Neither cell counts nor grains print what they hold."""
+    import numpy as np
+
+    from streamdp.mechanisms.grains import Grains
+
+    counts = CellCounts(np.array([123456]), np.array([98765]))
+    for secret in (counts, Grains.of(counts)):
+        assert "123456" not in f"{secret} {secret!r}"
+        assert "98765" not in f"{secret} {secret!r}"
+
+
+def test_entropy_that_fails_burns(tmp_path: Path) -> None:
+    """No chance to be had for the draw: no release, and the charge is burnt."""
+
+    class Broken:
+        def bits(self, count: int) -> int:
+            if count != RELEASE_ID_BITS:
+                raise OSError("no entropy")
+            return 0
+
+    world = World(tmp_path, days=1)
+    broken: Entropy = Broken()
+    object.__setattr__(world.worker.around, "entropy", broken)
+    with pytest.raises(OSError, match="no entropy"):
+        world.worker.round([world.job()])
+    assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'") == 1
+
+
+def test_a_paused_job_waits(tmp_path: Path) -> None:
+    """A paused job releases nothing, also after a restart; resumed it catches up."""
+    from streamdp.store.pauses import pause_job, resume_job
+
+    world = World(tmp_path)
+    pause_job(world.store.database, "job", 0)
+    world.open()
+    assert world.worker.round([world.job()]).released == 0
+    resume_job(world.store.database, "job")
+    assert world.worker.round([world.job()]).released == 5
+    assert isinstance(world.log, EventLog)

@@ -1,0 +1,90 @@
+"""The layers hold: imports run downwards, adapters know no adapter, pure code stays pure."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent / "streamdp"
+
+BELOW = {
+    "types": {"errors"},
+    "errors": set(),
+    "privacy": {"types", "errors"},
+    "priors": {"types", "errors", "privacy"},
+    "mechanisms": {"types", "errors", "privacy", "priors"},
+    "learning": {"types", "errors", "privacy", "priors", "mechanisms"},
+    "releases": {"types", "errors", "privacy", "priors", "mechanisms", "learning"},
+    "backends": {"types", "errors"},
+    "sources": {"types", "errors"},
+    "sinks": {"types", "errors", "privacy"},
+    "store": {"types", "errors", "privacy", "__init__"},
+    "log": {"types", "errors"},
+    "engine": {"types", "errors"},
+    "config": {"types", "errors", "privacy"},
+    "demo": set(),
+}
+"""What each room may import; rooms that are not listed here stand above all of these."""
+
+PURE = ("privacy", "priors", "mechanisms", "learning", "releases")
+IMPURE_MODULES = {"time", "logging", "random", "sqlite3", "duckdb", "socket", "subprocess"}
+ABOVE = {"wiring", "daemon", "cli", "__main__", "__init__"}
+
+MODULES = sorted(ROOT.rglob("*.py"))
+
+
+def room(path: Path) -> str:
+    first = path.relative_to(ROOT).parts[0]
+    return first.removesuffix(".py")
+
+
+def imports(path: Path) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            found.add(node.module)
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def rooms_imported(path: Path) -> set[str]:
+    parts = [name.split(".") for name in imports(path) if name.split(".")[0] == "streamdp"]
+    names = {part[1] for part in parts if len(part) > 1}
+    return {name for name in names if (ROOT / name).exists() or (ROOT / f"{name}.py").exists()}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_run_downwards(path: Path) -> None:
+    """A room imports itself and what the table allows, nothing else."""
+    here = room(path)
+    if here in ABOVE:
+        return
+    assert here in BELOW, f"{here} is a new room: give it a place in the table"
+    assert rooms_imported(path) <= BELOW[here] | {here}
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if room(path) in PURE], ids=str)
+def test_pure_rooms_have_no_clock_file_log_or_generator(path: Path) -> None:
+    """Below the line nothing reads time, files or a user-space random generator."""
+    used = {name.split(".")[0] for name in imports(path)}
+    assert not used & IMPURE_MODULES
+    text = path.read_text()
+    assert "numpy.random" not in text
+    assert "np.random" not in text
+    assert "open(" not in text
+
+
+def test_production_code_has_no_random_generator() -> None:
+    """Chance comes from the operating system; a generator would have a state to copy."""
+    for path in MODULES:
+        assert "np.random" not in path.read_text(), path
+        assert not {"random", "numpy.random"} & imports(path), path
+
+
+def test_learning_never_sees_a_statistic() -> None:
+    """Nothing in the learning room can name cell counts: learning is post-processing."""
+    for path in (ROOT / "learning").glob("*.py"):
+        assert "CellCounts" not in path.read_text(), path
+        assert "grains" not in {name.split(".")[-1] for name in imports(path)}, path
