@@ -1,0 +1,191 @@
+"""Rank errors of one release, without learning: ours against peers, knowing the bounds alone.
+
+Error: mean over repeats of max_q dist(q·n, [#{x < o}, #{x <= o}])/n; without ties that is
+|#{x < o} - q·n|/n. Every repeat draws its own data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from streamdp.mechanisms.tree import QuantileTree
+from streamdp.priors.families import Cauchy, HalfCauchy
+from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.types import CellCounts, FloatArray, Grid, Prior
+from tests.benchmarks.peers import Bounds, Release, diffprivlib, gillenwater, kaplan, opendp
+from tests.benchmarks.report import Row, main
+
+EPSILONS = (0.1, 1.0)
+
+
+@dataclass(frozen=True)
+class Data:
+    """What is released from.
+
+    Args:
+        name: In the rows.
+        draw: One batch.
+        bounds: Public.
+        resolution: Width of our cells.
+        prior: What we believe of every quantile, from the bounds or a guess.
+        jitter: Half-width of the public noise that frees the data of ties, for peers whose
+            guarantee or formula needs distinct values.
+    """
+
+    name: str
+    draw: Callable[[np.random.Generator], FloatArray]
+    bounds: Bounds
+    resolution: Fraction
+    prior: Prior
+    jitter: float = 0.0
+
+    def grid(self) -> Grid:
+        """Our public cells."""
+        lower, upper = (round(Fraction(bound) / self.resolution) for bound in self.bounds)
+        return Grid(self.resolution, lower, upper)
+
+    def counts(self, values: FloatArray) -> CellCounts:
+        """What we read of a batch."""
+        grid = self.grid()
+        cells = np.floor(values / float(self.resolution) + 0.5).astype(np.int64)
+        return CellCounts(*np.unique(np.clip(cells, grid.lower, grid.upper), return_counts=True))
+
+
+def _ages(generator: np.random.Generator) -> FloatArray:
+    """Integers 17-90, more young than old."""
+    ages = 17.0 + 73.0 * generator.beta(1.6, 2.9, size=32_000)
+    return np.asarray(np.rint(ages))
+
+
+DATA = (
+    Data(
+        "normal",
+        lambda generator: generator.normal(size=1_000),
+        (-10.0, 10.0),
+        Fraction(1, 1000),
+        Cauchy(0.0, 1.0),
+    ),
+    Data(
+        "lognormal",
+        lambda generator: np.minimum(generator.lognormal(3.0, 2.0, size=10_000), 1e6),
+        (0.0, 1e6),
+        Fraction(1, 100),
+        HalfCauchy(0.0, 50.0),
+    ),
+    Data("ages", _ages, (0.0, 120.0), Fraction(1), Cauchy(60.0, 30.0), jitter=0.5),
+)
+
+
+def rank_error(values: FloatArray, released: Sequence[float], quantiles: Sequence[float]) -> float:
+    """Largest distance of a target rank to the ranks a released value has, over n."""
+    targets = np.asarray(quantiles) * len(values)
+    left = np.searchsorted(values, released, side="left")
+    right = np.searchsorted(values, released, side="right")
+    return float(np.maximum(left - targets, targets - right).clip(0.0).max() / len(values))
+
+
+def ours(data: Data) -> dict[str, Release]:
+    """What production offers."""
+    grid = data.grid()
+
+    def binary(
+        values: FloatArray,
+        quantiles: Sequence[float],
+        epsilon: float,
+        bounds: Bounds,
+        generator: np.random.Generator,
+    ) -> list[float]:
+        del bounds, generator  # public in `data`; chance comes from the operating system
+        targets = _even(len(quantiles))
+        tree = QuantileTree(targets, Fraction(str(epsilon)), grid)
+        priors = (data.prior,) * len(targets)
+        cells = tree.draw(data.counts(values), priors, OperatingSystemEntropy())
+        return [grid.value(cell) for cell in cells]
+
+    return {"streamdp binary": binary}
+
+
+def theory(values: FloatArray, data: Data, epsilon: float) -> float:
+    """Expected error of the median under P ∝ μ·exp(-ε·|rank - n/2|), the law itself."""
+    edges = np.concatenate(([data.bounds[0]], values, [data.bounds[1]]))
+    cost = np.abs(np.arange(len(values) + 1) - len(values) / 2)
+    log_weights = data.prior.log_mass(edges[:-1], edges[1:]) - epsilon * cost
+    weights = np.exp(log_weights - log_weights.max())
+    return float((weights * cost).sum() / weights.sum() / len(values))
+
+
+def peers() -> dict[str, Release]:
+    """Papers, and the libraries that are installed."""
+    return {
+        "kaplan": kaplan.release,
+        "gillenwater": gillenwater.release,
+        **opendp.releases(),
+        **diffprivlib.releases(),
+    }
+
+
+def rows(quick: bool) -> Iterator[Row]:
+    """One row for data, number of quantiles, epsilon and who."""
+    others = peers()
+    for data in DATA:
+        for count in (9, 1) if quick else (9, 29, 1):
+            for epsilon in EPSILONS:
+                repeats = 6 if quick else 50
+                for who, release in ours(data).items():
+                    error = _mean_error(data, count, epsilon, release, repeats, 0.0)
+                    yield _row(data, count, epsilon, who, error)
+                for who, release in others.items():
+                    if who == "opendp log" and data.bounds[0] < 0.0:
+                        continue
+                    error = _mean_error(data, count, epsilon, release, repeats, data.jitter)
+                    yield _row(data, count, epsilon, who, error)
+                if count == 1 and not data.jitter:
+                    yield _row(data, count, epsilon, "theory", _theory_mean(data, epsilon, 50))
+    for name in ("opendp", "diffprivlib"):
+        if not any(who.startswith(name) for who in others):
+            yield {**_row(DATA[0], 9, 0.0, f"{name} (absent)", 0.0), "error": None}
+
+
+def _row(data: Data, count: int, epsilon: float, who: str, error: float) -> Row:
+    return {
+        "data": data.name,
+        "quantiles": count,
+        "epsilon": epsilon,
+        "who": who,
+        "error": round(error, 6),
+    }
+
+
+def _even(count: int) -> tuple[Fraction, ...]:
+    return tuple(Fraction(index, count + 1) for index in range(1, count + 1))
+
+
+def _mean_error(
+    data: Data, count: int, epsilon: float, release: Release, repeats: int, jitter: float
+) -> float:
+    quantiles = [float(each) for each in _even(count)]
+    errors = []
+    for repeat in range(repeats):
+        generator = np.random.default_rng([repeat, count])
+        values = np.sort(data.draw(generator))
+        shown = np.sort(values + generator.uniform(-jitter, jitter, len(values)))
+        released = list(release(shown, quantiles, epsilon, data.bounds, generator))
+        if released != sorted(released):
+            raise AssertionError("released quantiles cross")
+        if jitter:
+            released = [float(np.rint(each)) for each in released]
+        errors.append(rank_error(values, released, quantiles))
+    return float(np.mean(errors))
+
+
+def _theory_mean(data: Data, epsilon: float, repeats: int) -> float:
+    batches = (np.sort(data.draw(np.random.default_rng([each, 1]))) for each in range(repeats))
+    return float(np.mean([theory(values, data, epsilon) for values in batches]))
+
+
+if __name__ == "__main__":
+    main("Largest rank error of one release", rows)
