@@ -25,7 +25,7 @@ class Grains:
     Args:
         cells: Sorted occupied cells, shape (d,).
         counts: Records in each, shape (d,).
-        before: Grains left of each cell and, last, all grains; shape (d + 1,).
+        before: Records left of each cell and, last, all records; shape (d + 1,).
     """
 
     cells: IntArray
@@ -38,17 +38,26 @@ class Grains:
     @classmethod
     def of(cls, statistic: CellCounts) -> Self:
         """Spread the records of a batch."""
-        before = np.concatenate(([0], np.cumsum(statistic.counts))) * GRAINS
+        before = np.zeros(len(statistic.cells) + 1, dtype=np.int64)
+        np.cumsum(statistic.counts, out=before[1:])
         return cls(statistic.cells, statistic.counts, before)
 
     def left_of(self, point: int) -> int:
         """Number of grains strictly left of a fine point."""
         cell, level = divmod(point, GRAINS)
-        index = int(np.searchsorted(self.cells, cell))
-        partial = 0
-        if index < len(self.cells) and self.cells[index] == cell:
-            partial = int(self.counts[index]) * level
-        return int(self.before[index]) + partial
+        index = int(self.cells.searchsorted(cell))
+        within = 0
+        if level and index < len(self.cells) and self.cells[index] == cell:
+            within = int(self.counts[index]) * level
+        return int(self.before[index]) * GRAINS + within
+
+    def left_of_each(self, points: IntArray) -> IntArray:
+        """`left_of`, vectorised; the shape of `points` is kept."""
+        cells = points // GRAINS
+        index = self.cells.searchsorted(cells)
+        here = np.append(self.cells, np.iinfo(np.int64).max)[index] == cells
+        counts = np.append(self.counts, 0)[index] * here
+        return np.asarray(self.before[index] * GRAINS + counts * (points - cells * GRAINS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The base measure: a prior over values, seen on the fine grid."""
+"""The base measure: a prior over values, seen on the grid of cells."""
 
 from __future__ import annotations
 
@@ -7,17 +7,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.mechanisms.grains import GRAINS
-from streamdp.privacy.draws import choose, uniform_below
+from streamdp.privacy.draws import choose
 from streamdp.types import Entropy, FloatArray, Grid, IntArray, Prior
 
-FAN = 64
+FAN = 256
 """Parts a stretch is cut into at each step of a draw from the prior alone."""
+
+FLOOR = -600.0
+"""ln of the weight of a uniform prior that is mixed into every prior: no point of the grid is
+impossible, and no mass is so small that rounding its logarithm would show."""
+
+_FAINT = -550.0
+"""Masses below e^-550 get the floor added; above, it is less than their rounding."""
 
 
 @dataclass(frozen=True, slots=True)
 class Measure:
-    """Prior mass of stretches of fine points.
+    """Prior mass of stretches of cells.
 
     A cell v has the prior's mass of [(v - 1/2)·resolution, (v + 1/2)·resolution); its fine points
     share it evenly. The edges are one fixed function of v, so the measure is additive to the
@@ -27,37 +33,35 @@ class Measure:
     prior: Prior
     grid: Grid
 
-    def _edges(self, cells: IntArray) -> FloatArray:
-        return np.asarray((cells - 0.5) * float(self.grid.resolution))
+    def between(self, edges: IntArray) -> FloatArray:
+        """ln mass of the cells [edges[i], edges[i + 1]), -inf where there are none.
 
-    def cells(self, first: IntArray, stop: IntArray) -> FloatArray:
-        """ln mass of the cells [first, stop), -inf where there are none; vectorised."""
-        return self.prior.log_mass(self._edges(first), self._edges(np.maximum(first, stop)))
-
-    def points(self, start: IntArray, stop: IntArray) -> FloatArray:
-        """ln mass of the fine points [start, stop), which may begin and end inside a cell."""
-        first, last = start // GRAINS, (stop - 1) // GRAINS
-        within = first == last
-        head = np.where(within, stop - start, GRAINS - start % GRAINS)
-        tail = np.where(within, 0, (stop - 1) % GRAINS + 1)
-        with np.errstate(divide="ignore"):
-            parts = (
-                self.cells(first, first + 1) + np.log(head / GRAINS),
-                self.cells(first + 1, last),
-                self.cells(last, last + 1) + np.log(tail / GRAINS),
-            )
-            total = np.logaddexp(np.logaddexp(parts[0], parts[1]), parts[2])
-        return np.where(stop > start, total, -math.inf)
-
-    def draw(self, start: int, stop: int, entropy: Entropy) -> int:
-        """A fine point of [start, stop) with probability proportional to its own mass.
-
-        Halving by masses of parts, never by inverting a distribution function: the relative error
-        of a point's probability is that of the few choices that lead to it.
+        Args:
+            edges: Non-decreasing cells, shape (n + 1,).
         """
-        while start // GRAINS != (stop - 1) // GRAINS:
-            width = stop - start
-            edges = start + np.array([width * i // FAN for i in range(FAN + 1)], dtype=np.int64)
-            part = choose(self.points(edges[:-1], edges[1:]), entropy)
-            start, stop = int(edges[part]), int(edges[part + 1])
-        return start + uniform_below(stop - start, entropy)
+        values = np.asarray((edges - 0.5) * float(self.grid.resolution), dtype=np.float64)
+        masses = np.array(self.prior.log_mass(values[:-1], values[1:]))
+        faint = np.flatnonzero(masses < _FAINT)
+        faint = faint[edges[faint + 1] > edges[faint]]
+        if len(faint):
+            shares = (edges[faint + 1] - edges[faint]) / (self.grid.upper + 1 - self.grid.lower)
+            masses[faint] = np.logaddexp(masses[faint], FLOOR + np.log(shares))
+        return masses
+
+    def draw(self, first: int, stop: int, entropy: Entropy) -> int:
+        """A cell of [first, stop) with probability proportional to its mass.
+
+        Cutting by masses of parts, never by inverting a distribution function: the relative error
+        of a cell's probability is that of the few choices that lead to it.
+        """
+        while stop - first > 1:
+            parts = min(FAN, stop - first)
+            edges = first + (stop - first) * np.arange(parts + 1) // parts
+            part = choose(self.between(edges), entropy)
+            first, stop = int(edges[part]), int(edges[part + 1])
+        return first
+
+
+def log_share(part: int, whole: int) -> float:
+    """ln(part/whole), -inf for nothing."""
+    return math.log(part / whole) if part > 0 else -math.inf

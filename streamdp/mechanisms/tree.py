@@ -1,59 +1,93 @@
-"""Many quantiles: the quantile tree with one draw a node (ApproximateQuantiles).
+"""Many quantiles: the quantile tree, one mechanism with two parameters, branching and node.
 
-The middle target is drawn first; it cuts the grid in two disjoint regions, and each half of the
-targets is drawn in its own region, from that region's own grains, with the target rescaled to it.
-A record's grains lie in disjoint regions of a level with total weight at most one, so the nodes
-of a level share one charge, and each may be as sharp as its own target allows.
+A node cuts its region at K - 1 of its targets; each part keeps the targets between two of them
+and is drawn from its own grains, with the targets rescaled to it. A record's grains lie in
+disjoint regions of a level, so the nodes of a level share one charge (`sharpness`).
 
-References:
-    Kaplan, Schnapp & Stemmer 2022 (the tree); Khodak et al. 2023 (priors, conditional regions).
+| branching | node | known as |
+|---|---|---|
+| 2 | independent | ApproximateQuantiles (Kaplan, Schnapp & Stemmer 2022) |
+| ceil(exp(sqrt(ln 2·ln(m + 1)))) | independent | the K-ary tree (Khodak et al. 2023) |
+| m + 1 | joint | JointExp (Gillenwater, Joseph & Kulesza 2021), with priors |
 """
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass
 from fractions import Fraction
 
-from streamdp.mechanisms.exponential import draw_quantile
+from streamdp.mechanisms.exponential import Restriction, draw_quantile
 from streamdp.mechanisms.grains import GRAINS, Grains, Region
+from streamdp.mechanisms.joint import draw_jointly, joint_slack
 from streamdp.mechanisms.measure import Measure
-from streamdp.mechanisms.sharpness import level_budgets, numerical_slack, single_quantile_range
+from streamdp.mechanisms.sharpness import (
+    Level,
+    NodeKind,
+    Relation,
+    level_budgets,
+    numerical_slack,
+)
+from streamdp.priors.joint import JointPrior
 from streamdp.privacy import events
 from streamdp.types import CellCounts, Entropy, Grid, Json, Prior
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One draw of the tree, public.
+    """One node of the tree, public.
 
     Args:
-        target: Index of the quantile that is drawn.
+        targets: Indices of the quantiles that are drawn.
         left: Index of the released quantile that bounds the region, or -1.
         right: The same on the right, or m.
         level: Depth, the root has 0.
-        quantile: Target rescaled to the region: (q - q_left)/(q_right - q_left).
+        quantiles: Targets rescaled to the region: (q - q_left)/(q_right - q_left).
     """
 
-    target: int
+    targets: tuple[int, ...]
     left: int
     right: int
     level: int
-    quantile: Fraction
+    quantiles: tuple[Fraction, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class QuantileTree:
-    """A plan of draws for sorted targets; branching 2.
+    """A plan of draws for sorted targets.
 
     Args:
         quantiles: Targets, exact, strictly increasing in (0, 1), shape (m,).
         epsilon: What the whole tree costs.
         grid: Public cells.
+        branching: K, parts a node cuts its region in.
+        node: `independent` draws, sorted afterwards, or one `joint` draw of an ordered tuple.
+        relation: Neighbours: `add-remove` or `substitute` one record.
+        restriction: What becomes of the prior outside a region; joint nodes are conditional.
+        level_power: p, level l gets a share ∝ (l + 1)^-p of epsilon.
+
+    Raises:
+        ValueError: Targets not strictly increasing in (0, 1); branching below 2; epsilon that
+            does not exceed the numerical slack.
     """
 
     quantiles: tuple[Fraction, ...]
     epsilon: Fraction
     grid: Grid
+    branching: int = 2
+    node: NodeKind = "independent"
+    relation: Relation = "add-remove"
+    restriction: Restriction = "conditional"
+    level_power: Fraction | int = 0
+
+    def __post_init__(self) -> None:
+        edges = (Fraction(0), *self.quantiles, Fraction(1))
+        if not self.quantiles or any(low >= high for low, high in itertools.pairwise(edges)):
+            raise ValueError("quantiles must increase strictly within (0, 1)")
+        if self.branching < 2:
+            raise ValueError("branching must be at least 2")
+        if self.epsilon <= 2 * self.slack():
+            raise ValueError(f"epsilon must exceed {float(2 * self.slack())}")
 
     def nodes(self) -> tuple[Node, ...]:
         """All nodes, parents first."""
@@ -61,58 +95,111 @@ class QuantileTree:
         nodes: list[Node] = []
         waiting = [(-1, len(self.quantiles), 0)]
         for left, right, level in waiting:
-            if right - left < 2:
+            parts = min(self.branching, right - left)
+            if parts < 2:
                 continue
-            target = (left + right) // 2
+            targets = tuple(left + (right - left) * part // parts for part in range(1, parts))
             low, high = edges[left + 1], edges[right + 1]
-            rescaled = (edges[target + 1] - low) / (high - low)
-            nodes.append(Node(target, left, right, level, rescaled))
-            waiting += [(left, target, level + 1), (target, right, level + 1)]
+            rescaled = tuple((edges[target + 1] - low) / (high - low) for target in targets)
+            nodes.append(Node(targets, left, right, level, rescaled))
+            cuts = (left, *targets, right)
+            waiting += [(a, b, level + 1) for a, b in itertools.pairwise(cuts)]
         return tuple(nodes)
 
+    def slack(self) -> Fraction:
+        """Part of epsilon that pays for the rounding of weights."""
+        if self.node == "joint":
+            return joint_slack(len(self.quantiles), self.epsilon)
+        return numerical_slack(len(self.quantiles))
+
+    def levels(self) -> tuple[Level, ...]:
+        """Budgets and sharpness, one a depth."""
+        nodes = self.nodes()
+        depth = 1 + nodes[-1].level
+        budgets = level_budgets(self.epsilon, depth, self.slack(), Fraction(self.level_power))
+        return tuple(
+            Level(
+                budget,
+                tuple(node.quantiles for node in nodes if node.level == level),
+                self.node,
+                self.relation,
+            )
+            for level, budget in enumerate(budgets)
+        )
+
     def event(self) -> Json:
-        """What the ledger stores: a sequence of levels, each one bounded-range draw a record."""
-        draws = [events.bounded_range(budget) for budget in self._budgets(self.nodes())]
+        """What the ledger stores: the levels one after the other, and the numerical slack."""
         return events.sequence(
-            [*draws, events.pure(numerical_slack(len(self.quantiles)))],
+            [*(level.event() for level in self.levels()), events.pure(self.slack())],
             mechanism="quantile-tree",
             quantiles=[str(quantile) for quantile in self.quantiles],
             epsilon=str(self.epsilon),
+            branching=self.branching,
+            node=self.node,
+            relation=self.relation,
+            restriction=self.restriction,
+            level_power=str(self.level_power),
         )
 
     def draw(
-        self, statistic: CellCounts, priors: tuple[Prior, ...], entropy: Entropy
+        self,
+        statistic: CellCounts,
+        priors: tuple[Prior, ...] | JointPrior,
+        entropy: Entropy,
     ) -> tuple[int, ...]:
         """Draw one cell for each target; never crossing.
 
         Args:
             statistic: The batch. Private.
-            priors: One for each target, positive on the grid, shape (m,).
+            priors: One for each target, shape (m,), or for joint nodes a `JointPrior`, of which
+                independent nodes use the robust priors alone.
             entropy: Source of chance.
 
         Returns:
             Cells of the grid, non-decreasing, shape (m,).
 
-        Privacy: add/remove of one record, pure epsilon. Level l has budget e_l, Σ e_l plus the
-        numerical slack is epsilon; node v draws with c = e_l/R_v and a record of weight w_v in its
-        region costs c·w_v·R_v = w_v·e_l there, Σ_v w_v ≤ 1.
+        Privacy: `relation` of one record, pure epsilon. Level l has budget e_l, Σ e_l plus the
+        numerical slack is epsilon; `sharpness` proves that e_l covers its nodes.
         """
-        grains, nodes = Grains.of(statistic), self.nodes()
-        budgets = self._budgets(nodes)
+        prior = priors if isinstance(priors, JointPrior) else JointPrior(tuple(priors))
+        grains, levels = Grains.of(statistic), self.levels()
         top = (self.grid.upper + 1) * GRAINS
         regions = {(-1, len(self.quantiles)): Region(self.grid.lower * GRAINS, top, top - 1)}
         points: dict[int, int] = {}
-        for node in nodes:
+        for node in self.nodes():
             region = regions.pop((node.left, node.right))
-            sharpness = float(budgets[node.level] / single_quantile_range(node.quantile))
-            measure = Measure(priors[node.target], self.grid)
-            point = draw_quantile(grains, region, node.quantile, sharpness, measure, entropy)
-            points[node.target] = point
-            left, right = region.split((point,))
-            regions[node.left, node.target] = left
-            regions[node.target, node.right] = right
+            sharpness = float(levels[node.level].sharpness(node.quantiles))
+            drawn = self._draw_node(node, grains, region, sharpness, prior, entropy)
+            points.update(zip(node.targets, drawn, strict=True))
+            cuts = (node.left, *node.targets, node.right)
+            parts = itertools.pairwise(cuts)
+            regions.update(zip(parts, region.split(drawn), strict=True))
         return tuple(points[index] // GRAINS for index in range(len(self.quantiles)))
 
-    def _budgets(self, nodes: tuple[Node, ...]) -> tuple[Fraction, ...]:
-        depth = 1 + max(node.level for node in nodes)
-        return level_budgets(self.epsilon, depth, len(nodes))
+    def _draw_node(
+        self,
+        node: Node,
+        grains: Grains,
+        region: Region,
+        sharpness: float,
+        prior: JointPrior,
+        entropy: Entropy,
+    ) -> tuple[int, ...]:
+        if self.node == "joint":
+            chosen = prior.only(node.targets)
+            return draw_jointly(
+                grains, region, node.quantiles, sharpness, chosen, self.grid, entropy
+            )
+        drawn = [
+            draw_quantile(
+                grains,
+                region,
+                quantile,
+                sharpness,
+                Measure(prior.robust[target], self.grid),
+                entropy,
+                self.restriction,
+            )
+            for target, quantile in zip(node.targets, node.quantiles, strict=True)
+        ]
+        return tuple(sorted(drawn))

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from streamdp.types import Entropy, FloatArray
+from streamdp.types import Entropy, FloatArray, IntArray
 
 MANTISSA_BITS = 41
 """A weight is an integer of this many bits times a power of two: relative error 2^-42."""
@@ -15,13 +15,17 @@ SPARE_BITS = 64
 """Random bits beyond those of the total: the share of an item is off by 2^-64 at most."""
 
 _LOG2_E = 1.0 / math.log(2.0)
+_HALF_BITS = 21
+_MOST_LEVELS = 4096
+"""Levels of weights that are counted without looking which of them occur."""
 
 
 def choose(log_weights: FloatArray, entropy: Entropy) -> int:
     """Draw index i with probability exp(w_i) / sum_j exp(w_j).
 
-    Weights become integers m_i·2^(e_i), m_i of 42 bits and e_i of any size, so that a weight of
-    e^-5000 keeps its share. The total is an exact integer, one uniform integer picks the item.
+    Weights become integers m_i·2^(-d_i), m_i of 42 bits and d_i ≥ 0 of any size, so that a weight
+    of e^-5000 keeps its share. Weights of one d_i form a bucket; totals are exact integers, one
+    uniform integer picks bucket and item.
 
     Args:
         log_weights: ln of the weights, shape (n,), n < 2^21; -inf stands for weight 0.
@@ -30,38 +34,50 @@ def choose(log_weights: FloatArray, entropy: Entropy) -> int:
     Returns:
         An index of positive weight; 0 if there is none.
 
-    Privacy: the relative error of every share is below 2^-40 for |w| < 1,000 (rounding 2^-42,
-    the change of base 2^-43, the spare bits 2^-64), which costs at most 4·2^-40 of pure privacy
-    loss; `mechanisms.sharpness` books it.
+    Privacy: the relative error of every share is below 2^-40 for weights within e^±1000 of the
+    largest (rounding 2^-42, the change of base 2^-43, the spare bits 2^-64), which costs at most
+    4·2^-40 of pure privacy loss; `mechanisms.sharpness` books it.
     """
-    base_two = log_weights * _LOG2_E
-    peak = float(base_two.max(initial=-math.inf))
+    peak = float(log_weights.max(initial=-math.inf))
     if peak == -math.inf:
         entropy.bits(SPARE_BITS)
         return 0
-    shifted = base_two - peak
-    positive = np.flatnonzero(shifted > -math.inf)
-    shifted = shifted[positive]
-    exponents = np.floor(shifted)
-    mantissas = np.rint(np.exp2(shifted - exponents + MANTISSA_BITS)).astype(np.int64)
-    levels, bucket_of = np.unique(exponents, return_inverse=True)
-    lowest = int(levels[0])
-    order = np.argsort(bucket_of, kind="stable")
-    running = np.cumsum(mantissas[order])
-    ends = np.cumsum(np.bincount(bucket_of))
-    starts = np.concatenate(([0], ends[:-1]))
-    before = np.where(starts > 0, running[starts - 1], 0)
-    sums = [int(running[end - 1] - left) for end, left in zip(ends, before, strict=True)]
-    shifts = [int(level) - lowest for level in levels]
+    base_two = (log_weights - peak) * _LOG2_E
+    positive = None
+    if base_two.min() == -math.inf:
+        positive = np.flatnonzero(base_two > -math.inf)
+        base_two = base_two[positive]
+    exponents = np.floor(base_two)
+    mantissas = np.rint(np.exp2(base_two - exponents + MANTISSA_BITS)).astype(np.int64)
+    levels, bucket_of = _buckets(exponents)
+    sums = _exact_sums(mantissas, bucket_of, len(levels))
+    shifts = [level - levels[-1] for level in levels]
     total = sum(size << shift for size, shift in zip(sums, shifts, strict=True))
     ticket = uniform_below(total, entropy)
-    for bucket in range(len(sums) - 1, -1, -1):
-        width = sums[bucket] << shifts[bucket]
-        if ticket < width:
-            inner = int(before[bucket]) + (ticket >> shifts[bucket])
-            return int(positive[order[np.searchsorted(running, inner, side="right")]])
-        ticket -= width
+    for bucket, (size, shift) in enumerate(zip(sums, shifts, strict=True)):
+        if ticket < size << shift:
+            members = np.flatnonzero(bucket_of == bucket)
+            running = np.cumsum(mantissas[members])
+            item = int(members[np.searchsorted(running, ticket >> shift, side="right")])
+            return item if positive is None else int(positive[item])
+        ticket -= size << shift
     raise AssertionError("a ticket below the total falls in a bucket")
+
+
+def _buckets(exponents: FloatArray) -> tuple[list[int], IntArray]:
+    """Falling levels and the index of each item's level; without a sort where they are few."""
+    lowest = float(exponents.min())
+    if lowest > -_MOST_LEVELS:
+        return list(range(0, int(lowest) - 1, -1)), (-exponents).astype(np.int64)
+    negated, bucket_of = np.unique(-exponents, return_inverse=True)
+    return [-int(level) for level in negated], bucket_of
+
+
+def _exact_sums(mantissas: IntArray, bucket_of: IntArray, buckets: int) -> list[int]:
+    """Sum of each bucket. Halves of 21 bits keep every floating-point sum an exact integer."""
+    high = np.bincount(bucket_of, mantissas >> _HALF_BITS, buckets)
+    low = np.bincount(bucket_of, mantissas & ((1 << _HALF_BITS) - 1), buckets)
+    return [(int(h) << _HALF_BITS) + int(rest) for h, rest in zip(high, low, strict=True)]
 
 
 def uniform_below(bound: int, entropy: Entropy) -> int:

@@ -1,0 +1,204 @@
+"""Several quantiles of a region in one draw: JointExp with priors.
+
+P(o) ∝ μ(o)·exp(-c·Σ_{j=0..k} |grains between o_j and o_{j+1} - n·Δ_j|) over ordered tuples
+o_1 ≤ ... ≤ o_k of public points, o_0 and o_{k+1} being the ends of the region.
+
+A component of the prior is a product, so one forward pass gives its total Z_c; a component is
+chosen with probability ∝ Z_c, and a backward draw gives the tuple. The cost is not clipped.
+
+References:
+    Gillenwater, Joseph & Kulesza 2021 (JointExp).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Self
+
+import numpy as np
+
+from streamdp.mechanisms.grains import GRAINS, Grains, Region
+from streamdp.mechanisms.passes import dense_pass, log_sum, long_pass
+from streamdp.mechanisms.points import public_points
+from streamdp.mechanisms.sharpness import RELATIVE_ERROR, gaps
+from streamdp.priors.joint import JointPrior, Shapes, log_bump
+from streamdp.privacy.draws import choose
+from streamdp.types import Entropy, FloatArray, Grid, IntArray
+
+MOST_ROWS = 2**27
+"""Records of a batch up to which the rounding of c·cost is booked."""
+
+ROUNDINGS = 8
+"""Of a logarithm, in one step of a forward pass."""
+
+MOST_POINTS = 2**18
+"""Terms of the longest running sum: 8·`points.POINTS`."""
+
+
+def joint_slack(draws: int, epsilon: Fraction) -> Fraction:
+    """Part of epsilon that pays for the rounding of joint draws of `draws` quantiles.
+
+    A logarithm of the forward pass is at most 3·c·n + 700·k in size, c ≤ epsilon/2 (`sharpness`:
+    4(1 - min Δ) ≥ 2), and is rounded to 2^-53 of itself `ROUNDINGS` times a step; a running sum
+    of p positive terms errs by p·2^-53. So step j has weights of error j·u, its choice costs four
+    times that, and the sum over steps and the choice of a component is 2·u·k·(k + 3).
+    """
+    size = Fraction(3, 2) * epsilon * MOST_ROWS + 700 * draws
+    step = (ROUNDINGS * size + MOST_POINTS) / 2**53 + RELATIVE_ERROR
+    return 2 * step * draws * (draws + 3) + 4 * (draws + 1) * RELATIVE_ERROR
+
+
+def draw_jointly(
+    grains: Grains,
+    region: Region,
+    targets: tuple[Fraction, ...],
+    sharpness: float,
+    prior: JointPrior,
+    grid: Grid,
+    entropy: Entropy,
+) -> tuple[int, ...]:
+    """Draw an ordered tuple of fine points of the region.
+
+    Args:
+        grains: The batch. Private.
+        region: Stretch whose own grains are ranked.
+        targets: Rescaled to the region, strictly increasing in (0, 1), shape (k,).
+        sharpness: c.
+        prior: Of these targets; what it gives outside the region is dropped.
+        grid: Public cells.
+        entropy: Source of chance.
+
+    Privacy: add/remove, one record of weight w ≤ 1 in the region: loss of range c·w·4(1 - min Δ);
+    substitute within the region: 4·c·w. One draw, pure and bounded-range. Total: every tuple of
+    the robust component has a positive weight, whatever the counts.
+    """
+    task = _Task.of(grains, region, grid, targets, sharpness)
+    chains = [_long_chain(task, prior)]
+    weights = np.log([prior.robust_weight])
+    if prior.shapes is not None:
+        chains.append(_dense_chain(task, prior.shapes))
+        weights = np.concatenate((weights, prior.shapes.log_weights))
+    totals = np.concatenate([chain.totals() for chain in chains])
+    component = choose(weights + totals, entropy)
+    chain, row = (chains[0], 0) if component == 0 else (chains[1], component - 1)
+    return chain.draw(row, entropy)
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class _Task:
+    """What is drawn, from what. Private.
+
+    Args:
+        records: n of the region.
+        wanted: n·Δ_j, shape (k + 1,).
+    """
+
+    grains: Grains
+    region: Region
+    grid: Grid
+    records: float
+    wanted: tuple[float, ...]
+    sharpness: float
+
+    @classmethod
+    def of(
+        cls,
+        grains: Grains,
+        region: Region,
+        grid: Grid,
+        targets: tuple[Fraction, ...],
+        sharpness: float,
+    ) -> Self:
+        size = grains.left_of(region.stop) - grains.left_of(region.start)
+        wanted = tuple(float(gap * size / GRAINS) for gap in gaps(targets))
+        return cls(grains, region, grid, size / GRAINS, wanted, sharpness)
+
+    def ranks(self, points: IntArray) -> FloatArray:
+        """Records of the region left of each point."""
+        start = self.grains.left_of(self.region.start)
+        return np.asarray((self.grains.left_of_each(points) - start) / GRAINS)
+
+    def first_exponents(self, ranks: FloatArray) -> FloatArray:
+        """c times the first term of the cost."""
+        return np.asarray(self.sharpness * np.abs(ranks - self.wanted[0]))
+
+    def last_exponents(self, ranks: FloatArray) -> FloatArray:
+        """c times the last term of the cost."""
+        return np.asarray(self.sharpness * np.abs(self.records - ranks - self.wanted[-1]))
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class _Chain:
+    """Forward passes of components with their own points each. Private.
+
+    Args:
+        points: Fine points, k arrays of shape (rows, p).
+        ranks: Records of the region left of each, same shapes.
+        forward: ln of the sum over o_1 ... o_{j-1} of the weight of (o_1 ... o_j = point), same.
+        task: What is drawn.
+    """
+
+    points: list[IntArray]
+    ranks: list[FloatArray]
+    forward: list[FloatArray]
+    task: _Task
+
+    def ends(self) -> FloatArray:
+        """`forward` of the last quantile, with the last term of the cost; shape (rows, p)."""
+        return np.asarray(self.forward[-1] - self.task.last_exponents(self.ranks[-1]))
+
+    def totals(self) -> FloatArray:
+        """ln Z of each row."""
+        return log_sum(self.ends())
+
+    def draw(self, row: int, entropy: Entropy) -> tuple[int, ...]:
+        """Backward: the last quantile first, each given the one on its right."""
+        index = choose(self.ends()[row], entropy)
+        drawn = [int(self.points[-1][row, index])]
+        rank = float(self.ranks[-1][row, index])
+        for j in range(len(self.points) - 2, -1, -1):
+            points, ranks = self.points[j][row], self.ranks[j][row]
+            stop = int(points.searchsorted(drawn[-1], side="right"))
+            costs = np.abs(rank - ranks[:stop] - self.task.wanted[j + 1])
+            index = choose(self.forward[j][row, :stop] - self.task.sharpness * costs, entropy)
+            drawn.append(int(points[index]))
+            rank = float(ranks[index])
+        return tuple(reversed(drawn))
+
+
+def _long_chain(task: _Task, prior: JointPrior) -> _Chain:
+    """The robust component: one row over all public points of the region."""
+    public = public_points(prior.robust, task.grid)
+    first = int(public.points.searchsorted(task.region.start, side="right"))
+    stop = int(public.points.searchsorted(task.region.last, side="right"))
+    points = np.concatenate(([task.region.start], public.points[first:stop]))
+    masses = public.log_masses[:, first - 1 : stop]
+    ranks = task.ranks(points)
+    forward = [masses[0] - task.first_exponents(ranks)]
+    for mass, wanted in zip(masses[1:], task.wanted[1:-1], strict=True):
+        forward.append(mass + long_pass(forward[-1], ranks, wanted, task.sharpness))
+    count = len(masses)
+    rows = [each[None] for each in forward]
+    return _Chain([points[None]] * count, [ranks[None]] * count, rows, task)
+
+
+def _dense_chain(task: _Task, shapes: Shapes) -> _Chain:
+    """The shapes: a row for each component, a few points of its own for each target."""
+    lower, upper = task.grid.lower * GRAINS, (task.grid.upper + 1) * GRAINS - 1
+    fine = np.floor((shapes.points() / float(task.grid.resolution) + 0.5) * GRAINS)
+    cube = np.clip(fine, lower, upper).astype(np.int64)
+    points = list(np.ascontiguousarray(np.moveaxis(cube, 1, 0)))
+    ranks = [task.ranks(each) for each in points]
+    masses = [_bump_inside(each, task.region) for each in points]
+    forward = [masses[0] - task.first_exponents(ranks[0])]
+    for j in range(1, len(points)):
+        ordered = points[j - 1][:, :, None] <= points[j][:, None, :]
+        misses = ranks[j][:, None, :] - ranks[j - 1][:, :, None] - task.wanted[j]
+        forward.append(masses[j] + dense_pass(forward[-1], misses, ordered, task.sharpness))
+    return _Chain(points, ranks, forward, task)
+
+
+def _bump_inside(points: IntArray, region: Region) -> FloatArray:
+    inside = (points >= region.start) & (points <= region.last)
+    return np.where(inside, log_bump(), -np.inf)
