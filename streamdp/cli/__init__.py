@@ -1,0 +1,66 @@
+"""Commands: what a person types."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from streamdp.cli.lazy import LazyGroup
+from streamdp.errors import StreamdpError
+
+EXIT_CODES = """\b
+Exit codes:
+  0  done
+  1  a release, source or sink failed; the log says which
+  2  wrong usage or configuration; nothing was touched
+  3  a cap is reached
+  5  another streamdp works on this store
+  6  the store is damaged, altered, or newer than this streamdp
+"""
+
+COMMANDS = {
+    "init": ("init", "Write a configuration to start from."),
+    "validate": ("validate", "Check the configuration; show when each job will run."),
+    "doctor": ("doctor", "Check sources, store, clock and permissions."),
+    "plan": ("plan", "Show what will be spent, before anything is."),
+    "run": ("run", "Work on schedule until stopped, or once."),
+    "release": ("release", "Release what is due of one job, now."),
+    "backfill": ("backfill", "Release the windows of a stretch of time."),
+    "pause": ("pause", "Stop releasing a job until it is resumed."),
+    "resume": ("pause", "Go on with a paused job."),
+    "status": ("status", "Is the daemon alive, and where does each job stand?"),
+    "releases": ("releases", "List releases as a table, JSON or CSV."),
+    "show": ("releases", "Show one release."),
+    "budget": ("budget", "Spent, left and runway of every budget."),
+    "cap": ("cap", "Change a cap, with your name and reason, in the ledger."),
+    "logs": ("logs", "Read, filter and follow the log."),
+    "schema": ("schema", "Print the JSON Schema of the configuration, for editors."),
+    "completion": ("completion", "Print the shell completion script."),
+    "version": ("version", "Print the version."),
+}
+"""Name of each command, its module below `streamdp.cli`, and what `--help` says of it."""
+
+
+@click.group(
+    cls=LazyGroup,
+    lazy_commands=COMMANDS,
+    epilog=EXIT_CODES,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(package_name="streamdp", message="%(version)s")
+def cli() -> None:
+    """Differentially private statistics of every new batch, on a schedule.
+
+    Start with `streamdp init --demo`, then `streamdp run --once` and `streamdp releases`.
+    """
+
+
+def main() -> None:
+    """Run a command; errors become one message and a fixed exit code."""
+    try:
+        sys.exit(cli(standalone_mode=True))
+    except StreamdpError as error:
+        click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+        click.echo(str(error), err=True)
+        sys.exit(error.exit_code)

@@ -1,0 +1,71 @@
+"""`streamdp cap`."""
+
+from __future__ import annotations
+
+import getpass
+from pathlib import Path
+
+import click
+
+from streamdp.cli.options import config_option, load_configuration
+from streamdp.privacy.amounts import epsilon_text, exact, nano_up
+
+
+@click.command()
+@click.argument("scope")
+@click.option("--batch", help="New cap of each batch, as epsilon.")
+@click.option("--lifetime", help="New cap over the life of the source, as epsilon.")
+@click.option("--reason", required=True, help="Why; it stays in the ledger for ever.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@config_option
+def cap(
+    scope: str,
+    batch: str | None,
+    lifetime: str | None,
+    reason: str,
+    yes: bool,
+    config_path: Path,
+) -> None:
+    """Change the caps of SCOPE (the name of a source) with a ledger entry.
+
+    Raising a cap lets more be learned about everyone whose records are in the source. Set the
+    same value in the configuration afterwards.
+    """
+    import time
+
+    from streamdp.daemon.lock import store_lock
+    from streamdp.privacy.filters import Caps
+    from streamdp.store import ledger
+    from streamdp.store.database import connect, transaction
+    from streamdp.store.migrations import migrate
+
+    path = load_configuration(config_path).store.path
+    now = int(time.time())
+    with store_lock(path):
+        database = connect(path, create=False)
+        migrate(database, now)
+        ledger.verify(database)
+        old = ledger.caps_of(database, scope)
+        new = Caps(
+            _nano(batch) if batch else old.batch_nano,
+            _nano(lifetime) if lifetime else old.lifetime_nano,
+        )
+        click.echo(
+            f"{scope}: batch {epsilon_text(old.batch_nano)} -> {epsilon_text(new.batch_nano)},"
+            f" lifetime {epsilon_text(old.lifetime_nano)} -> {epsilon_text(new.lifetime_nano)}"
+        )
+        if not yes:
+            click.confirm("Write this into the ledger?", abort=True)
+        with transaction(database):
+            about = {"by": getpass.getuser(), "reason": reason}
+            ledger.set_caps(database, scope, new, about, now)
+
+
+def _nano(text: str) -> int:
+    try:
+        amount = exact(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+    if amount <= 0:
+        raise click.BadParameter("a cap is positive")
+    return nano_up(amount)

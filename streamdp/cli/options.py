@@ -1,0 +1,48 @@
+"""Options that commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from streamdp.config import Configuration
+
+config_option = click.option(
+    "-c",
+    "--config",
+    "config_path",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("config.yaml"),
+    envvar="STREAMDP_CONFIG",
+    show_default=True,
+    show_envvar=True,
+    help="The configuration.",
+)
+json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+
+
+def load_configuration(path: Path) -> Configuration:
+    """The configuration at a path, checked.
+
+    Raises:
+        ConfigurationError: It cannot be used.
+    """
+    from streamdp.config import load
+
+    return load(path)
+
+
+def moment(context: click.Context, parameter: click.Parameter, text: str | None) -> int | None:
+    """Callback for options that take an ISO date or time, UTC if it names no zone."""
+    from datetime import UTC, datetime
+
+    if text is None:
+        return None
+    try:
+        parsed = datetime.fromisoformat(text)
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is no ISO date like 2013-06-01") from None
+    return int((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp())

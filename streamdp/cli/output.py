@@ -1,0 +1,70 @@
+"""Tables: drawn on a terminal, tab-separated in a pipe, JSON lines or CSV when asked."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Literal
+
+import click
+
+from streamdp.types import Json
+
+Form = Literal["table", "json", "csv"]
+
+
+def print_rows(rows: Sequence[Mapping[str, Json]], form: Form, title: str = "") -> None:
+    """Print rows of equal keys; the keys are the header.
+
+    Args:
+        rows: What to print.
+        form: `table` is drawn on a terminal and tab-separated elsewhere.
+        title: Above a drawn table.
+    """
+    if form == "json":
+        for row in rows:
+            click.echo(json.dumps(row))
+    elif form == "csv":
+        writer = csv.DictWriter(sys.stdout, list(rows[0]) if rows else [], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+    elif sys.stdout.isatty():
+        _draw(rows, title)
+    elif rows:
+        click.echo("\t".join(rows[0]))
+        for row in rows:
+            click.echo("\t".join(_text(cell) for cell in row.values()))
+
+
+def _draw(rows: Sequence[Mapping[str, Json]], title: str) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title or None, title_justify="left", header_style="bold")
+    for name in rows[0] if rows else []:
+        numeric = all(isinstance(row[name], int | float | None) for row in rows)
+        table.add_column(name.replace("_", " "), justify="right" if numeric else "left")
+    for row in rows:
+        table.add_row(*map(_text, row.values()))
+    console = Console()
+    console.print(table if rows else f"{title}: none" if title else "none")
+
+
+def _text(cell: Json) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, float):
+        return f"{cell:g}"
+    if isinstance(cell, bool):
+        return "yes" if cell else "no"
+    return str(cell)
+
+
+def local(seconds: int | None) -> str | None:
+    """POSIX seconds for a person: UTC, to the second."""
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")

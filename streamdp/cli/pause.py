@@ -1,0 +1,46 @@
+"""`streamdp pause` and `streamdp resume`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from streamdp.cli.options import config_option, load_configuration
+
+
+@click.command()
+@click.argument("job")
+@config_option
+def pause(job: str, config_path: Path) -> None:
+    """Stop releasing JOB until it is resumed; a restart changes nothing about it."""
+    _set(config_path, job, paused=True)
+
+
+@click.command()
+@click.argument("job")
+@config_option
+def resume(job: str, config_path: Path) -> None:
+    """Go on with JOB; what became due meanwhile is caught up in order."""
+    _set(config_path, job, paused=False)
+
+
+def _set(config_path: Path, job: str, *, paused: bool) -> None:
+    """Write the wish into the store, beside a running daemon, which reads it every round."""
+    import time
+
+    from streamdp.cli.jobs import require_job
+    from streamdp.store.database import connect
+    from streamdp.store.migrations import migrate
+    from streamdp.store.pauses import pause_job, resume_job
+
+    configuration = load_configuration(config_path)
+    require_job(configuration, job)
+    now = int(time.time())
+    database = connect(configuration.store.path)
+    migrate(database, now)
+    if paused:
+        pause_job(database, job, now)
+    else:
+        resume_job(database, job)
+    click.echo(f"{job} is {'paused' if paused else 'running'}")

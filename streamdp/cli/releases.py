@@ -1,0 +1,91 @@
+"""`streamdp releases` and `streamdp show`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streamdp.cli.options import config_option, json_option, load_configuration, moment
+from streamdp.cli.output import Form, print_rows
+from streamdp.errors import StreamdpError
+
+if TYPE_CHECKING:
+    from streamdp.types import Json, Release
+
+
+@click.command()
+@click.argument("job", required=False)
+@config_option
+@click.option("--since", callback=moment, help="First day or time of the windows (ISO, UTC).")
+@click.option("--until", callback=moment, help="End of the windows (ISO, UTC).")
+@click.option("--last", type=click.IntRange(min=1), help="Only the last so many releases.")
+@click.option("--csv", "as_csv", is_flag=True, help="Comma-separated values with a header.")
+@json_option
+def releases(
+    job: str | None,
+    config_path: Path,
+    since: int | None,
+    until: int | None,
+    last: int | None,
+    as_csv: bool,
+    as_json: bool,
+) -> None:
+    """List releases, of one JOB or of all: one line a release, one column a quantile."""
+    from streamdp.cli.jobs import require_job
+    from streamdp.store.archive import select_releases
+    from streamdp.store.database import connect_to_read
+
+    configuration = load_configuration(config_path)
+    if job is not None:
+        require_job(configuration, job)
+    database = connect_to_read(configuration.store.path)
+    form: Form = "json" if as_json else "csv" if as_csv else "table"
+    by_job: dict[str, list[Release]] = {}
+    for release in select_releases(database, job, since, until, last):
+        by_job.setdefault(release.job, []).append(release)
+    for name, found in by_job.items():
+        print_rows([_line(release) for release in found], form, title=name)
+    if not by_job and form == "table":
+        click.echo("no releases", err=True)
+
+
+@click.command()
+@click.argument("job")
+@click.argument("batch")
+@config_option
+@json_option
+def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
+    """Show the release of BATCH by JOB: what was published, when, at what price."""
+    from streamdp.cli.jobs import require_job
+    from streamdp.sinks.record import record
+    from streamdp.store.archive import find_release
+    from streamdp.store.database import connect_to_read
+
+    configuration = load_configuration(config_path)
+    require_job(configuration, job)
+    release = find_release(connect_to_read(configuration.store.path), job, batch)
+    if release is None:
+        raise StreamdpError(
+            f"{job} has no release of {batch!r}",
+            hint="`streamdp releases` lists the batches that were released",
+        )
+    whole = record(release)
+    if as_json:
+        click.echo(json.dumps(whole))
+        return
+    rows = whole.pop("rows")
+    print_rows([{"fact": name, "value": value} for name, value in whole.items()], "table")
+    print_rows(rows, "table")
+
+
+def _line(release: Release) -> dict[str, Json]:
+    """Batch and values; a row's first column names the value in its second."""
+    values = [list(row.values()) for row in release.rows]
+    return {
+        "job": release.job,
+        "batch": release.batch,
+        **{f"{name:g}" if isinstance(name, float) else str(name): x for name, x, *_ in values},
+    }

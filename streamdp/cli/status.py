@@ -1,0 +1,62 @@
+"""`streamdp status`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from streamdp.cli.options import config_option, json_option, load_configuration
+from streamdp.cli.output import local, print_rows
+from streamdp.privacy.amounts import epsilon_text
+from streamdp.types import Json
+
+DEAD_AFTER = 120
+"""Seconds without a heartbeat after which a daemon that did not stop counts as dead."""
+
+
+@click.command()
+@config_option
+@json_option
+def status(config_path: Path, as_json: bool) -> None:
+    """Show whether the daemon lives and where each job stands; works without it.
+
+    Exits with 1 if the daemon died: it has a lock or a heartbeat but gives no sign of life.
+    """
+    import time
+
+    from streamdp.daemon.lock import is_locked
+    from streamdp.store.database import connect_to_read
+    from streamdp.store.reports import heart, job_report
+
+    configuration = load_configuration(config_path)
+    database = connect_to_read(configuration.store.path)
+    pulse, now = heart(database), int(time.time())
+    if is_locked(configuration.store.path):
+        silent = pulse.heartbeat_at is not None and now - pulse.heartbeat_at > DEAD_AFTER
+        state = "hung" if silent else "running"
+    else:
+        state = "dead" if pulse.pid is not None else "stopped"
+    rows: list[dict[str, Json]] = []
+    for job in configuration.releases:
+        report = job_report(database, job)
+        rows.append(
+            {
+                "job": job,
+                "state": "paused" if report.paused else "active",
+                "releases": report.releases,
+                "last_batch": report.last_batch,
+                "released_at": local(report.last_released_at),
+                "spent": epsilon_text(report.spent_nano),
+                "burnt": report.burnt,
+                "undelivered": report.undelivered,
+            }
+        )
+    beat = local(pulse.heartbeat_at)
+    if as_json:
+        print_rows([{"daemon": state, "pid": pulse.pid, "heartbeat_at": beat}, *rows], "json")
+    else:
+        click.echo(f"daemon: {state}" + (f", last sign of life {beat} UTC" if beat else ""))
+        print_rows(rows, "table")
+    if state in ("dead", "hung"):
+        click.get_current_context().exit(1)

@@ -1,0 +1,7 @@
+"""From YAML to frozen objects: every bad value is refused here, before any data is touched."""
+
+from streamdp.config.load import load
+from streamdp.config.model import Configuration, json_schema
+from streamdp.config.schedules import next_times, trigger
+
+__all__ = ["Configuration", "json_schema", "load", "next_times", "trigger"]

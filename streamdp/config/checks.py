@@ -1,0 +1,157 @@
+"""What must hold between sections of a configuration."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import NoReturn
+
+from streamdp.config.model import Configuration
+from streamdp.config.releases import Family, MixtureOf, Release
+from streamdp.config.yaml import Document, Path
+from streamdp.errors import ConfigurationError
+
+LARGEST_EPSILON = 20
+
+
+def check(configuration: Configuration, document: Document) -> None:
+    """Check references, sources, epsilons and priors.
+
+    Raises:
+        ConfigurationError: The first thing that does not hang together.
+    """
+    _check_sources(configuration, document)
+    for name, release in configuration.releases.items():
+        path: Path = ("releases", name)
+        _known(release.source, configuration.sources, document, (*path, "source"))
+        for index, sink in enumerate(release.sinks):
+            _known(sink, configuration.sinks, document, (*path, "sinks", index))
+        if release.epsilon > LARGEST_EPSILON and not configuration.privacy.allow_large_epsilon:
+            _refuse(
+                f"an epsilon above {LARGEST_EPSILON} protects next to nothing",
+                document,
+                (*path, "epsilon"),
+                "lower it, or set privacy.allow_large_epsilon: true",
+            )
+        _check_prior(release, document, path)
+    _check_caps(configuration, document)
+
+
+def _check_sources(configuration: Configuration, document: Document) -> None:
+    """Two names for one file would be two budgets for one person's data."""
+    seen: dict[str, str] = {}
+    for name, source in configuration.sources.items():
+        place: Path = ("sources", name, "path")
+        real = os.path.realpath(source.path)
+        if real in seen:
+            _refuse(
+                f"this is the same data as source {seen[real]!r}, with a budget of its own",
+                document,
+                place,
+                f"give both releases the source {seen[real]!r}",
+            )
+        seen[real] = name
+        if source.format is None and file_format(source.path) is None:
+            _refuse(
+                "the format is not to be told from this name",
+                document,
+                place,
+                "add format: parquet, csv or jsonl",
+            )
+
+
+def file_format(path: str) -> str | None:
+    """Format by the ending of a file's name, compressed or not."""
+    endings = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
+    stem, ending = os.path.splitext(path)
+    if ending in (".gz", ".zst"):
+        ending = os.path.splitext(stem)[1]
+    return endings.get(ending)
+
+
+def _check_caps(configuration: Configuration, document: Document) -> None:
+    caps = configuration.privacy.caps
+    if caps.batch > caps.lifetime:
+        _refuse(
+            "the batch cap is above the lifetime cap",
+            document,
+            ("privacy", "caps", "batch"),
+            "what one batch may cost is part of what all may cost",
+        )
+    for source in configuration.sources:
+        prices = [r.epsilon for r in configuration.releases.values() if r.source == source]
+        price = sum(prices, Fraction(0))
+        if price > caps.batch:
+            _refuse(
+                f"the releases of source {source!r} cost {float(price):g} a batch,"
+                f" the cap is {float(caps.batch):g}",
+                document,
+                ("privacy", "caps", "batch"),
+                "raise the cap or lower an epsilon: some release could never be made",
+            )
+
+
+def _check_prior(release: Release, document: Document, path: Path) -> None:
+    """The robust prior must believe in every cell: an impossible cell would be a leak."""
+    place = (*path, "prior", "robust")
+    robust = release.prior.robust
+    if isinstance(robust, str) and robust != "uniform" and release.guess is None:
+        _refuse(f"{robust} needs a guess", document, place, "add guess: {location: , scale: }")
+    if robust == "uniform" and release.bounds is None:
+        _refuse("uniform needs bounds", document, place, "add bounds: [lower, upper]")
+    if robust == "half-cauchy" and release.guess is not None and not _starts(release):
+        _refuse(
+            "a half-cauchy says that nothing lies below its location, but the bounds do",
+            document,
+            place,
+            "set the lower bound to guess.location, or use cauchy",
+        )
+    members: Iterable[Family] = ()
+    if isinstance(robust, Family):
+        members = (robust,)
+    elif isinstance(robust, MixtureOf):
+        members = robust.mixture
+    if members and not any(_covers(member, release) for member in members):
+        _refuse(
+            "this prior gives some cell within the bounds no weight",
+            document,
+            place,
+            "add a cauchy to the mixture, or a uniform as wide as the bounds",
+        )
+
+
+def _starts(release: Release) -> bool:
+    """Whether the lowest cell reaches above the location of a half-cauchy."""
+    if release.bounds is None or release.guess is None:
+        return False
+    return float(release.bounds[0] + release.resolution / 2) > release.guess.location
+
+
+def _covers(family: Family, release: Release) -> bool:
+    if family.family in ("cauchy", "laplace"):
+        return True
+    if release.bounds is None:
+        return False
+    low, high = (float(bound) for bound in release.bounds)
+    if family.family == "half-cauchy":
+        return family.location is not None and family.location <= low
+    return (
+        family.lower is not None
+        and family.upper is not None
+        and family.lower <= low
+        and high <= family.upper
+    )
+
+
+def _known(name: str, table: Iterable[str], document: Document, path: Path) -> None:
+    names = list(table)
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
+        _refuse(f"{name!r} is not configured", document, path, hint)
+
+
+def _refuse(what: str, document: Document, path: Path, hint: str) -> NoReturn:
+    raise ConfigurationError(what, where=document.where(path), hint=hint)

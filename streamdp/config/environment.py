@@ -1,0 +1,44 @@
+"""Environment variables in values: ${NAME}, or ${NAME:-default}; for secrets and for places."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+from streamdp.config.yaml import Document, Path
+from streamdp.errors import ConfigurationError
+from streamdp.types import Json
+
+_REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
+
+
+def interpolate(document: Document, environment: Mapping[str, str]) -> Document:
+    """The document with every reference replaced; values stay text.
+
+    Raises:
+        ConfigurationError: A variable is not set and has no default. Its value is never shown.
+    """
+
+    def walk(value: Json, path: Path) -> Json:
+        if isinstance(value, dict):
+            return {key: walk(child, (*path, key)) for key, child in value.items()}
+        if isinstance(value, list):
+            return [walk(child, (*path, index)) for index, child in enumerate(value)]
+        return _REFERENCE.sub(lambda m: look_up(m, path), value) if _is_text(value) else value
+
+    def look_up(match: re.Match[str], path: Path) -> str:
+        name, default = match[1], match[2]
+        found = environment.get(name, default)
+        if found is None:
+            raise ConfigurationError(
+                f"the environment has no {name}",
+                where=document.where(path),
+                hint=f"export {name}, or write ${{{name}:-default}}",
+            )
+        return str(found)
+
+    return Document(document.name, walk(document.value, ()), document.marks)
+
+
+def _is_text(value: Json) -> bool:
+    return isinstance(value, str)

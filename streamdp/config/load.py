@@ -1,0 +1,111 @@
+"""Load a configuration: read, interpolate, validate, resolve paths, check what hangs together."""
+
+from __future__ import annotations
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from streamdp.config.checks import check
+from streamdp.config.environment import interpolate
+from streamdp.config.model import Configuration
+from streamdp.config.yaml import Document, parse
+from streamdp.errors import ConfigurationError
+
+DEMO = "demo:"
+"""Prefix of a source path that names a file shipped with the package."""
+
+
+def load(path: Path, environment: Mapping[str, str] = os.environ) -> Configuration:
+    """Load and check a configuration; nothing else is touched.
+
+    Raises:
+        ConfigurationError: Says every problem with file, line, column, key and what to do.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigurationError(
+            "the configuration cannot be read",
+            where=str(path),
+            hint="name it with --config, or make one with `streamdp init`"
+            if isinstance(error, FileNotFoundError)
+            else "it must be readable UTF-8 text",
+        ) from None
+    document = interpolate(parse(text, path.name), environment)
+    try:
+        configuration = Configuration.model_validate(_resolved(document.value, path.absolute()))
+    except ValidationError as error:
+        raise _readable(error, document) from None
+    check(configuration, document)
+    return configuration
+
+
+def _resolved(value: Any, path: Path) -> Any:
+    """Paths made absolute; what is no mapping is left for the model to refuse."""
+    if not isinstance(value, dict):
+        return value
+    found = dict(value)
+    for section in ("store", "log"):
+        found[section] = _with_path(found[section], path) if section in found else None
+        if found[section] is None:
+            del found[section]
+    for section in ("sources", "sinks"):
+        if isinstance(found.get(section), dict):
+            entries = found[section].items()
+            found[section] = {name: _with_path(entry, path) for name, entry in entries}
+    return found
+
+
+def _with_path(entry: Any, path: Path) -> Any:
+    if not isinstance(entry, dict) or not isinstance(entry.get("path"), str) or not entry["path"]:
+        return entry
+    named: str = entry["path"]
+    if named.startswith(DEMO):
+        from importlib.resources import files
+
+        resolved = str(files("streamdp").joinpath("demo", named.removeprefix(DEMO)))
+    else:
+        resolved = os.path.normpath(path.parent / os.path.expanduser(named))
+    return {**entry, "path": resolved}
+
+
+def _readable(error: ValidationError, document: Document) -> ConfigurationError:
+    """Pydantic's list as one error in the words of the file."""
+    problems = []
+    for problem in error.errors(include_url=False, include_input=False):
+        place = tuple(part for part in problem["loc"] if not _is_tag(part, document))
+        text, hint = problem["msg"].removeprefix("Value error, "), ""
+        if problem["type"] == "extra_forbidden":
+            text, hint = "this key is not known", _nearest(str(place[-1]))
+        elif problem["type"] == "missing":
+            text = "this key is missing"
+        problems.append((document.where(place), text, hint))
+    problems = list(dict.fromkeys(problems))
+    if len(problems) == 1:
+        where, text, hint = problems[0]
+        return ConfigurationError(text, where=where, hint=hint)
+    lines = [f"{where}: {text}" + (f" ({hint})" if hint else "") for where, text, hint in problems]
+    return ConfigurationError("\n".join([f"{len(problems)} problems", *lines]))
+
+
+def _is_tag(part: str | int, document: Document) -> bool:
+    """Pydantic names the member of a union it tried; such names are in no file."""
+    return (
+        isinstance(part, str)
+        and ("[" in part or part in ("Family", "MixtureOf", "Windows", "table", "jsonl", "stdout"))
+        and not any(part in path for path in document.marks)
+    )
+
+
+def _nearest(key: str) -> str:
+    schema = Configuration.model_json_schema()
+    known = set(schema["properties"])
+    for definition in schema["$defs"].values():
+        known |= set(definition.get("properties", {}))
+    near = difflib.get_close_matches(key, sorted(known), n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else "`streamdp schema` lists all keys"

@@ -1,0 +1,153 @@
+"""The section `releases`: what is published of each batch."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+
+from streamdp.config.schedules import Schedule
+from streamdp.config.values import Finite, PositiveRational, Rational
+
+MOST_CELLS = 2**46
+"""Cells lie within plus or minus this, so that fine points stay exact integers of a float."""
+
+UNBOUNDED_CELLS = 2**40
+"""Range of cells of a column without bounds."""
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")]
+
+NAMED_QUANTILES = {
+    "median": [Fraction(1, 2)],
+    "quartiles": [Fraction(i, 4) for i in range(1, 4)],
+    "deciles": [Fraction(i, 10) for i in range(1, 10)],
+}
+
+
+class Section(BaseModel):
+    """A mapping of the file; keys it does not know are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Guess(Section):
+    """What is known of the column without looking at it."""
+
+    location: Finite = Field(description="About where values lie.")
+    scale: Finite = Field(gt=0, description="About how far they spread.")
+
+
+class Family(Section):
+    """One distribution, in the unit of the column."""
+
+    family: Literal["uniform", "cauchy", "half-cauchy", "laplace"]
+    location: Finite | None = None
+    scale: Finite | None = Field(default=None, gt=0)
+    lower: Finite | None = None
+    upper: Finite | None = None
+    weight: Finite = Field(default=1.0, gt=0, description="In a mixture.")
+
+    @model_validator(mode="after")
+    def _has_its_parameters(self) -> Family:
+        wanted = ("lower", "upper") if self.family == "uniform" else ("location", "scale")
+        others = {"location", "scale", "lower", "upper"} - set(wanted)
+        if any(getattr(self, name) is None for name in wanted):
+            raise ValueError(f"{self.family} needs {wanted[0]} and {wanted[1]}")
+        if any(getattr(self, name) is not None for name in others):
+            raise ValueError(f"{self.family} takes {wanted[0]} and {wanted[1]} only")
+        if self.lower is not None and self.upper is not None and self.lower >= self.upper:
+            raise ValueError("lower must be below upper")
+        return self
+
+
+class MixtureOf(Section):
+    """Several distributions with weights."""
+
+    mixture: tuple[Family, ...] = Field(min_length=1)
+
+
+FamilyName = Literal["uniform", "cauchy", "half-cauchy", "laplace"]
+
+
+class PriorSection(Section):
+    """What is believed before each release, and how it learns."""
+
+    learner: Literal["last-release", "none"] = "last-release"
+    robust: FamilyName | Family | MixtureOf | None = Field(
+        default=None,
+        description="Holds when the past misleads. By default cauchy if there is a guess, else"
+        " uniform within the bounds.",
+    )
+    robust_weight: float = Field(default=0.05, ge=0.01, le=1.0)
+
+
+class Release(Section):
+    """Quantiles of one column of every batch of one source."""
+
+    kind: Literal["quantiles"]
+    source: str
+    column: str = Field(min_length=1)
+    quantiles: tuple[Rational, ...] = Field(description="Or median, quartiles, deciles.")
+    resolution: PositiveRational = Field(description="Width of a cell; results are multiples.")
+    bounds: tuple[Rational, Rational] | None = Field(
+        default=None, description="Values outside count as the bound."
+    )
+    guess: Guess | None = None
+    epsilon: PositiveRational = Field(description="Price of one release.")
+    schedule: Schedule = Schedule(on="batch")
+    prior: PriorSection = PriorSection()
+    sinks: tuple[str, ...] = ()
+
+    @field_validator("quantiles", mode="before")
+    @classmethod
+    def _by_name(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            if value not in NAMED_QUANTILES:
+                raise ValueError(f"write a list, or one of {', '.join(NAMED_QUANTILES)}")
+            return NAMED_QUANTILES[value]
+        return value
+
+    @field_validator("quantiles")
+    @classmethod
+    def _in_order(cls, value: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
+        if not 1 <= len(value) <= 999:
+            raise ValueError("there must be 1 to 999 quantiles")
+        for index, quantile in enumerate(value):
+            if not 0 < quantile < 1:
+                raise ValueError(f"number {index + 1} is not between 0 and 1")
+        for index, (one, following) in enumerate(pairwise(value), start=2):
+            if following <= one:
+                raise ValueError(f"number {index} is not above the one before it")
+        if math.lcm(*(quantile.denominator for quantile in value)) > 10_000:
+            raise ValueError("the quantiles must be multiples of one fraction 1/d, d at most 10000")
+        return value
+
+    @field_validator("epsilon")
+    @classmethod
+    def _not_tiny(cls, value: Fraction) -> Fraction:
+        if value < Fraction(1, 10**6):
+            raise ValueError("an epsilon below 0.000001 buys nothing but noise")
+        return value
+
+    @model_validator(mode="after")
+    def _bounds_and_guess(self) -> Release:
+        if self.bounds is None and self.guess is None:
+            raise ValueError("give bounds or a guess: without either there is no prior")
+        if self.bounds is not None and self.bounds[0] >= self.bounds[1]:
+            raise ValueError("the lower bound must be below the upper")
+        first, last = self.cells()
+        if max(abs(first), abs(last)) > MOST_CELLS:
+            raise ValueError(
+                "bounds / resolution is beyond 2^46 cells: make the resolution coarser"
+            )
+        return self
+
+    def cells(self) -> tuple[int, int]:
+        """First and last cell."""
+        if self.bounds is None:
+            return -UNBOUNDED_CELLS, UNBOUNDED_CELLS
+        low, high = (math.floor(bound / self.resolution + Fraction(1, 2)) for bound in self.bounds)
+        return low, high

@@ -1,0 +1,103 @@
+"""YAML read strictly: where each value stands is kept, and what YAML 1.1 would guess is not.
+
+PyYAML accepts a key twice, reads 12:30 as 750, 010 as 8 and `no` as false. Here a key stands
+once, and a plain scalar is a number, true, false, null or text.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import yaml
+
+from streamdp.errors import ConfigurationError
+from streamdp.types import Json
+
+Path = tuple[str | int, ...]
+
+_INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
+_NUMBER = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)([eE][-+]?[0-9]+)?")
+_CONSTANTS: dict[str, Json] = {"": None, "null": None, "~": None, "true": True, "false": False}
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """A parsed file.
+
+    Args:
+        name: Of the file, as shown in errors.
+        value: Nested dicts, lists and scalars.
+        marks: Line and column (from 1) of each value, by its path of keys.
+    """
+
+    name: str
+    value: Json
+    marks: dict[Path, tuple[int, int]]
+
+    def where(self, path: Path) -> str:
+        """Place of a value, or of the nearest thing that holds it: `config.yaml:12:5 a.b`."""
+        known = path
+        while known not in self.marks:
+            known = known[:-1]
+        line, column = self.marks[known]
+        dotted = ".".join(map(str, path))
+        return f"{self.name}:{line}:{column}" + (f" {dotted}" if dotted else "")
+
+
+def parse(text: str, name: str) -> Document:
+    """Parse one YAML document.
+
+    Raises:
+        ConfigurationError: It is no YAML, or a key stands twice.
+    """
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
+        problem = error.problem or "cannot be parsed"
+        raise ConfigurationError(f"this is not YAML: {problem}", where=f"{name}{place}") from None
+    except yaml.YAMLError:
+        raise ConfigurationError("this is not YAML text", where=name) from None
+    marks: dict[Path, tuple[int, int]] = {(): (1, 1)}
+    if root is None:
+        return Document(name, {}, marks)
+    return Document(name, _build(root, (), name, marks), marks)
+
+
+def _build(node: yaml.Node, path: Path, name: str, marks: dict[Path, tuple[int, int]]) -> Json:
+    marks[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
+    if isinstance(node, yaml.MappingNode):
+        return _mapping(node, path, name, marks)
+    if isinstance(node, yaml.SequenceNode):
+        return [_build(child, (*path, i), name, marks) for i, child in enumerate(node.value)]
+    return _scalar(node)
+
+
+def _mapping(
+    node: yaml.MappingNode, path: Path, name: str, marks: dict[Path, tuple[int, int]]
+) -> Json:
+    built: dict[str, Json] = {}
+    for key_node, value_node in node.value:
+        line, column = key_node.start_mark.line + 1, key_node.start_mark.column + 1
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise ConfigurationError("a key must be a word", where=f"{name}:{line}:{column}")
+        key = key_node.value
+        where = f"{name}:{line}:{column} {'.'.join(map(str, (*path, key)))}"
+        if key in built:
+            raise ConfigurationError("this key stands twice", where=where, hint="keep one of them")
+        built[key] = _build(value_node, (*path, key), name, marks)
+        marks[(*path, key)] = (line, column)
+    return built
+
+
+def _scalar(node: yaml.Node) -> Json:
+    text = str(node.value)
+    if getattr(node, "style", None) is not None:
+        return text
+    if text.lower() in _CONSTANTS:
+        return _CONSTANTS[text.lower()]
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    return float(text) if _NUMBER.fullmatch(text) else text
