@@ -9,6 +9,7 @@ border between two answers.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from streamdp.mechanisms import grains
+from streamdp.mechanisms.points import public_points
 from streamdp.privacy import draws
 from streamdp.types import Entropy, FloatArray
 
@@ -54,7 +56,9 @@ def forking(grain_count: int | None = None) -> Iterator[None]:
             yield
             return
         with replaced("GRAINS", grains.GRAINS, grain_count):
+            public_points.cache_clear()
             yield
+    public_points.cache_clear()
 
 
 @contextmanager
@@ -140,8 +144,7 @@ def choice_law(log_weights: FloatArray) -> Answers:
 
 def expected_widths(log_weights: FloatArray) -> list[int]:
     """Integers in proportion to exp(w): 42 bits times a power of two."""
-    base_two = log_weights * (1.0 / np.log(2.0))
-    shifted = base_two - base_two.max()
+    shifted = (log_weights - log_weights.max()) * (1.0 / math.log(2.0))
     lowest = int(np.floor(shifted[np.isfinite(shifted)].min()))
     return [
         int(np.rint(np.exp2(each - np.floor(each) + draws.MANTISSA_BITS)))
