@@ -197,7 +197,10 @@ class Prior(Protocol):
 class ReleaseKind(Protocol):
     """Four pure functions: what is published, what it costs, how it is drawn and learned from."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """What the configuration calls this kind."""
+        ...
 
     def signature(self) -> Json:
         """The public parameters a learned state depends on; another signature starts anew."""
@@ -235,7 +238,10 @@ class Backend(Protocol):
 class Source(Protocol):
     """Batches in: which public windows or files there are."""
 
-    name: str
+    @property
+    def name(self) -> str:
+        """Key of the source in the configuration."""
+        ...
 
     def batches(self, now: int) -> Iterable[Batch]:
         """All batches sealed by `now`, in order; depends on public facts alone."""

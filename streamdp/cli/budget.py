@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamdp.cli.options import config_option, json_option, load_configuration
-from streamdp.cli.output import local, print_rows
+from streamdp.cli.output import Form, local, print_rows
 from streamdp.privacy.amounts import epsilon_text, exact, nano_up
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def budget(config_path: Path, whole: bool, as_json: bool) -> None:
 
     configuration = load_configuration(config_path)
     database = connect_to_read(configuration.store.path)
-    form = "json" if as_json else "table"
+    form: Form = "json" if as_json else "table"
     if whole:
         rows = ledger_rows(database)
         amounts = ("epsilon_nano", "lifetime_spent_nano", "lifetime_cap_nano")

@@ -46,5 +46,7 @@ class LazyGroup(click.Group):
 
             near = difflib.get_close_matches(args[0], self._lazy, n=1)
             if near:
-                error.message += f" Did you mean {near[0]!r}?"
+                raise click.UsageError(
+                    f"{error.message} Did you mean {near[0]!r}?", ctx=ctx
+                ) from None
             raise

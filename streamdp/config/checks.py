@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 from typing import NoReturn
 
+from streamdp.config.formats import file_format
 from streamdp.config.model import Configuration
 from streamdp.config.releases import Family, MixtureOf, Release
 from streamdp.config.yaml import Document, Path
@@ -60,15 +61,6 @@ def _check_sources(configuration: Configuration, document: Document) -> None:
                 place,
                 "add format: parquet, csv or jsonl",
             )
-
-
-def file_format(path: str) -> str | None:
-    """Format by the ending of a file's name, compressed or not."""
-    endings = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl", ".ndjson": "jsonl"}
-    stem, ending = os.path.splitext(path)
-    if ending in (".gz", ".zst"):
-        ending = os.path.splitext(stem)[1]
-    return endings.get(ending)
 
 
 def _check_caps(configuration: Configuration, document: Document) -> None:

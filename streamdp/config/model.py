@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
+from streamdp.config.formats import Format
 from streamdp.config.releases import Name, Release
 from streamdp.config.values import Duration, Moment, PositiveDuration, PositiveRational, Size
 from streamdp.types import Json
@@ -64,7 +65,7 @@ class Source(Section):
     """Where records come from and how they are cut into batches."""
 
     path: str = Field(min_length=1, description="File or glob, or demo:NAME for shipped data.")
-    format: Literal["parquet", "csv", "jsonl"] | None = Field(
+    format: Format | None = Field(
         default=None, description="By default, what the name of the file says."
     )
     batches: Literal["files"] | Windows = Field(description="Time windows, or one file a batch.")

@@ -42,8 +42,12 @@ class Worker:
     progress: Progress = lambda job, done, total: None
     _refused: set[tuple[str, str]] = field(default_factory=set, init=False)
 
-    def round(self, jobs: Iterable[Job]) -> Outcomes:
+    def round(self, jobs: Iterable[Job], only: Callable[[Batch], bool] | None = None) -> Outcomes:
         """Burn what was left open, release what is due of each job, deliver what is owed.
+
+        Args:
+            jobs: In this order.
+            only: Which of the due batches to release; by default all.
 
         Raises:
             StoreError: The store cannot be used.
@@ -57,15 +61,15 @@ class Worker:
         deliver(store, self.sinks, self.around.clock.now(), log)
         for job in jobs:
             if job.name not in paused and not self.stop():
-                self._catch_up(job, outcomes)
+                self._catch_up(job, only, outcomes)
         return outcomes
 
-    def _catch_up(self, job: Job, outcomes: Outcomes) -> None:
+    def _catch_up(self, job: Job, only: Callable[[Batch], bool] | None, outcomes: Outcomes) -> None:
         """Release what is due of one job; an error ends its turn, the next round tries again."""
         now = self.around.clock.now()
         try:
             ingest(job, self.around.store, now, self.around.log)
-            batches = due(job, self.around.store, now)
+            batches = [b for b in due(job, self.around.store, now) if only is None or only(b)]
             for done, batch in enumerate(batches):
                 if self.stop():
                     return

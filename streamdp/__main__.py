@@ -1,0 +1,5 @@
+"""`python -m streamdp`."""
+
+from streamdp.cli import main
+
+main()

@@ -1,0 +1,73 @@
+"""`streamdp backfill`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streamdp.cli.jobs import require_job
+from streamdp.cli.options import config_option, load_configuration, moment
+from streamdp.cli.rounds import finish, one_round
+from streamdp.privacy.amounts import epsilon_text, nano_up
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamdp.config import Configuration
+    from streamdp.types import Batch
+
+
+@click.command()
+@click.argument("job")
+@click.option("--from", "since", callback=moment, required=True, help="First day (ISO, UTC).")
+@click.option("--to", "until", callback=moment, required=True, help="Day after the last (ISO).")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@config_option
+def backfill(job: str, since: int, until: int, yes: bool, config_path: Path) -> None:
+    """Release the windows of JOB between two times that were not released, and say the cost first.
+
+    A window that was released keeps its release: it is listed, never computed again.
+    """
+    configuration = load_configuration(config_path)
+    require_job(configuration, job)
+
+    def wanted(batch: Batch) -> bool:
+        return (
+            batch.start is not None
+            and batch.end is not None
+            and batch.start >= since
+            and batch.end <= until
+        )
+
+    known, new = _split(configuration, job, wanted)
+    price = nano_up(configuration.releases[job].epsilon)
+    click.echo(
+        f"{job}: {len(known) + len(new)} windows, {len(known)} already released,"
+        f" {len(new)} to release at {epsilon_text(price)} each"
+        f" = {epsilon_text(price * len(new))} in all"
+    )
+    if not new:
+        return
+    if not yes:
+        click.confirm("Spend it?", abort=True)
+    finish(one_round(configuration, [job], wanted))
+
+
+def _split(
+    configuration: Configuration, job: str, wanted: Callable[[Batch], bool]
+) -> tuple[list[Batch], list[Batch]]:
+    """Windows that were released, and windows that were not."""
+    from streamdp import wiring
+    from streamdp.store.archive import released_batches
+    from streamdp.store.database import connect_to_read
+
+    name = configuration.releases[job].source
+    source = wiring.source(name, configuration.sources[name])
+    batches = [batch for batch in source.batches(int(time.time())) if wanted(batch)]
+    path = configuration.store.path
+    done = released_batches(connect_to_read(path), job, name) if path.exists() else frozenset()
+    known = [batch for batch in batches if batch.key in done]
+    return known, [batch for batch in batches if batch.key not in done]

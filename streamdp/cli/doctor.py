@@ -1,0 +1,101 @@
+"""`streamdp doctor`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streamdp.cli.options import config_option, json_option, load_configuration
+from streamdp.cli.output import print_rows
+from streamdp.errors import StreamdpError
+
+if TYPE_CHECKING:
+    from streamdp.config import Configuration
+
+EARLIEST = 1_767_225_600
+"""2026-01-01: a clock that shows less was never set."""
+
+LEAST_FREE = 100 * 10**6
+"""Bytes the store's disk should have left."""
+
+Check = tuple[str, Callable[[], str]]
+
+
+@click.command()
+@config_option
+@json_option
+def doctor(config_path: Path, as_json: bool) -> None:
+    """Look at everything a release needs, without releasing: sources, store, clock, permissions.
+
+    Opens schemas, reads no rows, spends nothing. Exits with 1 if something is wrong.
+    """
+    configuration = load_configuration(config_path)
+    rows, sick = [], False
+    for what, look in _checks(configuration):
+        try:
+            state, finding = "ok", look()
+        except StreamdpError as error:
+            state, finding, sick = "WRONG", str(error).replace("\n", " "), True
+        rows.append({"check": what, "state": state, "finding": finding})
+    print_rows(rows, "json" if as_json else "table")
+    if sick:
+        click.get_current_context().exit(1)
+
+
+def _checks(configuration: Configuration) -> Iterator[Check]:
+    yield "clock", _clock
+    yield "store", lambda: _store(configuration)
+    yield "store folder", lambda: _folder(configuration.store.path.parent)
+    for name in configuration.releases:
+        yield f"source of {name}", lambda name=name: _source(configuration, name)  # type: ignore[misc]
+    for name, sink in configuration.sinks.items():
+        path = getattr(sink, "path", None)
+        if path is not None:
+            yield f"sink {name}", lambda path=path: _folder(path.parent)  # type: ignore[misc]
+
+
+def _clock() -> str:
+    now = int(time.time())
+    if now < EARLIEST:
+        raise StreamdpError("the clock was never set", hint="set it: windows are cut by it")
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now))
+
+
+def _store(configuration: Configuration) -> str:
+    from streamdp.daemon.lock import is_locked
+    from streamdp.store import ledger
+    from streamdp.store.database import connect_to_read
+
+    path = configuration.store.path
+    if not path.exists():
+        return "not made yet; `streamdp run` makes it"
+    if path.stat().st_mode & 0o077:
+        raise StreamdpError("others may read the store", where=str(path), hint="chmod 600")
+    ledger.verify(connect_to_read(path))
+    return "ledger verified" + (", a daemon is working on it" if is_locked(path) else "")
+
+
+def _folder(folder: Path) -> str:
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise StreamdpError("this folder cannot be written", where=str(folder))
+    statistics = os.statvfs(folder)
+    free = statistics.f_bavail * statistics.f_frsize
+    if free < LEAST_FREE:
+        raise StreamdpError("the disk is nearly full", where=str(folder), hint="free 100 MB")
+    return f"{free // 10**9} GB free"
+
+
+def _source(configuration: Configuration, name: str) -> str:
+    from streamdp import wiring
+
+    job = wiring.jobs(configuration)[name]
+    first = next(iter(job.source.batches(int(time.time()))), None)
+    if first is None:
+        return "no batch is complete yet"
+    job.backend.check(job.kind.plan(job.kind.init(), first).query, first)
+    return "can be read, its columns are there"

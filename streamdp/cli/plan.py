@@ -1,0 +1,119 @@
+"""`streamdp plan`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streamdp.cli.options import config_option, json_option, load_configuration
+from streamdp.cli.output import Form, print_rows
+from streamdp.privacy.amounts import epsilon_text, nano_up
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+    from streamdp.config import Configuration
+    from streamdp.types import Batch, Json
+
+
+@click.command()
+@click.option("--days", type=click.IntRange(min=1), default=30, show_default=True)
+@config_option
+@json_option
+def plan(days: int, config_path: Path, as_json: bool) -> None:
+    """Show what will be spent in the next days, and when a cap is reached; touches no data.
+
+    Counts the windows that are due already and those that will end. Batches that are files come
+    when they come: only those already there are counted.
+    """
+    configuration = load_configuration(config_path)
+    database = _store(configuration)
+    now = int(time.time())
+    waiting = {
+        name: _windows(configuration, database, name, now, days) for name in configuration.releases
+    }
+    form: Form = "json" if as_json else "table"
+    print_rows(
+        [_job_row(configuration, name, found, now) for name, found in waiting.items()],
+        form,
+        f"releases of the next {days} days",
+    )
+    scopes = {configuration.releases[name].source for name in waiting}
+    print_rows(
+        [_budget_row(configuration, database, scope, waiting) for scope in sorted(scopes)],
+        form,
+        "budget",
+    )
+
+
+def _store(configuration: Configuration) -> Database | None:
+    from streamdp.store.database import connect_to_read
+
+    path = configuration.store.path
+    return connect_to_read(path) if path.exists() else None
+
+
+def _windows(
+    configuration: Configuration, database: Database | None, job: str, now: int, days: int
+) -> list[Batch]:
+    """Windows that end within the days and are not released."""
+    from streamdp import wiring
+    from streamdp.sources.windows import DAY
+    from streamdp.store.archive import released_batches
+
+    name = configuration.releases[job].source
+    done = released_batches(database, job, name) if database else frozenset()
+    source = wiring.source(name, configuration.sources[name])
+    return [batch for batch in source.batches(now + days * DAY) if batch.key not in done]
+
+
+def _job_row(
+    configuration: Configuration, job: str, windows: list[Batch], now: int
+) -> dict[str, Json]:
+    release = configuration.releases[job]
+    price = nano_up(release.epsilon)
+    due = [batch for batch in windows if batch.end is None or batch.end <= now]
+    return {
+        "job": job,
+        "due_now": len(due),
+        "later": len(windows) - len(due),
+        "first": windows[0].key if windows else None,
+        "last": windows[-1].key if windows else None,
+        "epsilon_each": epsilon_text(price),
+        "epsilon_in_all": epsilon_text(price * len(windows)),
+    }
+
+
+def _budget_row(
+    configuration: Configuration,
+    database: Database | None,
+    scope: str,
+    waiting: dict[str, list[Batch]],
+) -> dict[str, Json]:
+    """Spent, planned and left of one scope, and the window at which the lifetime cap ends it."""
+    from streamdp.store.ledger import spent_of
+
+    cap = nano_up(configuration.privacy.caps.lifetime)
+    spent = spent_of(database, scope, "").lifetime_nano if database else 0
+    charges = sorted(
+        (batch.start or 0, batch.key, nano_up(configuration.releases[job].epsilon))
+        for job, batches in waiting.items()
+        if configuration.releases[job].source == scope
+        for batch in batches
+    )
+    total, ends_at = spent, None
+    for _, key, price in charges:
+        total += price
+        if total > cap and ends_at is None:
+            ends_at = key
+    return {
+        "scope": scope,
+        "spent": epsilon_text(spent),
+        "planned": epsilon_text(total - spent),
+        "lifetime_cap": epsilon_text(cap),
+        "left_after": epsilon_text(max(cap - total, 0)),
+        "cap_reached_at": ends_at or "not reached",
+    }

@@ -1,0 +1,109 @@
+"""A round of work from the command line: progress on a terminal, and a word at the end."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from streamdp.config import Configuration
+    from streamdp.engine.job import Job
+    from streamdp.engine.work import Outcomes, Progress
+    from streamdp.types import Batch
+
+
+def one_round(
+    configuration: Configuration,
+    names: Sequence[str],
+    only: Callable[[Batch], bool] | None = None,
+) -> Outcomes:
+    """Do one round of the named jobs, of the batches that `only` admits.
+
+    SIGTERM and SIGINT end it after the running release.
+
+    Raises:
+        StreamdpError: The store is another's, damaged, or cannot be used.
+    """
+    from streamdp.daemon.clock import SystemClock
+    from streamdp.daemon.shift import shift
+    from streamdp.privacy.entropy import OperatingSystemEntropy
+    from streamdp.wiring import start_log
+
+    log = start_log(configuration, console=False)
+    stopped: list[int] = []
+    with (
+        _caught(stopped),
+        _progress() as progress,
+        shift(
+            configuration,
+            OperatingSystemEntropy(),
+            SystemClock(),
+            log,
+            lambda: bool(stopped),
+            progress,
+        ) as running,
+    ):
+        return running.worker.round([running.jobs[name] for name in names], only)
+
+
+def finish(outcomes: Outcomes) -> None:
+    """Say what was done, and exit with 1 or 3 if something was not."""
+    parts = [f"{outcomes.released} released"]
+    if outcomes.refused:
+        parts.append(f"{outcomes.refused} refused by a cap")
+    click.echo(", ".join(parts), err=True)
+    for error in outcomes.errors:
+        click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+        click.echo(str(error), err=True)
+    codes = {error.exit_code for error in outcomes.errors}
+    sys.exit(max(codes, default=3 if outcomes.refused else 0))
+
+
+@contextmanager
+def _caught(stopped: list[int]) -> Iterator[None]:
+    """Note a first signal; a second one acts as it always does."""
+
+    def note(number: int, frame: object) -> None:
+        stopped.append(number)
+        for each in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(each, signal.SIG_DFL)
+
+    before = [(each, signal.signal(each, note)) for each in (signal.SIGTERM, signal.SIGINT)]
+    try:
+        yield
+    finally:
+        for each, handler in before:
+            signal.signal(each, handler)
+
+
+@contextmanager
+def _progress() -> Iterator[Progress]:
+    """A bar for each job on a terminal; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield lambda job, done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+    from rich.progress import TimeRemainingColumn as Remaining
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        Remaining(),
+        console=Console(stderr=True),
+    )
+    tasks: dict[str, int] = {}
+
+    def show(job: Job, done: int, total: int) -> None:
+        if job.name not in tasks:
+            tasks[job.name] = bar.add_task(job.name, total=total)
+        bar.update(tasks[job.name], completed=done, total=total)  # type: ignore[arg-type]
+
+    with bar:
+        yield show

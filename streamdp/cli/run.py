@@ -1,0 +1,31 @@
+"""`streamdp run`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from streamdp.cli.options import config_option, load_configuration
+from streamdp.cli.rounds import finish, one_round
+
+
+@click.command()
+@config_option
+@click.option("--once", is_flag=True, help="Do what is due and exit: for cron, dbt or Airflow.")
+def run(config_path: Path, once: bool) -> None:
+    """Release what is due, now and on schedule, until SIGTERM; SIGHUP loads the configuration anew.
+
+    With --once: release everything that is due, of all jobs, and exit.
+    """
+    configuration = load_configuration(config_path)
+    if once:
+        finish(one_round(configuration, list(configuration.releases)))
+        return
+    from streamdp.daemon.clock import SystemClock
+    from streamdp.daemon.daemon import Daemon
+    from streamdp.privacy.entropy import OperatingSystemEntropy
+    from streamdp.wiring import start_log
+
+    log = start_log(configuration, console=True)
+    Daemon(config_path, configuration, OperatingSystemEntropy(), SystemClock(), log).run()

@@ -1,0 +1,27 @@
+"""Formats of files, told by their names."""
+
+from __future__ import annotations
+
+import os
+from typing import Literal
+
+Format = Literal["parquet", "csv", "jsonl"]
+
+_ENDINGS: dict[str, Format] = {
+    ".parquet": "parquet",
+    ".csv": "csv",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+}
+
+
+def file_format(path: str) -> Format | None:
+    """Format by the ending of a name, compressed or not.
+
+    >>> file_format("data/*.csv.gz"), file_format("data/flights")
+    ('csv', None)
+    """
+    stem, ending = os.path.splitext(path)
+    if ending in (".gz", ".zst"):
+        ending = os.path.splitext(stem)[1]
+    return _ENDINGS.get(ending)

@@ -1,0 +1,5 @@
+"""What is said while working: a closed list of events that hold public facts only."""
+
+from streamdp.log.setup import configure
+
+__all__ = ["configure"]

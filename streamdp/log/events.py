@@ -1,0 +1,55 @@
+"""The closed list of events: their level, and the fields each may carry.
+
+A field is here only if it follows from the configuration, the clock and the ledger. There are no
+values, no counts of rows, no durations: two neighbouring batches leave the same lines.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from streamdp.types import Json
+
+Level = Literal["debug", "info", "warning", "error"]
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """An event's level, its fields, and what it means to who reads it."""
+
+    level: Level
+    fields: frozenset[str]
+    meaning: str
+
+
+def _event(level: Level, fields: str, meaning: str) -> Event:
+    return Event(level, frozenset(fields.split()), meaning)
+
+
+EVENTS = {
+    "daemon.started": _event("info", "pid", "the daemon holds the store and works"),
+    "daemon.stopped": _event("info", "", "the daemon ended on purpose"),
+    "daemon.reloaded": _event("info", "", "a new configuration is in force"),
+    "daemon.reload-refused": _event("error", "code reason", "the old configuration stays"),
+    "wake": _event("debug", "job", "a schedule woke a job"),
+    "scheduler": _event("debug", "message", "the scheduler's own word"),
+    "recovery.burnt": _event("warning", "job batch", "a process died; its charge stays spent"),
+    "batch.sealed": _event("debug", "source batch", "a batch was written down"),
+    "batch.altered": _event("error", "source batch", "a file changed after it arrived"),
+    "release.reserved": _event("debug", "job batch epsilon_nano", "a charge is spent"),
+    "release.committed": _event("info", "job batch release", "a release is in the store"),
+    "release.burnt": _event("warning", "job batch epsilon_nano", "spent, and no release"),
+    "release.delivered": _event("debug", "job batch release sink", "a sink has it"),
+    "release.failed": _event("error", "job code source", "a job's turn ended in an error"),
+    "budget.exhausted": _event("warning", "job batch cap left_nano", "a cap refused a release"),
+    "cap.lowered": _event("info", "scope", "the configuration lowered a cap"),
+    "learner.restarted": _event("warning", "job code", "what was learned was put aside"),
+    "sink.failed": _event("error", "job batch release sink code", "it will be tried again"),
+    "log.refused": _event("error", "name", "an event or field outside this list was dropped"),
+}
+
+
+def refused(event: str, fields: dict[str, Json]) -> bool:
+    """Whether an event, or one of its fields, is not on the list."""
+    return event not in EVENTS or not fields.keys() <= EVENTS[event].fields

@@ -1,0 +1,89 @@
+"""structlog set up: JSON lines in a rotated file, readable lines on the terminal.
+
+Tracebacks are never written: structlog's would print local variables, which hold private counts.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+import structlog
+from structlog.typing import EventDict, WrappedLogger
+
+from streamdp.errors import ConfigurationError
+from streamdp.log.events import EVENTS, Level, refused
+from streamdp.types import Log
+
+_NAME = "streamdp"
+
+
+def configure(path: Path | None, level: Level, size: int, keep: int, *, console: bool) -> Log:
+    """Send events to a file and, if wanted, to standard error; returns where to say them.
+
+    Args:
+        path: The file, or None for no file.
+        level: Events below it are dropped.
+        size: Bytes after which the file is rotated.
+        keep: Rotated files to keep.
+        console: Readable lines on standard error.
+
+    Raises:
+        ConfigurationError: The file cannot be written.
+    """
+    handlers: list[logging.Handler] = [logging.NullHandler()]
+    if path is not None:
+        handlers.append(_file_handler(path, size, keep))
+    if console:
+        stream = logging.StreamHandler(sys.stderr)
+        renderer = structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        )
+        stream.setFormatter(_formatter(renderer))
+        handlers.append(stream)
+    for name in (_NAME, "apscheduler"):
+        logger = logging.getLogger(name)
+        logger.handlers, logger.propagate = handlers, False
+        logger.setLevel(level.upper())
+    return _say
+
+
+def _say(event: str, /, **fields: str | int | None) -> None:
+    """Write one event; what is not on the list is replaced by the news of it."""
+    if refused(event, fields):
+        event, fields = "log.refused", {"name": event if event in EVENTS else "unknown"}
+    level = getattr(logging, EVENTS[event].level.upper())
+    logging.getLogger(_NAME).log(level, {"event": event, **fields})
+
+
+def _formatter(renderer: structlog.typing.Processor) -> structlog.stdlib.ProcessorFormatter:
+    stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
+    return structlog.stdlib.ProcessorFormatter(
+        foreign_pre_chain=[_unfold, structlog.stdlib.add_log_level, stamp],
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+    )
+
+
+def _unfold(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """Our records carry their event as a mapping; a library's become event `scheduler`."""
+    record: logging.LogRecord = event["_record"]
+    record.exc_info = record.exc_text = record.stack_info = None
+    kept = {key: value for key, value in event.items() if key.startswith("_")}
+    if isinstance(record.msg, dict):
+        return {**record.msg, **kept}
+    return {"event": "scheduler", "message": record.getMessage(), **kept}
+
+
+def _file_handler(path: Path, size: int, keep: int) -> logging.Handler:
+    try:
+        handler = RotatingFileHandler(path, maxBytes=size, backupCount=keep, encoding="utf-8")
+        os.chmod(path, 0o600)
+    except OSError as error:
+        raise ConfigurationError(
+            f"the log cannot be written: {error.strerror}", where=f"log.path {path}"
+        ) from None
+    handler.setFormatter(_formatter(structlog.processors.JSONRenderer()))
+    return handler
