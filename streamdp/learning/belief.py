@@ -1,0 +1,131 @@
+"""What is believed about the quantiles of one batch: a mixture of normal laws over all of them.
+
+A draw of a release tells about one linear function of the quantiles. The belief is updated by the
+mean and variance of the exact one-dimensional posterior of that function (assumed density
+filtering), so what one quantile shows, the others learn through their covariance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamdp.learning.noise import NoisyDraw, log_normaliser
+from streamdp.types import FloatArray, Prior
+
+SPREADS = np.linspace(-5.0, 5.0, 21)
+"""Points of each component, in its standard deviations."""
+
+_AWAY = np.geomspace(0.05, 12.0, 8)
+OFFSETS = np.concatenate((-_AWAY[::-1], [0.0], _AWAY))
+"""Points around the released value, in units of the noise."""
+
+TINY = 1e-300
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """Σ_e w_e·Normal(means_e, covariances_e).
+
+    Args:
+        log_weights: ln w_e, not normalised, shape (e,).
+        means: Shape (e, m).
+        covariances: Shape (e, m, m).
+    """
+
+    log_weights: FloatArray
+    means: FloatArray
+    covariances: FloatArray
+
+    def weights(self) -> FloatArray:
+        """Normalised weights, shape (e,)."""
+        shares = np.exp(self.log_weights - self.log_weights.max())
+        return np.asarray(shares / shares.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What one release says, and what it was drawn with.
+
+    Args:
+        values: Released quantiles, shape (m,).
+        priors: Prior of each.
+        densities: Share of the batch per unit of value at each quantile, shape (m,).
+        limits: Ends of the grid.
+        resolution: Width of a cell.
+    """
+
+    values: FloatArray
+    priors: tuple[Prior, ...]
+    densities: FloatArray
+    limits: tuple[float, float]
+    resolution: float
+
+    def region(self, draw: NoisyDraw) -> tuple[float, float]:
+        """Where the draw may have fallen."""
+        half = self.resolution / 2.0
+        low = self.values[draw.left] - half if draw.left >= 0 else self.limits[0]
+        high = self.values[draw.right] + half if draw.right < len(self.values) else self.limits[1]
+        return float(low), float(high)
+
+    def direction(self, draw: NoisyDraw) -> tuple[FloatArray, float]:
+        """The value at the target rank as direction·v + shift.
+
+        F(o) ≈ q + f·(o - v) near a quantile v of density f, so a neighbour released too far
+        right by its noise moves the target right too.
+        """
+        direction, shift = np.zeros(len(self.values)), 0.0
+        direction[draw.target] = 1.0
+        for index, share in ((draw.left, draw.left_share), (draw.right, draw.right_share)):
+            if 0 <= index < len(self.values):
+                slope = share * float(self.densities[index] / self.densities[draw.target])
+                direction[index] = -slope
+                shift += slope * float(self.values[index])
+        return direction, shift
+
+
+def observe(belief: Belief, draw: NoisyDraw, release: Release) -> Belief:
+    """The belief after one draw of a release."""
+    direction, shift = release.direction(draw)
+    carried = belief.covariances @ direction
+    variances = np.maximum(carried @ direction, TINY)
+    centres = belief.means @ direction + shift
+    value, region = float(release.values[draw.target]), release.region(draw)
+    density = float(release.densities[draw.target])
+    unit = max(draw.unit(density), release.resolution)
+    peaks = np.array([value, np.clip(belief.weights() @ centres, *region)])
+    prior = release.priors[draw.target]
+    points, log_z = log_normaliser(draw, density, prior, region, peaks, unit)
+    own = centres[:, None] + np.sqrt(variances)[:, None] * SPREADS
+    around = np.broadcast_to(value + unit * OFFSETS, (len(centres), len(OFFSETS)))
+    targets = np.sort(np.concatenate((own, around), axis=1), axis=1)
+    log_law = -draw.cost(value - targets, density) - np.interp(targets, points, log_z)
+    evidence, moved, spreads = _posterior(targets - centres[:, None], variances, log_law)
+    gain = carried / variances[:, None]
+    shrink = (variances - spreads)[:, None, None]
+    return Belief(
+        belief.log_weights + evidence,
+        belief.means + gain * moved[:, None],
+        belief.covariances - gain[:, :, None] * gain[:, None, :] * shrink,
+    )
+
+
+def _posterior(
+    offsets: FloatArray, variances: FloatArray, log_law: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """ln evidence, mean and variance of Normal(0, variance)·law, by the trapezoid rule.
+
+    Args:
+        offsets: Increasing points, shape (e, points).
+        variances: Shape (e,).
+        log_law: ln of the law at the points, same shape as they.
+    """
+    log_terms = log_law - offsets**2 / (2.0 * variances[:, None])
+    widths = np.diff(offsets, axis=1, prepend=offsets[:, :1], append=offsets[:, -1:])
+    peak = log_terms.max(axis=1)
+    terms = np.exp(log_terms - peak[:, None]) * (widths[:, 1:] + widths[:, :-1])
+    total = np.maximum(terms.sum(axis=1), TINY)
+    mean = (terms * offsets).sum(axis=1) / total
+    spread = (terms * (offsets - mean[:, None]) ** 2).sum(axis=1) / total
+    return peak + np.log(total / np.sqrt(variances)), mean, spread

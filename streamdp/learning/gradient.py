@@ -1,0 +1,90 @@
+"""Priors by online gradient descent on the surrogate, at intervals around past releases.
+
+The quantile is not known, its release o is: the interval is o ± radius. Location and scale of
+quantile j are (W_j·f)/φ_j and 1/φ_j, with public features f (a constant first).
+
+References:
+    Khodak et al. 2023, section 4 (proxy loss, robust mixing).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamdp.learning.optimizers import Optimizer
+from streamdp.learning.surrogate import Surrogate, laplace, worst_of
+from streamdp.priors.families import Laplace
+from streamdp.priors.mixture import Mixture
+from streamdp.types import FloatArray, Json, Prior
+
+Features = tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OnlineGradient:
+    """Prior of quantile j: (1 - λ)·Laplace((W_j·f)/φ_j, 1/φ_j) + λ·robust.
+
+    Args:
+        robust: Prior that holds when the past misleads.
+        robust_weight: λ in (0, 1].
+        guess: Location and scale before any release.
+        optimizer: What makes steps of gradients.
+        radius: Half of the interval around a release; half the resolution at least.
+        narrowest: Least scale; φ is projected on [1/(1,000·guessed scale), 1/narrowest].
+        surrogate: Loss of an interval.
+    """
+
+    robust: Prior
+    robust_weight: float
+    guess: tuple[float, float]
+    optimizer: Optimizer
+    radius: float
+    narrowest: float
+    surrogate: Surrogate = laplace
+
+    def describe(self) -> Json:
+        """Public parameters a state depends on."""
+        return {"learner": "online-gradient", "guess": list(self.guess), "radius": self.radius}
+
+    def init(self) -> Json:
+        """Nothing released yet."""
+        return {}
+
+    def priors(self, state: Json, count: int, features: Features = ()) -> tuple[Prior, ...]:
+        """One prior for each of `count` quantiles, from the releases and public features."""
+        weights, phi = self._parameters(state, count, len(features))
+        locations = (weights @ np.array([1.0, *features])) / phi
+        shares = (1.0 - self.robust_weight, self.robust_weight)
+        return tuple(
+            Mixture(shares, (Laplace(float(where), float(1.0 / inverse)), self.robust))
+            for where, inverse in zip(locations, phi, strict=True)
+        )
+
+    def learn(self, state: Json, values: tuple[float, ...], features: Features = ()) -> Json:
+        """One step on the loss of the release."""
+        released, inputs = np.array(values), np.array([1.0, *features])
+        weights, phi = self._parameters(state, len(values), len(features))
+        losses = self.surrogate(
+            weights @ inputs, phi, released - self.radius, released + self.radius
+        )
+        _, shares = worst_of(losses)
+        parameters = np.column_stack((weights, phi))
+        gradient = np.column_stack(
+            (np.outer(shares * losses.by_theta, inputs), shares * losses.by_phi)
+        )
+        kept = state["optimizer"] if state else self.optimizer.init(parameters.shape)
+        stepped, kept = self.optimizer.update(gradient, kept, parameters)
+        longest = 1_000.0 * self.guess[1]
+        stepped[:, -1] = np.clip(stepped[:, -1], 1.0 / longest, 1.0 / self.narrowest)
+        return {"parameters": stepped.tolist(), "optimizer": kept}
+
+    def _parameters(self, state: Json, count: int, features: int) -> tuple[FloatArray, FloatArray]:
+        """W of shape (m, 1 + features) and φ of shape (m,)."""
+        if state:
+            parameters = np.array(state["parameters"])
+            return parameters[:, :-1], parameters[:, -1]
+        weights = np.zeros((count, 1 + features))
+        weights[:, 0] = self.guess[0] / self.guess[1]
+        return weights, np.full(count, 1.0 / self.guess[1])

@@ -1,0 +1,171 @@
+"""How filters learn from one release: levels by gain, deviations by expectation maximisation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamdp.learning import filters as rules
+from streamdp.learning import spacing
+from streamdp.learning.belief import TINY, Belief
+from streamdp.learning.filters import DRIFTS, WIDTHS, Filters
+from streamdp.types import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Posterior:
+    """What each expert believes about one batch after its release.
+
+    Args:
+        weights: Of experts and their widths, shape (k, g).
+        means: Shape (k, m).
+        covariances: Shape (k, m, m).
+    """
+
+    weights: FloatArray
+    means: FloatArray
+    covariances: FloatArray
+
+    def shares(self) -> FloatArray:
+        """Weight of each expert, shape (k,)."""
+        return np.asarray(self.weights.sum(axis=1))
+
+    def point(self) -> FloatArray:
+        """Weighted median over experts of each quantile, sorted, shape (m,)."""
+        return np.sort([weighted_quantile(each, self.shares(), 0.5) for each in self.means.T])
+
+
+def posterior(belief: Belief) -> Posterior:
+    """Merge the widths of each expert by their first two moments."""
+    experts, widths, size = len(DRIFTS), len(WIDTHS), belief.means.shape[1]
+    weights = belief.weights().reshape(experts, widths)
+    within = weights / np.maximum(weights.sum(axis=1, keepdims=True), TINY)
+    each = belief.means.reshape(experts, widths, size)
+    means = np.einsum("kg,kgm->km", within, each)
+    apart = each - means[:, None]
+    covariances = belief.covariances.reshape(experts, widths, size, size)
+    spread = covariances + apart[..., :, None] * apart[..., None, :]
+    return Posterior(weights, means, np.einsum("kg,kgij->kij", within, spread))
+
+
+def learned(
+    filters: Filters,
+    after: Posterior,
+    features: FloatArray,
+    targets: FloatArray,
+    anchor: tuple[int, float],
+    resolution: float,
+) -> Filters:
+    """The filters after one release.
+
+    Args:
+        filters: Before.
+        after: What was believed after the release.
+        features: Of the batch, a 1 first, shape (d,).
+        targets: Quantiles, shape (m,).
+        anchor: Index and value of the release's first draw, the one of least noise.
+        resolution: Width of a cell.
+    """
+    log_gaps = _spacing(filters, after, resolution)
+    carried = filters.uncertainties @ features
+    scales = 1.0 + carried @ features
+    moved = after.means - filters.coefficients @ features
+    gain = carried / scales[:, None]
+    coefficients = filters.coefficients + moved[:, :, None] * gain[:, None, :]
+    known = _information(filters, after, scales) / scales
+    uncertainties = filters.uncertainties - known[:, None, None] * (
+        carried[:, :, None] * carried[:, None, :]
+    )
+    uncertainties[:, 0, 0] += np.minimum(DRIFTS, 1.0)
+    last = np.isinf(DRIFTS)
+    coefficients[last] = 0.0
+    coefficients[last, :, 0] = _anchored(log_gaps, anchor)
+    uncertainties[last] = 0.0
+    uncertainties[last, 0, 0] = 1.0
+    density = spacing.densities(targets, log_gaps)
+    seen = moved[:, :, None] * moved[:, None, :] + after.covariances
+    deviations = _deviations(filters, seen / scales[:, None, None], density, resolution)
+    weights = _shared(after.weights)
+    mixed = Filters(
+        filters.releases + 1, weights, coefficients, uncertainties, deviations, log_gaps
+    )
+    return _recovered(mixed, after)
+
+
+def _spacing(filters: Filters, after: Posterior, resolution: float) -> FloatArray:
+    if len(filters.log_gaps) == 1:
+        return filters.log_gaps
+    rate = max(1.0 / (filters.releases + 3), rules.SPACING_RATE)
+    new = spacing.log_gaps(after.point(), resolution)
+    return np.asarray((1.0 - rate) * filters.log_gaps + rate * new)
+
+
+def _anchored(log_gaps: FloatArray, anchor: tuple[int, float]) -> FloatArray:
+    """The usual spacing, placed where the first draw fell."""
+    if len(log_gaps) == 1:
+        return np.array([anchor[1]])
+    places = np.concatenate(([0.0], np.cumsum(spacing.gaps(log_gaps))))
+    return np.asarray(places - places[anchor[0]] + anchor[1])
+
+
+def _information(filters: Filters, after: Posterior, scales: FloatArray) -> FloatArray:
+    """Share of a forecast's variance that the release removed, in [0, 1], shape (k,)."""
+    size = filters.deviations.shape[1]
+    shares = after.weights / np.maximum(after.weights.sum(axis=1, keepdims=True), TINY)
+    before = filters.deviations * (scales * (shares @ WIDTHS**2))[:, None, None]
+    ridge = 1e-9 * np.trace(before, axis1=1, axis2=2) / size
+    solved = np.linalg.solve(before + ridge[:, None, None] * np.eye(size), after.covariances)
+    return np.asarray(np.clip(1.0 - np.trace(solved, axis1=1, axis2=2) / size, 0.0, 1.0))
+
+
+def _deviations(
+    filters: Filters, seen: FloatArray, density: FloatArray, resolution: float
+) -> FloatArray:
+    """D moves towards what was seen, partly in the form of common moves of the same size."""
+    size = len(density)
+    ranks = np.log(np.diagonal(seen, axis1=1, axis2=2) * density**2).mean(axis=1)
+    common = np.exp(ranks)[:, None, None] * spacing.common_moves(density)
+    target = (1.0 - rules.TIED) * seen + rules.TIED * common
+    target += np.eye(size) * (resolution / 4.0) ** 2
+    rate = max(1.0 / (filters.releases + 4), rules.FORGET)
+    return np.asarray((1.0 - rate) * filters.deviations + rate * target)
+
+
+def _shared(weights: FloatArray) -> FloatArray:
+    """Fixed share: half of it to all, half to the widths of the same expert; logarithms."""
+    to_all = weights.sum() / weights.size
+    to_own = weights.sum(axis=1, keepdims=True) / weights.shape[1]
+    mixed = (1.0 - rules.SHARE) * weights + rules.SHARE * (to_all + to_own) / 2.0
+    return np.asarray(np.log(mixed))
+
+
+def _recovered(filters: Filters, after: Posterior) -> Filters:
+    """Failed experts copy the best; an expert best at an outer width moves its widths there."""
+    weights, deviations = filters.log_weights, filters.deviations
+    coefficients, uncertainties = filters.coefficients, filters.uncertainties
+    best = int(after.shares().argmax())
+    for expert in range(len(DRIFTS)):
+        widest = int(after.weights[expert].argmax())
+        if after.shares()[expert] < rules.FAILED and not np.isinf(DRIFTS[expert]):
+            coefficients[expert] = coefficients[best]
+            uncertainties[expert] = uncertainties[best]
+            uncertainties[expert, 0, 0] += min(DRIFTS[expert], 1.0)
+            if np.isinf(DRIFTS[best]):
+                uncertainties[expert] += np.eye(uncertainties.shape[1]) * rules.FIRST_UNCERTAINTY
+            deviations[expert] = deviations[best]
+            weights[expert] = np.log(rules.SHARE / weights.size)
+        elif widest == 0:
+            deviations[expert] *= (WIDTHS[0] / WIDTHS[1]) ** 2
+            weights[expert] = np.append(weights[expert, 0] - 2.0, weights[expert, :-1])
+        elif widest == len(WIDTHS) - 1:
+            deviations[expert] *= (WIDTHS[-1] / WIDTHS[-2]) ** 2
+            weights[expert] = np.append(weights[expert, 1:], weights[expert, -1] - 2.0)
+    return filters
+
+
+def weighted_quantile(values: FloatArray, weights: FloatArray, quantile: float) -> float:
+    """A quantile of weighted points, linear between the middles of their weights."""
+    order = np.argsort(values)
+    share = weights[order] / weights.sum()
+    return float(np.interp(quantile, np.cumsum(share) - share / 2.0, values[order]))

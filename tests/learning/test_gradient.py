@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from streamdp.learning.gradient import OnlineGradient
+from streamdp.learning.optimizers import Optimizer, coin_betting, gradient_descent
+from streamdp.learning.surrogate import laplace
+from streamdp.priors.families import Cauchy
+from streamdp.types import FloatArray
+
+LENGTH = 2_000
+
+
+def recorded() -> FloatArray:
+    """Releases of one quantile around 3, as a stream would leave them."""
+    return 3.0 + np.random.default_rng(5).laplace(0.0, 0.4, LENGTH)
+
+
+def losses_of(theta: FloatArray, phi: FloatArray, values: FloatArray) -> FloatArray:
+    return laplace(theta, phi, values - 0.1, values + 0.1).value
+
+
+def run(optimizer: Optimizer) -> FloatArray:
+    """Losses of a learner along the recorded stream."""
+    learner = OnlineGradient(Cauchy(0.0, 1.0), 0.1, (0.0, 1.0), optimizer, 0.1, 0.05)
+    state, losses = learner.init(), []
+    for value in recorded():
+        theta, phi = (0.0, 1.0) if not state else state["parameters"][0]
+        losses.append(losses_of(np.array([theta]), np.array([phi]), np.array([value]))[0])
+        state = json.loads(json.dumps(learner.learn(state, (float(value),))))
+    return np.array(losses)
+
+
+def best_fixed() -> float:
+    """Loss of the best (θ, φ) in hindsight, over a fine lattice."""
+    values, ones = recorded(), np.ones(LENGTH)
+    return min(
+        float(losses_of(ones * place * phi, ones * phi, values).mean())
+        for place in np.linspace(2.5, 3.5, 21)
+        for phi in np.geomspace(0.5, 10.0, 25)
+    )
+
+
+@pytest.mark.parametrize("optimizer", [gradient_descent(4.0, 3.0), coin_betting()])
+def test_regret_against_the_best_fixed_parameters_vanishes(optimizer: Optimizer) -> None:
+    """Late regret a release is less than half of early regret, and below a quarter of a nat."""
+    regrets = run(optimizer) - best_fixed()
+    assert regrets[LENGTH // 2 :].mean() < min(0.25, 0.5 * regrets[: LENGTH // 5].mean())
+
+
+def test_descent_never_steps_further_than_its_schedule() -> None:
+    """However long a gradient is, step t moves by D/√t at most."""
+    optimizer = gradient_descent(2.0, 1.0)
+    at, state = np.zeros(3), optimizer.init((3,))
+    for step in range(1, 6):
+        new, state = optimizer.update(np.array([1e9, -1e9, 0.0]), state, at)
+        assert np.linalg.norm(new - at) == pytest.approx(2.0 / step**0.5)
+        at = new
