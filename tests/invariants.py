@@ -1,0 +1,48 @@
+"""What must hold of a store whatever happened to the processes that wrote it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from streamdp.store import ledger
+from streamdp.store.database import connect_to_read
+
+
+def violations(path: Path, sinks: int) -> list[str]:
+    """Names of the invariants a store breaks; none is wanted.
+
+    Args:
+        path: The store; no process works on it, and recovery has run.
+        sinks: Number of sinks each release is owed to.
+    """
+    database = connect_to_read(path)
+
+    def number(sql: str) -> int:
+        (value,) = database.execute(sql).fetchone()
+        return int(value)
+
+    ledger.verify(database)
+    releases = number("SELECT count(*) FROM release")
+    committed = "FROM ledger WHERE purpose = 'commit'"
+    reserved = number("SELECT count(*) FROM ledger WHERE purpose = 'reserve'")
+    settled = number("SELECT count(*) FROM ledger WHERE purpose IN ('commit', 'burn')")
+    twice = "SELECT count(*) FROM (SELECT 1 FROM release GROUP BY source, batch, job"
+    over = (
+        "SELECT count(*) FROM (SELECT 1 FROM ledger WHERE purpose = 'reserve'"
+        " GROUP BY scope, batch HAVING sum(epsilon_nano) >"
+        " (SELECT max(batch_cap_nano) FROM ledger))"
+    )
+    unpaid = (
+        "SELECT count(*) FROM release r LEFT JOIN ledger l ON l.seq = r.reservation"
+        " WHERE l.seq IS NULL OR l.epsilon_nano != r.epsilon_nano"
+    )
+    holds = {
+        "committed charges = releases": number(f"SELECT count(*) {committed}") == releases,
+        "learner versions = releases": number("SELECT count(*) FROM learner") == releases,
+        "outbox rows = releases x sinks": number("SELECT count(*) FROM outbox") == releases * sinks,
+        "no reservation is open": reserved == settled,
+        "no batch is released twice": number(f"{twice} HAVING count(*) > 1)") == 0,
+        "no batch is above its cap": number(over) == 0,
+        "every release is paid for": number(unpaid) == 0,
+    }
+    return [name for name, held in holds.items() if not held]
