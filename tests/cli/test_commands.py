@@ -1,0 +1,226 @@
+"""Commands as a person types them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from streamdp.cli import COMMANDS, cli
+from streamdp.errors import StreamdpError
+
+DEMO = Path(__file__).parents[2] / "config.yaml"
+
+
+def typed(*arguments: str, answer: str | None = None) -> Result:
+    return CliRunner().invoke(cli, arguments, input=answer)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with the demonstration of ten days, nothing released."""
+    text = DEMO.read_text().replace("end: 2014-01-01", "end: 2013-01-11")
+    (tmp_path / "config.yaml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.fixture
+def released(home: Path) -> Path:
+    """The same after a run."""
+    result = typed("run", "--once")
+    assert result.exit_code == 0, result.output
+    return home
+
+
+def test_every_command_has_help() -> None:
+    """Each name of the table is a command whose help says what it does."""
+    for name in COMMANDS:
+        result = typed(name, "--help")
+        assert result.exit_code == 0, name
+        assert "Usage" in result.output
+
+
+def test_help_lists_commands_and_exit_codes() -> None:
+    """Help names every command and every exit code."""
+    output = typed("--help").output
+    assert all(name in output for name in COMMANDS)
+    assert "Exit codes" in output
+
+
+def test_help_imports_nothing_heavy() -> None:
+    """Help must come at once: no numpy, duckdb, pydantic, rich or scheduler."""
+    code = (
+        "import sys; sys.argv = ['streamdp', '--help']\n"
+        "from streamdp.cli import main\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "heavy = {'numpy', 'duckdb', 'pydantic', 'rich', 'apscheduler', 'structlog', 'yaml'}\n"
+        "sys.exit(str(heavy & sys.modules.keys()) if heavy & sys.modules.keys() else 0)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_a_mistyped_command_gets_a_hint() -> None:
+    """The nearest name is offered."""
+    result = typed("relaeses")
+    assert result.exit_code == 2
+    assert "releases" in result.output
+
+
+@pytest.mark.parametrize("demo", [True, False])
+def test_init_writes_what_can_be_loaded_and_overwrites_nothing(tmp_path: Path, demo: bool) -> None:
+    """The demonstration is valid as it is; the start is once its capitals are names."""
+    options = ["--demo"] if demo else []
+    assert typed("init", str(tmp_path / "new"), *options).exit_code == 0
+    path = str(tmp_path / "new" / "config.yaml")
+    assert typed("validate", "-c", path).exit_code == 0
+    again = typed("init", str(tmp_path / "new"), *options)
+    assert isinstance(again.exception, StreamdpError)
+
+
+def test_validate_shows_times(home: Path) -> None:
+    """Five future times of the one job."""
+    (row,) = [json.loads(line) for line in typed("validate", "--json").stdout.splitlines()]
+    assert [row[f"wake_{index}"][11:] for index in range(1, 6)] == ["07:00:00"] * 5
+
+
+def test_doctor_finds_a_missing_source(home: Path) -> None:
+    """Exit 0 where all is well, 1 and the reason where the file is gone."""
+    assert typed("doctor").exit_code == 0
+    path = home / "config.yaml"
+    path.write_text(path.read_text().replace("demo:flights.parquet", "gone.parquet"))
+    result = typed("doctor")
+    assert result.exit_code == 1
+    assert "cannot be opened" in result.output
+
+
+def test_plan_says_what_run_then_spends(home: Path) -> None:
+    """Ten days at 0.1 before the run, nothing after it; data and store are not touched."""
+    job, budget = [json.loads(line) for line in typed("plan", "--json").stdout.splitlines()]
+    assert (job["due_now"], job["epsilon_in_all"]) == (10, "1")
+    assert budget["planned"] == "1"
+    assert not (home / "streamdp.db").exists()
+    typed("run", "--once")
+    job, budget = [json.loads(line) for line in typed("plan", "--json").stdout.splitlines()]
+    assert (job["due_now"], budget["spent"]) == (0, "1")
+
+
+def test_plan_says_when_the_cap_is_reached(home: Path) -> None:
+    """With room for four of ten days it names the fifth, and the run stops there with code 3."""
+    path = home / "config.yaml"
+    path.write_text(path.read_text().replace("lifetime: 60", "lifetime: 0.45"))
+    *_, budget = [json.loads(line) for line in typed("plan", "--json").stdout.splitlines()]
+    assert budget["cap_reached_at"] == "2013-01-05"
+    result = typed("run", "--once")
+    assert result.exit_code == 3
+    assert "4 released" in result.output
+    assert "lifetime cap" in result.output
+
+
+def test_releases_in_every_form(released: Path) -> None:
+    """Table, JSON and CSV agree; since, until and last choose."""
+    rows = [json.loads(line) for line in typed("releases", "--json").stdout.splitlines()]
+    assert [row["batch"] for row in rows] == [f"2013-01-{day:02d}" for day in range(1, 11)]
+    for row in rows:
+        values = [row[f"0.{i}"] for i in range(1, 10)]
+        assert values == sorted(values)
+    table = list(csv.DictReader(io.StringIO(typed("releases", "--csv").stdout)))
+    assert [row["0.5"] for row in table] == [str(row["0.5"]) for row in rows]
+    some = typed("releases", "air_time", "--since", "2013-01-03", "--until", "2013-01-06", "--json")
+    assert len(some.stdout.splitlines()) == 3
+    assert len(typed("releases", "--last", "2").stdout.splitlines()) == 3
+
+
+def test_show_and_release_of_a_released_batch(released: Path) -> None:
+    """A batch has one release; asking again shows the same and spends nothing."""
+    first = typed("show", "air_time", "2013-01-05", "--json").stdout
+    assert typed("release", "air_time", "--batch", "2013-01-05").exit_code == 0
+    assert typed("show", "air_time", "2013-01-05", "--json").stdout == first
+    assert json.loads(typed("budget", "--json").stdout)["lifetime"] == "1"
+    missing = typed("show", "air_time", "2014-01-05")
+    assert isinstance(missing.exception, StreamdpError)
+
+
+def test_release_of_one_batch(home: Path) -> None:
+    """Only the named batch is released."""
+    assert typed("release", "air_time", "--batch", "2013-01-05").exit_code == 0
+    rows = [json.loads(line) for line in typed("releases", "--json").stdout.splitlines()]
+    assert [row["batch"] for row in rows] == ["2013-01-05"]
+
+
+def test_backfill_asks_and_says_the_cost(home: Path) -> None:
+    """No is no; yes releases the stretch once, and a second time there is nothing to do."""
+    stretch = ("backfill", "air_time", "--from", "2013-01-02", "--to", "2013-01-05")
+    refused = typed(*stretch, answer="n\n")
+    assert refused.exit_code == 1
+    assert "= 0.3 in all" in refused.output
+    assert typed(*stretch, answer="y\n").exit_code == 0
+    again = typed(*stretch)
+    assert "3 already released, 0 to release" in again.output
+    assert json.loads(typed("budget", "--json").stdout)["lifetime"] == "0.3"
+
+
+def test_pause_and_resume(home: Path) -> None:
+    """A paused job releases nothing until it is resumed."""
+    assert typed("pause", "air_time").exit_code == 0
+    assert "0 released" in typed("run", "--once").output
+    assert json.loads(typed("status", "--json").stdout.splitlines()[1])["state"] == "paused"
+    assert typed("resume", "air_time").exit_code == 0
+    assert "10 released" in typed("run", "--once").output
+
+
+def test_an_unknown_job_gets_a_hint(home: Path) -> None:
+    """The nearest job is offered."""
+    result = typed("pause", "air_tiem")
+    assert isinstance(result.exception, StreamdpError)
+    assert "air_time" in str(result.exception)
+
+
+def test_a_cap_is_raised_by_a_person_only(released: Path) -> None:
+    """An edit that raises a cap is refused; `cap` writes name and reason, then the edit holds."""
+    path = released / "config.yaml"
+    path.write_text(path.read_text().replace("lifetime: 60", "lifetime: 70"))
+    result = typed("run", "--once")
+    assert isinstance(result.exception, StreamdpError)
+    assert result.exception.exit_code == 2
+    assert typed("cap", "flights", "--lifetime", "70", "--reason", "test", "--yes").exit_code == 0
+    assert typed("run", "--once").exit_code == 0
+    rows = [json.loads(line) for line in typed("budget", "--ledger", "--json").stdout.splitlines()]
+    assert rows[-1]["purpose"] == "cap"
+    assert rows[-1]["lifetime_cap"] == "70"
+
+
+def test_logs_are_filtered(released: Path) -> None:
+    """By level, job and batch; only names and amounts are in them."""
+    lines = typed("logs", "--batch", "2013-01-03", "--json").stdout.splitlines()
+    assert [json.loads(line)["event"] for line in lines] == ["release.committed"]
+    assert typed("logs", "--level", "error").stdout == ""
+
+
+def test_schema_version_and_completion(home: Path) -> None:
+    """Each prints what it says."""
+    assert json.loads(typed("schema").stdout)["title"] == "streamdp configuration"
+    assert json.loads(typed("version", "--json").stdout.splitlines()[0])["what"] == "streamdp"
+    for shell in ("bash", "zsh", "fish"):
+        assert "_STREAMDP_COMPLETE" in typed("completion", shell).stdout
+
+
+def test_errors_are_one_message_and_an_exit_code(home: Path) -> None:
+    """As a process: no traceback, the place in the file, code 2."""
+    path = home / "config.yaml"
+    path.write_text(path.read_text().replace("epsilon: 0.1", "epsilom: 0.1"))
+    ran = subprocess.run(
+        [sys.executable, "-m", "streamdp", "run", "--once"], capture_output=True, text=True
+    )
+    assert ran.returncode == 2
+    assert "Traceback" not in ran.stderr
+    assert "config.yaml:" in ran.stderr
+    assert "epsilon" in ran.stderr
+    assert not (home / "streamdp.db").exists()
