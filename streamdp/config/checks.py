@@ -142,7 +142,7 @@ def _known(name: str, table: Iterable[str], document: Document, path: Path) -> N
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
-        _refuse(f"{name!r} is not configured", document, path, hint)
+        _refuse("this name is not configured", document, path, hint)
 
 
 def _refuse(what: str, document: Document, path: Path, hint: str) -> NoReturn:
