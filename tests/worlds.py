@@ -1,4 +1,4 @@
-"""Small worlds for tests: a store in a folder, a clock to turn, chance to replay, data to choose."""
+"""Small worlds for tests: a store in a folder, a clock to turn, chance to replay, data."""
 
 from __future__ import annotations
 

@@ -79,15 +79,16 @@ class DuckDBBackend:
         """
         columns = [query.column, *([self.time_column] if self.time_column else [])]
         parameters: list[object] = [batch.path or self.path]
-        where = "isfinite(x)"
+        within = "true"
         if self.time_column is not None and batch.start is not None and batch.end is not None:
             parameters += [_timestamp(batch.start), _timestamp(batch.end)]
-            where += f" AND {self._time()} >= ? AND {self._time()} < ?"
+            within = f"{self._time()} >= ? AND {self._time()} < ?"
         try:
             found = self._connect().execute(
                 f"SELECT {_cell(query)} AS cell, count(*) AS records"  # noqa: S608
-                f" FROM (SELECT *, {self._number(query.column)} AS x FROM {self._table(columns)})"
-                f" WHERE {where} GROUP BY cell ORDER BY cell",
+                f" FROM (SELECT TRY_CAST({_quoted(query.column)} AS DOUBLE) AS x"
+                f" FROM {self._table(columns)} WHERE {within})"
+                f" WHERE isfinite(x) GROUP BY cell ORDER BY cell",
                 parameters,
             )
             arrays = found.fetchnumpy()
@@ -125,9 +126,6 @@ class DuckDBBackend:
             return "read_csv(?, header = true, all_varchar = true, ignore_errors = true)"
         spec = ", ".join(f"{_quoted(column, chr(39))}: 'VARCHAR'" for column in columns)
         return f"read_ndjson(?, columns = {{{spec}}}, ignore_errors = true)"
-
-    def _number(self, column: str) -> str:
-        return f"TRY_CAST({_quoted(column)} AS DOUBLE)"
 
     def _time(self) -> str:
         name = _quoted(self.time_column or "")

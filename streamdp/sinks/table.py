@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 
 from sqlite_utils import Database
+from sqlite_utils.db import NoTable
 
 from streamdp.errors import SinkError
 from streamdp.sinks.record import flat
@@ -38,6 +39,6 @@ class TableSink:
                 lines, pk=("release_id", "row"), strict=True, alter=True
             )
             self._database.execute("COMMIT")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, NoTable) as error:
             self._database.conn.rollback()
             raise SinkError(f"table {self._table} did not take the release: {error}") from None

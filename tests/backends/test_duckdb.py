@@ -1,0 +1,179 @@
+"""DuckDB: the same cells as plain arithmetic, whatever the file holds."""
+
+import json
+import math
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamdp.backends.duckdb import DuckDBBackend
+from streamdp.errors import SourceError
+from streamdp.types import Batch, Grid, Query
+
+START = int(datetime(2024, 3, 1, tzinfo=UTC).timestamp())
+DAY = 86_400
+WINDOW = Batch("s", "2024-03-01", START, START + DAY)
+ODD = [math.nan, math.inf, -math.inf, -0.0, 0.0, 1e308, -1e308, 5e-324, 0.5, 1.5, -0.5, 2.5]
+
+
+def expected(values: list[float | None], grid: Grid) -> dict[int, int]:
+    """Cells by the rule of `types.Grid`, in floating point as engines compute it."""
+    counts: dict[int, int] = {}
+    for value in values:
+        if value is None or not math.isfinite(value):
+            continue
+        scaled = value * grid.resolution.denominator / float(grid.resolution.numerator)
+        cell = int(max(grid.lower, min(grid.upper, np.floor(scaled + 0.5))))
+        counts[cell] = counts.get(cell, 0) + 1
+    return counts
+
+
+def counted(backend: DuckDBBackend, query: Query, batch: Batch) -> dict[int, int]:
+    backend.check(query, batch)
+    found = backend.cell_counts(query, batch)
+    assert (np.diff(found.cells) > 0).all()
+    return dict(zip(found.cells.tolist(), found.counts.tolist(), strict=True))
+
+
+def write_parquet(path: Path, values: list[Any], column_type: str = "DOUBLE") -> None:
+    connection = duckdb.connect()
+    connection.execute(f"CREATE TABLE t (seen TIMESTAMP, x {column_type})")
+    moment = datetime(2024, 3, 1, 12)  # noqa: DTZ001
+    connection.executemany("INSERT INTO t VALUES (?, ?)", [[moment, value] for value in values])
+    connection.execute(f"COPY t TO '{path}' (FORMAT parquet)")
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    values=st.lists(st.none() | st.floats() | st.sampled_from(ODD), min_size=1, max_size=30),
+    resolution=st.sampled_from([Fraction(1), Fraction(1, 10), Fraction(5), Fraction(1, 3)]),
+)
+def test_parquet_counts_are_those_of_the_rule(
+    tmp_path_factory: pytest.TempPathFactory, values: list[float | None], resolution: Fraction
+) -> None:
+    """Nulls, NaN and infinities are dropped; all else falls in the cell of the public rule."""
+    path = tmp_path_factory.mktemp("parquet") / "batch.parquet"
+    write_parquet(path, values)
+    grid = Grid(resolution, -1000, 1000)
+    found = counted(DuckDBBackend(str(path), "parquet", "seen"), Query("x", grid), WINDOW)
+    with np.errstate(over="ignore"):
+        assert found == expected(values, grid)
+
+
+@pytest.mark.parametrize("column_type", ["SMALLINT", "BIGINT", "FLOAT", "DECIMAL(9,2)"])
+def test_column_types(tmp_path: Path, column_type: str) -> None:
+    """Integers, floats and decimals count alike."""
+    path = tmp_path / "batch.parquet"
+    write_parquet(path, [1, 2, 2, None, 7], column_type)
+    query = Query("x", Grid(Fraction(1), 0, 5))
+    found = counted(DuckDBBackend(str(path), "parquet", "seen"), query, WINDOW)
+    assert found == {1: 1, 2: 2, 5: 1}
+
+
+def test_windows_are_half_open(tmp_path: Path) -> None:
+    """A record at the border belongs to the later window, and to no other."""
+    path = tmp_path / "all.parquet"
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t (seen TIMESTAMP, x INTEGER)")
+    base = datetime(2024, 3, 1)  # noqa: DTZ001
+    rows = [[base - timedelta(seconds=1), 1], [base, 2], [base + timedelta(days=1), 3]]
+    connection.executemany("INSERT INTO t VALUES (?, ?)", rows)
+    connection.execute(f"COPY t TO '{path}' (FORMAT parquet)")
+    backend = DuckDBBackend(str(path), "parquet", "seen")
+    query = Query("x", Grid(Fraction(1), 0, 9))
+    following = Batch("s", "2024-03-02", START + DAY, START + 2 * DAY)
+    assert counted(backend, query, WINDOW) == {2: 1}
+    assert counted(backend, query, following) == {3: 1}
+
+
+@pytest.mark.parametrize(
+    ("column_type", "value", "found"),
+    [("DATE", "2024-03-01", {4: 1}), ("TIMESTAMPTZ", "2024-03-01 23:30:00-02", {})],
+)
+def test_dates_and_zoned_timestamps(
+    tmp_path: Path, column_type: str, value: str, found: dict[int, int]
+) -> None:
+    """A date is its midnight in UTC; a zoned timestamp is its instant, here on the next day."""
+    path = tmp_path / "batch.parquet"
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone='UTC'")
+    connection.execute(f"CREATE TABLE t AS SELECT '{value}'::{column_type} AS seen, 4 AS x")
+    connection.execute(f"COPY t TO '{path}' (FORMAT parquet)")
+    backend = DuckDBBackend(str(path), "parquet", "seen")
+    assert counted(backend, Query("x", Grid(Fraction(1), 0, 9)), WINDOW) == found
+
+
+def text_file(path: Path, rows: list[tuple[str, str]]) -> None:
+    if path.suffix == ".csv":
+        lines = ["seen,x", *(f"{at},{x}" for at, x in rows)]
+    else:
+        lines = [json.dumps({"seen": at, "x": x}) for at, x in rows]
+    path.write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_text_that_is_no_number_is_dropped_as_a_null_is(tmp_path: Path, ending: str) -> None:
+    """One record of another type changes its own count, never how the others are read."""
+    path = tmp_path / f"batch.{ending}"
+    numbers = [("2024-03-01T10:00:00", "1"), ("2024-03-01T11:00:00", "2.4")]
+    query = Query("x", Grid(Fraction(1), 0, 9))
+    backend = DuckDBBackend(str(path), ending, "seen")  # type: ignore[arg-type]
+    text_file(path, numbers)
+    assert counted(backend, query, WINDOW) == {1: 1, 2: 1}
+    text_file(path, [("2024-03-01T09:00:00", "SECRET"), ("never", "3"), *numbers])
+    assert counted(backend, query, WINDOW) == {1: 1, 2: 1}
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_torn_lines_do_not_raise(tmp_path: Path, ending: str) -> None:
+    """A line that cannot be parsed is dropped by rule."""
+    path = tmp_path / f"batch.{ending}"
+    text_file(path, [("2024-03-01T10:00:00", "1")])
+    torn = '{"seen": "2024-03-01T10:00:00", "x": \n' if ending == "jsonl" else "2024,1,2,3\n"
+    with path.open("a") as file:
+        file.write(torn)
+    backend = DuckDBBackend(str(path), ending, "seen")  # type: ignore[arg-type]
+    assert counted(backend, Query("x", Grid(Fraction(1), 0, 9)), WINDOW) == {1: 1}
+
+
+def test_an_empty_window_has_no_cells(tmp_path: Path) -> None:
+    """No rows in the window: empty arrays, no error."""
+    path = tmp_path / "batch.parquet"
+    write_parquet(path, [1.0])
+    empty = Batch("s", "2024-04-01", START + 31 * DAY, START + 32 * DAY)
+    backend = DuckDBBackend(str(path), "parquet", "seen")
+    assert counted(backend, Query("x", Grid(Fraction(1), 0, 9)), empty) == {}
+
+
+@pytest.mark.parametrize(
+    ("column", "time_column"), [("y", "seen"), ("x", "when"), ("seen", "seen"), ("x", "x")]
+)
+def test_a_wrong_column_is_refused_by_name(tmp_path: Path, column: str, time_column: str) -> None:
+    """Missing columns and wrong types are found in the schema, and no value is shown."""
+    path = tmp_path / "batch.parquet"
+    write_parquet(path, [123456.0])
+    backend = DuckDBBackend(str(path), "parquet", time_column)
+    with pytest.raises(SourceError) as caught:
+        backend.check(Query(column, Grid(Fraction(1), 0, 9)), WINDOW)
+    assert "123456" not in str(caught.value)
+
+
+def test_errors_show_no_values(tmp_path: Path) -> None:
+    """The engine's own text, which quotes rows, is dropped on every path, causes included."""
+    path = tmp_path / "batch.parquet"
+    path.write_text("SECRET-CANARY is no parquet file")
+    backend = DuckDBBackend(str(path), "parquet", "seen")
+    query = Query("x", Grid(Fraction(1), 0, 9))
+    for ask in (backend.check, backend.cell_counts):
+        with pytest.raises(SourceError) as caught:
+            ask(query, WINDOW)
+        assert "CANARY" not in str(caught.value)
+        assert caught.value.__cause__ is None
+        assert caught.value.__suppress_context__

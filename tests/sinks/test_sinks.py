@@ -1,0 +1,93 @@
+"""Sinks: a release delivered twice is there once, and half a line is no line."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from streamdp.errors import SinkError
+from streamdp.sinks.jsonl import JsonLinesSink
+from streamdp.sinks.stdout import StandardOutputSink
+from streamdp.sinks.table import TableSink
+from streamdp.store.database import connect
+from streamdp.types import Release
+
+
+def release(number: int) -> Release:
+    rows = ({"quantile": 0.5, "value": float(number)}, {"quantile": 0.75, "value": 9.0})
+    return Release(f"id{number}", "job", "s", f"b{number}", 0, 86_400, "quantiles", 10**8, 5, rows)
+
+
+def test_table_upserts(tmp_path: Path) -> None:
+    """Two deliveries of one release leave its two rows."""
+    database = connect(tmp_path / "s.db")
+    sink = TableSink("t", database, "deciles")
+    for number in (1, 2, 1):
+        sink.deliver(release(number))
+    rows = list(database.query("SELECT * FROM deciles ORDER BY release_id, row"))
+    found = [(row["release_id"], row["value"]) for row in rows]
+    assert found == [("id1", 1.0), ("id1", 9.0), ("id2", 2.0), ("id2", 9.0)]
+    assert not database.conn.in_transaction
+
+
+def test_table_that_cannot_be_written_says_so(tmp_path: Path) -> None:
+    """SQLite's refusal is a sink error and leaves no transaction open."""
+    database = connect(tmp_path / "s.db")
+    database.execute("CREATE VIEW deciles AS SELECT 1 AS release_id")
+    with pytest.raises(SinkError):
+        TableSink("t", database, "deciles").deliver(release(1))
+    assert not database.conn.in_transaction
+
+
+def test_json_lines_once(tmp_path: Path) -> None:
+    """Delivered twice by two processes: one line."""
+    path = tmp_path / "out.jsonl"
+    for _ in range(2):
+        sink = JsonLinesSink("f", path)
+        sink.deliver(release(1))
+        sink.deliver(release(1))
+    sink.deliver(release(2))
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    assert [line["release_id"] for line in lines] == ["id1", "id2"]
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("kept", [1, 20, -1])
+def test_half_a_line_is_cut_off(tmp_path: Path, kept: int) -> None:
+    """A crash in the middle of a line: the next process removes the half and writes the whole."""
+    path = tmp_path / "out.jsonl"
+    JsonLinesSink("f", path).deliver(release(1))
+    whole = path.read_bytes()
+    JsonLinesSink("f", path).deliver(release(2))
+    second = path.read_bytes()[len(whole) :]
+    path.write_bytes(whole + second[:kept])
+    JsonLinesSink("f", path).deliver(release(2))
+    assert path.read_bytes() == whole + second
+
+
+def test_a_failed_write_is_tried_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A short write is an error; the next delivery repairs the file."""
+    path = tmp_path / "out.jsonl"
+    sink, write = JsonLinesSink("f", path), os.write
+    monkeypatch.setattr(os, "write", lambda file, line: write(file, line[:10]))
+    with pytest.raises(SinkError):
+        sink.deliver(release(1))
+    monkeypatch.undo()
+    sink.deliver(release(1))
+    assert len(path.read_text().splitlines()) == 1
+
+
+def test_a_file_of_other_hands_is_not_touched(tmp_path: Path) -> None:
+    """Lines that are no releases: refused, and the file stays as it was."""
+    path = tmp_path / "out.jsonl"
+    path.write_text("notes\n")
+    with pytest.raises(SinkError):
+        JsonLinesSink("f", path).deliver(release(1))
+    assert path.read_text() == "notes\n"
+
+
+def test_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
+    """One JSON object a line."""
+    StandardOutputSink("o").deliver(release(1))
+    assert json.loads(capsys.readouterr().out)["release_id"] == "id1"

@@ -1,0 +1,228 @@
+"""The ledger: append-only, chained, never above a cap."""
+
+import sqlite3
+import threading
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamdp.errors import BudgetExhaustedError, ConfigurationError, IntegrityError, StoreError
+from streamdp.privacy.filters import Caps
+from streamdp.store import ledger
+from streamdp.store.database import connect, transaction
+from streamdp.store.migrations import STEPS, migrate
+from streamdp.store.sqlite import SqliteStore
+from streamdp.types import Batch, Charge
+
+CAPS = Caps(300, 1000)
+
+
+def opened(path: Path, caps: Caps = CAPS) -> SqliteStore:
+    store = SqliteStore.open(path, 0)
+    store.declare("s", "person", "add-remove", caps, 0)
+    return store
+
+
+def batch(key: str) -> Batch:
+    return Batch("s", key)
+
+
+def charge(nano: int) -> Charge:
+    return Charge({"type": "pure", "epsilon": "1"}, nano, 1)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(1, 250), st.booleans())))
+def test_charges_never_exceed_a_cap(
+    tmp_path_factory: pytest.TempPathFactory, asked: list[tuple[str, int, bool]]
+) -> None:
+    """Whatever is asked and however it ends, sums stay within caps, and only a cap refuses."""
+    store = opened(tmp_path_factory.mktemp("s") / "s.db")
+    spent: dict[str, int] = {}
+    for key, nano, burnt in asked:
+        fits = spent.get(key, 0) + nano <= 300 and sum(spent.values()) + nano <= 1000
+        try:
+            reservation = store.reserve("s", "j", batch(key), charge(nano), 0)
+        except BudgetExhaustedError:
+            assert not fits
+            continue
+        assert fits
+        spent[key] = spent.get(key, 0) + nano
+        if burnt:
+            store.burn(reservation, 0)
+    ledger.verify(store.database)
+    assert ledger.spent_of(store.database, "s", "a").lifetime_nano == sum(spent.values())
+
+
+def test_one_wins_the_last_unit(tmp_path: Path) -> None:
+    """Of many threads with connections of their own, as many get a charge as fit the cap."""
+    path = tmp_path / "s.db"
+    opened(path, Caps(1000, 1000)).close()
+    won: list[int] = []
+    barrier = threading.Barrier(8)
+
+    def try_it(number: int) -> None:
+        own = connect(path)
+        barrier.wait()
+        for _ in range(5):
+            try:
+                with transaction(own):
+                    ledger.reserve(own, "s", "j", batch("b"), charge(100), 0)
+                won.append(number)
+            except BudgetExhaustedError:
+                pass
+        own.close()
+
+    threads = [threading.Thread(target=try_it, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(won) == 10
+    database = connect(path)
+    assert ledger.spent_of(database, "s", "b").batch_nano == 1000
+    ledger.verify(database)
+
+
+@pytest.mark.parametrize("column", ["epsilon_nano", "batch", "purpose", "at", "hash", "event"])
+def test_an_edited_row_is_found(tmp_path: Path, column: str) -> None:
+    """Any column of any row changed by other hands refuses the store at its next opening."""
+    path = tmp_path / "s.db"
+    store = opened(path)
+    for key in "abc":
+        store.burn(store.reserve("s", "j", batch(key), charge(10), 0), 0)
+    store.close()
+    raw = sqlite3.connect(path)
+    raw.execute("DROP TRIGGER ledger_keeps_values")
+    value = "burn" if column == "purpose" else "7"
+    raw.execute(f"UPDATE ledger SET {column} = ? WHERE seq = 4", [value])
+    raw.commit()
+    raw.close()
+    with pytest.raises(IntegrityError, match="row 4"):
+        SqliteStore.open(path, 0)
+
+
+@pytest.mark.parametrize("row", [1, 3])
+def test_a_removed_row_is_found(tmp_path: Path, row: int) -> None:
+    """A gap in the sequence refuses the store."""
+    path = tmp_path / "s.db"
+    store = opened(path)
+    store.burn(store.reserve("s", "j", batch("a"), charge(10), 0), 0)
+    store.reserve("s", "j", batch("b"), charge(10), 0)
+    store.close()
+    raw = sqlite3.connect(path)
+    raw.execute("DROP TRIGGER ledger_keeps_rows")
+    raw.execute("DELETE FROM ledger WHERE seq = ?", [row])
+    raw.commit()
+    raw.close()
+    with pytest.raises(IntegrityError):
+        SqliteStore.open(path, 0)
+
+
+def test_rows_cannot_be_changed_through_sql(tmp_path: Path) -> None:
+    """Triggers refuse updates and deletions."""
+    database = opened(tmp_path / "s.db").database
+    for statement in ("UPDATE ledger SET at = 1", "DELETE FROM ledger"):
+        with pytest.raises(sqlite3.IntegrityError, match="append-only"):
+            database.execute(statement)
+
+
+def test_a_reservation_settles_once(tmp_path: Path) -> None:
+    """Burning twice is refused by the schema."""
+    store = opened(tmp_path / "s.db")
+    reservation = store.reserve("s", "j", batch("a"), charge(10), 0)
+    store.burn(reservation, 0)
+    with pytest.raises(IntegrityError):
+        store.burn(reservation, 0)
+
+
+def test_caps_go_down_by_configuration_and_up_by_a_person(tmp_path: Path) -> None:
+    """Lower caps take force at once; higher ones are refused until the ledger has them."""
+    path = tmp_path / "s.db"
+    opened(path).close()
+    store = SqliteStore.open(path, 0)
+    assert store.declare("s", "person", "add-remove", Caps(200, 900), 0) == "lowered"
+    with pytest.raises(ConfigurationError, match="streamdp cap"):
+        store.declare("s", "person", "add-remove", CAPS, 0)
+    with transaction(store.database):
+        ledger.set_caps(store.database, "s", CAPS, {"by": "me", "reason": "test"}, 0)
+    assert store.declare("s", "person", "add-remove", CAPS, 0) is None
+
+
+@pytest.mark.parametrize(("unit", "neighbours"), [("household", "add-remove"), ("person", "x")])
+def test_the_meaning_of_a_budget_cannot_change(tmp_path: Path, unit: str, neighbours: str) -> None:
+    """Another unit or another relation on the same ledger is refused."""
+    store = opened(tmp_path / "s.db")
+    with pytest.raises(ConfigurationError):
+        store.declare("s", unit, neighbours, CAPS, 0)
+
+
+def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    """A store that a later streamdp wrote is left alone."""
+    path = tmp_path / "s.db"
+    store = opened(path)
+    store.database.execute("INSERT INTO migration VALUES (?, 0)", [len(STEPS) + 1])
+    store.close()
+    with pytest.raises(IntegrityError, match="schema"):
+        SqliteStore.open(path, 0)
+
+
+def test_migrations_race(tmp_path: Path) -> None:
+    """Many processes may migrate at once."""
+    path = tmp_path / "s.db"
+    failures: list[Exception] = []
+
+    def try_it() -> None:
+        try:
+            database = connect(path)
+            migrate(database, 0)
+            database.close()
+        except Exception as error:  # noqa: BLE001
+            failures.append(error)
+
+    threads = [threading.Thread(target=try_it) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+
+
+def test_the_files_are_their_owners_alone(tmp_path: Path) -> None:
+    """Mode 0600, the journal included."""
+    store = opened(tmp_path / "s.db")
+    store.burn(store.reserve("s", "j", batch("a"), charge(10), 0), 0)
+    for file in tmp_path.iterdir():
+        assert file.stat().st_mode & 0o077 == 0, file
+
+
+def test_a_file_that_is_no_database_is_refused_and_kept(tmp_path: Path) -> None:
+    """Never replaced by an empty ledger."""
+    path = tmp_path / "s.db"
+    path.write_bytes(b"this is not SQLite" * 300)
+    with pytest.raises((IntegrityError, StoreError)):
+        SqliteStore.open(path, 0)
+    assert path.read_bytes().startswith(b"this is not")
+
+
+def test_a_full_disk_spends_nothing(tmp_path: Path) -> None:
+    """When the reservation cannot be written there is none, and the store goes on afterwards."""
+    store = opened(tmp_path / "s.db", Caps(10**9, 10**12))
+    (pages,) = store.database.execute("PRAGMA page_count").fetchone()
+    store.database.execute(f"PRAGMA max_page_count = {pages}")
+    written = 0
+
+    def fill() -> None:
+        nonlocal written
+        for _ in range(200):
+            store.reserve("s", "j", batch("a" * 500), charge(1), 0)
+            written += 1
+
+    with pytest.raises(StoreError, match="full"):
+        fill()
+    assert ledger.spent_of(store.database, "s", "").lifetime_nano == written
+    store.database.execute(f"PRAGMA max_page_count = {pages + 100}")
+    store.reserve("s", "j", batch("b"), charge(1), 0)
+    ledger.verify(store.database)
