@@ -142,6 +142,21 @@ def test_one_file_under_two_names_is_refused(tmp_path: Path) -> None:
         loaded(tmp_path, GOOD.replace("releases:\n", other))
 
 
+@pytest.mark.parametrize("path", ["'*.parquet'", "./fl*.parquet"])
+def test_a_pattern_that_takes_in_another_source_is_refused(tmp_path: Path, path: str) -> None:
+    """A glob over the file of another source would give its records a second budget."""
+    other = f"  other: {{path: {path}, batches: files}}\nreleases:\n"
+    with pytest.raises(ConfigurationError, match="same data"):
+        loaded(tmp_path, GOOD.replace("releases:\n", other))
+
+
+@pytest.mark.parametrize("path", ["s.db", "./s.log", "flights.parquet"])
+def test_a_sink_cannot_write_over_store_log_or_source(tmp_path: Path, path: str) -> None:
+    """A line appended to the store would destroy the ledger."""
+    with pytest.raises(ConfigurationError, match=r"sinks\.file"):
+        loaded(tmp_path, GOOD.replace("out.jsonl", path))
+
+
 def test_prices_of_one_source_add_up(tmp_path: Path) -> None:
     """Two releases of one batch must fit its cap together, exactly."""
     first = GOOD[GOOD.index("  air_time:") : GOOD.index("sinks:\n")]
