@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import difflib
+import fnmatch
+import glob
 import os
 from collections.abc import Iterable
 from fractions import Fraction
@@ -24,6 +26,7 @@ def check(configuration: Configuration, document: Document) -> None:
         ConfigurationError: The first thing that does not hang together.
     """
     _check_sources(configuration, document)
+    _check_outputs(configuration, document)
     for name, release in configuration.releases.items():
         path: Path = ("releases", name)
         _known(release.source, configuration.sources, document, (*path, "source"))
@@ -46,13 +49,14 @@ def _check_sources(configuration: Configuration, document: Document) -> None:
     for name, source in configuration.sources.items():
         place: Path = ("sources", name, "path")
         real = os.path.realpath(source.path)
-        if real in seen:
-            _refuse(
-                f"this is the same data as source {seen[real]!r}, with a budget of its own",
-                document,
-                place,
-                f"give both releases the source {seen[real]!r}",
-            )
+        for path, other in seen.items():
+            if _overlap(real, path):
+                _refuse(
+                    f"this is the same data as source {other!r}, with a budget of its own",
+                    document,
+                    place,
+                    f"give both releases the source {other!r}",
+                )
         seen[real] = name
         if source.format is None and file_format(source.path) is None:
             _refuse(
@@ -61,6 +65,37 @@ def _check_sources(configuration: Configuration, document: Document) -> None:
                 place,
                 "add format: parquet, csv or jsonl",
             )
+
+
+def _check_outputs(configuration: Configuration, document: Document) -> None:
+    """No sink writes into the store, the log, another sink's file, or what a source reads."""
+    taken = {os.path.realpath(configuration.store.path): "the store"}
+    files: list[tuple[Path, str]] = []
+    if configuration.log.path is not None:
+        files.append((("log", "path"), os.path.realpath(configuration.log.path)))
+    for name, sink in configuration.sinks.items():
+        if sink.kind == "jsonl":
+            files.append((("sinks", name, "path"), os.path.realpath(sink.path)))
+    for place, file in files:
+        for name, source in configuration.sources.items():
+            if fnmatch.fnmatch(file, os.path.realpath(source.path)):
+                _refuse(f"source {name!r} reads this file", document, place, "take another path")
+        if file in taken:
+            _refuse(f"this file is that of {taken[file]}", document, place, "take another path")
+        taken[file] = ".".join(map(str, place[:-1]))
+
+
+def _overlap(one: str, other: str) -> bool:
+    """Whether two paths can name one file: equal, one within the other's pattern, or both there."""
+    if one == other or fnmatch.fnmatch(one, other) or fnmatch.fnmatch(other, one):
+        return True
+    if not (glob.has_magic(one) or glob.has_magic(other)):
+        return False
+    first, second = (
+        {os.path.realpath(file) for file in glob.glob(path, recursive=True)}
+        for path in (one, other)
+    )
+    return not first.isdisjoint(second)
 
 
 def _check_caps(configuration: Configuration, document: Document) -> None:
@@ -142,7 +177,7 @@ def _known(name: str, table: Iterable[str], document: Document, path: Path) -> N
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
-        _refuse(f"{name!r} is not configured", document, path, hint)
+        _refuse("this name is not configured", document, path, hint)
 
 
 def _refuse(what: str, document: Document, path: Path, hint: str) -> NoReturn:

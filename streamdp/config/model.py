@@ -41,7 +41,9 @@ class Privacy(Section):
     )
     caps: CapsSection
     allow_large_epsilon: bool = Field(
-        default=False, description="Admit an epsilon above 20, which protects next to nothing."
+        default=False,
+        strict=True,
+        description="Admit an epsilon above 20, which protects next to nothing.",
     )
 
 
@@ -121,7 +123,7 @@ class Rotation(Section):
     """When a log file is closed and how many are kept."""
 
     size: Size = 10_000_000
-    keep: int = Field(default=5, ge=1, le=1000)
+    keep: int = Field(default=5, ge=1, le=1000, strict=True)
 
 
 class Log(Section):

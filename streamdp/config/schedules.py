@@ -93,6 +93,10 @@ def _cron(text: str) -> BaseTrigger:
     minute, hour, day, month, weekday = fields
     if day != "*" and weekday != "*":
         raise ValueError("day and weekday together: cron takes either, so write two releases")
+    if "/" in weekday:
+        raise ValueError("steps of weekdays count from different days: list them, mon,wed,fri")
+    if re.search(r"[89]|\d\d", weekday):
+        raise ValueError("weekdays are 0 to 7, or sun to sat")
     names = re.sub(r"(?<![/\d])[0-7](?!\d)", lambda number: _WEEKDAYS[int(number[0])], weekday)
     try:
         return CronTrigger(

@@ -12,6 +12,9 @@ from pydantic import BeforeValidator, WithJsonSchema
 
 from streamdp.privacy.amounts import exact
 
+_NUMBER = re.compile(r"[-+]?(0|[1-9]\d{0,29})(\.\d{0,30})?([eE][-+]?\d{1,3})?(/\d{1,30})?")
+"""Short enough to be exact: an exponent of nine digits would fill the memory."""
+
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 _BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9}
 
@@ -52,7 +55,12 @@ def _moment(value: Any) -> int:
 def _rational(value: Any) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, int | float | str | Fraction):
         raise ValueError("this must be a number")
-    number = exact(value)
+    if isinstance(value, str) and not _NUMBER.fullmatch(value.strip()):
+        raise ValueError("this must be a number, such as 0.1 or 1/3")
+    try:
+        number = exact(value)
+    except ValueError:
+        raise ValueError("this must be a finite number") from None
     if number.denominator > 10**30 or abs(number) > 10**30:
         raise ValueError("this number is out of any sensible range")
     return number

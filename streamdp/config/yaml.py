@@ -16,8 +16,12 @@ from streamdp.types import Json
 
 Path = tuple[str | int, ...]
 
+DEEPEST = 30
+MOST_VALUES = 100_000
+"""Bounds of a file, aliases followed: an alias may hold itself."""
+
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
-_NUMBER = re.compile(r"[-+]?([0-9]+\.[0-9]*|\.[0-9]+|[0-9]+)([eE][-+]?[0-9]+)?")
+_NUMBER = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _CONSTANTS: dict[str, Json] = {"": None, "null": None, "~": None, "true": True, "false": False}
 
 
@@ -67,7 +71,12 @@ def parse(text: str, name: str) -> Document:
 
 
 def _build(node: yaml.Node, path: Path, name: str, marks: dict[Path, tuple[int, int]]) -> Json:
-    marks[path] = (node.start_mark.line + 1, node.start_mark.column + 1)
+    line, column = node.start_mark.line + 1, node.start_mark.column + 1
+    if len(path) > DEEPEST or len(marks) > MOST_VALUES:
+        raise ConfigurationError(
+            "this nests without end or holds far too much", where=f"{name}:{line}:{column}"
+        )
+    marks[path] = (line, column)
     if isinstance(node, yaml.MappingNode):
         return _mapping(node, path, name, marks)
     if isinstance(node, yaml.SequenceNode):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from streamdp.types import Json
 
@@ -43,11 +45,7 @@ class Filter:
 
 def read(path: Path, wanted: Filter) -> Iterator[dict[str, Json]]:
     """Lines of the rotated files, then of the current one, oldest first."""
-    rotated = sorted(
-        (file for file in path.parent.glob(f"{path.name}.*") if file.suffix[1:].isdigit()),
-        key=lambda file: -int(file.suffix[1:]),
-    )
-    for file in (*rotated, path):
+    for file in (*_rotated(path), path):
         if file.exists():
             yield from _wanted(file.read_text(encoding="utf-8").splitlines(), wanted)
 
@@ -55,20 +53,50 @@ def read(path: Path, wanted: Filter) -> Iterator[dict[str, Json]]:
 def follow(
     path: Path, wanted: Filter, pause: Callable[[], None] = lambda: time.sleep(0.5)
 ) -> Iterator[dict[str, Json]]:
-    """New lines as they come, from the end of the file on, for ever; rotation is followed."""
-    position, identity = (path.stat().st_size, path.stat().st_ino) if path.exists() else (0, 0)
-    held = ""
-    while True:
-        if path.exists():
-            state = path.stat()
-            if state.st_ino != identity or state.st_size < position:
-                position, identity, held = 0, state.st_ino, ""
-            with path.open(encoding="utf-8") as file:
-                file.seek(position)
-                *lines, held = (held + file.read()).split("\n")
-                position = file.tell()
-            yield from _wanted(lines, wanted)
-        pause()
+    """New lines as they come, from the end of the file on, for ever.
+
+    The file stays open when it is rotated away: its last lines are read before the next file is.
+    """
+    file: BinaryIO | None = None
+    if path.exists():
+        file = path.open("rb")
+        file.seek(0, os.SEEK_END)
+    held = b""
+    try:
+        while True:
+            pause()
+            file = file or (path.open("rb") if path.exists() else None)
+            while file is not None:
+                replaced = _is_replaced(file, path)
+                *lines, held = (held + file.read()).split(b"\n")
+                yield from _wanted([line.decode(errors="replace") for line in lines], wanted)
+                if not replaced:
+                    break
+                following, held = _following(file, path), b""
+                file.close()
+                file = following
+    finally:
+        if file is not None:
+            file.close()
+
+
+def _is_replaced(file: BinaryIO, path: Path) -> bool:
+    """Whether the writer has gone on to another file."""
+    return path.exists() and path.stat().st_ino != os.fstat(file.fileno()).st_ino
+
+
+def _following(file: BinaryIO, path: Path) -> BinaryIO:
+    """The file that was begun after one that was rotated away, the oldest if it is gone."""
+    files = [*_rotated(path), path]
+    inodes = [each.stat().st_ino for each in files]
+    own = os.fstat(file.fileno()).st_ino
+    return files[inodes.index(own) + 1 if own in inodes else 0].open("rb")
+
+
+def _rotated(path: Path) -> list[Path]:
+    """Files that were put aside, oldest first."""
+    files = [file for file in path.parent.glob(f"{path.name}.*") if file.suffix[1:].isdigit()]
+    return sorted(files, key=lambda file: -int(file.suffix[1:]))
 
 
 def _wanted(lines: list[str], wanted: Filter) -> Iterator[dict[str, Json]]:

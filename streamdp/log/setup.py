@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
 
@@ -19,6 +20,15 @@ from streamdp.log.events import EVENTS, Level, refused
 from streamdp.types import Log
 
 _NAME = "streamdp"
+
+
+class _PrivateFile(RotatingFileHandler):
+    """A rotated file that is its user's alone, from its first byte, whatever the umask."""
+
+    def _open(self) -> TextIOWrapper:
+        file = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        os.fchmod(file, 0o600)
+        return TextIOWrapper(os.fdopen(file, "ab"), encoding="utf-8", line_buffering=True)
 
 
 def configure(path: Path | None, level: Level, size: int, keep: int, *, console: bool) -> Log:
@@ -79,8 +89,7 @@ def _unfold(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
 
 def _file_handler(path: Path, size: int, keep: int) -> logging.Handler:
     try:
-        handler = RotatingFileHandler(path, maxBytes=size, backupCount=keep, encoding="utf-8")
-        os.chmod(path, 0o600)
+        handler = _PrivateFile(path, maxBytes=size, backupCount=keep, encoding="utf-8")
     except OSError as error:
         raise ConfigurationError(
             f"the log cannot be written: {error.strerror}", where=f"log.path {path}"

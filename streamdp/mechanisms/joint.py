@@ -19,10 +19,10 @@ from typing import Self
 import numpy as np
 
 from streamdp.mechanisms.grains import GRAINS, Grains, Region
-from streamdp.mechanisms.passes import dense_pass, log_sum, long_pass
+from streamdp.mechanisms.passes import LongPass, dense_pass, log_sum
 from streamdp.mechanisms.points import public_points
 from streamdp.mechanisms.sharpness import RELATIVE_ERROR, gaps
-from streamdp.priors.joint import JointPrior, Shapes, log_bump
+from streamdp.priors.joint import JointPrior, Shapes
 from streamdp.privacy.draws import choose
 from streamdp.types import Entropy, FloatArray, Grid, IntArray
 
@@ -74,15 +74,15 @@ def draw_jointly(
     the robust component has a positive weight, whatever the counts.
     """
     task = _Task.of(grains, region, grid, targets, sharpness)
-    chains = [_long_chain(task, prior)]
-    weights = np.log([prior.robust_weight])
-    if prior.shapes is not None:
-        chains.append(_dense_chain(task, prior.shapes))
-        weights = np.concatenate((weights, prior.shapes.log_weights))
-    totals = np.concatenate([chain.totals() for chain in chains])
-    component = choose(weights + totals, entropy)
-    chain, row = (chains[0], 0) if component == 0 else (chains[1], component - 1)
-    return chain.draw(row, entropy)
+    chains = [_long_chain(task, prior), *(_dense_chain(task, group) for group in prior.shapes)]
+    weights = [np.log([prior.robust_weight]), *(group.log_weights for group in prior.shapes)]
+    totals = [chain.totals() for chain in chains]
+    component = choose(np.concatenate(weights) + np.concatenate(totals), entropy)
+    for chain, rows in zip(chains, map(len, totals), strict=True):
+        if component < rows:
+            return chain.draw(component, entropy)
+        component -= rows
+    raise AssertionError("a component is one of a chain")
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -133,7 +133,7 @@ class _Chain:
     """Forward passes of components with their own points each. Private.
 
     Args:
-        points: Fine points, k arrays of shape (rows, p).
+        points: Fine points, k arrays of shape (p, rows).
         ranks: Records of the region left of each, same shapes.
         forward: ln of the sum over o_1 ... o_{j-1} of the weight of (o_1 ... o_j = point), same.
         task: What is drawn.
@@ -145,7 +145,7 @@ class _Chain:
     task: _Task
 
     def ends(self) -> FloatArray:
-        """`forward` of the last quantile, with the last term of the cost; shape (rows, p)."""
+        """`forward` of the last quantile, with the last term of the cost; shape (p, rows)."""
         return np.asarray(self.forward[-1] - self.task.last_exponents(self.ranks[-1]))
 
     def totals(self) -> FloatArray:
@@ -154,14 +154,14 @@ class _Chain:
 
     def draw(self, row: int, entropy: Entropy) -> tuple[int, ...]:
         """Backward: the last quantile first, each given the one on its right."""
-        index = choose(self.ends()[row], entropy)
-        drawn = [int(self.points[-1][row, index])]
-        rank = float(self.ranks[-1][row, index])
+        index = choose(self.ends()[:, row], entropy)
+        drawn = [int(self.points[-1][index, row])]
+        rank = float(self.ranks[-1][index, row])
         for j in range(len(self.points) - 2, -1, -1):
-            points, ranks = self.points[j][row], self.ranks[j][row]
+            points, ranks = self.points[j][:, row], self.ranks[j][:, row]
             stop = int(points.searchsorted(drawn[-1], side="right"))
             costs = np.abs(rank - ranks[:stop] - self.task.wanted[j + 1])
-            index = choose(self.forward[j][row, :stop] - self.task.sharpness * costs, entropy)
+            index = choose(self.forward[j][:stop, row] - self.task.sharpness * costs, entropy)
             drawn.append(int(points[index]))
             rank = float(ranks[index])
         return tuple(reversed(drawn))
@@ -175,12 +175,13 @@ def _long_chain(task: _Task, prior: JointPrior) -> _Chain:
     points = np.concatenate(([task.region.start], public.points[first:stop]))
     masses = public.log_masses[:, first - 1 : stop]
     ranks = task.ranks(points)
+    passes = {each: LongPass(ranks, each, task.sharpness) for each in set(task.wanted[1:-1])}
     forward = [masses[0] - task.first_exponents(ranks)]
     for mass, wanted in zip(masses[1:], task.wanted[1:-1], strict=True):
-        forward.append(mass + long_pass(forward[-1], ranks, wanted, task.sharpness))
+        forward.append(mass + passes[wanted].step(forward[-1]))
     count = len(masses)
-    rows = [each[None] for each in forward]
-    return _Chain([points[None]] * count, [ranks[None]] * count, rows, task)
+    columns = [each[:, None] for each in forward]
+    return _Chain([points[:, None]] * count, [ranks[:, None]] * count, columns, task)
 
 
 def _dense_chain(task: _Task, shapes: Shapes) -> _Chain:
@@ -188,17 +189,17 @@ def _dense_chain(task: _Task, shapes: Shapes) -> _Chain:
     lower, upper = task.grid.lower * GRAINS, (task.grid.upper + 1) * GRAINS - 1
     fine = np.floor((shapes.points() / float(task.grid.resolution) + 0.5) * GRAINS)
     cube = np.clip(fine, lower, upper).astype(np.int64)
-    points = list(np.ascontiguousarray(np.moveaxis(cube, 1, 0)))
+    points = list(np.ascontiguousarray(cube.transpose(1, 2, 0)))
     ranks = [task.ranks(each) for each in points]
-    masses = [_bump_inside(each, task.region) for each in points]
+    masses = [_bump_inside(shapes, each, task.region) for each in points]
     forward = [masses[0] - task.first_exponents(ranks[0])]
     for j in range(1, len(points)):
-        ordered = points[j - 1][:, :, None] <= points[j][:, None, :]
-        misses = ranks[j][:, None, :] - ranks[j - 1][:, :, None] - task.wanted[j]
+        ordered = points[j - 1][:, None, :] <= points[j][None, :, :]
+        misses = (ranks[j] - task.wanted[j])[None, :, :] - ranks[j - 1][:, None, :]
         forward.append(masses[j] + dense_pass(forward[-1], misses, ordered, task.sharpness))
     return _Chain(points, ranks, forward, task)
 
 
-def _bump_inside(points: IntArray, region: Region) -> FloatArray:
+def _bump_inside(shapes: Shapes, points: IntArray, region: Region) -> FloatArray:
     inside = (points >= region.start) & (points <= region.last)
-    return np.where(inside, log_bump(), -np.inf)
+    return np.where(inside, shapes.log_bump()[:, None], -np.inf)

@@ -1,6 +1,6 @@
 """One step of a forward pass: out_i = ln Σ_{i' ≤ i} exp(x_i' - c·|r_i - r_i' - D|), no subtraction.
 
-`long_pass` takes O(p) for p points. The kernel splits in two exponentials: points with
+`LongPass` takes O(p) for p points. The kernel splits in two exponentials: points with
 r' ≤ r_i - D (side A, decaying to the left), and those with r' in (r_i - D, r_i] (side B, decaying
 to the right). A is one running sum. B is a window: with ranks cut in blocks of length D it holds
 just one edge of a block, so it is a tail of the block before and a head of its own. All sums are
@@ -20,78 +20,67 @@ _RISE = 600.0
 """A running sum that grows by more than e^600 would underflow in its first terms."""
 
 
-def long_pass(
-    log_terms: FloatArray, ranks: FloatArray, wanted: float, sharpness: float
-) -> FloatArray:
-    """The step over one row of points in O(p).
+class LongPass:
+    """The step over one row of points in O(p); what depends on ranks alone is found once.
 
     Args:
-        log_terms: x, finite, shape (p,).
         ranks: r, non-decreasing, shape (p,).
-        wanted: D ≥ 0.
+        wanted: D ≥ 0; 0 only if all ranks are 0.
         sharpness: c > 0.
     """
-    if wanted <= 0.0:
-        return running_log_sum(log_terms)
-    blocks = np.floor(ranks / wanted)
-    starts = np.flatnonzero(np.diff(blocks, prepend=-1.0))
-    stops = np.append(starts[1:], len(ranks))
-    before = np.searchsorted(ranks, ranks - wanted, side="right")
-    return _Windows(log_terms, ranks, wanted, sharpness).combine(starts, stops, blocks, before)
 
-
-class _Windows:
-    """Running sums of one step. `left`, `head` and `tail` are relative to their own point."""
-
-    def __init__(
-        self, log_terms: FloatArray, ranks: FloatArray, wanted: float, sharpness: float
-    ) -> None:
-        self.terms, self.ranks, self.wanted = log_terms, ranks, wanted
-        self.sharpness = sharpness
-        self.left = np.empty(len(ranks))
-        self.head = np.empty(len(ranks))
-        self.tail = np.empty(len(ranks))
-
-    def combine(
-        self, starts: IntArray, stops: IntArray, blocks: FloatArray, before: IntArray
-    ) -> FloatArray:
-        """Sums of each block, then A + B for each point."""
-        carry = -np.inf
-        for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
-            carry = self._block(start, stop, carry)
-        own = np.repeat(starts, stops - starts)
-        previous = np.where(blocks[np.maximum(own - 1, 0)] == blocks - 1.0, _of(starts, own), own)
+    def __init__(self, ranks: FloatArray, wanted: float, sharpness: float) -> None:
+        self._any = wanted > 0.0
+        if not self._any:
+            return
+        blocks = np.floor(ranks / wanted)
+        self._starts = np.flatnonzero(np.diff(blocks, prepend=-1.0))
+        self._stops = np.append(self._starts[1:], len(ranks))
+        number = np.repeat(np.arange(len(self._starts)), self._stops - self._starts)
+        own = self._starts[number]
+        adjoining = np.diff(blocks[self._starts], prepend=-2.0) == 1.0
+        previous = np.where(adjoining, np.append(0, self._starts[:-1]), self._starts)[number]
+        before = np.searchsorted(ranks, ranks - wanted, side="right")
         before = np.clip(before, previous, own)
-        reach = self.ranks - self.wanted
-        side_a = self._at(self.left, before - 1, reach, 1.0, before > 0)
-        side_b = self._at(self.tail, before, reach, -1.0, before < own)
-        gap = self.sharpness * (self.ranks - self.ranks[own] - self.wanted)
-        return np.logaddexp(np.logaddexp(side_a, side_b), self.head + np.minimum(gap, 0.0))
+        reach = ranks - wanted
+        self._a, self._a_decay = self._decay(before - 1, before > 0, reach, ranks, sharpness)
+        self._b, self._b_decay = self._decay(before, before < own, reach, ranks, -sharpness)
+        self._head_decay = np.minimum(sharpness * (ranks - ranks[own] - wanted), 0.0)
+        self._offsets = sharpness * (ranks - ranks[own])
+        self._jumps = sharpness * np.diff(ranks, prepend=0.0)[self._starts]
 
-    def _block(self, start: int, stop: int, carry: float) -> float:
-        ranks, terms = self.ranks[start:stop], self.terms[start:stop]
-        offsets = self.sharpness * (ranks - ranks[0])
-        if start:
-            carry -= self.sharpness * float(ranks[0] - self.ranks[start - 1])
-        self.left[start:stop] = running_log_sum(terms + offsets, carry) - offsets
-        self.head[start:stop] = running_log_sum(terms - offsets)
-        self.tail[start:stop] = running_log_sum((terms - offsets)[::-1])[::-1] + offsets
-        return float(self.left[stop - 1])
-
-    def _at(
-        self, sums: FloatArray, index: IntArray, reach: FloatArray, sign: float, valid: BoolArray
-    ) -> FloatArray:
-        """Sums at another point, moved to `reach`; nothing where there is none."""
+    @staticmethod
+    def _decay(
+        index: IntArray, valid: BoolArray, reach: FloatArray, ranks: FloatArray, sign: float
+    ) -> tuple[IntArray, FloatArray]:
+        """Where a sum is looked up and what its move to `reach` costs; all if there is none."""
         index = np.where(valid, index, 0)
-        distance = sign * (reach - self.ranks[index])
-        moved = sums[index] - self.sharpness * np.maximum(distance, 0.0)
-        return np.where(valid, moved, -np.inf)
+        decay = np.maximum(sign * (reach - ranks[index]), 0.0)
+        return index, np.where(valid, -decay, -np.inf)
 
+    def step(self, log_terms: FloatArray) -> FloatArray:
+        """Sums of each block, then A + B for each point.
 
-def _of(starts: IntArray, own: IntArray) -> IntArray:
-    """Start of the block before the one that starts at `own`."""
-    index = np.searchsorted(starts, own)
-    return np.asarray(starts[np.maximum(index - 1, 0)])
+        Args:
+            log_terms: x, finite, shape (p,).
+        """
+        if not self._any:
+            return running_log_sum(log_terms)
+        left, head, tail = (np.empty(len(log_terms)) for _ in range(3))
+        rising, falling = log_terms + self._offsets, log_terms - self._offsets
+        carry = -np.inf
+        for start, stop, jump in zip(
+            self._starts.tolist(), self._stops.tolist(), self._jumps.tolist(), strict=True
+        ):
+            left[start:stop] = running_log_sum(rising[start:stop], carry - jump)
+            head[start:stop] = running_log_sum(falling[start:stop])
+            tail[start:stop] = running_log_sum(falling[start:stop][::-1])[::-1]
+            carry = float(left[stop - 1] - self._offsets[stop - 1])
+        left -= self._offsets
+        tail += self._offsets
+        side_a = left[self._a] + self._a_decay
+        side_b = np.logaddexp(tail[self._b] + self._b_decay, head + self._head_decay)
+        return np.asarray(np.logaddexp(side_a, side_b))
 
 
 def running_log_sum(log_terms: FloatArray, carry: float = -np.inf) -> FloatArray:
@@ -102,7 +91,9 @@ def running_log_sum(log_terms: FloatArray, carry: float = -np.inf) -> FloatArray
     sums = np.exp(log_terms - peak)
     sums[0] += np.exp(carry - peak)
     np.cumsum(sums, out=sums)
-    return np.asarray(np.log(sums) + peak)
+    np.log(sums, out=sums)
+    sums += peak
+    return sums
 
 
 def dense_pass(
@@ -111,22 +102,26 @@ def dense_pass(
     """The step over many rows of few points, each pair by itself.
 
     Args:
-        log_terms: x, shape (rows, p).
-        misses: r_i - r_i' - D at [row, i', i], shape (rows, p, p).
+        log_terms: x, shape (p, rows).
+        misses: r_i - r_i' - D at [i', i, row], shape (p, p, rows); overwritten.
         ordered: Whether i' may come before i, same shape.
         sharpness: c > 0.
 
     Returns:
-        Shape (rows, p), -inf where no pair is ordered.
+        Shape (p, rows), -inf where no pair is ordered.
     """
-    exponents = log_terms[:, :, None] - sharpness * np.abs(misses)
-    return log_sum(np.where(ordered, exponents, -np.inf), axis=1)
+    exponents = np.abs(misses, out=misses)
+    exponents *= -sharpness
+    exponents += log_terms[:, None, :]
+    np.putmask(exponents, ~ordered, -np.inf)
+    return log_sum(exponents)
 
 
-def log_sum(log_terms: FloatArray, axis: int = -1) -> FloatArray:
-    """ln Σ e^x along an axis; -inf for a sum of nothing."""
-    peak = log_terms.max(axis=axis, keepdims=True)
-    peak = np.where(np.isfinite(peak), peak, 0.0)
+def log_sum(log_terms: FloatArray) -> FloatArray:
+    """ln Σ e^x along the first axis; -inf for a sum of nothing. Overwrites its argument."""
+    peak = log_terms.max(axis=0)
+    peak[~np.isfinite(peak)] = 0.0
+    log_terms -= peak
+    np.exp(log_terms, out=log_terms)
     with np.errstate(divide="ignore"):
-        logs = np.log(np.exp(log_terms - peak).sum(axis=axis, keepdims=True)) + peak
-    return np.asarray(np.squeeze(logs, axis=axis))
+        return np.asarray(np.log(log_terms.sum(axis=0)) + peak)

@@ -15,10 +15,10 @@ from streamdp.mechanisms.grains import GRAINS
 from streamdp.mechanisms.measure import Measure
 from streamdp.types import FloatArray, Grid, IntArray, Prior
 
-POINTS = 2**14
+POINTS = 2**13
 """Points aimed at; a grid of fewer fine points is used whole."""
 
-_FAN = 4
+_FAN = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,8 +39,8 @@ class Points:
 def public_points(priors: tuple[Prior, ...], grid: Grid) -> Points:
     """Points whose stretches have about 1/POINTS of the mean prior's mass.
 
-    A stretch above its share is cut in four, down to cells; a cell above its share is cut in up
-    to GRAINS levels. So there are fewer than 2·FAN·POINTS.
+    A stretch above its share is halved, down to cells; a cell above its share is cut in up
+    to GRAINS levels. So there are fewer than 4·POINTS for one prior.
     """
     distinct = tuple(dict.fromkeys(priors))
     edges = np.array([grid.lower, grid.upper + 1], dtype=np.int64)

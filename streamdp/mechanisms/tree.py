@@ -166,15 +166,25 @@ class QuantileTree:
         top = (self.grid.upper + 1) * GRAINS
         regions = {(-1, len(self.quantiles)): Region(self.grid.lower * GRAINS, top, top - 1)}
         points: dict[int, int] = {}
+        believed, level = prior, 0
         for node in self.nodes():
+            if node.level > level:
+                level, believed = node.level, self._updated(prior, points)
             region = regions.pop((node.left, node.right))
             sharpness = float(levels[node.level].sharpness(node.quantiles))
-            drawn = self._draw_node(node, grains, region, sharpness, prior, entropy)
+            drawn = self._draw_node(node, grains, region, sharpness, believed, entropy)
             points.update(zip(node.targets, drawn, strict=True))
             cuts = (node.left, *node.targets, node.right)
             parts = itertools.pairwise(cuts)
             regions.update(zip(parts, region.split(drawn), strict=True))
         return tuple(points[index] // GRAINS for index in range(len(self.quantiles)))
+
+    def _updated(self, prior: JointPrior, points: dict[int, int]) -> JointPrior:
+        """The prior once the levels above are drawn; joint nodes alone have one that learns."""
+        if self.node == "independent":
+            return prior
+        width = float(self.grid.resolution)
+        return prior.given({j: point // GRAINS * width for j, point in points.items()}, width)
 
     def _draw_node(
         self,

@@ -11,7 +11,8 @@ Any positive measure is a valid base measure, so privacy does not depend on any 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,35 +21,71 @@ from streamdp.types import FloatArray, Json, Prior
 REACH = 3.0
 """Widths to either side of its centre that a bump covers."""
 
-NODES = 8
-"""Points of a bump, evenly spaced; each stands for its share of the bump."""
+_LEAST = -500.0
+"""ln of the least weight of the robust component, so that nothing becomes impossible."""
+
+_NEGLIGIBLE = -40.0
+"""ln of the weight, of the largest, below which releases have ruled a shape out."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Shapes:
     """Weighted products of bumps.
 
-    A bump is discrete: `NODES` points over ±`REACH` widths, with logistic weights.
+    A bump is discrete: `nodes` points, evenly spaced over ±`REACH` widths, with logistic weights;
+    each point stands for its share of the bump.
 
     Args:
         log_weights: ln w_c, shape (components,).
         centres: In the unit of the column, non-decreasing along the targets, shape
             (components, m).
         widths: Positive, same shape.
+        nodes: Points of a bump.
     """
 
     log_weights: FloatArray
     centres: FloatArray
     widths: FloatArray
+    nodes: int = 8
 
     def points(self) -> FloatArray:
-        """Values of the points, shape (components, m, NODES)."""
-        return np.asarray(self.centres[..., None] + self.widths[..., None] * offsets())
+        """Values of the points, shape (components, m, nodes)."""
+        return np.asarray(self.centres[..., None] + self.widths[..., None] * self.offsets())
+
+    def offsets(self) -> FloatArray:
+        """Points of a bump of centre 0 and width 1."""
+        return np.asarray((np.arange(self.nodes) + 0.5) * (2.0 * REACH / self.nodes) - REACH)
+
+    def log_bump(self) -> FloatArray:
+        """ln of their weights, sech² of the offset, summing to one."""
+        density = np.cosh(self.offsets()) ** -2.0
+        return np.asarray(np.log(density / density.sum()))
+
+    def log_densities(self, targets: list[int], values: FloatArray) -> FloatArray:
+        """ln of weight times density of each component at values of some targets."""
+        widths = self.widths[:, targets]
+        offsets = np.abs(values - self.centres[:, targets]) / widths
+        log_sech = math.log(2.0) - offsets - np.log1p(np.exp(-2.0 * offsets))
+        return np.asarray(self.log_weights + (2.0 * log_sech - np.log(2.0 * widths)).sum(axis=1))
+
+    def kept(self, log_weights: FloatArray) -> Shapes:
+        """The components that new weights do not rule out; one at least."""
+        kept = log_weights >= min(_NEGLIGIBLE, float(log_weights.max()))
+        return replace(
+            self,
+            log_weights=log_weights[kept],
+            centres=self.centres[kept],
+            widths=self.widths[kept],
+        )
+
+    def weighted(self, log_weight: float) -> Shapes:
+        """All components with their weights times e^log_weight."""
+        return replace(self, log_weights=self.log_weights + log_weight)
 
     def only(self, targets: tuple[int, ...]) -> Shapes:
         """The shapes of some of the targets."""
         chosen = list(targets)
-        return Shapes(self.log_weights, self.centres[:, chosen], self.widths[:, chosen])
+        return replace(self, centres=self.centres[:, chosen], widths=self.widths[:, chosen])
 
     def describe(self) -> Json:
         """Weights, centres and widths."""
@@ -56,6 +93,7 @@ class Shapes:
             "log_weights": self.log_weights.tolist(),
             "centres": self.centres.tolist(),
             "widths": self.widths.tolist(),
+            "nodes": self.nodes,
         }
 
 
@@ -65,19 +103,42 @@ class JointPrior:
 
     Args:
         robust: Full support; shape (m,).
-        shapes: Weighted products of bumps.
+        shapes: Groups of weighted products of bumps.
         robust_weight: w_0; weights need not sum to one.
     """
 
     robust: tuple[Prior, ...]
-    shapes: Shapes | None = None
+    shapes: tuple[Shapes, ...] = ()
     robust_weight: float = 1.0
+
+    def given(self, released: dict[int, float], width: float) -> JointPrior:
+        """The prior of all targets once some are released: weights by Bayes' rule.
+
+        Depends on releases alone, so it is fixed before the next draw touches the data.
+
+        Args:
+            released: Values of targets.
+            width: Of a cell; densities are masses of a cell around a value.
+        """
+        if not self.shapes or not released:
+            return self
+        targets, values = list(released), np.array(list(released.values()))
+        robust = math.log(self.robust_weight)
+        for target, value in released.items():
+            edges = np.array([value - width / 2.0]), np.array([value + width / 2.0])
+            robust += float(self.robust[target].log_mass(*edges)[0]) - math.log(width)
+        logs = [group.log_densities(targets, values) for group in self.shapes]
+        peak = max(robust, *(float(each.max()) for each in logs))
+        groups = tuple(
+            group.kept(each - peak) for group, each in zip(self.shapes, logs, strict=True)
+        )
+        return replace(self, shapes=groups, robust_weight=math.exp(max(robust - peak, _LEAST)))
 
     def only(self, targets: tuple[int, ...]) -> JointPrior:
         """The prior of some of the targets."""
         if len(targets) == len(self.robust):
             return self
-        shapes = self.shapes.only(targets) if self.shapes else None
+        shapes = tuple(group.only(targets) for group in self.shapes)
         return JointPrior(tuple(self.robust[j] for j in targets), shapes, self.robust_weight)
 
     def describe(self) -> Json:
@@ -86,16 +147,5 @@ class JointPrior:
             "family": "joint",
             "robust": [prior.describe() for prior in self.robust],
             "robust_weight": self.robust_weight,
-            "shapes": self.shapes.describe() if self.shapes else None,
+            "shapes": [group.describe() for group in self.shapes],
         }
-
-
-def offsets() -> FloatArray:
-    """Points of a bump of centre 0 and width 1."""
-    return np.asarray((np.arange(NODES) + 0.5) * (2.0 * REACH / NODES) - REACH)
-
-
-def log_bump() -> FloatArray:
-    """ln of their weights, sech² of the offset, summing to one."""
-    density = np.cosh(offsets()) ** -2.0
-    return np.asarray(np.log(density / density.sum()))

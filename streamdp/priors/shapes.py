@@ -9,7 +9,9 @@ has an equal share of the weight.
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from statistics import NormalDist
 
 import numpy as np
 
@@ -19,90 +21,127 @@ from streamdp.types import FloatArray, Prior
 ROBUST_WEIGHT = 0.05
 """w_0: the error is at most ln(1/w_0)/c worse than with the robust priors alone."""
 
-SHIFT_STEP = 0.2
-"""Distance of neighbouring shifts, in scales."""
 
-SCALE_RATIO = 1.25
-"""Quotient of neighbouring scales."""
+@dataclass(frozen=True, slots=True)
+class Lattice:
+    """How densely shifts and scales are covered.
 
-BUMP = 0.1
-"""Width of a bump, in scales."""
+    Args:
+        step: Distance of neighbouring shifts, in scales.
+        ratio: Quotient of neighbouring scales.
+        bump: Width of a bump, in scales.
+        nodes: Points of a bump.
+    """
+
+    step: float
+    ratio: float
+    bump: float
+    nodes: int
+
+
+FINE = Lattice(step=0.2, ratio=1.25, bump=0.03, nodes=4)
+"""Trusts the profile: for few records times epsilon."""
+
+LINEAR = ("normal", "logistic", "right", "left")
+"""Profiles of any column."""
+
+LOGARITHMIC = ("normal", "logistic")
+"""Profiles of the logarithm of a positive column."""
 
 
 def profile(quantiles: tuple[Fraction, ...], name: str) -> FloatArray:
-    """Standard quantiles: `symmetric` is logistic, `right` and `left` exponential; shape (m,)."""
+    """Quantiles of a standard law at the targets, shape (m,).
+
+    `normal` and `logistic` have variance one; `right` is exponential, `left` its mirror image.
+
+    Raises:
+        ValueError: Another name.
+    """
     share = np.array([float(quantile) for quantile in quantiles])
-    if name == "symmetric":
-        return np.asarray(np.log(share / (1.0 - share)) * (math.sqrt(3.0) / math.pi))
-    if name == "right":
-        return np.asarray(-np.log(1.0 - share) - math.log(2.0))
-    return np.asarray(np.log(share) + math.log(2.0))
+    match name:
+        case "normal":
+            return np.array([NormalDist().inv_cdf(each) for each in share.tolist()])
+        case "logistic":
+            return np.asarray(np.log(share / (1.0 - share)) * (math.sqrt(3.0) / math.pi))
+        case "right":
+            return np.asarray(-np.log(1.0 - share) - math.log(2.0))
+        case "left":
+            return np.asarray(np.log(share) + math.log(2.0))
+    raise ValueError(f"no profile is called {name!r}")
 
 
 def linear_shapes(
-    quantiles: tuple[Fraction, ...],
-    lower: float,
-    upper: float,
-    largest: float,
-    smallest: float,
-    name: str = "symmetric",
+    standard: FloatArray,
+    shifts: tuple[float, float],
+    scales: tuple[float, float],
+    lattice: Lattice = FINE,
 ) -> Shapes:
-    """Components a + b·z over shifts in [lower, upper] and scales from `largest` to `smallest`."""
-    standard = profile(quantiles, name)
-    parts = [
-        _components(shifts, scale, standard)
-        for scale, shifts in _ladder(lower, upper, largest, smallest)
-    ]
-    return mixture_of(parts)
+    """Components a + b·z, a in `shifts`, b in `scales`, equal weights by scale, then by shift.
 
-
-def log_shapes(
-    quantiles: tuple[Fraction, ...],
-    lower: float,
-    upper: float,
-    largest: float = 3.0,
-    smallest: float = 0.25,
-) -> Shapes:
-    """Components exp(a + b·z) for positive columns: shifts and scales of the logarithm."""
-    standard = profile(quantiles, "symmetric")
+    Args:
+        standard: z, shape (m,).
+        shifts: Least and largest a.
+        scales: Least and largest b, positive.
+        lattice: Their spacing and the bumps.
+    """
+    levels = 1 + math.ceil(math.log(scales[1] / scales[0]) / math.log(lattice.ratio) - 1e-9)
     parts = []
-    for scale, shifts in _ladder(math.log(lower), math.log(upper), largest, smallest):
-        logs = _components(shifts, scale, standard)
-        centres = np.exp(np.minimum(logs.centres, 700.0))
-        parts.append(Shapes(logs.log_weights, centres, centres * np.minimum(logs.widths, 0.3)))
-    return mixture_of(parts)
-
-
-def mixture_of(parts: list[Shapes]) -> Shapes:
-    """All components of several shapes, each part with an equal share of the weight."""
+    for level in range(levels):
+        scale, (lower, upper) = scales[1] * lattice.ratio**-level, shifts
+        count = max(1, round((upper - lower) / (lattice.step * scale)))
+        at = lower + (np.arange(count) + 0.5) * ((upper - lower) / count)
+        centres = at[:, None] + scale * standard
+        widths = np.full(centres.shape, lattice.bump * scale)
+        parts.append(Shapes(np.full(count, -math.log(count * levels)), centres, widths))
     return Shapes(
-        np.concatenate([part.log_weights for part in parts]) - math.log(len(parts)),
+        np.concatenate([part.log_weights for part in parts]),
         np.concatenate([part.centres for part in parts]),
         np.concatenate([part.widths for part in parts]),
+        lattice.nodes,
     )
 
 
-def with_shapes(robust: tuple[Prior, ...], shapes: Shapes) -> JointPrior:
-    """Shapes kept robust by the priors of each quantile."""
-    log_weights = shapes.log_weights + math.log1p(-ROBUST_WEIGHT)
-    weighted = Shapes(log_weights, shapes.centres, shapes.widths)
-    return JointPrior(robust, weighted, ROBUST_WEIGHT)
+def log_shapes(
+    standard: FloatArray,
+    values: tuple[float, float],
+    scales: tuple[float, float] = (0.25, 3.0),
+    lattice: Lattice = FINE,
+) -> Shapes:
+    """Components exp(a + b·z) for positive columns, e^a in `values`, b in `scales`."""
+    logs = linear_shapes(standard, (math.log(values[0]), math.log(values[1])), scales, lattice)
+    centres = np.exp(np.minimum(logs.centres, 700.0))
+    return replace(logs, centres=centres, widths=centres * np.minimum(logs.widths, 0.3))
 
 
-def _ladder(
-    lower: float, upper: float, largest: float, smallest: float
-) -> list[tuple[float, FloatArray]]:
-    levels = 1 + math.ceil(math.log(largest / smallest) / math.log(SCALE_RATIO))
-    ladder = []
-    for level in range(levels):
-        scale = largest * SCALE_RATIO**-level
-        count = max(1, round((upper - lower) / (SHIFT_STEP * scale)))
-        steps = np.asarray(np.arange(count) + 0.5, dtype=np.float64)
-        ladder.append((scale, lower + steps * ((upper - lower) / count)))
-    return ladder
+def shapes_from_bounds(
+    quantiles: tuple[Fraction, ...], lower: float, upper: float, resolution: float
+) -> tuple[Shapes, ...]:
+    """All profiles, shifted over the bounds, with scales from a 40th to a quarter of them.
+
+    A column that is not negative, and of bounds a thousand cells apart, has logarithmic profiles
+    too.
+    """
+    width = upper - lower
+    scales = (width / 40.0, width / 4.0)
+    groups = [linear_shapes(profile(quantiles, name), (lower, upper), scales) for name in LINEAR]
+    if lower >= 0.0 and upper > 1000.0 * max(lower, resolution):
+        values = (max(lower, resolution), upper)
+        groups += [log_shapes(profile(quantiles, name), values) for name in LOGARITHMIC]
+    return tuple(groups)
 
 
-def _components(shifts: FloatArray, scale: float, standard: FloatArray) -> Shapes:
-    centres = shifts[:, None] + scale * standard
-    widths = np.full(centres.shape, BUMP * scale)
-    return Shapes(np.full(len(shifts), -math.log(len(shifts))), centres, widths)
+def shapes_from_guess(
+    quantiles: tuple[Fraction, ...], location: float, scale: float
+) -> tuple[Shapes, ...]:
+    """All linear profiles within 8 scales of the location, at a quarter to four times the scale."""
+    shifts = (location - 8.0 * scale, location + 8.0 * scale)
+    scales = (scale / 4.0, scale * 4.0)
+    return tuple(linear_shapes(profile(quantiles, name), shifts, scales) for name in LINEAR)
+
+
+def with_shapes(
+    robust: tuple[Prior, ...], *groups: Shapes, robust_weight: float = ROBUST_WEIGHT
+) -> JointPrior:
+    """Groups of shapes with equal weights, kept robust by the priors of each quantile."""
+    share = math.log1p(-robust_weight) - math.log(len(groups))
+    return JointPrior(robust, tuple(group.weighted(share) for group in groups), robust_weight)

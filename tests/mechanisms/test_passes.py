@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamdp.mechanisms.passes import dense_pass, long_pass, running_log_sum
+from streamdp.mechanisms.passes import LongPass, dense_pass, running_log_sum
 
 
 def by_pairs(terms, ranks, wanted, sharpness):
@@ -29,21 +29,21 @@ def test_long_pass_is_the_sum_over_pairs(seed, count, spread, wanted, sharpness,
     ranks = np.sort(np.round(rng.random(count) * spread * 64) / 64)
     ranks *= wanted > 0.0  # no records, no gap
     terms = rng.normal(size=count) * range_of_terms
-    result = long_pass(terms, ranks, wanted, sharpness)
+    result = LongPass(ranks, wanted, sharpness).step(terms)
     assert result == pytest.approx(by_pairs(terms, ranks, wanted, sharpness), rel=2e-13, abs=1e-12)
 
 
 def test_dense_pass_is_the_sum_over_ordered_pairs():
     """Each row by itself, and nothing where no pair is ordered."""
     rng = np.random.default_rng(1)
-    terms, ranks = rng.normal(size=(3, 8)) * 400, np.sort(rng.random((3, 8)) * 20)
-    misses = ranks[:, None, :] - ranks[:, :, None] - 2.0
-    ordered = np.broadcast_to(np.triu(np.ones((8, 8), dtype=bool)), misses.shape).copy()
-    result = dense_pass(terms, misses, ordered, 0.7)
-    expected = [by_pairs(t, r, 2.0, 0.7) for t, r in zip(terms, ranks, strict=True)]
-    assert result == pytest.approx(np.array(expected), rel=1e-13)
-    ordered[1] = False
-    assert np.isneginf(dense_pass(terms, misses, ordered, 0.7)[1]).all()
+    terms, ranks = rng.normal(size=(8, 3)) * 400, np.sort(rng.random((8, 3)) * 20, axis=0)
+    misses = ranks[None, :, :] - ranks[:, None, :] - 2.0
+    ordered = np.triu(np.ones((8, 8), dtype=bool))[:, :, None].repeat(3, axis=2)
+    result = dense_pass(terms, misses.copy(), ordered, 0.7)
+    expected = [by_pairs(t, r, 2.0, 0.7) for t, r in zip(terms.T, ranks.T, strict=True)]
+    assert pytest.approx(np.array(expected), rel=1e-13) == result.T
+    ordered[:, :, 1] = False
+    assert np.isneginf(dense_pass(terms, misses, ordered, 0.7)[:, 1]).all()
 
 
 def test_running_log_sum_keeps_its_first_terms():

@@ -14,7 +14,7 @@ from streamdp.mechanisms.sharpness import addition_range, gaps, slot_ranges, sub
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.families import Cauchy, Laplace, Uniform
 from streamdp.priors.joint import JointPrior
-from streamdp.priors.shapes import linear_shapes, with_shapes
+from streamdp.priors.shapes import linear_shapes, profile, with_shapes
 from streamdp.privacy.events import epsilon_of, rho_of
 from streamdp.types import CellCounts, Grid
 
@@ -150,8 +150,8 @@ def test_draws_follow_the_law(law, options, relation):
 
 def test_shapes_and_robust_priors_mix_by_their_totals():
     """With shapes that cover one pair of cells, that pair's share is what the totals say."""
-    shapes = linear_shapes(PAIR, 0.9, 1.1, 0.01, 0.01)
-    prior = JointPrior((Uniform(-1.5, 3.5),) * 2, shapes, 1.0)
+    shapes = linear_shapes(np.zeros(2), (0.9, 1.1), (0.01, 0.01))
+    prior = JointPrior((Uniform(-1.5, 3.5),) * 2, (shapes,), 1.0)
     tree = QuantileTree(PAIR, F(2), GRID, branching=3, node="joint")
     plain = joint_law(tree, prior.robust)
     ranks, n = ranks_of(CELLS, GRID), len(CELLS)
@@ -195,7 +195,10 @@ def test_every_statistic_gives_sorted_cells_of_the_grid(cells, options):
     grid, targets = Grid(F(1), -100, 100), tuple(F(i, 10) for i in range(1, 10))
     tree = QuantileTree(targets, F(1, 2), grid, level_power=F(1, 2), **options)
     robust = (Laplace(1e4, 1.0),) * 5 + (Uniform(-1.0, 1.0),) * 4
-    for priors in (robust, with_shapes(robust, linear_shapes(targets, -100, 100, 50, 5))):
+    for priors in (
+        robust,
+        with_shapes(robust, linear_shapes(profile(targets, "right"), (-100, 100), (5, 50))),
+    ):
         drawn = tree.draw(counts_of(cells), priors, Seeded(3))
         assert list(drawn) == sorted(drawn)
         assert all(grid.lower <= cell <= grid.upper for cell in drawn)

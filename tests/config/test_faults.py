@@ -1,0 +1,219 @@
+"""Every bad value is refused when the file is loaded, at its own line, with what to do."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from streamdp.config import load
+from streamdp.errors import ConfigurationError
+
+GOOD = """\
+store: {path: s.db}
+privacy:
+  unit: flight
+  caps: {batch: 0.3, lifetime: 60}
+sources:
+  flights:
+    path: flights.parquet
+    batches: {column: date, every: 1d, start: 2013-01-01}
+releases:
+  air_time:
+    kind: quantiles
+    source: flights
+    column: air_time
+    quantiles: [0.25, 0.5, 0.75]
+    resolution: 1
+    bounds: [0, 1000]
+    guess: {location: 120, scale: 60}
+    epsilon: 0.1
+    schedule: {cron: "0 6 * * *"}
+    prior: {learner: last-release, robust: cauchy}
+    sinks: [file]
+sinks:
+  file: {kind: jsonl, path: out.jsonl}
+log: {path: s.log, rotate: {size: 10 MB, keep: 5}}
+"""
+
+FAULTS = [
+    # row 13: degenerate priors
+    ("robust: cauchy", "robust: {family: cauchy, location: 0, scale: 0}", "prior.robust"),
+    ("robust: cauchy", "robust: {family: cauchy, location: 0, scale: -1}", "prior.robust"),
+    ("robust: cauchy", "robust: {family: cauchy, location: .nan, scale: 1}", "prior.robust"),
+    ("robust: cauchy", "robust: {family: laplace, location: 0, scale: 1e-300}", "prior.robust"),
+    ("robust: cauchy", "robust: {family: uniform, lower: 10, upper: 20}", "prior.robust"),
+    ("robust: cauchy", "robust: {family: half-cauchy, location: 1, scale: 9}", "prior.robust"),
+    ("robust: cauchy", "robust: half-cauchy", "prior.robust"),
+    ("robust: cauchy", "robust: {mixture: []}", "prior.robust"),
+    ("robust: cauchy", "robust: couchy", "prior.robust"),
+    ("robust: cauchy", "robust_weight: 0.001", "prior.robust_weight"),
+    ("robust: cauchy", "robust_weight: 1.5", "prior.robust_weight"),
+    ("scale: 60", "scale: 0", "guess.scale"),
+    ("scale: 60", "scale: 1e-300", "guess.scale"),
+    ("scale: 60", "scale: .inf", "guess.scale"),
+    # row 16: targets
+    ("[0.25, 0.5, 0.75]", "[0.5, 0.25]", "quantiles"),
+    ("[0.25, 0.5, 0.75]", "[0.5, 0.5]", "quantiles"),
+    ("[0.25, 0.5, 0.75]", "[0, 0.5]", "quantiles"),
+    ("[0.25, 0.5, 0.75]", "[0.5, 1]", "quantiles"),
+    ("[0.25, 0.5, 0.75]", "[0.5, 1.5]", "quantiles"),
+    ("[0.25, 0.5, 0.75]", "[]", "quantiles"),
+    ("[0.25, 0.5, 0.75]", "decile", "quantiles"),
+    ("[0.25, 0.5, 0.75]", "[0.123456]", "quantiles"),
+    ("[0.25, 0.5, 0.75]", "[1/0]", "quantiles"),
+    # row 17: epsilon and caps
+    ("epsilon: 0.1", "epsilon: 0", "epsilon"),
+    ("epsilon: 0.1", "epsilon: -1", "epsilon"),
+    ("epsilon: 0.1", "epsilon: .nan", "epsilon"),
+    ("epsilon: 0.1", "epsilon: .inf", "epsilon"),
+    ("epsilon: 0.1", "epsilon: 1e-400", "epsilon"),
+    ("epsilon: 0.1", 'epsilon: "1e-400"', "epsilon"),
+    ("epsilon: 0.1", 'epsilon: "1e-999999999"', "epsilon"),
+    ("epsilon: 0.1", 'epsilon: "1e999999999"', "epsilon"),
+    ("epsilon: 0.1", "epsilon: 0.0000001", "epsilon"),
+    ("epsilon: 0.1", "epsilon: 1000000000", "epsilon"),
+    ("epsilon: 0.1", "epsilon: true", "epsilon"),
+    ("epsilon: 0.1", "epsilon: 0.31", "caps.batch"),
+    ("batch: 0.3", "batch: 0", "caps.batch"),
+    ("batch: 0.3", "batch: 61", "caps.batch"),
+    ("unit: flight", "unit: flight\n  allow_large_epsilon: yes", "allow_large_epsilon"),
+    ("unit: flight", "unit: flight\n  neighbours: substitute", "neighbours"),
+    # row 20: too many targets, too many cells
+    ("[0.25, 0.5, 0.75]", f"[{', '.join(f'{i}/1001' for i in range(1, 1001))}]", "quantiles"),
+    ("resolution: 1", "resolution: 0", "resolution"),
+    ("resolution: 1", "resolution: 1e-14", "air_time"),
+    ("bounds: [0, 1000]", "bounds: [1000, 0]", "air_time"),
+    # rows 52, 53: batches by count, records compared across batches
+    ("{column: date, every: 1d, start: 2013-01-01}", "{rows: 1000}", "batches"),
+    ("{column: date, every: 1d, start: 2013-01-01}", "1000", "batches"),
+    ("every: 1d", "every: 1000", "batches"),
+    ("every: 1d", "every: 0d", "batches"),
+    ("start: 2013-01-01", "start: 2013-02-30", "batches"),
+    ("start: 2013-01-01", "start: 2013-01-01, end: 2013-01-01", "batches"),
+    ("path: flights.parquet", "path: flights.parquet\n    dedup: true", "dedup"),
+    # cron, which schedulers read differently
+    ("0 6 * * *", "0 0 31 2 *", "schedule"),
+    ("0 6 * * *", "0 0 1 * 1", "schedule"),
+    ("0 6 * * *", "0 0 * *", "schedule"),
+    ("0 6 * * *", "61 0 * * *", "schedule"),
+    ("0 6 * * *", "0 0 * * 8", "schedule"),
+    ("0 6 * * *", "0 0 * * */2", "schedule"),
+    ('{cron: "0 6 * * *"}', "{cron: 0 6 * * *, every: 1h}", "schedule"),
+    # names, files and tables
+    ("source: flights", "source: flight", "source"),
+    ("sinks: [file]", "sinks: [fiel]", "sinks"),
+    ("path: flights.parquet", "path: flights.xlsx", "sources.flights.path"),
+    ("kind: jsonl, path: out.jsonl", "kind: table, table: ledger", "sinks.file"),
+    ("kind: jsonl, path: out.jsonl", "kind: table, table: a b", "sinks.file"),
+    ("keep: 5", "keep: 010", "keep"),
+    ("keep: 5", "keep: 0", "keep"),
+    ("10 MB", "10", "size"),
+    ("kind: quantiles", "kind: quantiles\n    epsilom: 1", "epsilom"),
+    ("unit: flight", "unit: flight\n  unit: plane", "unit"),
+]
+
+
+def loaded(folder: Path, text: str, environment: dict[str, str] | None = None) -> object:
+    file = folder / "config.yaml"
+    file.write_text(text)
+    return load(file, environment or {})
+
+
+def test_the_base_of_the_table_is_good(tmp_path: Path) -> None:
+    """Without a fault the file loads, else every row below would pass for nothing."""
+    loaded(tmp_path, GOOD)
+
+
+@pytest.mark.parametrize(("good", "bad", "where"), FAULTS, ids=[bad[:50] for _, bad, _ in FAULTS])
+def test_a_fault_is_refused_at_its_place(tmp_path: Path, good: str, bad: str, where: str) -> None:
+    """The error names file, line and column, and the path of the key."""
+    assert GOOD.count(good) == 1
+    with pytest.raises(ConfigurationError) as caught:
+        loaded(tmp_path, GOOD.replace(good, bad))
+    assert re.search(rf"config\.yaml:\d+:\d+ \S*{re.escape(where)}", str(caught.value))
+
+
+def test_one_file_under_two_names_is_refused(tmp_path: Path) -> None:
+    """A second name for the same records would be a second budget for them."""
+    (tmp_path / "flights.parquet").write_bytes(b"")
+    (tmp_path / "alias.parquet").symlink_to("flights.parquet")
+    other = "  other: {path: ./alias.parquet, batches: files}\nreleases:\n"
+    with pytest.raises(ConfigurationError, match="same data"):
+        loaded(tmp_path, GOOD.replace("releases:\n", other))
+
+
+@pytest.mark.parametrize("path", ["'*.parquet'", "./fl*.parquet"])
+def test_a_pattern_that_takes_in_another_source_is_refused(tmp_path: Path, path: str) -> None:
+    """A glob over the file of another source would give its records a second budget."""
+    other = f"  other: {{path: {path}, batches: files}}\nreleases:\n"
+    with pytest.raises(ConfigurationError, match="same data"):
+        loaded(tmp_path, GOOD.replace("releases:\n", other))
+
+
+@pytest.mark.parametrize("path", ["s.db", "./s.log", "flights.parquet"])
+def test_a_sink_cannot_write_over_store_log_or_source(tmp_path: Path, path: str) -> None:
+    """A line appended to the store would destroy the ledger."""
+    with pytest.raises(ConfigurationError, match=r"sinks\.file"):
+        loaded(tmp_path, GOOD.replace("out.jsonl", path))
+
+
+def test_prices_of_one_source_add_up(tmp_path: Path) -> None:
+    """Two releases of one batch must fit its cap together, exactly."""
+    first = GOOD[GOOD.index("  air_time:") : GOOD.index("sinks:\n")]
+    fits, breaks = (
+        GOOD.replace(
+            "sinks:\n", first.replace("air_time:", "again:").replace("0.1", price) + "sinks:\n"
+        )
+        for price in ("0.2", "0.200001")
+    )
+    loaded(tmp_path, fits)
+    with pytest.raises(ConfigurationError, match="cap"):
+        loaded(tmp_path, breaks)
+
+
+def test_an_unknown_key_is_told_its_nearest(tmp_path: Path) -> None:
+    """A slip of the finger is named, with the key that was meant."""
+    with pytest.raises(
+        ConfigurationError, match=r"config\.yaml:18:5 .*(?s:.)*did you mean 'epsilon'"
+    ):
+        loaded(tmp_path, GOOD.replace("epsilon: 0.1", "epsilom: 0.1\n    epsilon: 0.1"))
+
+
+def test_several_problems_are_told_together(tmp_path: Path) -> None:
+    """One run shows all values that cannot be read."""
+    with pytest.raises(ConfigurationError) as caught:
+        loaded(tmp_path, GOOD.replace("epsilon: 0.1", "epsilon: 0").replace("10 MB", "10"))
+    assert "releases.air_time.epsilon" in str(caught.value)
+    assert "log.rotate.size" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        ("epsilon: 0.1", "epsilon: ${SECRET}"),
+        ("location: 120", "location: ${SECRET}"),
+        ("every: 1d", "every: ${SECRET}"),
+        ("source: flights", "source: ${SECRET}"),
+        ("quantiles: [0.25, 0.5, 0.75]", "quantiles: ${SECRET}"),
+        ("0 6 * * *", "${SECRET}"),
+    ],
+)
+def test_a_variable_is_never_shown(tmp_path: Path, good: str, bad: str) -> None:
+    """An error tells the place of a value that came from the environment, not the value."""
+    with pytest.raises(ConfigurationError) as caught:
+        loaded(tmp_path, GOOD.replace(good, bad), {"SECRET": "hunter2"})
+    assert "hunter2" not in str(caught.value)
+
+
+def test_an_unset_variable_is_named_with_its_place(tmp_path: Path) -> None:
+    """No silent empty text."""
+    with pytest.raises(ConfigurationError, match="NOBODY") as caught:
+        loaded(tmp_path, GOOD.replace("s.db", '"${NOBODY}"'))
+    assert "config.yaml:1:" in str(caught.value)
+
+
+@pytest.mark.parametrize("text", ["a: &a [*a]", "a: [", "\x00", "- 1", "", "just text"])
+def test_what_is_no_configuration_is_refused(tmp_path: Path, text: str) -> None:
+    """Whatever the file holds, the error is one a person can read."""
+    with pytest.raises(ConfigurationError):
+        loaded(tmp_path, text)
