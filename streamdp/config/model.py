@@ -148,7 +148,7 @@ class Configuration(Section):
 def json_schema() -> Json:
     """The schema editors check a configuration against."""
     return {
+        **Configuration.model_json_schema(),
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "streamdp configuration",
-        **Configuration.model_json_schema(),
     }

@@ -20,6 +20,7 @@ from streamdp.log.events import EVENTS, Level, refused
 from streamdp.types import Log
 
 _NAME = "streamdp"
+_LOGGERS = (_NAME, "apscheduler")
 
 
 class _PrivateFile(RotatingFileHandler):
@@ -44,6 +45,7 @@ def configure(path: Path | None, level: Level, size: int, keep: int, *, console:
     Raises:
         ConfigurationError: The file cannot be written.
     """
+    close()
     handlers: list[logging.Handler] = [logging.NullHandler()]
     if path is not None:
         handlers.append(_file_handler(path, size, keep))
@@ -54,11 +56,19 @@ def configure(path: Path | None, level: Level, size: int, keep: int, *, console:
         )
         stream.setFormatter(_formatter(renderer))
         handlers.append(stream)
-    for name in (_NAME, "apscheduler"):
+    for name in _LOGGERS:
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = handlers, False
         logger.setLevel(level.upper())
     return _say
+
+
+def close() -> None:
+    """Close the file and forget the terminal; nothing is written until `configure`."""
+    for handler in logging.getLogger(_NAME).handlers:
+        handler.close()
+    for name in _LOGGERS:
+        logging.getLogger(name).handlers = []
 
 
 def _say(event: str, /, **fields: str | int | None) -> None:

@@ -7,6 +7,7 @@ import io
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from click.testing import CliRunner, Result
 
 from streamdp.cli import COMMANDS, cli
 from streamdp.errors import StreamdpError
+from streamdp.log.setup import close
 
 DEMO = Path(__file__).parents[2] / "config.yaml"
 
@@ -23,12 +25,13 @@ def typed(*arguments: str, answer: str | None = None) -> Result:
 
 
 @pytest.fixture
-def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder with the demonstration of ten days, nothing released."""
     text = DEMO.read_text().replace("end: 2014-01-01", "end: 2013-01-11")
     (tmp_path / "config.yaml").write_text(text)
     monkeypatch.chdir(tmp_path)
-    return tmp_path
+    yield tmp_path
+    close()
 
 
 @pytest.fixture
