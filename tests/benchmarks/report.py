@@ -14,6 +14,9 @@ import argparse
 import json
 from collections.abc import Callable, Iterable, Mapping
 
+PIPED_WIDTH = 140
+"""Columns of a table that is not on a terminal."""
+
 Row = Mapping[str, str | int | float | bool | None]
 
 
@@ -56,7 +59,10 @@ def _print_table(title: str, rows: list[Row]) -> None:
         table.add_column(name, justify="right" if numeric else "left")
     for row in rows:
         table.add_row(*(_text(row.get(name)) for name in names))
-    Console().print(table)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=PIPED_WIDTH)
+    console.print(table)
 
 
 def _text(value: str | int | float | bool | None) -> str:

@@ -6,20 +6,37 @@ from collections.abc import Iterator
 
 from tests.benchmarks.report import Row, main
 from tests.privacy.cases import CASES, LONG, largest_loss
+from tests.privacy.mutants import MUTANTS
+
+IMPOSSIBLE = 1e9
+"""Stands for the infinite loss of an output that a neighbour cannot have."""
 
 
 def rows(quick: bool) -> Iterator[Row]:
-    """One row a mechanism and relation; `ratio` is the largest log-ratio over epsilon."""
+    """One row a mechanism and relation, then one a mutant; `ratio` is the largest loss/epsilon."""
     for case in CASES if quick else (*CASES, *LONG):
         worst = largest_loss(case)
-        yield {
-            "mechanism": case.name,
-            "relation": case.relation,
-            "ratio": round(worst.loss, 9),
-            "mutant": None,
-            "caught": None,
-        }
+        yield _row(f"{case.name} ({case.bound})", case.relation, worst.loss)
+    for mutant in MUTANTS:
+        yield _row(mutant.case.name, mutant.case.relation, mutant.loss(), mutant.name)
+
+
+def _row(mechanism: str, relation: str, ratio: float, mutant: str | None = None) -> Row:
+    return {
+        "mechanism": mechanism,
+        "relation": relation,
+        "ratio": round(min(ratio, IMPOSSIBLE), 9),
+        "mutant": mutant,
+        "caught": None if mutant is None else ratio > 1.0,
+    }
+
+
+def _fails(row: Row) -> bool:
+    """Production above its claim, or a mutant that is not."""
+    ratio = row["ratio"]
+    assert isinstance(ratio, float)
+    return (ratio > 1.0) is (row["mutant"] is None)
 
 
 if __name__ == "__main__":
-    main("Largest privacy loss over epsilon", rows)
+    main("Largest privacy loss over epsilon", rows, failed=_fails)

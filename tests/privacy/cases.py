@@ -8,13 +8,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+import numpy as np
+
 from streamdp.mechanisms import tree as tree_module
 from streamdp.mechanisms.exponential import Restriction
 from streamdp.mechanisms.sharpness import NodeKind, Relation
 from streamdp.mechanisms.tree import QuantileTree
+from streamdp.priors.joint import JointPrior, Shapes
 from tests.privacy.law import Law, forking, law_of
 from tests.privacy.neighbours import (
     Records,
+    Steps,
     counts_of,
     level,
     log_ratio,
@@ -42,6 +46,7 @@ class Case:
         branching: K.
         node: Of the tree.
         restriction: Of the prior.
+        shapes: Whether a joint prior of two components stands beside the level priors.
     """
 
     targets: str
@@ -52,12 +57,13 @@ class Case:
     branching: int = 2
     node: NodeKind = "independent"
     restriction: Restriction = "conditional"
+    shapes: bool = False
 
     @property
     def name(self) -> str:
         """As it stands in the rows."""
-        edge = " edge" if self.restriction == "edge" else ""
-        return f"{self.node} K={self.branching}{edge} {self.targets}"
+        options = (self.restriction == "edge") * " edge" + self.shapes * " shapes"
+        return f"{self.node} K={self.branching}{options} {self.targets}"
 
     def tree(self) -> QuantileTree:
         """The production mechanism."""
@@ -73,10 +79,16 @@ class Case:
 
     def parts(self) -> tuple[Part, ...]:
         """Its draws; independent ones of a node count one by one."""
-        if not self.unsorted():
-            return tuple(Part(each.targets, each.left, each.right) for each in self.tree().nodes())
-        count = len(self.targets.split())
-        return tuple(Part((target,), -1, count) for target in range(count))
+        nodes = self.tree().nodes()
+        if self.unsorted():
+            return tuple(Part((target,)) for target in nodes[0].targets)
+        return tuple(
+            Part(
+                node.targets,
+                tuple(t for above in nodes if above.level < node.level for t in above.targets),
+            )
+            for node in nodes
+        )
 
     def unsorted(self) -> bool:
         """Whether several independent draws share the root: then the law before sorting is used."""
@@ -99,6 +111,8 @@ CASES = (
     Case("1/4 1/2 3/4", 4, 4, "tight", branching=4, node="joint"),
     Case("1/10 1/2 9/10", 4, 4, "loose", branching=4, node="joint"),
     Case("1/6 1/3 1/2 2/3 5/6", 3, 3, "tight", branching=3, node="joint"),
+    Case("1/4 1/2 3/4", 4, 3, "loose", branching=4, node="joint", shapes=True),
+    Case("1/6 1/3 1/2 2/3 5/6", 3, 3, "tight", branching=3, node="joint", shapes=True),
     Case("1/2", 4, 4, "tight", "substitute"),
     Case("1/4", 4, 5, "tight", "substitute"),
     Case("1/4 1/2 3/4", 4, 4, "tight", "substitute"),
@@ -125,10 +139,17 @@ def release_law(case: Case, records: Records, favourites: Cells | None = None) -
     """The production law of one release under level priors, or priors nearly sure of cells."""
     tree, statistic = case.tree(), counts_of(records)
     count = len(tree.quantiles)
-    priors = (level(case.cells),) * count
+    robust: tuple[Steps, ...] = (level(case.cells),) * count
     if favourites is not None:
-        priors = tuple(nearly_sure(cell, case.cells) for cell in favourites)
-    return law_of(lambda entropy: tree.draw(statistic, priors, entropy))
+        robust = tuple(nearly_sure(cell, case.cells) for cell in favourites)
+    prior = JointPrior(robust, (_rising(count),) if case.shapes and favourites is None else ())
+    return law_of(lambda entropy: tree.draw(statistic, prior, entropy))
+
+
+def _rising(count: int) -> Shapes:
+    """Two beliefs: targets half a cell apart from the first cell, or one apart."""
+    centres = np.outer([0.5, 1.0], np.arange(count))
+    return Shapes(np.array([0.0, -1.0]), centres, np.full_like(centres, 0.3), nodes=2)
 
 
 def largest_loss(case: Case) -> Worst:

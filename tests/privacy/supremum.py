@@ -1,14 +1,15 @@
 """The largest privacy loss over all priors, from the production law under one prior.
 
-Given its region, a node draws P(o) ∝ μ(o)·w(o) with w from the batch alone. Between neighbours
+Given the releases above it, a node draws P(o) ∝ μ(o)·w(o) with w from the batch alone. Between
+neighbours
 
     ln P(o)/P'(o) = ln w(o)/w'(o) - ln Σμw/Σμw',
 
 so over all priors μ the largest value is the *range* of ln w/w' over the region, reached when
 nearly all of μ sits on the point of the other end. The law under a level prior gives w up to a
-constant, each node's conditional law follows from the joint law of the release, and the loss of
-a release is the sum over the nodes its draws went through. With one grain a cell the released
-cells are all there is, and the supremum is exact; with more it is attained by no release.
+constant for each release above; each node's conditional law follows from the joint law of the
+release, and the loss of a release is the sum over its nodes. With one grain a cell the released
+cells are all there is, and the supremum is exact.
 """
 
 from __future__ import annotations
@@ -24,11 +25,10 @@ Cells = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Part:
-    """One draw of a tree: the targets drawn together, between two released ones."""
+    """One draw of a tree: the targets drawn together, given those released above it."""
 
     targets: tuple[int, ...]
-    left: int
-    right: int
+    above: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,40 +58,34 @@ def supremum(
     return best
 
 
-NodeLosses = dict[tuple[int | None, int | None], dict[Cells, float]]
+NodeLosses = dict[Cells, dict[Cells, float]]
 
 
 def _node_losses(
     mine: Mapping[Cells, Fraction], other: Mapping[Cells, Fraction], part: Part
 ) -> NodeLosses:
-    """ln P(o | region)/P'(o | region) up to a constant, by region and drawn cells."""
-    marginals: list[dict[tuple[object, Cells], Fraction]] = [{}, {}]
+    """ln P(o | above)/P'(o | above) up to a constant, by released and drawn cells."""
+    marginals: list[dict[tuple[Cells, Cells], Fraction]] = [{}, {}]
     for marginal, law in zip(marginals, (mine, other), strict=True):
         for released, probability in law.items():
-            key = _region(part, released), _drawn(part, released)
+            key = _cells(part.above, released), _cells(part.targets, released)
             marginal[key] = marginal.get(key, Fraction(0)) + probability
     losses: NodeLosses = {}
-    for (region, drawn), probability in marginals[0].items():
-        loss = _signed(probability, marginals[1].get((region, drawn), Fraction(0)))
-        losses.setdefault(region, {})[drawn] = loss  # type: ignore[arg-type]
+    for (above, drawn), probability in marginals[0].items():
+        loss = _signed(probability, marginals[1].get((above, drawn), Fraction(0)))
+        losses.setdefault(above, {})[drawn] = loss
     return losses
 
 
-def _region(part: Part, released: Cells) -> tuple[int | None, int | None]:
-    left = released[part.left] if part.left >= 0 else None
-    right = released[part.right] if part.right < len(released) else None
-    return left, right
-
-
-def _drawn(part: Part, released: Cells) -> Cells:
-    return tuple(released[target] for target in part.targets)
+def _cells(targets: tuple[int, ...], released: Cells) -> Cells:
+    return tuple(released[target] for target in targets)
 
 
 def _excess(losses: NodeLosses, part: Part, released: Cells) -> tuple[float, Cells]:
-    """Loss of this node's draw above the least loss in its region, and where that is."""
-    here = losses[_region(part, released)]
+    """Loss of this node's draw above the least it could have had, and where that is."""
+    here = losses[_cells(part.above, released)]
     lowest = min(here, key=here.__getitem__)
-    return here[_drawn(part, released)] - here[lowest], lowest
+    return here[_cells(part.targets, released)] - here[lowest], lowest
 
 
 def _favourites(parts: tuple[Part, ...], lowest: list[Cells]) -> Cells:
