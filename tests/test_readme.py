@@ -1,0 +1,62 @@
+"""The README is true: commands, files, folders and benchmarks it names exist."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from streamdp.cli import COMMANDS
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_two_commands_are_there_once() -> None:
+    """One line installs and runs, one installs and tests; `.ci/run` finds the second."""
+    lines = [line for line in README.splitlines() if line.startswith("python3 -m venv")]
+    assert len(lines) == 2
+    assert "streamdp run --once" in lines[0]
+    assert lines[1].endswith(".venv/bin/pytest")
+
+
+def test_every_command_it_names_exists() -> None:
+    """What stands behind `streamdp` in code is a command."""
+    found = re.findall(r"```sh\n(.*?)```|`([^`\n]+)`", README, re.DOTALL)
+    code = "\n".join(block or inline for block, inline in found)
+    named = set(re.findall(r"\bstreamdp ([a-z]+)\b", code))
+    assert named
+    assert named <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("target", re.findall(r"\]\(([^)#]+)\)", README))
+def test_links_lead_to_files(target: str) -> None:
+    """Every relative link is a file of the repository."""
+    if not target.startswith("http"):
+        assert (ROOT / target).exists()
+
+
+@pytest.mark.parametrize("module", re.findall(r"^python -m (tests\.\S+)", README, re.MULTILINE))
+def test_benchmarks_it_names_can_be_called(module: str) -> None:
+    """Each says its help."""
+    ran = subprocess.run([sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True)
+    assert ran.returncode == 0, ran.stderr
+    assert b"--json" in ran.stdout
+    assert b"--quick" in ran.stdout
+
+
+def test_folders_of_the_architecture_are_all_folders() -> None:
+    """The table names every room of the package, and no other."""
+    named = set(re.findall(r"`([a-z]+)/?`", README.split("## Architecture")[1].split("## ")[0]))
+    rooms = {
+        path.name.removesuffix(".py")
+        for path in (ROOT / "streamdp").iterdir()
+        if not path.name.startswith("_") and path.name not in ("py.typed", "CHANGELOG.md", "demo")
+    }
+    assert rooms <= named | {"cell_counts"}
+
+
+def test_the_demo_data_are_small() -> None:
+    """The shipped flights stay under 2 MB."""
+    assert (ROOT / "streamdp" / "demo" / "flights.parquet").stat().st_size < 2_000_000
