@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
+from streamdp.backends.dialect import Dialect, dialect_of
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellCounts, Query
 
@@ -21,6 +23,10 @@ _NUMBERS = (
     *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL"),
 )
 _TIMES = ("DATE", "TIMESTAMP")
+_FIRST_LINE = (
+    "SELECT line FROM read_csv(?, columns = {'line': 'VARCHAR'}, delim = '\x01', quote = '',"
+    " escape = '', header = false, auto_detect = false) LIMIT 1"
+)
 
 
 @dataclass(slots=True)
@@ -39,6 +45,7 @@ class DuckDBBackend:
     format: Format
     time_column: str | None = None
     _connection: duckdb.DuckDBPyConnection | None = field(default=None, init=False, repr=False)
+    _dialects: dict[str, Dialect] = field(default_factory=dict, init=False, repr=False)
 
     def check(self, query: Query, batch: Batch) -> None:
         """Look at names and types of the columns.
@@ -50,16 +57,17 @@ class DuckDBBackend:
             SourceError: A file cannot be opened, or a column is missing or of another type.
         """
         columns = [query.column, *([self.time_column] if self.time_column else [])]
+        path = batch.path or self.path
         try:
             schema = self._connect().execute(
-                f"DESCRIBE SELECT * FROM {self._table(columns)}",  # noqa: S608
-                [batch.path or self.path],
+                f"DESCRIBE SELECT * FROM {self._table(path, columns)}",  # noqa: S608
+                [path],
             )
             types = {name: kind for name, kind, *_ in schema.fetchall()}
         except _duckdb_error():
             raise SourceError(
                 f"the files of source {batch.source} cannot be opened",
-                where=batch.path or self.path,
+                where=path,
                 hint="are they there, complete, readable, and of the configured format?",
                 source=batch.source,
             ) from None
@@ -78,7 +86,8 @@ class DuckDBBackend:
             SourceError: The engine failed; its own words are dropped, since they quote rows.
         """
         columns = [query.column, *([self.time_column] if self.time_column else [])]
-        parameters: list[object] = [batch.path or self.path]
+        path = batch.path or self.path
+        parameters: list[object] = [path]
         within = "true"
         if self.time_column is not None and batch.start is not None and batch.end is not None:
             parameters += [_timestamp(batch.start), _timestamp(batch.end)]
@@ -87,7 +96,7 @@ class DuckDBBackend:
             found = self._connect().execute(
                 f"SELECT {_cell(query)} AS cell, count(*) AS records"  # noqa: S608
                 f" FROM (SELECT TRY_CAST({_quoted(query.column)} AS DOUBLE) AS x"
-                f" FROM {self._table(columns)} WHERE {within})"
+                f" FROM {self._table(path, columns)} WHERE {within})"
                 f" WHERE isfinite(x) GROUP BY cell ORDER BY cell",
                 parameters,
             )
@@ -119,13 +128,34 @@ class DuckDBBackend:
             self._connection.execute("SET enable_progress_bar = false")
         return self._connection
 
-    def _table(self, columns: list[str]) -> str:
+    def _table(self, path: str, columns: list[str]) -> str:
+        """SQL of the table in a file or glob; in text formats every value is text."""
         if self.format == "parquet":
             return "read_parquet(?)"
-        if self.format == "csv":
-            return "read_csv(?, header = true, all_varchar = true, ignore_errors = true)"
-        spec = ", ".join(f"{_quoted(column, chr(39))}: 'VARCHAR'" for column in columns)
-        return f"read_ndjson(?, columns = {{{spec}}}, ignore_errors = true)"
+        if self.format == "jsonl":
+            return f"read_ndjson(?, columns = {_as_text(columns)}, ignore_errors = true)"
+        dialect = self._dialect(path)
+        return (
+            f"read_csv(?, columns = {_as_text(dialect.columns)}, header = true,"
+            f" delim = {_quoted(dialect.delimiter, chr(39))}, quote = '\"', escape = '\"',"
+            " auto_detect = false, ignore_errors = true)"
+        )
+
+    def _dialect(self, path: str) -> Dialect:
+        """The one dialect of all files of a path, by their first lines; each is looked at once."""
+        files = self._connect().execute("SELECT file FROM glob(?) ORDER BY file", [path]).fetchall()
+        for (file,) in files:
+            if file not in self._dialects:
+                found = self._connect().execute(_FIRST_LINE, [file]).fetchone()
+                self._dialects[file] = dialect_of(found[0] if found else "")
+        dialects = {self._dialects[file] for (file,) in files}
+        if len(dialects) != 1:
+            raise SourceError(
+                "the files do not all have one header line" if files else "there is no file",
+                where=path,
+                hint="files of one source need the same columns in the same order",
+            )
+        return dialects.pop()
 
     def _time(self) -> str:
         name = _quoted(self.time_column or "")
@@ -156,6 +186,10 @@ def _cell(query: Query) -> str:
     scaled = f"x * {grid.resolution.denominator} / {grid.resolution.numerator}.0"
     cell = f"greatest({grid.lower}.0, least({grid.upper}.0, floor({scaled} + 0.5)))"
     return f"CAST({cell} AS BIGINT)"
+
+
+def _as_text(columns: Iterable[str]) -> str:
+    return "{" + ", ".join(f"{_quoted(name, chr(39))}: 'VARCHAR'" for name in columns) + "}"
 
 
 def _quoted(name: str, quote: str = '"') -> str:

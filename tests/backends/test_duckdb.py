@@ -131,6 +131,27 @@ def test_text_that_is_no_number_is_dropped_as_a_null_is(tmp_path: Path, ending: 
     assert counted(backend, query, WINDOW) == {1: 1, 2: 1}
 
 
+def test_rows_do_not_decide_the_dialect(tmp_path: Path) -> None:
+    """Delimiter and columns follow from the header: a record full of commas changes nothing."""
+    path = tmp_path / "batch.csv"
+    plain = "seen;note;x\n2024-03-01T10:00:00;a;1\n2024-03-01T11:00:00;b;2\n"
+    path.write_text(plain)
+    backend = DuckDBBackend(str(path), "csv", "seen")
+    query = Query("x", Grid(Fraction(1), 0, 9))
+    assert counted(backend, query, WINDOW) == {1: 1, 2: 1}
+    path.write_text(plain + '2024-03-01T12:00:00;"a,b,c,d,e,f\n,,,;";3\n' * 30)
+    assert counted(backend, query, WINDOW) == {1: 1, 2: 1, 3: 30}
+
+
+def test_files_of_one_source_have_one_header(tmp_path: Path) -> None:
+    """Columns in another order would be read as each other: refused."""
+    (tmp_path / "a.csv").write_text("seen,x\n2024-03-01T10:00:00,1\n")
+    (tmp_path / "b.csv").write_text("x,seen\n1,2024-03-01T10:00:00\n")
+    backend = DuckDBBackend(str(tmp_path / "*.csv"), "csv", "seen")
+    with pytest.raises(SourceError, match="one header"):
+        backend.check(Query("x", Grid(Fraction(1), 0, 9)), WINDOW)
+
+
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 def test_torn_lines_do_not_raise(tmp_path: Path, ending: str) -> None:
     """A line that cannot be parsed is dropped by rule."""
