@@ -6,14 +6,18 @@ Error: mean over repeats of max_q dist(q·n, [#{x < o}, #{x <= o}])/n; without t
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.families import Cauchy, HalfCauchy
+from streamdp.priors.joint import JointPrior
+from streamdp.priors.shapes import shapes_from_bounds, with_shapes
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.types import CellCounts, FloatArray, Grid, Prior
 from tests.benchmarks.peers import Bounds, Release, diffprivlib, gillenwater, kaplan, opendp
@@ -88,25 +92,40 @@ def rank_error(values: FloatArray, released: Sequence[float], quantiles: Sequenc
     return float(np.maximum(left - targets, targets - right).clip(0.0).max() / len(values))
 
 
-def ours(data: Data) -> dict[str, Release]:
-    """What production offers."""
-    grid = data.grid()
+def ours(data: Data, count: int, epsilon: float) -> dict[str, Release]:
+    """What production offers: binary halving, one joint draw, and that with shape priors."""
+    targets, grid = _even(count), data.grid()
+    robust = (data.prior,) * count
+    shapes = shapes_from_bounds(targets, *data.bounds, float(data.resolution))
+    joint = {"branching": count + 1, "node": "joint"}
+    plans: dict[str, tuple[dict[str, Any], JointPrior]] = {
+        "streamdp binary": ({}, JointPrior(robust)),
+        "streamdp joint": (joint, JointPrior(robust)),
+        "streamdp joint shapes": (joint, with_shapes(robust, *shapes)),
+    }
+    if count == 1:
+        del plans["streamdp joint"], plans["streamdp joint shapes"]
+    return {
+        who: functools.partial(
+            _draw, data, QuantileTree(targets, Fraction(str(epsilon)), grid, **options), prior
+        )
+        for who, (options, prior) in plans.items()
+    }
 
-    def binary(
-        values: FloatArray,
-        quantiles: Sequence[float],
-        epsilon: float,
-        bounds: Bounds,
-        generator: np.random.Generator,
-    ) -> list[float]:
-        del bounds, generator  # public in `data`; chance comes from the operating system
-        targets = _even(len(quantiles))
-        tree = QuantileTree(targets, Fraction(str(epsilon)), grid)
-        priors = (data.prior,) * len(targets)
-        cells = tree.draw(data.counts(values), priors, OperatingSystemEntropy())
-        return [grid.value(cell) for cell in cells]
 
-    return {"streamdp binary": binary}
+def _draw(
+    data: Data,
+    tree: QuantileTree,
+    prior: JointPrior,
+    values: FloatArray,
+    quantiles: Sequence[float],
+    epsilon: float,
+    bounds: Bounds,
+    generator: np.random.Generator,
+) -> list[float]:
+    del quantiles, epsilon, bounds, generator  # in `tree`; chance comes from the system
+    cells = tree.draw(data.counts(values), prior, OperatingSystemEntropy())
+    return [tree.grid.value(cell) for cell in cells]
 
 
 def theory(values: FloatArray, data: Data, epsilon: float) -> float:
@@ -135,7 +154,7 @@ def rows(quick: bool) -> Iterator[Row]:
         for count in (9, 1) if quick else (9, 29, 1):
             for epsilon in EPSILONS:
                 repeats = 6 if quick else 50
-                for who, release in ours(data).items():
+                for who, release in ours(data, count, epsilon).items():
                     error = _mean_error(data, count, epsilon, release, repeats, 0.0)
                     yield _row(data, count, epsilon, who, error)
                 for who, release in others.items():

@@ -112,7 +112,7 @@ CASES = (
     Case("1/10 1/2 9/10", 4, 4, "loose", branching=4, node="joint"),
     Case("1/6 1/3 1/2 2/3 5/6", 3, 3, "tight", branching=3, node="joint"),
     Case("1/4 1/2 3/4", 4, 3, "loose", branching=4, node="joint", shapes=True),
-    Case("1/6 1/3 1/2 2/3 5/6", 3, 3, "tight", branching=3, node="joint", shapes=True),
+    Case("1/3 2/3", 3, 4, "loose", branching=2, node="joint", shapes=True),
     Case("1/2", 4, 4, "tight", "substitute"),
     Case("1/4", 4, 5, "tight", "substitute"),
     Case("1/4 1/2 3/4", 4, 4, "tight", "substitute"),
