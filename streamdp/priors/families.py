@@ -1,5 +1,6 @@
 """Location-scale families and the uniform, each known by the log mass of an interval.
 
+A mass is a function of the standardised ends alone, so a stretch weighs what its parts weigh.
 Masses are formed without a difference of two distribution functions, which is 0 beyond 37 scales
 of a Laplace: every `log_mass` is accurate to a relative 1e-12 at a thousand scales and beyond.
 """
@@ -46,9 +47,10 @@ class Cauchy:
     def log_mass(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
         """ln of (arctan b - arctan a)/π = ln of atan2(b - a, 1 + a·b)/π, free of cancellation."""
         left = (lower - self.location) / self.scale
-        width = np.maximum((upper - lower) / self.scale, 0.0)
+        right = (upper - self.location) / self.scale
+        width = np.maximum(right - left, 0.0)
         with np.errstate(divide="ignore", over="ignore"):
-            return np.log(np.arctan2(width, 1.0 + left * (left + width))) - _LOG_PI
+            return np.log(np.arctan2(width, 1.0 + left * right)) - _LOG_PI
 
     def describe(self) -> Json:
         """Its parameters."""
@@ -83,7 +85,7 @@ class Laplace:
         """ln of the mass, by expm1 of the width from the end that is nearer to the location."""
         left = (lower - self.location) / self.scale
         right = (upper - self.location) / self.scale
-        width = np.maximum((upper - lower) / self.scale, 0.0)
+        width = np.maximum(right - left, 0.0)
         near = np.maximum(np.maximum(left, -right), 0.0)
         with np.errstate(divide="ignore"):
             one_side = np.log(-np.expm1(-width)) - near
