@@ -77,7 +77,10 @@ def _with_path(entry: Any, path: Path) -> Any:
 def _readable(error: ValidationError, document: Document) -> ConfigurationError:
     """Pydantic's list as one error in the words of the file."""
     problems = []
-    for problem in error.errors(include_url=False, include_input=False):
+    found = error.errors(include_url=False, include_input=False)
+    for problem in found:
+        if _is_other_form(problem, found):
+            continue
         place = tuple(part for part in problem["loc"] if not _is_tag(part, document))
         text, hint = problem["msg"].removeprefix("Value error, "), ""
         if problem["type"] == "extra_forbidden":
@@ -93,11 +96,21 @@ def _readable(error: ValidationError, document: Document) -> ConfigurationError:
     return ConfigurationError("\n".join([f"{len(problems)} problems", *lines]))
 
 
+def _is_other_form(problem: Any, found: list[Any]) -> bool:
+    """Whether a value could also have been a word, but was meant as the mapping that has errors."""
+    place = problem["loc"][:-1]
+    deeper = (other["loc"] for other in found if len(other["loc"]) > len(problem["loc"]))
+    return problem["type"] == "literal_error" and any(loc[: len(place)] == place for loc in deeper)
+
+
+_TAGS = ("Family", "MixtureOf", "Mechanism", "Windows", "table", "jsonl", "stdout")
+
+
 def _is_tag(part: str | int, document: Document) -> bool:
     """Pydantic names the member of a union it tried; such names are in no file."""
     return (
         isinstance(part, str)
-        and ("[" in part or part in ("Family", "MixtureOf", "Windows", "table", "jsonl", "stdout"))
+        and ("[" in part or part in _TAGS)
         and not any(part in path for path in document.marks)
     )
 

@@ -36,8 +36,9 @@ class Privacy(Section):
     """In which terms privacy is promised."""
 
     unit: str = Field(min_length=1, description="What one record stands for, in a word.")
-    neighbours: Literal["add-remove"] = Field(
-        default="add-remove", description="Two batches are neighbours if one has one record more."
+    neighbours: Literal["add-remove", "substitute"] = Field(
+        default="add-remove",
+        description="Neighbours differ by one record more, or in one record.",
     )
     caps: CapsSection
     allow_large_epsilon: bool = Field(

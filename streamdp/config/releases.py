@@ -84,6 +84,24 @@ class PriorSection(Section):
     robust_weight: float = Field(default=0.05, ge=0.01, le=1.0)
 
 
+class Mechanism(Section):
+    """How the quantiles are drawn; `mechanism: auto` is the choice of a public table."""
+
+    branching: int = Field(default=2, ge=2, le=1000, description="Parts a node cuts its region in.")
+    node: Literal["independent", "joint"] = "independent"
+    restriction: Literal["conditional", "edge"] = "conditional"
+    level_power: int = Field(default=0, ge=0, le=10, description="Level l gets (l + 1)^-p.")
+    shapes: bool = Field(default=False, description="With joint nodes: quantiles move together.")
+
+    @model_validator(mode="after")
+    def _hangs_together(self) -> Mechanism:
+        if self.shapes and self.node != "joint":
+            raise ValueError("shapes need node: joint")
+        if self.restriction == "edge" and self.node == "joint":
+            raise ValueError("joint nodes are conditional: leave restriction out")
+        return self
+
+
 class Release(Section):
     """Quantiles of one column of every batch of one source."""
 
@@ -96,7 +114,15 @@ class Release(Section):
         default=None, description="Values outside count as the bound."
     )
     guess: Guess | None = None
+    expected_rows: int | None = Field(
+        default=None,
+        ge=1,
+        le=10**10,
+        description="About how many records a batch has, a public number: it chooses the mechanism"
+        " and says what accuracy to expect.",
+    )
     epsilon: PositiveRational = Field(description="Price of one release.")
+    mechanism: Literal["auto"] | Mechanism = "auto"
     schedule: Schedule = Schedule(on="batch")
     prior: PriorSection = PriorSection()
     sinks: tuple[str, ...] = ()
@@ -138,6 +164,10 @@ class Release(Section):
             raise ValueError("give bounds or a guess: without either there is no prior")
         if self.bounds is not None and self.bounds[0] >= self.bounds[1]:
             raise ValueError("the lower bound must be below the upper")
+        if isinstance(self.mechanism, Mechanism):
+            parts = len(self.quantiles) + 1
+            if self.mechanism.branching > parts:
+                raise ValueError(f"branching is at most {parts}, the number of quantiles plus one")
         first, last = self.cells()
         if max(abs(first), abs(last)) > MOST_CELLS:
             raise ValueError(

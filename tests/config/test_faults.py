@@ -77,7 +77,18 @@ FAULTS = [
     ("batch: 0.3", "batch: 0", "caps.batch"),
     ("batch: 0.3", "batch: 61", "caps.batch"),
     ("unit: flight", "unit: flight\n  allow_large_epsilon: yes", "allow_large_epsilon"),
-    ("unit: flight", "unit: flight\n  neighbours: substitute", "neighbours"),
+    ("unit: flight", "unit: flight\n  neighbours: substitude", "neighbours"),
+    # row 20: trees that cannot be
+    ("epsilon: 0.1", "epsilon: 0.1\n    mechanism: {branching: 5}", "air_time"),
+    ("epsilon: 0.1", "epsilon: 0.1\n    mechanism: {branching: 1}", "mechanism.branching"),
+    ("epsilon: 0.1", "epsilon: 0.1\n    mechanism: {shapes: true}", "mechanism"),
+    (
+        "epsilon: 0.1",
+        "epsilon: 0.1\n    mechanism: {node: joint, restriction: edge}",
+        "mechanism",
+    ),
+    ("epsilon: 0.1", "epsilon: 0.1\n    mechanism: fast", "mechanism"),
+    ("epsilon: 0.1", "epsilon: 0.1\n    expected_rows: 0", "expected_rows"),
     # row 20: too many targets, too many cells
     ("[0.25, 0.5, 0.75]", f"[{', '.join(f'{i}/1001' for i in range(1, 1001))}]", "quantiles"),
     ("resolution: 1", "resolution: 0", "resolution"),
