@@ -32,8 +32,8 @@ MOST_ROWS = 2**27
 ROUNDINGS = 8
 """Of a logarithm, in one step of a forward pass."""
 
-MOST_POINTS = 2**18
-"""Terms of the longest running sum: 8·`points.POINTS`."""
+MOST_TERMS = 2**18
+"""Terms of the longest running sum: 8·`points.MOST_POINTS`."""
 
 
 def joint_slack(draws: int, epsilon: Fraction) -> Fraction:
@@ -45,7 +45,7 @@ def joint_slack(draws: int, epsilon: Fraction) -> Fraction:
     times that, and the sum over steps and the choice of a component is 2·u·k·(k + 3).
     """
     size = Fraction(3, 2) * epsilon * MOST_ROWS + 700 * draws
-    step = (ROUNDINGS * size + MOST_POINTS) / 2**53 + RELATIVE_ERROR
+    step = (ROUNDINGS * size + MOST_TERMS) / 2**53 + RELATIVE_ERROR
     return 2 * step * draws * (draws + 3) + 4 * (draws + 1) * RELATIVE_ERROR
 
 

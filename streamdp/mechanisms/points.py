@@ -15,8 +15,11 @@ from streamdp.mechanisms.grains import GRAINS
 from streamdp.mechanisms.measure import Measure
 from streamdp.types import FloatArray, Grid, IntArray, Prior
 
-POINTS = 2**13
-"""Points aimed at; a grid of fewer fine points is used whole."""
+LEAST_POINTS, MOST_POINTS = 2**13, 2**15
+"""Points aimed at for many targets and for few; a grid of fewer fine points is used whole."""
+
+WORK = 2**17
+"""Points times targets aimed at between them."""
 
 _FAN = 2
 
@@ -35,19 +38,19 @@ class Points:
     log_masses: FloatArray
 
 
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=64)
 def public_points(priors: tuple[Prior, ...], grid: Grid) -> Points:
-    """Points whose stretches have about 1/POINTS of the mean prior's mass.
+    """Points whose stretches have about a p-th of the mean prior's mass, p = `aimed_at`.
 
     A stretch above its share is halved, down to cells; a cell above its share is cut in up
-    to GRAINS levels. So there are fewer than 4·POINTS for one prior.
+    to GRAINS levels. So there are fewer than 4p for one prior.
     """
-    distinct = tuple(dict.fromkeys(priors))
+    distinct, aimed = tuple(dict.fromkeys(priors)), aimed_at(len(priors))
     edges = np.array([grid.lower, grid.upper + 1], dtype=np.int64)
     while True:
-        shares = _shares(distinct, grid, edges)
+        shares = aimed * _mean_shares(distinct, grid, edges)
         widths = np.diff(edges)
-        fine = widths.sum() * GRAINS <= POINTS
+        fine = widths.sum() * GRAINS <= aimed
         crowded = (widths > 1) & ((shares > 1.0) | fine)
         if not crowded.any():
             break
@@ -67,11 +70,15 @@ def public_points(priors: tuple[Prior, ...], grid: Grid) -> Points:
     return Points(points, masses)
 
 
-def _shares(priors: tuple[Prior, ...], grid: Grid, edges: IntArray) -> FloatArray:
-    """Mean mass of each stretch, in units of 1/POINTS of the grid's."""
+def aimed_at(targets: int) -> int:
+    """Number of points a joint draw of so many targets can afford."""
+    return min(max(WORK // targets, LEAST_POINTS), MOST_POINTS)
+
+
+def _mean_shares(priors: tuple[Prior, ...], grid: Grid, edges: IntArray) -> FloatArray:
+    """Mean over priors of the share of each stretch in the grid's mass."""
     mass = np.exp([Measure(prior, grid).between(edges) for prior in priors])
-    mean = (mass / mass.sum(axis=1, keepdims=True)).mean(axis=0)
-    return np.asarray(mean * POINTS)
+    return np.asarray((mass / mass.sum(axis=1, keepdims=True)).mean(axis=0))
 
 
 def _ramp(lengths: IntArray) -> IntArray:

@@ -11,6 +11,7 @@ Any positive measure is a valid base measure, so privacy does not depend on any 
 
 from __future__ import annotations
 
+import hashlib
 import math
 from dataclasses import dataclass, replace
 
@@ -88,12 +89,14 @@ class Shapes:
         return replace(self, centres=self.centres[:, chosen], widths=self.widths[:, chosen])
 
     def describe(self) -> Json:
-        """Weights, centres and widths."""
+        """How many, and the digest of weights, centres and widths."""
+        digest = hashlib.sha256()
+        for each in (self.log_weights, self.centres, self.widths):
+            digest.update(np.ascontiguousarray(each, dtype="<f8").tobytes())
         return {
-            "log_weights": self.log_weights.tolist(),
-            "centres": self.centres.tolist(),
-            "widths": self.widths.tolist(),
+            "components": len(self.log_weights),
             "nodes": self.nodes,
+            "sha256": digest.hexdigest(),
         }
 
 

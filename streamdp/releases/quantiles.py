@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from streamdp.learning.last_release import LastRelease
+from streamdp.mechanisms import accuracy
+from streamdp.mechanisms.choice import CANDIDATES, Choice
+from streamdp.mechanisms.exponential import Restriction
+from streamdp.mechanisms.sharpness import Relation
 from streamdp.mechanisms.tree import QuantileTree
+from streamdp.priors.joint import JointPrior, Shapes
+from streamdp.priors.shapes import with_shapes
 from streamdp.privacy.amounts import nano_up
 from streamdp.privacy.events import epsilon_of, rho_of
 from streamdp.types import (
@@ -21,8 +28,8 @@ from streamdp.types import (
     Json,
     Outcome,
     Plan,
-    Prior,
     Query,
+    Row,
 )
 
 
@@ -31,7 +38,21 @@ class QuantilePlan:
     """What `draw` needs, fixed before data is touched."""
 
     tree: QuantileTree
-    priors: tuple[Prior, ...]
+    prior: JointPrior
+    rank_error: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Believed:
+    """A prior known by its digest."""
+
+    digest: str
+    prior: JointPrior = field(compare=False, repr=False)
+
+    @classmethod
+    def of(cls, prior: JointPrior) -> Self:
+        described = json.dumps(prior.describe(), sort_keys=True)
+        return cls(hashlib.sha256(described.encode()).hexdigest(), prior)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +65,11 @@ class Quantiles:
         epsilon: Price of one release.
         grid: Public cells.
         learner: What makes priors of past releases.
+        form: Branching, node and budgets of the tree (`mechanisms.choice`).
+        relation: Neighbours.
+        restriction: What becomes of a prior outside a region of the tree.
+        shapes: Beliefs about the quantiles together, for joint nodes (`priors.shapes`).
+        expected_rows: Public number of records of a batch, for the accuracy statement.
     """
 
     column: str
@@ -51,6 +77,11 @@ class Quantiles:
     epsilon: Fraction
     grid: Grid
     learner: LastRelease
+    form: Choice = CANDIDATES["binary"]
+    relation: Relation = "add-remove"
+    restriction: Restriction = "conditional"
+    shapes: tuple[Shapes, ...] = ()
+    expected_rows: int | None = None
 
     name: ClassVar[str] = "quantiles"
 
@@ -63,28 +94,66 @@ class Quantiles:
         """The learner's first state."""
         return self.learner.init()
 
-    def plan(self, state: Json, batch: Batch) -> Plan:
-        """Priors from the state; question and charge from the configuration."""
-        tree = QuantileTree(self.quantiles, self.epsilon, self.grid)
+    def tree(self) -> QuantileTree:
+        """The mechanism."""
+        tree = self.form.tree(self.quantiles, self.epsilon, self.grid, self.relation)
+        return replace(tree, restriction=self.restriction)
+
+    def believed(self, state: Json) -> JointPrior:
+        """The prior of the next release: the learner's, and the shapes."""
         priors = self.learner.priors(state, len(self.quantiles))
-        described = json.dumps([prior.describe() for prior in priors], sort_keys=True)
-        event = tree.event() | {"prior": hashlib.sha256(described.encode()).hexdigest()}
+        return with_shapes(priors, *self.shapes) if self.shapes else JointPrior(priors)
+
+    def plan(self, state: Json, batch: Batch) -> Plan:
+        """Prior from the state; question and charge from the configuration."""
+        tree, believed = self.tree(), _Believed.of(self.believed(state))
+        event = tree.event() | {"prior": believed.digest}
         charge = Charge(event, nano_up(epsilon_of(event)), nano_up(rho_of(event)))
-        return Plan(Query(self.column, self.grid), charge, QuantilePlan(tree, priors))
+        mechanism = QuantilePlan(tree, believed.prior, self.rank_error())
+        return Plan(Query(self.column, self.grid), charge, mechanism)
+
+    def rank_error(self) -> float | None:
+        """The share of ranks that 95 % of releases stay within; None without expected rows.
+
+        From public facts alone: simulated once for the prior before any release, so that what was
+        learned since only helps.
+        """
+        if self.expected_rows is None:
+            return None
+        return _stays_under(self.tree(), self._first_prior(), self.expected_rows)
+
+    def epsilon_needed(self, rank_error: float) -> Fraction | None:
+        """An epsilon with which 95 % of releases stay within; None if none was found."""
+        if self.expected_rows is None:
+            return None
+        prior = self._first_prior().prior
+        return accuracy.epsilon_needed(self.tree(), prior, self.expected_rows, rank_error)
+
+    def _first_prior(self) -> _Believed:
+        return _Believed.of(self.believed(self.learner.init()))
 
     def draw(self, plan: Plan, statistic: CellCounts, entropy: Entropy) -> Outcome:
-        """One row a quantile.
+        """One row a quantile; with expected rows, each says what rank error to expect.
 
-        Privacy: add/remove of one record, pure epsilon; `QuantileTree.draw` has the argument.
-        Values are points of the public grid.
+        Privacy: `relation` of one record, pure epsilon; `QuantileTree.draw` has the argument.
+        Values are points of the public grid; the expected rank error is public.
         """
         mechanism: QuantilePlan = plan.mechanism
-        cells = mechanism.tree.draw(statistic, mechanism.priors, entropy)
-        rows = zip(self.quantiles, cells, strict=True)
+        cells = mechanism.tree.draw(statistic, mechanism.prior, entropy)
+        expected = mechanism.rank_error
+        about: Row = {} if expected is None else {"rank_error_95": expected}
         return Outcome(
-            tuple({"quantile": float(q), "value": self.grid.value(cell)} for q, cell in rows)
+            tuple(
+                {"quantile": float(q), "value": self.grid.value(cell), **about}
+                for q, cell in zip(self.quantiles, cells, strict=True)
+            )
         )
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
         """Tell the learner what was released."""
         return self.learner.learn(state, tuple(float(row["value"] or 0) for row in outcome.rows))
+
+
+@functools.lru_cache(maxsize=64)
+def _stays_under(tree: QuantileTree, believed: _Believed, rows: int) -> float:
+    return accuracy.stays_under(tree, believed.prior, rows)

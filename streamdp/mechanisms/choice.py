@@ -1,0 +1,92 @@
+"""`auto`: which tree to draw from, by a public rule.
+
+The rule looks up the cell of a table nearest to (number of quantiles, epsilon times expected
+rows) and takes the candidate that erred least there. Ranks are all that matters, so the table
+holds for any unit and any number of rows. It was made by `python -m streamdp.mechanisms.calibrate`
+from simulated batches: it knows no data.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import resources
+
+from streamdp.mechanisms.sharpness import NodeKind, Relation
+from streamdp.mechanisms.tree import QuantileTree
+from streamdp.types import Grid, Json
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A form of the tree.
+
+    Args:
+        branching: K, or 0 for m + 1.
+        node: How a node draws.
+        level_power: p; with 5 nearly all of epsilon is the root's, and the shapes fill in.
+        shapes: Whether joint nodes have shapes beside the robust priors.
+    """
+
+    branching: int
+    node: NodeKind
+    level_power: int = 0
+    shapes: bool = False
+
+    def tree(
+        self,
+        quantiles: tuple[Fraction, ...],
+        epsilon: Fraction,
+        grid: Grid,
+        relation: Relation = "add-remove",
+    ) -> QuantileTree:
+        """The tree of this form."""
+        branching = self.branching or max(2, len(quantiles) + 1)
+        return QuantileTree(
+            quantiles,
+            epsilon,
+            grid,
+            branching,
+            self.node,
+            relation,
+            level_power=self.level_power,
+        )
+
+
+CANDIDATES: dict[str, Choice] = {
+    "binary": Choice(2, "independent"),
+    "joint": Choice(0, "joint"),
+    "joint shapes": Choice(0, "joint", shapes=True),
+    "tree of 6, shapes": Choice(6, "joint", 5, shapes=True),
+    "tree of 4, shapes": Choice(4, "joint", 5, shapes=True),
+}
+"""What is chosen from."""
+
+
+@functools.cache
+def table() -> Json:
+    """Rows of `quantiles`, `epsilon_rows`, `choice` and each candidate's mean rank error."""
+    text = resources.files("streamdp.mechanisms").joinpath("choice.json").read_text("utf-8")
+    return json.loads(text)
+
+
+def choose_tree(quantiles: int, epsilon: Fraction, expected_rows: int | None) -> Choice:
+    """The candidate for a number of targets; `binary` if no number of rows is expected.
+
+    Args:
+        quantiles: m.
+        epsilon: Price of a release.
+        expected_rows: Public; never the batch's own number.
+    """
+    if expected_rows is None:
+        return CANDIDATES["binary"]
+    information = math.log(float(epsilon) * max(1, expected_rows))
+
+    def distance(row: Json) -> tuple[float, float]:
+        size = abs(math.log(row["quantiles"] / quantiles))
+        return size, abs(math.log(row["epsilon_rows"]) - information)
+
+    return CANDIDATES[min(table(), key=distance)["choice"]]

@@ -1,0 +1,99 @@
+"""The rule of `auto` and the figures of accuracy: public, sound, and true to what happens."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from streamdp.mechanisms.accuracy import epsilon_needed, simulated_errors, stays_under
+from streamdp.mechanisms.choice import CANDIDATES, choose_tree, table
+from streamdp.mechanisms.simulation import batch_of, rank_error
+from streamdp.mechanisms.tree import QuantileTree
+from streamdp.priors.families import Cauchy, Uniform
+from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.types import CellCounts, Grid
+
+F = Fraction
+GRID = Grid(F(1, 100), -2000, 2000)
+QUARTILES = (F(1, 4), F(1, 2), F(3, 4))
+
+
+def test_the_table_names_its_best_candidate():
+    """Each row chooses a known candidate that errs no more than any other by over a tenth."""
+    for row in table():
+        assert row["choice"] in CANDIDATES
+        assert row["errors"][row["choice"]] <= 1.1 * min(row["errors"].values())
+
+
+def test_much_data_is_drawn_by_the_binary_tree():
+    """Where epsilon times rows is large the tree's fine points beat a joint draw's."""
+    assert choose_tree(9, F(1), 10_000_000) is CANDIDATES["binary"]
+    assert choose_tree(9, F(1), None) is CANDIDATES["binary"]
+
+
+def test_little_data_is_drawn_with_shapes():
+    """Nine or 29 quantiles of a thousand records at epsilon 0.1 need what shapes know."""
+    assert choose_tree(9, F(1, 10), 1000).shapes
+    assert choose_tree(29, F(1, 10), 1000).shapes
+
+
+@pytest.mark.parametrize("choice", CANDIDATES.values(), ids=CANDIDATES)
+def test_every_choice_is_a_tree_for_any_targets(choice):
+    """One target and many, both relations."""
+    for targets in ((F(1, 2),), QUARTILES, tuple(F(i, 30) for i in range(1, 30))):
+        for relation in ("add-remove", "substitute"):
+            tree = choice.tree(targets, F(1), GRID, relation)
+            assert tree.quantiles == targets
+            assert tree.relation == relation
+
+
+def test_batches_hold_what_they_are_asked_to():
+    """All rows, sorted cells on the grid, also with fewer values than rows or values outside."""
+    for rows in (1, 7, 10_000):
+        batch = batch_of(np.linspace(-50.0, 50.0, min(rows, 4096)), rows, GRID)
+        assert batch.counts.sum() == rows
+        assert (np.diff(batch.cells) > 0).all()
+        assert GRID.lower <= batch.cells[0] <= batch.cells[-1] <= GRID.upper
+
+
+def test_rank_error_counts_ties_in_favour():
+    """A value that holds the target rank is no error; a cell beside it is."""
+    batch = CellCounts(np.array([0, 5]), np.array([50, 50]))
+    assert rank_error(batch, (F(1, 4), F(3, 4)), (0, 5)) == 0.0
+    assert rank_error(batch, (F(1, 4), F(3, 4)), (0, 6)) == pytest.approx(0.25)
+
+
+@pytest.mark.parametrize(
+    "priors", [(Cauchy(0.0, 1.0),) * 3, (Uniform(-2, -1), Uniform(0, 1), Uniform(2, 3))]
+)
+def test_releases_stay_under_the_stated_error(priors):
+    """Of 200 further simulated releases about 95 % stay under the figure for the prior."""
+    tree = QuantileTree(QUARTILES, F(1), GRID)
+    stated = stays_under(tree, priors, 500)
+    errors = simulated_errors(tree, priors, 500, repeats=260)[:]
+    assert 0.88 <= np.mean(errors <= stated) <= 0.995
+
+
+def test_a_normal_batch_is_released_as_accurately_as_stated():
+    """A batch no simulation drew, whose prior is right about its place, meets the figure."""
+    tree, priors = QuantileTree(QUARTILES, F(1), GRID), (Cauchy(0.0, 1.0),) * 3
+    stated = stays_under(tree, priors, 500)
+    values = np.sort(np.random.default_rng(5).normal(size=500))
+    batch = batch_of(values, 500, GRID)
+    drawn = [tree.draw(batch, priors, OperatingSystemEntropy()) for _ in range(100)]
+    assert np.mean([rank_error(batch, QUARTILES, cells) <= stated for cells in drawn]) >= 0.85
+
+
+def test_the_needed_epsilon_gives_the_wanted_error():
+    """What is suggested stays under what was asked, and is not ten times too much."""
+    tree, priors = QuantileTree(QUARTILES, F(1, 10), GRID), (Cauchy(0.0, 1.0),) * 3
+    epsilon = epsilon_needed(tree, priors, 500, 0.05)
+    assert epsilon is not None
+    assert stays_under(QuantileTree(QUARTILES, epsilon, GRID), priors, 500) <= 0.05
+    assert stays_under(QuantileTree(QUARTILES, epsilon / 10, GRID), priors, 500) > 0.05
+
+
+def test_figures_are_the_same_every_time():
+    """Public chance: two people who compute the figure agree."""
+    tree, priors = QuantileTree(QUARTILES, F(1), GRID), (Cauchy(0.0, 1.0),) * 3
+    assert stays_under(tree, priors, 100) == stays_under(tree, priors, 100)

@@ -1,0 +1,69 @@
+"""The release kind's use of the mechanisms: charge, prior, rows and accuracy statement."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from streamdp.learning.last_release import LastRelease
+from streamdp.mechanisms.choice import CANDIDATES
+from streamdp.priors.families import Cauchy
+from streamdp.priors.shapes import shapes_from_guess
+from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.releases.quantiles import Quantiles
+from streamdp.types import Batch, CellCounts, Grid
+
+QUARTILES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
+GRID = Grid(Fraction(1, 10), -500, 500)
+BATCH = Batch("source", "2013-01-01")
+LEARNER = LastRelease(Cauchy(0.0, 1.0), 0.05, 1.0, 0.1)
+
+
+def kind(**options):
+    return Quantiles("column", QUARTILES, Fraction(1), GRID, LEARNER, **options)
+
+
+@pytest.mark.parametrize("form", CANDIDATES.values(), ids=CANDIDATES)
+@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+def test_a_release_costs_its_epsilon_and_gives_one_row_a_quantile(form, relation):
+    """Whatever the form: the charge is epsilon, rho at most epsilon²/8, rows sorted, learned."""
+    shapes = shapes_from_guess(QUARTILES, 0.0, 1.0) if form.shapes else ()
+    release = kind(form=form, relation=relation, shapes=shapes)
+    state = release.init()
+    for _ in range(2):
+        plan = release.plan(state, BATCH)
+        assert plan.charge.epsilon_nano == 10**9
+        assert plan.charge.rho_nano <= 10**9 // 8
+        assert plan.charge.event["relation"] == relation
+        counts = CellCounts(np.arange(-20, 20), np.full(40, 5))
+        outcome = release.draw(plan, counts, OperatingSystemEntropy())
+        values = [row["value"] for row in outcome.rows]
+        assert [row["quantile"] for row in outcome.rows] == [0.25, 0.5, 0.75]
+        assert values == sorted(values)
+        assert "rank_error_95" not in outcome.rows[0]
+        state = release.learn(state, plan, outcome)
+
+
+def test_the_event_names_the_prior():
+    """Another prior, another digest; the same prior, the same."""
+    shapes = shapes_from_guess(QUARTILES, 0.0, 1.0)
+    other = shapes_from_guess(QUARTILES, 0.0, 2.0)
+    joint = CANDIDATES["joint shapes"]
+    digests = [
+        kind(form=joint, shapes=each).plan(LEARNER.init(), BATCH).charge.event["prior"]
+        for each in (shapes, shapes, other, ())
+    ]
+    assert digests[0] == digests[1]
+    assert len(set(digests)) == 3
+
+
+def test_expected_rows_state_the_accuracy():
+    """Rows carry one public figure, the same in every release, smaller for more rows."""
+    few, many = kind(expected_rows=100), kind(expected_rows=10_000)
+    plan = few.plan(few.init(), BATCH)
+    outcome = few.draw(plan, CellCounts(np.array([1]), np.array([9])), OperatingSystemEntropy())
+    assert {row["rank_error_95"] for row in outcome.rows} == {few.rank_error()}
+    assert many.rank_error() < few.rank_error() < 1.0
+    assert kind().rank_error() is None
+    assert kind().epsilon_needed(0.1) is None
+    assert many.epsilon_needed(0.05) <= few.epsilon_needed(0.05)
