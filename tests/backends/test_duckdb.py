@@ -230,7 +230,7 @@ def test_one_odd_record_never_raises(tmp_path: Path, odd: bytes) -> None:
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
 def test_a_text_with_an_offset_is_its_instant(tmp_path: Path, ending: str) -> None:
-    """23:30 at -02:00 is the next day in UTC, 00:30 at +02:00 the day before; Z and none are UTC."""
+    """23:30 at -02:00 is the next day, 00:30 at +02:00 the day before; Z and none are UTC."""
     path = tmp_path / f"batch.{ending}"
     inside = ["2024-03-01T23:30:00Z", "2024-03-01 23:30:00", "2024-03-02T00:30:00+02:00"]
     outside = ["2024-03-01T23:30:00-02:00", "2024-03-01T00:30:00+02:00"]
