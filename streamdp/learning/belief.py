@@ -43,21 +43,24 @@ class Belief:
         shares = np.exp(self.log_weights - self.log_weights.max())
         return np.asarray(shares / shares.sum())
 
+    def only(self, targets: list[int]) -> Belief:
+        """What is believed about some of the quantiles."""
+        chosen = np.ix_(range(len(self.means)), targets, targets)
+        return Belief(self.log_weights, self.means[:, targets], self.covariances[chosen])
+
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What one release says, and what it was drawn with.
+    """What one release says, and the public facts that give it a meaning.
 
     Args:
         values: Released quantiles, shape (m,).
-        priors: Prior of each.
         densities: Share of the batch per unit of value at each quantile, shape (m,).
         limits: Ends of the grid.
         resolution: Width of a cell.
     """
 
     values: FloatArray
-    priors: tuple[Prior, ...]
     densities: FloatArray
     limits: tuple[float, float]
     resolution: float
@@ -85,8 +88,8 @@ class Release:
         return direction, shift
 
 
-def observe(belief: Belief, draw: NoisyDraw, release: Release) -> Belief:
-    """The belief after one draw of a release."""
+def observe(belief: Belief, draw: NoisyDraw, prior: Prior, release: Release) -> Belief:
+    """The belief after one draw of a release, made from `prior`."""
     direction, shift = release.direction(draw)
     carried = belief.covariances @ direction
     variances = np.maximum(carried @ direction, TINY)
@@ -95,7 +98,6 @@ def observe(belief: Belief, draw: NoisyDraw, release: Release) -> Belief:
     density = float(release.densities[draw.target])
     unit = max(draw.unit(density), release.resolution)
     peaks = np.array([value, np.clip(belief.weights() @ centres, *region)])
-    prior = release.priors[draw.target]
     points, log_z = log_normaliser(draw, density, prior, region, peaks, unit)
     own = centres[:, None] + np.sqrt(variances)[:, None] * SPREADS
     around = np.broadcast_to(value + unit * OFFSETS, (len(centres), len(OFFSETS)))

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from streamdp.learning import spacing
-from streamdp.learning.belief import Belief, Release, observe
+from streamdp.learning.believed import BelievedPrior, Walk
 from streamdp.learning.filters import Filters
 from streamdp.learning.noise import NoisyDraw, noisy_draws
 from streamdp.learning.sharpening import Sharpening
@@ -58,49 +58,41 @@ class ExpertMixture:
         """Nothing released yet."""
         return {}
 
-    def priors(self, state: Json, count: int, features: Features = ()) -> tuple[Prior, ...]:
-        """One prior for each of `count` quantiles, from the releases and public features."""
+    def priors(self, state: Json, count: int, features: Features = ()) -> BelievedPrior:
+        """Priors of all quantiles, from the releases and public features."""
         filters = self._filters(state, len(features))
-        belief = filters.forecast(np.array([1.0, *features]))
-        density = spacing.densities(self.targets, filters.log_gaps)
-        sharpening = Sharpening(self.robust, self.robust_weight, self.guess, self._resolution())
-        by_target = sorted(self.draws, key=lambda draw: draw.target)
-        return tuple(
-            sharpening.prior(belief, draw, float(density[draw.target]), filters.releases)
-            for draw in by_target[:count]
-        )
+        walk, belief = self._walk(filters), filters.forecast(np.array([1.0, *features]))
+        return BelievedPrior(robust=walk.all_priors(belief), walk=walk, belief=belief)
 
     def learn(self, state: Json, values: tuple[float, ...], features: Features = ()) -> Json:
         """The state after one more release; starts anew if it ceased to be finite."""
         filters = self._filters(state, len(features))
-        with_one = np.array([1.0, *features])
-        after = posterior(self._observed(filters, values, features))
-        root = self.draws[0].target
-        anchor = root, values[root]
-        new = learned(filters, after, with_one, self.targets, anchor, self._resolution())
-        width = np.sqrt(np.einsum("k,kii->i", after.shares(), after.covariances))
-        smoothed = {"point": after.point().tolist(), "deviation": width.tolist()}
-        if not all(np.isfinite(part).all() for part in (new.coefficients, new.deviations, width)):
+        inputs = np.array([1.0, *features])
+        belief = self._walk(filters).after(filters.forecast(inputs), dict(enumerate(values)))
+        after, root = posterior(belief), self.draws[0].target
+        new = learned(
+            filters, after, inputs, self.targets, (root, values[root]), self._resolution()
+        )
+        deviation = np.sqrt(np.einsum("k,kii->i", after.shares(), after.covariances))
+        if not all(np.isfinite(part).all() for part in (new.coefficients, new.deviations)):
             return self.init()
+        smoothed = {"point": after.point().tolist(), "deviation": deviation.tolist()}
         return new.to_json() | smoothed
 
-    def _observed(self, filters: Filters, values: tuple[float, ...], features: Features) -> Belief:
+    def _walk(self, filters: Filters) -> Walk:
         grid = self.tree.grid
         half = grid.resolution / 2
-        release = Release(
-            np.array(values),
-            self.priors(filters.to_json(), len(values), features),
+        return Walk(
+            self.draws,
+            Sharpening(self.robust, self.robust_weight, self.guess, self._resolution()),
             spacing.densities(self.targets, filters.log_gaps),
             (
                 float(grid.lower * grid.resolution - half),
                 float(grid.upper * grid.resolution + half),
             ),
             self._resolution(),
+            filters.releases,
         )
-        belief = filters.forecast(np.array([1.0, *features]))
-        for draw in self.draws:
-            belief = observe(belief, draw, release)
-        return belief
 
     def _filters(self, state: Json, features: int) -> Filters:
         if state:

@@ -23,7 +23,7 @@ from streamdp.learning import spacing
 from streamdp.learning.belief import Belief
 from streamdp.types import FloatArray, Json
 
-DRIFTS = np.array([0.0, 0.01, 0.1, 1.0, np.inf])
+DRIFTS = np.array([0.0, 0.03, 0.3, np.inf])
 """Variance by which a level moves between releases, in units of D; infinite: the last release."""
 
 WIDTHS = np.array([0.1, 0.3, 1.0, 3.0, 10.0])
@@ -35,13 +35,13 @@ FIRST_DEVIATION = 0.05
 FIRST_UNCERTAINTY = 400.0
 """Variance of coefficients believed at first, in units of D: one full rank."""
 
-SHARE = 0.03
+SHARE = 0.05
 """Weight that is spread over all experts and widths after each release."""
 
 FORGET = 0.03
 """Least weight of a new release in D."""
 
-TIED = 0.2
+TIED = 0.3
 """Part of D that keeps the form of common moves."""
 
 SPACING_RATE = 0.1
@@ -49,9 +49,6 @@ SPACING_RATE = 0.1
 
 FAILED = 1e-4
 """An expert of less weight starts again from the best one."""
-
-DIGITS = 10
-"""Significant digits a state keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,16 +90,16 @@ class Filters:
         return cls(0, log_weights, coefficients, uncertainties, deviations, log_gaps)
 
     def to_json(self) -> Json:
-        """Numbers of `DIGITS` significant digits; symmetric matrices by their lower half."""
+        """Exact; symmetric matrices by their lower half."""
         lower = np.tril_indices(self.deviations.shape[1])
         half = np.tril_indices(self.uncertainties.shape[1])
         return {
             "releases": self.releases,
-            "log_weights": _rounded(self.log_weights),
-            "coefficients": _rounded(self.coefficients),
-            "uncertainties": _rounded(self.uncertainties[:, half[0], half[1]]),
-            "deviations": _rounded(self.deviations[:, lower[0], lower[1]]),
-            "log_gaps": _rounded(self.log_gaps),
+            "log_weights": self.log_weights.tolist(),
+            "coefficients": self.coefficients.tolist(),
+            "uncertainties": self.uncertainties[:, half[0], half[1]].tolist(),
+            "deviations": self.deviations[:, lower[0], lower[1]].tolist(),
+            "log_gaps": self.log_gaps.tolist(),
         }
 
     @classmethod
@@ -137,10 +134,6 @@ class Filters:
         fresh = np.eye(count + 1) * FIRST_UNCERTAINTY
         uncertainties = np.repeat(fresh[None], len(DRIFTS), axis=0)
         return replace(self, coefficients=coefficients, uncertainties=uncertainties)
-
-
-def _rounded(numbers: FloatArray) -> Json:
-    return [_rounded(each) if np.ndim(each) else float(f"{each:.{DIGITS}g}") for each in numbers]
 
 
 def _symmetric(halves: FloatArray, size: int) -> FloatArray:

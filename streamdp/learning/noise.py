@@ -37,6 +37,7 @@ class NoisyDraw:
         quantile: Target within the region.
         strength: Sharpness times the records expected in the region.
         part: Share of the batch expected in the region.
+        level: Depth of its node.
     """
 
     target: int
@@ -47,6 +48,7 @@ class NoisyDraw:
     quantile: float
     strength: float
     part: float
+    level: int
 
     def cost(self, offsets: FloatArray, density: float) -> FloatArray:
         """k for u - t = offset, `density` being the share of the batch per unit of value at t.
@@ -84,7 +86,11 @@ def _draws_of(node: Node, tree: QuantileTree, strength: float) -> list[NoisyDraw
         part = edges[node.right + 1] - edges[left + 1]
         quantile = (edges[target + 1] - edges[left + 1]) / part
         shares = (1.0, 0.0) if chained else (1.0 - quantile, quantile)
-        draws.append(NoisyDraw(target, left, node.right, *shares, quantile, strength * part, part))
+        draws.append(
+            NoisyDraw(
+                target, left, node.right, *shares, quantile, strength * part, part, node.level
+            )
+        )
     return draws
 
 

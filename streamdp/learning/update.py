@@ -10,6 +10,7 @@ from streamdp.learning import filters as rules
 from streamdp.learning import spacing
 from streamdp.learning.belief import TINY, Belief
 from streamdp.learning.filters import DRIFTS, WIDTHS, Filters
+from streamdp.learning.weighted import weighted_quantiles
 from streamdp.types import FloatArray
 
 
@@ -33,7 +34,7 @@ class Posterior:
 
     def point(self) -> FloatArray:
         """Weighted median over experts of each quantile, sorted, shape (m,)."""
-        return np.sort([weighted_quantile(each, self.shares(), 0.5) for each in self.means.T])
+        return np.sort(weighted_quantiles(self.means, self.shares(), 0.5))
 
 
 def posterior(belief: Belief) -> Posterior:
@@ -162,10 +163,3 @@ def _recovered(filters: Filters, after: Posterior) -> Filters:
             deviations[expert] *= (WIDTHS[-1] / WIDTHS[-2]) ** 2
             weights[expert] = np.append(weights[expert, 1:], weights[expert, -1] - 2.0)
     return filters
-
-
-def weighted_quantile(values: FloatArray, weights: FloatArray, quantile: float) -> float:
-    """A quantile of weighted points, linear between the middles of their weights."""
-    order = np.argsort(values)
-    share = weights[order] / weights.sum()
-    return float(np.interp(quantile, np.cumsum(share) - share / 2.0, values[order]))

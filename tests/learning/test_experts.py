@@ -10,8 +10,10 @@ import pytest
 
 from streamdp.learning.experts import ExpertMixture
 from streamdp.learning.filters import Filters
+from streamdp.mechanisms.grains import GRAINS
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.families import Cauchy
+from streamdp.priors.joint import JointPrior
 from streamdp.types import CellCounts, FloatArray, Grid, Json
 
 QUANTILES = tuple(Fraction(index, 10) for index in range(1, 10))
@@ -27,8 +29,16 @@ class Seeded:
         return self.generator.getrandbits(count)
 
 
+class CoupledTree(QuantileTree):
+    """Each level from priors that know the levels above."""
+
+    def _updated(self, prior: JointPrior, points: dict[int, int]) -> JointPrior:
+        width = float(self.grid.resolution)
+        return prior.given({j: point // GRAINS * width for j, point in points.items()}, width)
+
+
 def learner(epsilon: str = "1/2", guess: tuple[float, float] = (0.0, 1.0)) -> ExpertMixture:
-    tree = QuantileTree(QUANTILES, Fraction(epsilon), GRID)
+    tree = CoupledTree(QUANTILES, Fraction(epsilon), GRID)
     return ExpertMixture(tree, Cauchy(*guess), 0.05, guess, 500)
 
 
@@ -76,7 +86,7 @@ def test_a_state_survives_json_and_stays_small() -> None:
     mixture, state = learner(), stable_state()
     text = json.dumps(state)
     again = mixture.priors(json.loads(text), 9)
-    assert [p.describe() for p in again] == [p.describe() for p in mixture.priors(state, 9)]
+    assert again.describe() == mixture.priors(state, 9).describe()
     assert len(text) < 8_000
 
 
@@ -84,23 +94,32 @@ def test_priors_narrow_where_releases_agree() -> None:
     """After releases that agree, a prior gives the middle far more mass than the first one did."""
     mixture = learner()
     low, high = np.array([-0.1]), np.array([0.1])
-    before = mixture.priors(mixture.init(), 9)[4].log_mass(low, high)
-    after = mixture.priors(stable_state(), 9)[4].log_mass(low, high)
+    before = mixture.priors(mixture.init(), 9).robust[4].log_mass(low, high)
+    after = mixture.priors(stable_state(), 9).robust[4].log_mass(low, high)
     assert float(after[0]) > float(before[0]) + 1.0
+
+
+def test_a_level_teaches_the_levels_below_it() -> None:
+    """Once the median fell five spreads high, the other priors expect their quantiles there."""
+    prior = learner().priors(stable_state(), 9)
+    after = prior.given({4: 5.0}, 0.01)
+    edges = np.array([4.0]), np.array([5.0])
+    before, moved = (each.robust[2].log_mass(*edges) for each in (prior, after))
+    assert float(moved[0]) > float(before[0]) + 1.0
 
 
 def test_the_robust_prior_keeps_its_weight() -> None:
     """Everywhere the prior has at least λ·0.8 of the robust prior's mass, whatever was released."""
     mixture, edges = learner(), np.linspace(-1e4, 1e4, 101)
     robust = Cauchy(0.0, 1.0).log_mass(edges[:-1], edges[1:])
-    for prior in mixture.priors(stable_state(), 9):
+    for prior in mixture.priors(stable_state(), 9).robust:
         floor = robust + np.log(0.05 * 0.8) - 1e-9
         assert (prior.log_mass(edges[:-1], edges[1:]) >= floor).all()
 
 
 def test_the_echo_teaches_nothing() -> None:
     """Where the data say nothing, releases drawn from the priors leave the belief as wide."""
-    tree = QuantileTree(QUANTILES, Fraction(1, 10_000), GRID)
+    tree = CoupledTree(QUANTILES, Fraction(1, 10_000), GRID)
     mixture = ExpertMixture(tree, Cauchy(0.0, 1.0), 0.05, (0.0, 1.0), 500)
     empty, entropy = batch(np.random.default_rng(0), 0.0), Seeded(random.Random(0))
     state = mixture.init()
@@ -119,7 +138,7 @@ def test_features_may_come_and_go(count: int) -> None:
     mixture = learner()
     state = mixture.learn(stable_state(), tuple(NORMAL), (1.0,))
     priors = mixture.priors(state, 9, (0.5,) * count)
-    assert np.isfinite(priors[4].log_mass(np.array([-1.0]), np.array([1.0]))).all()
+    assert np.isfinite(priors.robust[4].log_mass(np.array([-1.0]), np.array([1.0]))).all()
 
 
 def test_one_quantile_alone_is_learned() -> None:
@@ -129,7 +148,7 @@ def test_one_quantile_alone_is_learned() -> None:
     state = mixture.init()
     for _ in range(10):
         state = mixture.learn(state, (4.0,))
-    mass = mixture.priors(state, 1)[0].log_mass(np.array([3.5]), np.array([4.5]))
+    mass = mixture.priors(state, 1).robust[0].log_mass(np.array([3.5]), np.array([4.5]))
     assert float(mass[0]) > np.log(0.3)
 
 
