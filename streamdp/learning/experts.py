@@ -73,10 +73,9 @@ class ExpertMixture:
         new = learned(
             filters, after, inputs, self.targets, (root, values[root]), self._resolution()
         )
-        deviation = np.sqrt(np.einsum("k,kii->i", after.shares(), after.covariances))
         if not all(np.isfinite(part).all() for part in (new.coefficients, new.deviations)):
             return self.init()
-        smoothed = {"point": after.point().tolist(), "deviation": deviation.tolist()}
+        smoothed = {"point": after.point().tolist(), "deviation": after.deviation().tolist()}
         return new.to_json() | smoothed
 
     def _walk(self, filters: Filters) -> Walk:

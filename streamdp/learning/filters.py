@@ -35,6 +35,9 @@ FIRST_DEVIATION = 0.05
 FIRST_UNCERTAINTY = 400.0
 """Variance of coefficients believed at first, in units of D: one full rank."""
 
+LARGEST_DEVIATION = 3.0
+"""Bound of D, in ranks: beyond it all that is left to believe is the robust prior."""
+
 SHARE = 0.05
 """Weight that is spread over all experts and widths after each release."""
 

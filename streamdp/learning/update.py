@@ -32,6 +32,11 @@ class Posterior:
         """Weight of each expert, shape (k,)."""
         return np.asarray(self.weights.sum(axis=1))
 
+    def deviation(self) -> FloatArray:
+        """Weighted median over experts of each quantile's standard deviation, shape (m,)."""
+        deviations = np.sqrt(np.diagonal(self.covariances, axis1=1, axis2=2))
+        return weighted_quantiles(deviations, self.shares(), 0.5)
+
     def point(self) -> FloatArray:
         """Weighted median over experts of each quantile, sorted, shape (m,)."""
         return np.sort(weighted_quantiles(self.means, self.shares(), 0.5))
@@ -112,12 +117,11 @@ def _anchored(log_gaps: FloatArray, anchor: tuple[int, float]) -> FloatArray:
 
 def _information(filters: Filters, after: Posterior, scales: FloatArray) -> FloatArray:
     """Share of a forecast's variance that the release removed, in [0, 1], shape (k,)."""
-    size = filters.deviations.shape[1]
     shares = after.weights / np.maximum(after.weights.sum(axis=1, keepdims=True), TINY)
-    before = filters.deviations * (scales * (shares @ WIDTHS**2))[:, None, None]
-    ridge = 1e-9 * np.trace(before, axis1=1, axis2=2) / size
-    solved = np.linalg.solve(before + ridge[:, None, None] * np.eye(size), after.covariances)
-    return np.asarray(np.clip(1.0 - np.trace(solved, axis1=1, axis2=2) / size, 0.0, 1.0))
+    before = np.diagonal(filters.deviations, axis1=1, axis2=2)
+    before = before * (scales * (shares @ WIDTHS**2))[:, None]
+    left = np.diagonal(after.covariances, axis1=1, axis2=2) / before
+    return np.asarray(np.clip(1.0 - left.max(axis=1), 0.0, 1.0))
 
 
 def _deviations(
@@ -130,7 +134,10 @@ def _deviations(
     target = (1.0 - rules.TIED) * seen + rules.TIED * common
     target += np.eye(size) * (resolution / 4.0) ** 2
     rate = max(1.0 / (filters.releases + 4), rules.FORGET)
-    return np.asarray((1.0 - rate) * filters.deviations + rate * target)
+    new = (1.0 - rate) * filters.deviations + rate * target
+    size_in_ranks = np.einsum("kii,i->k", new, density**2) / size
+    bounded = np.minimum(1.0, rules.LARGEST_DEVIATION**2 / size_in_ranks)
+    return np.asarray(new * bounded[:, None, None])
 
 
 def _shared(weights: FloatArray) -> FloatArray:
