@@ -99,9 +99,10 @@ def observe(belief: Belief, draw: NoisyDraw, prior: Prior, release: Release) -> 
     unit = max(draw.unit(density), release.resolution)
     peaks = np.array([value, np.clip(belief.weights() @ centres, *region)])
     points, log_z = log_normaliser(draw, density, prior, region, peaks, unit)
-    own = centres[:, None] + np.sqrt(variances)[:, None] * SPREADS
-    around = np.broadcast_to(value + unit * OFFSETS, (len(centres), len(OFFSETS)))
-    targets = np.sort(np.concatenate((own, around), axis=1), axis=1)
+    targets = np.empty((len(centres), len(SPREADS) + len(OFFSETS)))
+    targets[:, : len(SPREADS)] = centres[:, None] + np.sqrt(variances)[:, None] * SPREADS
+    targets[:, len(SPREADS) :] = value + unit * OFFSETS
+    targets.sort(axis=1)
     log_law = -draw.cost(value - targets, density) - np.interp(targets, points, log_z)
     evidence, moved, spreads = _posterior(targets - centres[:, None], variances, log_law)
     gain = carried / variances[:, None]
@@ -119,15 +120,16 @@ def _posterior(
     """ln evidence, mean and variance of Normal(0, variance)·law, by the trapezoid rule.
 
     Args:
-        offsets: Increasing points, shape (e, points).
+        offsets: Increasing points, from -5 deviations or less to 5 or more, shape (e, points).
         variances: Shape (e,).
         log_law: ln of the law at the points, same shape as they.
     """
-    log_terms = log_law - offsets**2 / (2.0 * variances[:, None])
-    widths = np.diff(offsets, axis=1, prepend=offsets[:, :1], append=offsets[:, -1:])
+    inner = offsets[:, 1:-1]
+    log_terms = log_law[:, 1:-1] - inner**2 / (2.0 * variances[:, None])
     peak = log_terms.max(axis=1)
-    terms = np.exp(log_terms - peak[:, None]) * (widths[:, 1:] + widths[:, :-1])
+    terms = np.exp(log_terms - peak[:, None]) * (offsets[:, 2:] - offsets[:, :-2])
     total = np.maximum(terms.sum(axis=1), TINY)
-    mean = (terms * offsets).sum(axis=1) / total
-    spread = (terms * (offsets - mean[:, None]) ** 2).sum(axis=1) / total
+    terms /= total[:, None]
+    mean = (terms * inner).sum(axis=1)
+    spread = (terms * (inner - mean[:, None]) ** 2).sum(axis=1)
     return peak + np.log(total / np.sqrt(variances)), mean, spread

@@ -26,6 +26,19 @@ VERSION = 1
 """Of the form of the state."""
 
 
+NINETY = 1.645
+"""Deviations to either side that hold nine tenths of a normal law."""
+
+
+@dataclass(frozen=True, slots=True)
+class Smoothed:
+    """A quantile as all releases so far show it."""
+
+    point: float
+    lower: float
+    upper: float
+
+
 @dataclass(frozen=True, slots=True)
 class ExpertMixture:
     """Priors of quantiles from past releases.
@@ -77,6 +90,19 @@ class ExpertMixture:
             return self.init()
         smoothed = {"point": after.point().tolist(), "deviation": after.deviation().tolist()}
         return new.to_json() | smoothed
+
+    def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
+        """What is believed about each quantile of the last batch, after its release.
+
+        Returns:
+            Points and the intervals that hold the quantile with about 90 %, non-decreasing over
+            the quantiles; nothing before the first release. From releases alone, so free.
+        """
+        if not state:
+            return ()
+        point, reach = np.array(state["point"]), NINETY * np.array(state["deviation"])
+        ends = np.maximum.accumulate(point - reach), np.maximum.accumulate(point + reach)
+        return tuple(Smoothed(*each) for each in np.column_stack((point, *ends)).tolist())
 
     def _walk(self, filters: Filters) -> Walk:
         grid = self.tree.grid

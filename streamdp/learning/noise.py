@@ -18,8 +18,9 @@ import numpy as np
 from streamdp.mechanisms.tree import Node, QuantileTree
 from streamdp.types import FloatArray, Prior
 
-DISTANCES = np.concatenate(([0.0], np.geomspace(0.1, 1e5, 16)))
-"""How far from a peak, in units of the noise, the law is tabulated."""
+_DISTANCES = np.geomspace(0.1, 3e3, 11)
+_REACH = np.concatenate((-_DISTANCES[::-1], [0.0], _DISTANCES))
+"""Where around a peak the law is tabulated, in units of the noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,12 +106,10 @@ def log_normaliser(
     """Points t of the region and ln Z(t) there, dense around `peaks` and geometric beyond.
 
     Returns:
-        Increasing points and ln Z, each of shape (p,); interpolate between.
+        Non-decreasing points and ln Z, each of shape (p,); interpolate between.
     """
-    reach = np.concatenate((-DISTANCES[:0:-1], DISTANCES)) * unit
-    points = np.unique(np.clip((peaks[:, None] + reach).ravel(), *region))
-    if len(points) < 2:
-        return points, np.zeros(len(points))
+    near = np.clip((peaks[:, None] + _REACH * unit).ravel(), *region)
+    points = np.sort(np.concatenate((near, region)))
     masses = prior.log_mass(points[:-1], points[1:])
     middles = (points[:-1] + points[1:]) / 2.0
     terms = masses - draw.cost(middles - points[:, None], density)

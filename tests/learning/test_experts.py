@@ -132,6 +132,25 @@ def test_the_echo_teaches_nothing() -> None:
     assert widths[1] > 0.5 * widths[0]
 
 
+def test_the_smoothed_series_is_nearer_than_the_releases_and_monotone() -> None:
+    """On a stable stream the posterior has the smaller error, its interval holds the truth."""
+    mixture, entropy = learner("1/10"), Seeded(random.Random(7))
+    generator, state, errors, held = np.random.default_rng(7), mixture.init(), [], []
+    for _ in range(30):
+        cells = mixture.tree.draw(batch(generator, 0.0), mixture.priors(state, 9), entropy)
+        values = np.array([GRID.value(cell) for cell in cells])
+        state = mixture.learn(state, tuple(values.tolist()))
+        smoothed = mixture.smoothed(state)
+        points = np.array([each.point for each in smoothed])
+        errors.append([np.abs(values - NORMAL).mean(), np.abs(points - NORMAL).mean()])
+        held += [s.lower <= v <= s.upper for s, v in zip(smoothed, NORMAL, strict=True)]
+        for column in ("point", "lower", "upper"):
+            assert (np.diff([getattr(each, column) for each in smoothed]) >= 0.0).all()
+    released, believed = np.array(errors)[10:].mean(axis=0)
+    assert believed < released
+    assert np.mean(held) > 0.75
+
+
 @pytest.mark.parametrize("count", [0, 2])
 def test_features_may_come_and_go(count: int) -> None:
     """A state learned with other features is taken over: levels stay, nothing raises."""
