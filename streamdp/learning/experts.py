@@ -13,8 +13,9 @@ import numpy as np
 
 from streamdp.learning import spacing
 from streamdp.learning.believed import BelievedPrior, Walk
-from streamdp.learning.filters import Filters
+from streamdp.learning.filters import PUBLIC_UNCERTAINTY, Filters
 from streamdp.learning.noise import NoisyDraw, noisy_draws
+from streamdp.learning.public import PublicFit
 from streamdp.learning.sharpening import Sharpening
 from streamdp.learning.update import learned, posterior
 from streamdp.mechanisms.tree import QuantileTree
@@ -49,6 +50,7 @@ class ExpertMixture:
         robust_weight: λ in (0, 1]: never more than (1/c)·ln(1/λ) worse than `robust`.
         guess: Location and spread of the column, before any release.
         expected_rows: Public guess of the number of rows of a batch; sets the noise law.
+        public: What public rows of the same kind say, before any release.
     """
 
     tree: QuantileTree
@@ -56,6 +58,7 @@ class ExpertMixture:
     robust_weight: float
     guess: tuple[float, float]
     expected_rows: int
+    public: PublicFit | None = None
     draws: tuple[NoisyDraw, ...] = field(init=False, repr=False)
     targets: FloatArray = field(init=False, repr=False, compare=False)
 
@@ -65,7 +68,9 @@ class ExpertMixture:
 
     def describe(self) -> Json:
         """Public parameters a state depends on."""
-        return {"learner": "expert-mixture", "version": VERSION, "guess": list(self.guess)}
+        known = list(self.public.locations) if self.public else None
+        guess = list(self.guess)
+        return {"learner": "expert-mixture", "version": VERSION, "guess": guess, "public": known}
 
     def init(self) -> Json:
         """Nothing released yet."""
@@ -122,7 +127,13 @@ class ExpertMixture:
     def _filters(self, state: Json, features: int) -> Filters:
         if state:
             return Filters.from_json(state).with_features(features)
-        return Filters.start(self.targets, self.guess, features, self._resolution())
+        resolution, spread = self._resolution(), self.guess[1]
+        if self.public:
+            values = np.array(self.public.locations)
+            trust = PUBLIC_UNCERTAINTY
+            return Filters.start(self.targets, values, spread, features, resolution, trust)
+        values = spacing.guessed_quantiles(self.targets, *self.guess)
+        return Filters.start(self.targets, values, spread, features, resolution)
 
     def _resolution(self) -> float:
         return float(self.tree.grid.resolution)

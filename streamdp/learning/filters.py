@@ -38,6 +38,9 @@ FIRST_UNCERTAINTY = 400.0
 LARGEST_DEVIATION = 3.0
 """Bound of D, in ranks: beyond it all that is left to believe is the robust prior."""
 
+PUBLIC_UNCERTAINTY = 25.0
+"""The same of levels fitted to public rows: a quarter of the ranks."""
+
 SHARE = 0.05
 """Weight that is spread over all experts and widths after each release."""
 
@@ -76,18 +79,33 @@ class Filters:
 
     @classmethod
     def start(
-        cls, targets: FloatArray, guess: tuple[float, float], features: int, resolution: float
+        cls,
+        targets: FloatArray,
+        values: FloatArray,
+        scale: float,
+        features: int,
+        resolution: float,
+        uncertainty: float = FIRST_UNCERTAINTY,
     ) -> Self:
-        """Before any release: the guess, off by about as much as its own spread."""
+        """Before any release.
+
+        Args:
+            targets: Quantiles, shape (m,).
+            values: Where they are believed to be, shape (m,).
+            scale: Spread of the column; needed where one quantile alone shows none.
+            features: Number of public features.
+            resolution: Width of a cell.
+            uncertainty: Variance of the levels, in units of D.
+        """
         experts, size = len(DRIFTS), len(targets)
-        values = spacing.guessed_quantiles(targets, *guess)
         log_gaps = spacing.log_gaps(values, resolution)
         if size == 1:
-            log_gaps = np.array([np.log(4.0 * spacing.GUESS_SPREAD * guess[1])])
+            log_gaps = np.array([np.log(4.0 * spacing.GUESS_SPREAD * scale)])
         moves = spacing.common_moves(spacing.densities(targets, log_gaps)) * FIRST_DEVIATION**2
         coefficients = np.zeros((experts, size, 1 + features))
         coefficients[:, :, 0] = values
         uncertainties = np.repeat(np.eye(1 + features)[None] * FIRST_UNCERTAINTY, experts, 0)
+        uncertainties[:, 0, 0] = uncertainty
         deviations = np.repeat(moves[None], experts, 0)
         log_weights = np.zeros((experts, len(WIDTHS)))
         return cls(0, log_weights, coefficients, uncertainties, deviations, log_gaps)

@@ -10,6 +10,7 @@ import pytest
 
 from streamdp.learning.experts import ExpertMixture
 from streamdp.learning.filters import Filters
+from streamdp.learning.public import PublicFit
 from streamdp.mechanisms.grains import GRAINS
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.families import Cauchy
@@ -123,7 +124,7 @@ def test_the_echo_teaches_nothing() -> None:
     mixture = ExpertMixture(tree, Cauchy(0.0, 1.0), 0.05, (0.0, 1.0), 500)
     empty, entropy = batch(np.random.default_rng(0), 0.0), Seeded(random.Random(0))
     state = mixture.init()
-    before = Filters.start(mixture.targets, (0.0, 1.0), 0, 0.01).forecast(np.ones(1))
+    before = Filters.start(mixture.targets, NORMAL, 1.0, 0, 0.01).forecast(np.ones(1))
     for _ in range(20):
         cells = tree.draw(empty, mixture.priors(state, 9), entropy)
         state = mixture.learn(state, tuple(map(GRID.value, cells)))
@@ -169,6 +170,24 @@ def test_one_quantile_alone_is_learned() -> None:
         state = mixture.learn(state, (4.0,))
     mass = mixture.priors(state, 1).robust[0].log_mass(np.array([3.5]), np.array([4.5]))
     assert float(mass[0]) > np.log(0.3)
+
+
+@pytest.mark.parametrize(("shift", "better"), [(0.0, True), (50.0, False)])
+def test_public_rows_help_at_once_and_are_forgotten_when_wrong(shift: float, better: bool) -> None:
+    """Right ones give the first prior more mass at the truth; wrong ones cost a few releases."""
+    fit = PublicFit(tuple((NORMAL + shift).tolist()), (0.1,) * 9)
+    tree = CoupledTree(QUANTILES, Fraction(1, 2), GRID)
+    informed = ExpertMixture(tree, Cauchy(0.0, 10.0), 0.05, (0.0, 10.0), 500, fit)
+    plain = ExpertMixture(tree, Cauchy(0.0, 10.0), 0.05, (0.0, 10.0), 500)
+    near = np.array([-0.5]), np.array([0.5])
+    first = [m.priors(m.init(), 9).robust[4].log_mass(*near)[0] for m in (informed, plain)]
+    assert (first[0] > first[1]) == better
+    entropy, generator = Seeded(random.Random(4)), np.random.default_rng(4)
+    state: Json = {}
+    for _ in range(8):
+        cells = tree.draw(batch(generator, 0.0), informed.priors(state, 9), entropy)
+        state = informed.learn(state, tuple(map(GRID.value, cells)))
+    assert np.abs(np.array(state["point"]) - NORMAL).mean() < 0.3
 
 
 def test_a_state_that_is_not_finite_starts_anew() -> None:
