@@ -19,9 +19,13 @@ from streamdp.engine.release import Surroundings
 from streamdp.engine.work import Worker
 from streamdp.privacy.amounts import nano_up
 from streamdp.privacy.filters import Caps
-from streamdp.types import Backend, Clock, Entropy, Grid, Log, Prior, ReleaseKind, Sink, Source
+from streamdp.types import Backend, Clock, Entropy, Grid, Log, Prior, Sink, Source
 
 if TYPE_CHECKING:
+    from streamdp.mechanisms.choice import Choice
+    from streamdp.mechanisms.sharpness import Relation
+    from streamdp.priors.joint import Shapes
+    from streamdp.releases.quantiles import Quantiles
     from streamdp.store.sqlite import SqliteStore
 
 
@@ -56,7 +60,7 @@ def jobs(configuration: Configuration) -> dict[str, Job]:
             scope=section.source,
             source=sources[section.source],
             backend=backend(configuration.sources[section.source]),
-            kind=kind(section),
+            kind=kind(section, configuration.privacy.neighbours),
             sinks=section.sinks,
         )
         for name, section in configuration.releases.items()
@@ -95,8 +99,8 @@ def backend(section: SourceSection) -> Backend:
     return DuckDBBackend(section.path, kind, time_column)
 
 
-def kind(section: ReleaseSection) -> ReleaseKind:
-    """The release kind `quantiles` with its learner."""
+def kind(section: ReleaseSection, neighbours: Relation) -> Quantiles:
+    """The release kind `quantiles` with its mechanism and its learner."""
     from streamdp.learning.last_release import LastRelease
     from streamdp.releases.quantiles import Quantiles
 
@@ -108,8 +112,46 @@ def kind(section: ReleaseSection) -> ReleaseKind:
         scale=_scale(section),
         resolution=float(section.resolution),
     )
-    grid = Grid(section.resolution, *section.cells())
-    return Quantiles(section.column, section.quantiles, section.epsilon, grid, learner)
+    form = _form(section)
+    chosen = section.mechanism
+    return Quantiles(
+        column=section.column,
+        quantiles=section.quantiles,
+        epsilon=section.epsilon,
+        grid=Grid(section.resolution, *section.cells()),
+        learner=learner,
+        form=form,
+        relation=neighbours,
+        restriction="conditional" if chosen == "auto" else chosen.restriction,
+        shapes=shapes(section) if form.shapes else (),
+        expected_rows=section.expected_rows,
+    )
+
+
+def _form(section: ReleaseSection) -> Choice:
+    """The form of the tree: the configured one, or that of the public table.
+
+    The table was made for priors that do not learn. With a learned prior the binary tree is best
+    wherever days resemble each other, and it is the fastest (`tests.benchmarks.forms`).
+    """
+    from streamdp.mechanisms.choice import CANDIDATES, Choice, choose_tree
+
+    chosen = section.mechanism
+    if chosen == "auto" and section.prior.learner != "none":
+        return CANDIDATES["binary"]
+    if chosen == "auto":
+        return choose_tree(len(section.quantiles), section.epsilon, section.expected_rows)
+    return Choice(chosen.branching, chosen.node, chosen.level_power, chosen.shapes)
+
+
+def shapes(section: ReleaseSection) -> tuple[Shapes, ...]:
+    """What is believed of the quantiles together, from the guess, or from the bounds."""
+    from streamdp.priors.shapes import shapes_from_bounds, shapes_from_guess
+
+    if section.guess is not None:
+        return shapes_from_guess(section.quantiles, section.guess.location, section.guess.scale)
+    first, last = (float(cell * section.resolution) for cell in section.cells())
+    return shapes_from_bounds(section.quantiles, first, last, float(section.resolution))
 
 
 def robust_prior(section: ReleaseSection) -> Prior:

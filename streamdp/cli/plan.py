@@ -21,13 +21,22 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.option("--days", type=click.IntRange(min=1), default=30, show_default=True)
+@click.option(
+    "--rank-error",
+    "wanted",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Also show the epsilon with which 95 % of releases stay within this share of ranks.",
+)
 @config_option
 @json_option
-def plan(days: int, config_path: Path, as_json: bool) -> None:
+def plan(days: int, wanted: float | None, config_path: Path, as_json: bool) -> None:
     """Show what will be spent in the next days, and when a cap is reached; touches no data.
 
     Counts the windows that are due already and those that will end. Batches that are files come
     when they come: only those already there are counted.
+
+    Where a release has expected_rows, `rank error 95` is the share of ranks that 95 % of first
+    releases stay within, simulated from the prior; later ones have learned.
     """
     configuration = load_configuration(config_path)
     database = _store(configuration)
@@ -37,7 +46,10 @@ def plan(days: int, config_path: Path, as_json: bool) -> None:
     }
     form: Form = "json" if as_json else "table"
     print_rows(
-        [_job_row(configuration, name, found, now) for name, found in waiting.items()],
+        [
+            _job_row(configuration, name, found, now) | _accuracy(configuration, name, wanted)
+            for name, found in waiting.items()
+        ],
         form,
         f"releases of the next {days} days",
     )
@@ -85,6 +97,18 @@ def _job_row(
         "epsilon_each": epsilon_text(price),
         "epsilon_in_all": epsilon_text(price * len(windows)),
     }
+
+
+def _accuracy(configuration: Configuration, job: str, wanted: float | None) -> dict[str, Json]:
+    """What accuracy to expect, and the epsilon for a wanted one; simulated, a few seconds."""
+    from streamdp import wiring
+
+    kind = wiring.kind(configuration.releases[job], configuration.privacy.neighbours)
+    row: dict[str, Json] = {"rank_error_95": kind.rank_error()}
+    if wanted is not None:
+        needed = kind.epsilon_needed(wanted)
+        row[f"epsilon_for_{wanted:g}"] = None if needed is None else f"{float(needed):g}"
+    return row
 
 
 def _budget_row(

@@ -43,21 +43,24 @@ class Belief:
         shares = np.exp(self.log_weights - self.log_weights.max())
         return np.asarray(shares / shares.sum())
 
+    def only(self, targets: list[int]) -> Belief:
+        """What is believed about some of the quantiles."""
+        chosen = np.ix_(range(len(self.means)), targets, targets)
+        return Belief(self.log_weights, self.means[:, targets], self.covariances[chosen])
+
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What one release says, and what it was drawn with.
+    """What one release says, and the public facts that give it a meaning.
 
     Args:
         values: Released quantiles, shape (m,).
-        priors: Prior of each.
         densities: Share of the batch per unit of value at each quantile, shape (m,).
         limits: Ends of the grid.
         resolution: Width of a cell.
     """
 
     values: FloatArray
-    priors: tuple[Prior, ...]
     densities: FloatArray
     limits: tuple[float, float]
     resolution: float
@@ -85,8 +88,8 @@ class Release:
         return direction, shift
 
 
-def observe(belief: Belief, draw: NoisyDraw, release: Release) -> Belief:
-    """The belief after one draw of a release."""
+def observe(belief: Belief, draw: NoisyDraw, prior: Prior, release: Release) -> Belief:
+    """The belief after one draw of a release, made from `prior`."""
     direction, shift = release.direction(draw)
     carried = belief.covariances @ direction
     variances = np.maximum(carried @ direction, TINY)
@@ -95,11 +98,11 @@ def observe(belief: Belief, draw: NoisyDraw, release: Release) -> Belief:
     density = float(release.densities[draw.target])
     unit = max(draw.unit(density), release.resolution)
     peaks = np.array([value, np.clip(belief.weights() @ centres, *region)])
-    prior = release.priors[draw.target]
     points, log_z = log_normaliser(draw, density, prior, region, peaks, unit)
-    own = centres[:, None] + np.sqrt(variances)[:, None] * SPREADS
-    around = np.broadcast_to(value + unit * OFFSETS, (len(centres), len(OFFSETS)))
-    targets = np.sort(np.concatenate((own, around), axis=1), axis=1)
+    targets = np.empty((len(centres), len(SPREADS) + len(OFFSETS)))
+    targets[:, : len(SPREADS)] = centres[:, None] + np.sqrt(variances)[:, None] * SPREADS
+    targets[:, len(SPREADS) :] = value + unit * OFFSETS
+    targets.sort(axis=1)
     log_law = -draw.cost(value - targets, density) - np.interp(targets, points, log_z)
     evidence, moved, spreads = _posterior(targets - centres[:, None], variances, log_law)
     gain = carried / variances[:, None]
@@ -117,15 +120,16 @@ def _posterior(
     """ln evidence, mean and variance of Normal(0, variance)·law, by the trapezoid rule.
 
     Args:
-        offsets: Increasing points, shape (e, points).
+        offsets: Increasing points, from -5 deviations or less to 5 or more, shape (e, points).
         variances: Shape (e,).
         log_law: ln of the law at the points, same shape as they.
     """
-    log_terms = log_law - offsets**2 / (2.0 * variances[:, None])
-    widths = np.diff(offsets, axis=1, prepend=offsets[:, :1], append=offsets[:, -1:])
+    inner = offsets[:, 1:-1]
+    log_terms = log_law[:, 1:-1] - inner**2 / (2.0 * variances[:, None])
     peak = log_terms.max(axis=1)
-    terms = np.exp(log_terms - peak[:, None]) * (widths[:, 1:] + widths[:, :-1])
+    terms = np.exp(log_terms - peak[:, None]) * (offsets[:, 2:] - offsets[:, :-2])
     total = np.maximum(terms.sum(axis=1), TINY)
-    mean = (terms * offsets).sum(axis=1) / total
-    spread = (terms * (offsets - mean[:, None]) ** 2).sum(axis=1) / total
+    terms /= total[:, None]
+    mean = (terms * inner).sum(axis=1)
+    spread = (terms * (inner - mean[:, None]) ** 2).sum(axis=1)
     return peak + np.log(total / np.sqrt(variances)), mean, spread

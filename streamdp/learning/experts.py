@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from streamdp.learning import spacing
-from streamdp.learning.belief import Belief, Release, observe
-from streamdp.learning.filters import Filters
+from streamdp.learning.believed import BelievedPrior, Walk
+from streamdp.learning.filters import PUBLIC_UNCERTAINTY, Filters
 from streamdp.learning.noise import NoisyDraw, noisy_draws
+from streamdp.learning.public import PublicFit
 from streamdp.learning.sharpening import Sharpening
 from streamdp.learning.update import learned, posterior
 from streamdp.mechanisms.tree import QuantileTree
@@ -24,6 +25,19 @@ Features = tuple[float, ...]
 
 VERSION = 1
 """Of the form of the state."""
+
+
+NINETY = 1.645
+"""Deviations to either side that hold nine tenths of a normal law."""
+
+
+@dataclass(frozen=True, slots=True)
+class Smoothed:
+    """A quantile as all releases so far show it."""
+
+    point: float
+    lower: float
+    upper: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +50,7 @@ class ExpertMixture:
         robust_weight: λ in (0, 1]: never more than (1/c)·ln(1/λ) worse than `robust`.
         guess: Location and spread of the column, before any release.
         expected_rows: Public guess of the number of rows of a batch; sets the noise law.
+        public: What public rows of the same kind say, before any release.
     """
 
     tree: QuantileTree
@@ -43,6 +58,7 @@ class ExpertMixture:
     robust_weight: float
     guess: tuple[float, float]
     expected_rows: int
+    public: PublicFit | None = None
     draws: tuple[NoisyDraw, ...] = field(init=False, repr=False)
     targets: FloatArray = field(init=False, repr=False, compare=False)
 
@@ -52,60 +68,72 @@ class ExpertMixture:
 
     def describe(self) -> Json:
         """Public parameters a state depends on."""
-        return {"learner": "expert-mixture", "version": VERSION, "guess": list(self.guess)}
+        known = list(self.public.locations) if self.public else None
+        guess = list(self.guess)
+        return {"learner": "expert-mixture", "version": VERSION, "guess": guess, "public": known}
 
     def init(self) -> Json:
         """Nothing released yet."""
         return {}
 
-    def priors(self, state: Json, count: int, features: Features = ()) -> tuple[Prior, ...]:
-        """One prior for each of `count` quantiles, from the releases and public features."""
+    def priors(self, state: Json, count: int, features: Features = ()) -> BelievedPrior:
+        """Priors of all quantiles, from the releases and public features."""
         filters = self._filters(state, len(features))
-        belief = filters.forecast(np.array([1.0, *features]))
-        density = spacing.densities(self.targets, filters.log_gaps)
-        sharpening = Sharpening(self.robust, self.robust_weight, self.guess, self._resolution())
-        by_target = sorted(self.draws, key=lambda draw: draw.target)
-        return tuple(
-            sharpening.prior(belief, draw, float(density[draw.target]), filters.releases)
-            for draw in by_target[:count]
-        )
+        walk, belief = self._walk(filters), filters.forecast(np.array([1.0, *features]))
+        return BelievedPrior(robust=walk.all_priors(belief), walk=walk, belief=belief)
 
     def learn(self, state: Json, values: tuple[float, ...], features: Features = ()) -> Json:
         """The state after one more release; starts anew if it ceased to be finite."""
         filters = self._filters(state, len(features))
-        with_one = np.array([1.0, *features])
-        after = posterior(self._observed(filters, values, features))
-        root = self.draws[0].target
-        anchor = root, values[root]
-        new = learned(filters, after, with_one, self.targets, anchor, self._resolution())
-        width = np.sqrt(np.einsum("k,kii->i", after.shares(), after.covariances))
-        smoothed = {"point": after.point().tolist(), "deviation": width.tolist()}
-        if not all(np.isfinite(part).all() for part in (new.coefficients, new.deviations, width)):
+        inputs = np.array([1.0, *features])
+        belief = self._walk(filters).after(filters.forecast(inputs), dict(enumerate(values)))
+        after, root = posterior(belief), self.draws[0].target
+        new = learned(
+            filters, after, inputs, self.targets, (root, values[root]), self._resolution()
+        )
+        if not all(np.isfinite(part).all() for part in (new.coefficients, new.deviations)):
             return self.init()
+        smoothed = {"point": after.point().tolist(), "deviation": after.deviation().tolist()}
         return new.to_json() | smoothed
 
-    def _observed(self, filters: Filters, values: tuple[float, ...], features: Features) -> Belief:
+    def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
+        """What is believed about each quantile of the last batch, after its release.
+
+        Returns:
+            Points and the intervals that hold the quantile with about 90 %, non-decreasing over
+            the quantiles; nothing before the first release. From releases alone, so free.
+        """
+        if not state:
+            return ()
+        point, reach = np.array(state["point"]), NINETY * np.array(state["deviation"])
+        ends = np.maximum.accumulate(point - reach), np.maximum.accumulate(point + reach)
+        return tuple(Smoothed(*each) for each in np.column_stack((point, *ends)).tolist())
+
+    def _walk(self, filters: Filters) -> Walk:
         grid = self.tree.grid
         half = grid.resolution / 2
-        release = Release(
-            np.array(values),
-            self.priors(filters.to_json(), len(values), features),
+        return Walk(
+            self.draws,
+            Sharpening(self.robust, self.robust_weight, self.guess, self._resolution()),
             spacing.densities(self.targets, filters.log_gaps),
             (
                 float(grid.lower * grid.resolution - half),
                 float(grid.upper * grid.resolution + half),
             ),
             self._resolution(),
+            filters.releases,
         )
-        belief = filters.forecast(np.array([1.0, *features]))
-        for draw in self.draws:
-            belief = observe(belief, draw, release)
-        return belief
 
     def _filters(self, state: Json, features: int) -> Filters:
         if state:
             return Filters.from_json(state).with_features(features)
-        return Filters.start(self.targets, self.guess, features, self._resolution())
+        resolution, spread = self._resolution(), self.guess[1]
+        if self.public:
+            values = np.array(self.public.locations)
+            trust = PUBLIC_UNCERTAINTY
+            return Filters.start(self.targets, values, spread, features, resolution, trust)
+        values = spacing.guessed_quantiles(self.targets, *self.guess)
+        return Filters.start(self.targets, values, spread, features, resolution)
 
     def _resolution(self) -> float:
         return float(self.tree.grid.resolution)

@@ -23,7 +23,7 @@ from streamdp.learning import spacing
 from streamdp.learning.belief import Belief
 from streamdp.types import FloatArray, Json
 
-DRIFTS = np.array([0.0, 0.01, 0.1, 1.0, np.inf])
+DRIFTS = np.array([0.0, 0.03, 0.3, np.inf])
 """Variance by which a level moves between releases, in units of D; infinite: the last release."""
 
 WIDTHS = np.array([0.1, 0.3, 1.0, 3.0, 10.0])
@@ -35,13 +35,19 @@ FIRST_DEVIATION = 0.05
 FIRST_UNCERTAINTY = 400.0
 """Variance of coefficients believed at first, in units of D: one full rank."""
 
-SHARE = 0.03
+LARGEST_DEVIATION = 3.0
+"""Bound of D, in ranks: beyond it all that is left to believe is the robust prior."""
+
+PUBLIC_UNCERTAINTY = 25.0
+"""The same of levels fitted to public rows: a quarter of the ranks."""
+
+SHARE = 0.05
 """Weight that is spread over all experts and widths after each release."""
 
 FORGET = 0.03
 """Least weight of a new release in D."""
 
-TIED = 0.2
+TIED = 0.3
 """Part of D that keeps the form of common moves."""
 
 SPACING_RATE = 0.1
@@ -49,9 +55,6 @@ SPACING_RATE = 0.1
 
 FAILED = 1e-4
 """An expert of less weight starts again from the best one."""
-
-DIGITS = 10
-"""Significant digits a state keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,33 +79,48 @@ class Filters:
 
     @classmethod
     def start(
-        cls, targets: FloatArray, guess: tuple[float, float], features: int, resolution: float
+        cls,
+        targets: FloatArray,
+        values: FloatArray,
+        scale: float,
+        features: int,
+        resolution: float,
+        uncertainty: float = FIRST_UNCERTAINTY,
     ) -> Self:
-        """Before any release: the guess, off by about as much as its own spread."""
+        """Before any release.
+
+        Args:
+            targets: Quantiles, shape (m,).
+            values: Where they are believed to be, shape (m,).
+            scale: Spread of the column; needed where one quantile alone shows none.
+            features: Number of public features.
+            resolution: Width of a cell.
+            uncertainty: Variance of the levels, in units of D.
+        """
         experts, size = len(DRIFTS), len(targets)
-        values = spacing.guessed_quantiles(targets, *guess)
         log_gaps = spacing.log_gaps(values, resolution)
         if size == 1:
-            log_gaps = np.array([np.log(4.0 * spacing.GUESS_SPREAD * guess[1])])
+            log_gaps = np.array([np.log(4.0 * spacing.GUESS_SPREAD * scale)])
         moves = spacing.common_moves(spacing.densities(targets, log_gaps)) * FIRST_DEVIATION**2
         coefficients = np.zeros((experts, size, 1 + features))
         coefficients[:, :, 0] = values
         uncertainties = np.repeat(np.eye(1 + features)[None] * FIRST_UNCERTAINTY, experts, 0)
+        uncertainties[:, 0, 0] = uncertainty
         deviations = np.repeat(moves[None], experts, 0)
         log_weights = np.zeros((experts, len(WIDTHS)))
         return cls(0, log_weights, coefficients, uncertainties, deviations, log_gaps)
 
     def to_json(self) -> Json:
-        """Numbers of `DIGITS` significant digits; symmetric matrices by their lower half."""
+        """Exact; symmetric matrices by their lower half."""
         lower = np.tril_indices(self.deviations.shape[1])
         half = np.tril_indices(self.uncertainties.shape[1])
         return {
             "releases": self.releases,
-            "log_weights": _rounded(self.log_weights),
-            "coefficients": _rounded(self.coefficients),
-            "uncertainties": _rounded(self.uncertainties[:, half[0], half[1]]),
-            "deviations": _rounded(self.deviations[:, lower[0], lower[1]]),
-            "log_gaps": _rounded(self.log_gaps),
+            "log_weights": self.log_weights.tolist(),
+            "coefficients": self.coefficients.tolist(),
+            "uncertainties": self.uncertainties[:, half[0], half[1]].tolist(),
+            "deviations": self.deviations[:, lower[0], lower[1]].tolist(),
+            "log_gaps": self.log_gaps.tolist(),
         }
 
     @classmethod
@@ -137,10 +155,6 @@ class Filters:
         fresh = np.eye(count + 1) * FIRST_UNCERTAINTY
         uncertainties = np.repeat(fresh[None], len(DRIFTS), axis=0)
         return replace(self, coefficients=coefficients, uncertainties=uncertainties)
-
-
-def _rounded(numbers: FloatArray) -> Json:
-    return [_rounded(each) if np.ndim(each) else float(f"{each:.{DIGITS}g}") for each in numbers]
 
 
 def _symmetric(halves: FloatArray, size: int) -> FloatArray:

@@ -18,8 +18,9 @@ import numpy as np
 from streamdp.mechanisms.tree import Node, QuantileTree
 from streamdp.types import FloatArray, Prior
 
-DISTANCES = np.concatenate(([0.0], np.geomspace(0.1, 1e5, 16)))
-"""How far from a peak, in units of the noise, the law is tabulated."""
+_DISTANCES = np.geomspace(0.1, 3e3, 11)
+_REACH = np.concatenate((-_DISTANCES[::-1], [0.0], _DISTANCES))
+"""Where around a peak the law is tabulated, in units of the noise."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class NoisyDraw:
         quantile: Target within the region.
         strength: Sharpness times the records expected in the region.
         part: Share of the batch expected in the region.
+        level: Depth of its node.
     """
 
     target: int
@@ -47,6 +49,7 @@ class NoisyDraw:
     quantile: float
     strength: float
     part: float
+    level: int
 
     def cost(self, offsets: FloatArray, density: float) -> FloatArray:
         """k for u - t = offset, `density` being the share of the batch per unit of value at t.
@@ -84,7 +87,11 @@ def _draws_of(node: Node, tree: QuantileTree, strength: float) -> list[NoisyDraw
         part = edges[node.right + 1] - edges[left + 1]
         quantile = (edges[target + 1] - edges[left + 1]) / part
         shares = (1.0, 0.0) if chained else (1.0 - quantile, quantile)
-        draws.append(NoisyDraw(target, left, node.right, *shares, quantile, strength * part, part))
+        draws.append(
+            NoisyDraw(
+                target, left, node.right, *shares, quantile, strength * part, part, node.level
+            )
+        )
     return draws
 
 
@@ -99,12 +106,10 @@ def log_normaliser(
     """Points t of the region and ln Z(t) there, dense around `peaks` and geometric beyond.
 
     Returns:
-        Increasing points and ln Z, each of shape (p,); interpolate between.
+        Non-decreasing points and ln Z, each of shape (p,); interpolate between.
     """
-    reach = np.concatenate((-DISTANCES[:0:-1], DISTANCES)) * unit
-    points = np.unique(np.clip((peaks[:, None] + reach).ravel(), *region))
-    if len(points) < 2:
-        return points, np.zeros(len(points))
+    near = np.clip((peaks[:, None] + _REACH * unit).ravel(), *region)
+    points = np.sort(np.concatenate((near, region)))
     masses = prior.log_mass(points[:-1], points[1:])
     middles = (points[:-1] + points[1:]) / 2.0
     terms = masses - draw.cost(middles - points[:, None], density)

@@ -1,9 +1,10 @@
-"""From a belief to a prior: as sharp as lowers the error of the draw, which is not the belief.
+"""From a belief to priors: as wide as lowers the error of the draws, which is not the belief.
 
-If v ~ Normal(m, s²) and the draw falls off by e^(-|o - v|/u), then a prior of scale
-s·(1.5·s/u - 0.45), between 0.03·s and 1.5·s, is near the best (numerically, over Laplace priors):
-where the data say less than the belief (s < u/2) drawing anywhere but at m only adds noise; where
-they say more, the prior need not narrow them.
+If v ~ Normal(m, s²) and a draw falls off by e^(-|o - v|/u), then where the data say less than the
+belief (s well below u) drawing anywhere but near m only adds noise, and where they say more the
+prior need not narrow them: the best scale of a Cauchy prior goes from a quarter of s to most of
+it. It never goes to nothing, for a draw that is sure to fall on m teaches nothing for the next.
+A Cauchy forgives a belief that is too sure of itself: its error grows with ln of the surprise.
 """
 
 from __future__ import annotations
@@ -13,17 +14,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamdp.learning.belief import Belief
-from streamdp.learning.noise import NoisyDraw
-from streamdp.learning.update import weighted_quantile
-from streamdp.priors.families import Cauchy, Laplace
+from streamdp.learning.weighted import weighted_quantiles
+from streamdp.priors.families import Cauchy
 from streamdp.priors.mixture import Mixture
-from streamdp.types import Prior
+from streamdp.types import FloatArray, Prior
 
-SLOPE, START = 1.5, 0.3
-NARROWEST, WIDEST = 0.03, 1.5
-
-TAIL_WEIGHT, TAIL = 0.1, 4.0
-"""Part of the prior that is several deviations wide, should the belief be too sure of itself."""
+SLOPE, START = 3.0, 0.1
+NARROWEST, WIDEST = 0.25, 0.75
+"""Scale of a prior in deviations s: SLOPE·(s/u - START), within these."""
 
 FAR_WEIGHT, FAR = 0.2, 300.0
 """Part of the robust weight that is spread over hundreds of guessed spreads."""
@@ -34,7 +32,7 @@ FIRST_ROBUST = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Sharpening:
-    """How beliefs become priors: (1 - λ)·(narrow + tail) + λ·(robust + far).
+    """How beliefs become priors: (1 - λ)·Cauchy + λ·(robust + far).
 
     Args:
         robust: Prior that holds when the past misleads.
@@ -48,31 +46,21 @@ class Sharpening:
     guess: tuple[float, float]
     resolution: float
 
-    def prior(self, belief: Belief, draw: NoisyDraw, density: float, releases: int) -> Prior:
-        """The prior of one draw; `density` is the share of the batch per unit at its quantile."""
-        weights, means = belief.weights(), belief.means[:, draw.target]
-        variances = belief.covariances[:, draw.target, draw.target]
-        middle = weighted_quantile(means, weights, 0.5)
-        away = np.hypot(np.sqrt(variances), means - middle)
-        deviation = weighted_quantile(away, weights, 0.5)
-        factor = SLOPE * (deviation / draw.unit(density) - START)
-        narrow = min(max(factor, NARROWEST), WIDEST) * deviation
-        tail = max(TAIL * deviation, weighted_quantile(away, weights, 0.9), self.resolution)
-        robust = min(max(self.robust_weight, FIRST_ROBUST / (releases + 1)), 1.0)
-        far = Cauchy(self.guess[0], FAR * self.guess[1])
+    def priors(self, belief: Belief, units: FloatArray, releases: int) -> tuple[Prior, ...]:
+        """One prior a quantile; `units` are the value widths of one unit of noise, shape (m,)."""
+        robust = max(self.robust_weight, FIRST_ROBUST / (releases + 1))
         if robust >= 1.0:
-            return self.robust
-        return Mixture(
-            (
-                (1.0 - robust) * (1.0 - TAIL_WEIGHT),
-                (1.0 - robust) * TAIL_WEIGHT,
-                robust * (1.0 - FAR_WEIGHT),
-                robust * FAR_WEIGHT,
-            ),
-            (
-                Laplace(middle, max(narrow, self.resolution / 4.0)),
-                Laplace(middle, tail),
-                self.robust,
-                far,
-            ),
+            return (self.robust,) * len(units)
+        weights = belief.weights()
+        middles = weighted_quantiles(belief.means, weights, 0.5)
+        variances = np.diagonal(belief.covariances, axis1=1, axis2=2)
+        away = np.sqrt(variances + (belief.means - middles) ** 2)
+        deviations = weighted_quantiles(away, weights, 0.5)
+        factors = np.clip(SLOPE * (deviations / units - START), NARROWEST, WIDEST)
+        scales = np.maximum(factors * deviations, self.resolution / 4.0)
+        shares = (1.0 - robust, robust * (1.0 - FAR_WEIGHT), robust * FAR_WEIGHT)
+        far = Cauchy(self.guess[0], FAR * self.guess[1])
+        return tuple(
+            Mixture(shares, (Cauchy(float(middle), float(scale)), self.robust, far))
+            for middle, scale in zip(middles, scales, strict=True)
         )

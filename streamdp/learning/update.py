@@ -10,6 +10,7 @@ from streamdp.learning import filters as rules
 from streamdp.learning import spacing
 from streamdp.learning.belief import TINY, Belief
 from streamdp.learning.filters import DRIFTS, WIDTHS, Filters
+from streamdp.learning.weighted import weighted_quantiles
 from streamdp.types import FloatArray
 
 
@@ -31,9 +32,14 @@ class Posterior:
         """Weight of each expert, shape (k,)."""
         return np.asarray(self.weights.sum(axis=1))
 
+    def deviation(self) -> FloatArray:
+        """Weighted median over experts of each quantile's standard deviation, shape (m,)."""
+        deviations = np.sqrt(np.diagonal(self.covariances, axis1=1, axis2=2))
+        return weighted_quantiles(deviations, self.shares(), 0.5)
+
     def point(self) -> FloatArray:
         """Weighted median over experts of each quantile, sorted, shape (m,)."""
-        return np.sort([weighted_quantile(each, self.shares(), 0.5) for each in self.means.T])
+        return np.sort(weighted_quantiles(self.means, self.shares(), 0.5))
 
 
 def posterior(belief: Belief) -> Posterior:
@@ -111,12 +117,11 @@ def _anchored(log_gaps: FloatArray, anchor: tuple[int, float]) -> FloatArray:
 
 def _information(filters: Filters, after: Posterior, scales: FloatArray) -> FloatArray:
     """Share of a forecast's variance that the release removed, in [0, 1], shape (k,)."""
-    size = filters.deviations.shape[1]
     shares = after.weights / np.maximum(after.weights.sum(axis=1, keepdims=True), TINY)
-    before = filters.deviations * (scales * (shares @ WIDTHS**2))[:, None, None]
-    ridge = 1e-9 * np.trace(before, axis1=1, axis2=2) / size
-    solved = np.linalg.solve(before + ridge[:, None, None] * np.eye(size), after.covariances)
-    return np.asarray(np.clip(1.0 - np.trace(solved, axis1=1, axis2=2) / size, 0.0, 1.0))
+    before = np.diagonal(filters.deviations, axis1=1, axis2=2)
+    before = before * (scales * (shares @ WIDTHS**2))[:, None]
+    left = np.diagonal(after.covariances, axis1=1, axis2=2) / before
+    return np.asarray(np.clip(1.0 - left.max(axis=1), 0.0, 1.0))
 
 
 def _deviations(
@@ -129,7 +134,10 @@ def _deviations(
     target = (1.0 - rules.TIED) * seen + rules.TIED * common
     target += np.eye(size) * (resolution / 4.0) ** 2
     rate = max(1.0 / (filters.releases + 4), rules.FORGET)
-    return np.asarray((1.0 - rate) * filters.deviations + rate * target)
+    new = (1.0 - rate) * filters.deviations + rate * target
+    size_in_ranks = np.einsum("kii,i->k", new, density**2) / size
+    bounded = np.minimum(1.0, rules.LARGEST_DEVIATION**2 / size_in_ranks)
+    return np.asarray(new * bounded[:, None, None])
 
 
 def _shared(weights: FloatArray) -> FloatArray:
@@ -162,10 +170,3 @@ def _recovered(filters: Filters, after: Posterior) -> Filters:
             deviations[expert] *= (WIDTHS[-1] / WIDTHS[-2]) ** 2
             weights[expert] = np.append(weights[expert, 1:], weights[expert, -1] - 2.0)
     return filters
-
-
-def weighted_quantile(values: FloatArray, weights: FloatArray, quantile: float) -> float:
-    """A quantile of weighted points, linear between the middles of their weights."""
-    order = np.argsort(values)
-    share = weights[order] / weights.sum()
-    return float(np.interp(quantile, np.cumsum(share) - share / 2.0, values[order]))

@@ -19,10 +19,10 @@ from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.types import FloatArray, Prior
 
-REPEATS = 60
-"""Simulated releases behind one figure: a 95th percentile is then good to about a seventh."""
+REPEATS = 40
+"""Simulated releases behind one figure: a 95th percentile is then good to about a sixth."""
 
-MOST_TRIALS = 6
+MOST_TRIALS = 4
 """Values of epsilon that are tried for a wanted error."""
 
 
@@ -75,23 +75,19 @@ def epsilon_needed(
     Errors fall about as 1/epsilon, so each trial rescales epsilon by what is missing.
 
     Returns:
-        None if a few trials do not reach it: the grid is too coarse, or rows are too few.
+        The least that was tried with success; None if a few trials do not reach it, because the
+        grid is too coarse or rows are too few.
     """
-    epsilon = tree.epsilon
+    epsilon, found = tree.epsilon, None
     for _ in range(MOST_TRIALS):
         reached = stays_under(replace(tree, epsilon=epsilon), priors, rows, share)
-        if reached <= wanted and (epsilon == tree.epsilon or reached > wanted / 2.0):
-            return epsilon
-        factor = min(max(1.1 * reached / wanted, 1 / 8), 8.0)
-        rounded = Fraction(f"{float(epsilon) * factor:.2g}")
-        if rounded == epsilon and reached <= wanted:
-            return epsilon
-        epsilon = rounded
-    return (
-        epsilon
-        if stays_under(replace(tree, epsilon=epsilon), priors, rows, share) <= wanted
-        else None
-    )
+        if reached <= wanted:
+            found = epsilon if found is None else min(found, epsilon)
+        factor = 1.1 * reached / wanted
+        if 0.8 < factor <= 1.1:
+            break
+        epsilon = Fraction(f"{float(epsilon) * min(max(factor, 1 / 64), 64.0):.2g}")
+    return found
 
 
 def _believed_batch(

@@ -18,8 +18,7 @@ import numpy as np
 from streamdp.mechanisms.choice import CANDIDATES, Choice
 from streamdp.mechanisms.simulation import PublicEntropy, batch_of, levels, rank_error
 from streamdp.priors.families import Cauchy
-from streamdp.priors.joint import JointPrior
-from streamdp.priors.shapes import profile, shapes_from_bounds, with_shapes
+from streamdp.priors.shapes import profile, shapes_from_bounds
 from streamdp.types import FloatArray, Grid, Json
 
 QUANTILES = (1, 3, 9, 29, 99)
@@ -28,6 +27,8 @@ BATCHES = 24
 ROWS = 4096
 MOST_JOINT = 40
 """Targets of one joint draw; more take too long for what they gain."""
+MOST_ROOT = 3_000
+"""Epsilon times rows up to which a tree that spends all on its root is tried."""
 MARGIN = 0.97
 """A later, slower candidate must err less than this share of the best before it."""
 
@@ -56,6 +57,8 @@ def _row(count: int, information: int) -> Json:
             continue
         if 2 < candidate.branching > count:
             continue
+        if candidate.level_power and information > MOST_ROOT:
+            continue
         errors[name] = round(_mean_error(candidate, targets, epsilon), 5)
         if errors[name] < MARGIN * errors[best]:
             best = name
@@ -65,10 +68,8 @@ def _row(count: int, information: int) -> Json:
 def _mean_error(choice: Choice, targets: tuple[Fraction, ...], epsilon: Fraction) -> float:
     tree = choice.tree(targets, epsilon, GRID)
     robust = (Cauchy(0.0, (BOUNDS[1] - BOUNDS[0]) / 20.0),) * len(targets)
-    prior = JointPrior(robust)
-    if choice.shapes:
-        groups = shapes_from_bounds(targets, *BOUNDS, float(GRID.resolution))
-        prior = with_shapes(robust, *groups)
+    groups = shapes_from_bounds(targets, *BOUNDS, float(GRID.resolution))
+    prior = choice.prior(robust, groups)
     entropy = PublicEntropy("calibrate")
     errors = []
     for index in range(BATCHES):

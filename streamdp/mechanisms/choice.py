@@ -17,7 +17,9 @@ from importlib import resources
 
 from streamdp.mechanisms.sharpness import NodeKind, Relation
 from streamdp.mechanisms.tree import QuantileTree
-from streamdp.types import Grid, Json
+from streamdp.priors.joint import JointPrior, Shapes
+from streamdp.priors.shapes import with_shapes
+from streamdp.types import Grid, Json, Prior
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +31,14 @@ class Choice:
         node: How a node draws.
         level_power: p; with 5 nearly all of epsilon is the root's, and the shapes fill in.
         shapes: Whether joint nodes have shapes beside the robust priors.
+        log_bump_mass: Of the shapes (`QuantileTree`).
     """
 
     branching: int
     node: NodeKind
     level_power: int = 0
     shapes: bool = False
+    log_bump_mass: float = 0.0
 
     def tree(
         self,
@@ -53,14 +57,22 @@ class Choice:
             self.node,
             relation,
             level_power=self.level_power,
+            log_bump_mass=self.log_bump_mass,
         )
+
+    def prior(self, robust: tuple[Prior, ...], groups: tuple[Shapes, ...]) -> JointPrior:
+        """Robust priors, with the groups of shapes if the form has a place for them."""
+        if not (self.shapes and groups):
+            return JointPrior(robust)
+        return with_shapes(robust, *groups)
 
 
 CANDIDATES: dict[str, Choice] = {
     "binary": Choice(2, "independent"),
     "joint": Choice(0, "joint"),
-    "joint shapes": Choice(0, "joint", shapes=True),
-    "tree of 6, shapes": Choice(6, "joint", 5, shapes=True),
+    "joint, faint shapes": Choice(0, "joint", shapes=True, log_bump_mass=-4.5),
+    "joint, shapes": Choice(0, "joint", shapes=True, log_bump_mass=-2.0),
+    "tree of 6, shapes": Choice(6, "joint", 5, shapes=True, log_bump_mass=-1.0),
     "tree of 4, shapes": Choice(4, "joint", 5, shapes=True),
 }
 """What is chosen from."""

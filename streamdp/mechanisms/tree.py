@@ -65,6 +65,9 @@ class QuantileTree:
         relation: Neighbours: `add-remove` or `substitute` one record.
         restriction: What becomes of the prior outside a region; joint nodes are conditional.
         level_power: p, level l gets a share ∝ (l + 1)^-p of epsilon.
+        log_bump_mass: ln of the mass of each bump of a joint prior's shapes. Below zero, shapes
+            must fit the better the more targets a node has; data that none fits are left to the
+            robust priors.
 
     Raises:
         ValueError: Targets not strictly increasing in (0, 1); branching below 2; epsilon that
@@ -79,6 +82,7 @@ class QuantileTree:
     relation: Relation = "add-remove"
     restriction: Restriction = "conditional"
     level_power: Fraction | int = 0
+    log_bump_mass: float = 0.0
 
     def __post_init__(self) -> None:
         edges = (Fraction(0), *self.quantiles, Fraction(1))
@@ -139,6 +143,7 @@ class QuantileTree:
             relation=self.relation,
             restriction=self.restriction,
             level_power=str(self.level_power),
+            log_bump_mass=self.log_bump_mass,
         )
 
     def draw(
@@ -162,6 +167,7 @@ class QuantileTree:
         numerical slack is epsilon; `sharpness` proves that e_l covers its nodes.
         """
         prior = priors if isinstance(priors, JointPrior) else JointPrior(tuple(priors))
+        prior = prior.with_bumps_of(self.log_bump_mass)
         grains, levels = Grains.of(statistic), self.levels()
         top = (self.grid.upper + 1) * GRAINS
         regions = {(-1, len(self.quantiles)): Region(self.grid.lower * GRAINS, top, top - 1)}

@@ -42,12 +42,14 @@ class Shapes:
             (components, m).
         widths: Positive, same shape.
         nodes: Points of a bump.
+        log_mass: ln of the mass of a bump.
     """
 
     log_weights: FloatArray
     centres: FloatArray
     widths: FloatArray
-    nodes: int = 8
+    nodes: int = 1
+    log_mass: float = 0.0
 
     def points(self) -> FloatArray:
         """Values of the points, shape (components, m, nodes)."""
@@ -58,16 +60,17 @@ class Shapes:
         return np.asarray((np.arange(self.nodes) + 0.5) * (2.0 * REACH / self.nodes) - REACH)
 
     def log_bump(self) -> FloatArray:
-        """ln of their weights, sech² of the offset, summing to one."""
+        """ln of their weights, sech² of the offset, summing to e^`log_mass`."""
         density = np.cosh(self.offsets()) ** -2.0
-        return np.asarray(np.log(density / density.sum()))
+        return np.asarray(np.log(density / density.sum()) + self.log_mass)
 
     def log_densities(self, targets: list[int], values: FloatArray) -> FloatArray:
         """ln of weight times density of each component at values of some targets."""
         widths = self.widths[:, targets]
         offsets = np.abs(values - self.centres[:, targets]) / widths
         log_sech = math.log(2.0) - offsets - np.log1p(np.exp(-2.0 * offsets))
-        return np.asarray(self.log_weights + (2.0 * log_sech - np.log(2.0 * widths)).sum(axis=1))
+        logs = 2.0 * log_sech - np.log(2.0 * widths) + self.log_mass
+        return np.asarray(self.log_weights + logs.sum(axis=1))
 
     def kept(self, log_weights: FloatArray) -> Shapes:
         """The components that new weights do not rule out; one at least."""
@@ -96,6 +99,7 @@ class Shapes:
         return {
             "components": len(self.log_weights),
             "nodes": self.nodes,
+            "log_mass": self.log_mass,
             "sha256": digest.hexdigest(),
         }
 
@@ -108,11 +112,18 @@ class JointPrior:
         robust: Full support; shape (m,).
         shapes: Groups of weighted products of bumps.
         robust_weight: w_0; weights need not sum to one.
+
+    Raises:
+        ValueError: robust_weight is not positive.
     """
 
     robust: tuple[Prior, ...]
     shapes: tuple[Shapes, ...] = ()
     robust_weight: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not self.robust_weight > 0.0:
+            raise ValueError("robust_weight must be positive: only it reaches every point")
 
     def given(self, released: dict[int, float], width: float) -> JointPrior:
         """The prior of all targets once some are released: weights by Bayes' rule.
@@ -136,6 +147,14 @@ class JointPrior:
             group.kept(each - peak) for group, each in zip(self.shapes, logs, strict=True)
         )
         return replace(self, shapes=groups, robust_weight=math.exp(max(robust - peak, _LEAST)))
+
+    def with_bumps_of(self, log_mass: float) -> JointPrior:
+        """The same with another mass of each bump."""
+        if all(group.log_mass == log_mass for group in self.shapes):
+            return self
+        return replace(
+            self, shapes=tuple(replace(group, log_mass=log_mass) for group in self.shapes)
+        )
 
     def only(self, targets: tuple[int, ...]) -> JointPrior:
         """The prior of some of the targets."""

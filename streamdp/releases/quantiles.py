@@ -16,7 +16,6 @@ from streamdp.mechanisms.exponential import Restriction
 from streamdp.mechanisms.sharpness import Relation
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.joint import JointPrior, Shapes
-from streamdp.priors.shapes import with_shapes
 from streamdp.privacy.amounts import nano_up
 from streamdp.privacy.events import epsilon_of, rho_of
 from streamdp.types import (
@@ -102,7 +101,7 @@ class Quantiles:
     def believed(self, state: Json) -> JointPrior:
         """The prior of the next release: the learner's, and the shapes."""
         priors = self.learner.priors(state, len(self.quantiles))
-        return with_shapes(priors, *self.shapes) if self.shapes else JointPrior(priors)
+        return self.form.prior(priors, self.shapes)
 
     def plan(self, state: Json, batch: Batch) -> Plan:
         """Prior from the state; question and charge from the configuration."""

@@ -167,7 +167,7 @@ def accuracy(repeats: int) -> Iterator[Row]:
     assert isinstance(kind, Quantiles)
     static = replace(kind, learner=replace(kind.learner, robust_weight=1.0))
     for who, each in (("configured learner", kind), ("static Cauchy", static)):
-        errors = np.array([error for _ in range(repeats) for error in _errors(job, each)])
+        errors = np.array([error for _ in range(repeats) for error in release_errors(job, each)])
         for what, value in (
             ("average over quantiles", errors.mean()),
             ("largest of the quantiles", errors.max(axis=1).mean()),
@@ -176,7 +176,7 @@ def accuracy(repeats: int) -> Iterator[Row]:
             yield {"what": name, "unit": f"epsilon {float(kind.epsilon):g}", "value": float(value)}
 
 
-def _errors(job: Job, kind: Quantiles) -> Iterable[np.ndarray]:
+def release_errors(job: Job, kind: Quantiles) -> Iterable[np.ndarray]:
     state = kind.init()
     for batch in job.source.batches(2**40):
         plan = kind.plan(state, batch)

@@ -10,10 +10,10 @@ import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
+from streamdp.mechanisms.choice import CANDIDATES, choose_tree
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.families import Cauchy, HalfCauchy
 from streamdp.priors.joint import JointPrior
@@ -35,6 +35,7 @@ class Data:
         draw: One batch.
         bounds: Public.
         resolution: Width of our cells.
+        rows: Expected number, public.
         prior: What we believe of every quantile, from the bounds or a guess.
         jitter: Half-width of the public noise that frees the data of ties, for peers whose
             guarantee or formula needs distinct values.
@@ -44,6 +45,7 @@ class Data:
     draw: Callable[[np.random.Generator], FloatArray]
     bounds: Bounds
     resolution: Fraction
+    rows: int
     prior: Prior
     jitter: float = 0.0
 
@@ -71,6 +73,7 @@ DATA = (
         lambda generator: generator.normal(size=1_000),
         (-10.0, 10.0),
         Fraction(1, 1000),
+        1_000,
         Cauchy(0.0, 1.0),
     ),
     Data(
@@ -78,9 +81,10 @@ DATA = (
         lambda generator: np.minimum(generator.lognormal(3.0, 2.0, size=10_000), 1e6),
         (0.0, 1e6),
         Fraction(1, 100),
+        10_000,
         HalfCauchy(0.0, 50.0),
     ),
-    Data("ages", _ages, (0.0, 120.0), Fraction(1), Cauchy(60.0, 30.0), jitter=0.5),
+    Data("ages", _ages, (0.0, 120.0), Fraction(1), 32_000, Cauchy(60.0, 30.0), jitter=0.5),
 )
 
 
@@ -92,24 +96,22 @@ def rank_error(values: FloatArray, released: Sequence[float], quantiles: Sequenc
     return float(np.maximum(left - targets, targets - right).clip(0.0).max() / len(values))
 
 
-def ours(data: Data, count: int, epsilon: float) -> dict[str, Release]:
-    """What production offers: binary halving, one joint draw, and that with shape priors."""
-    targets, grid = _even(count), data.grid()
-    robust = (data.prior,) * count
+def ours(data: Data, count: int, epsilon: float, quick: bool) -> dict[str, Release]:
+    """What production offers: every form of the tree, and the one that `auto` picks."""
+    price = Fraction(str(epsilon))
+    choices = {"auto": choose_tree(count, price, data.rows), **CANDIDATES}
+    if quick or count == 1:
+        choices = {name: choices[name] for name in ("auto", "binary")}
+    targets, robust = _even(count), (data.prior,) * count
     shapes = shapes_from_bounds(targets, *data.bounds, float(data.resolution))
-    joint = {"branching": count + 1, "node": "joint"}
-    plans: dict[str, tuple[dict[str, Any], JointPrior]] = {
-        "streamdp binary": ({}, JointPrior(robust)),
-        "streamdp joint": (joint, JointPrior(robust)),
-        "streamdp joint shapes": (joint, with_shapes(robust, *shapes)),
-    }
-    if count == 1:
-        del plans["streamdp joint"], plans["streamdp joint shapes"]
     return {
-        who: functools.partial(
-            _draw, data, QuantileTree(targets, Fraction(str(epsilon)), grid, **options), prior
+        f"streamdp {name}": functools.partial(
+            _draw,
+            data,
+            choice.tree(targets, price, data.grid()),
+            with_shapes(robust, *shapes) if choice.shapes else JointPrior(robust),
         )
-        for who, (options, prior) in plans.items()
+        for name, choice in choices.items()
     }
 
 
@@ -154,7 +156,7 @@ def rows(quick: bool) -> Iterator[Row]:
         for count in (9, 1) if quick else (9, 29, 1):
             for epsilon in EPSILONS:
                 repeats = 6 if quick else 50
-                for who, release in ours(data, count, epsilon).items():
+                for who, release in ours(data, count, epsilon, quick).items():
                     error = _mean_error(data, count, epsilon, release, repeats, 0.0)
                     yield _row(data, count, epsilon, who, error)
                 for who, release in others.items():

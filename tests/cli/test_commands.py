@@ -115,6 +115,14 @@ def test_plan_says_what_run_then_spends(home: Path) -> None:
     assert (job["due_now"], budget["spent"]) == (0, "1")
 
 
+def test_plan_says_what_accuracy_to_expect(home: Path) -> None:
+    """A rank error from public facts, and an epsilon for a smaller one, which is larger."""
+    result = typed("plan", "--rank-error", "0.1", "--json")
+    job = json.loads(result.stdout.splitlines()[0])
+    assert 0.1 < job["rank_error_95"] < 0.5
+    assert 0.1 < float(job["epsilon_for_0.1"]) < 2
+
+
 def test_plan_says_when_the_cap_is_reached(home: Path) -> None:
     """With room for four of ten days it names the fifth, and the run stops there with code 3."""
     path = home / "config.yaml"

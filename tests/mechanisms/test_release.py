@@ -48,7 +48,7 @@ def test_the_event_names_the_prior():
     """Another prior, another digest; the same prior, the same."""
     shapes = shapes_from_guess(QUARTILES, 0.0, 1.0)
     other = shapes_from_guess(QUARTILES, 0.0, 2.0)
-    joint = CANDIDATES["joint shapes"]
+    joint = CANDIDATES["joint, shapes"]
     digests = [
         kind(form=joint, shapes=each).plan(LEARNER.init(), BATCH).charge.event["prior"]
         for each in (shapes, shapes, other, ())

@@ -47,6 +47,7 @@ class Case:
         node: Of the tree.
         restriction: Of the prior.
         shapes: Whether a joint prior of two components stands beside the level priors.
+        level_power: p of the level budgets.
     """
 
     targets: str
@@ -58,11 +59,13 @@ class Case:
     node: NodeKind = "independent"
     restriction: Restriction = "conditional"
     shapes: bool = False
+    level_power: int = 0
 
     @property
     def name(self) -> str:
         """As it stands in the rows."""
         options = (self.restriction == "edge") * " edge" + self.shapes * " shapes"
+        options += f" p={self.level_power}" if self.level_power else ""
         return f"{self.node} K={self.branching}{options} {self.targets}"
 
     def tree(self) -> QuantileTree:
@@ -75,6 +78,7 @@ class Case:
             node=self.node,
             relation=self.relation,
             restriction=self.restriction,
+            level_power=self.level_power,
         )
 
     def parts(self) -> tuple[Part, ...]:
@@ -101,7 +105,6 @@ CASES = (
     Case("1/10", 3, 11, "tight"),
     Case("1/3 2/3", 4, 4, "loose"),
     Case("1/4 1/2 3/4", 4, 4, "tight"),
-    Case("1/10 1/2 9/10", 4, 4, "loose"),
     Case("1/8 1/4 3/8 1/2 5/8 3/4 7/8", 3, 2, "tight"),
     Case("1/4 1/2 3/4", 4, 3, "tight", restriction="edge"),
     Case("1/3 2/3", 4, 5, "tight", branching=3),
@@ -109,10 +112,9 @@ CASES = (
     Case("1/2", 4, 5, "tight", branching=2, node="joint"),
     Case("1/3 2/3", 4, 4, "tight", branching=3, node="joint"),
     Case("1/4 1/2 3/4", 4, 4, "tight", branching=4, node="joint"),
-    Case("1/10 1/2 9/10", 4, 4, "loose", branching=4, node="joint"),
     Case("1/6 1/3 1/2 2/3 5/6", 3, 3, "tight", branching=3, node="joint"),
     Case("1/4 1/2 3/4", 4, 3, "loose", branching=4, node="joint", shapes=True),
-    Case("1/3 2/3", 3, 4, "loose", branching=2, node="joint", shapes=True),
+    Case("1/3 2/3", 3, 4, "loose", branching=2, node="joint", shapes=True, level_power=5),
     Case("1/2", 4, 4, "tight", "substitute"),
     Case("1/4", 4, 5, "tight", "substitute"),
     Case("1/4 1/2 3/4", 4, 4, "tight", "substitute"),

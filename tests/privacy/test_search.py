@@ -123,7 +123,7 @@ def production_loss(
 
 
 @given(quantiles, log_masses, counts, st.integers(0, 3))
-@quick(15)
+@quick(8)
 def test_any_prior_with_production_grains(
     quantile: Fraction, masses: list[float], rows: list[int], cell: int
 ) -> None:

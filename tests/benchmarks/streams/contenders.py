@@ -11,13 +11,16 @@ from streamdp.learning.experts import ExpertMixture
 from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.last_release import LastRelease
 from streamdp.learning.optimizers import coin_betting
+from streamdp.mechanisms.grains import GRAINS
 from streamdp.mechanisms.sharpness import Level
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.families import Cauchy
+from streamdp.priors.joint import JointPrior
 from streamdp.types import Json, Prior
 from tests.benchmarks.streams.sequences import DECILES, Stream
 
 Features = tuple[float, ...]
+Priors = tuple[Prior, ...] | JointPrior
 
 
 class Learner(Protocol):
@@ -25,7 +28,7 @@ class Learner(Protocol):
 
     def init(self) -> Json: ...
 
-    def priors(self, state: Json, count: int, features: Features = ()) -> tuple[Prior, ...]: ...
+    def priors(self, state: Json, count: int, features: Features = ()) -> Priors: ...
 
     def learn(self, state: Json, values: tuple[float, ...], features: Features = ()) -> Json: ...
 
@@ -37,7 +40,15 @@ class TextbookLevel(Level):
         return self.budget / 2
 
 
-class TextbookTree(QuantileTree):
+class CoupledTree(QuantileTree):
+    """Each level is drawn from priors that know what the levels above have released."""
+
+    def _updated(self, prior: JointPrior, points: dict[int, int]) -> JointPrior:
+        width = float(self.grid.resolution)
+        return prior.given({j: point // GRAINS * width for j, point in points.items()}, width)
+
+
+class TextbookTree(CoupledTree):
     """The same tree with textbook sharpness."""
 
     def levels(self) -> tuple[Level, ...]:
@@ -81,7 +92,7 @@ def trees(stream: Stream, epsilon: Fraction) -> dict[str, QuantileTree]:
     """The tree with each sharpness."""
     return {
         "textbook": TextbookTree(DECILES, epsilon, stream.grid),
-        "ours": QuantileTree(DECILES, epsilon, stream.grid),
+        "ours": CoupledTree(DECILES, epsilon, stream.grid),
     }
 
 

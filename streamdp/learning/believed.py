@@ -1,0 +1,92 @@
+"""Priors of one release that learn while it is drawn: each level from the levels above it.
+
+A draw of the tree tells about all quantiles, since they move together. Once a level is drawn the
+belief is updated by it, and the next level draws from priors that know: if the median fell high,
+so will the rest. Only released values enter, so the levels compose as ever.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamdp.learning.belief import Belief, Release, observe
+from streamdp.learning.noise import NoisyDraw
+from streamdp.learning.sharpening import Sharpening
+from streamdp.priors.joint import JointPrior
+from streamdp.types import FloatArray, Json, Prior
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How one release is drawn and read, public.
+
+    Args:
+        draws: Of the tree, parents first.
+        sharpening: Makes priors of beliefs.
+        densities: Share of the batch per unit of value at each quantile, shape (m,).
+        limits: Ends of the grid.
+        resolution: Width of a cell.
+        releases: How many came before.
+    """
+
+    draws: tuple[NoisyDraw, ...]
+    sharpening: Sharpening
+    densities: FloatArray
+    limits: tuple[float, float]
+    resolution: float
+    releases: int
+
+    def priors(self, belief: Belief, draws: Sequence[NoisyDraw]) -> tuple[Prior, ...]:
+        """The priors of some draws."""
+        targets = [draw.target for draw in draws]
+        units = [draw.unit(float(self.densities[draw.target])) for draw in draws]
+        return self.sharpening.priors(belief.only(targets), np.array(units), self.releases)
+
+    def all_priors(self, belief: Belief) -> tuple[Prior, ...]:
+        """One prior a quantile."""
+        return self.priors(belief, sorted(self.draws, key=lambda draw: draw.target))
+
+    def after(self, belief: Belief, released: Mapping[int, float]) -> Belief:
+        """The belief after the draws of some whole levels, the top ones; {target: value}."""
+        values = np.array([released.get(j, np.nan) for j in range(len(self.densities))])
+        release = Release(values, self.densities, self.limits, self.resolution)
+        for _, group in itertools.groupby(self.draws, lambda draw: draw.level):
+            level = tuple(group)
+            if not all(draw.target in released for draw in level):
+                return belief
+            for draw, prior in zip(level, self.priors(belief, level), strict=True):
+                belief = observe(belief, draw, prior, release)
+        return belief
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class BelievedPrior(JointPrior):
+    """The priors a belief makes, and those it will make of what is drawn.
+
+    Args:
+        walk: How the release is drawn.
+        belief: Before it.
+    """
+
+    walk: Walk
+    belief: Belief
+
+    def given(self, released: dict[int, float], width: float) -> JointPrior:
+        """The priors once some levels are drawn; depends on releases alone."""
+        if not released:
+            return self
+        return JointPrior(self.walk.all_priors(self.walk.after(self.belief, released)))
+
+    def describe(self) -> Json:
+        """The first priors, and the belief the others follow from."""
+        return {
+            "family": "believed",
+            "robust": [prior.describe() for prior in self.robust],
+            "log_weights": self.belief.log_weights.tolist(),
+            "means": self.belief.means.tolist(),
+            "covariances": self.belief.covariances.tolist(),
+        }

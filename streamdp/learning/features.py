@@ -1,0 +1,100 @@
+"""Public features of a batch: what may be known about it before its data are touched.
+
+Each feature is a function of the batch's public key and window alone; columns of a public table
+are looked up by the key. All are scaled to about [-1, 1], so that a coefficient has the size of
+what it explains.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection, Mapping
+from datetime import UTC, date, datetime
+
+from streamdp.types import Batch
+
+Feature = Callable[[Batch], tuple[float, ...]]
+
+_DAY = 86_400
+_YEAR = 365.2425 * _DAY
+
+
+def weekday(batch: Batch) -> tuple[float, ...]:
+    """Six indicators, Tuesday to Sunday; a Monday has none of them."""
+    day = _start(batch).weekday()
+    return tuple(float(day == each) for each in range(1, 7))
+
+
+def month(batch: Batch) -> tuple[float, ...]:
+    """Eleven indicators, February to December."""
+    return tuple(float(_start(batch).month == each) for each in range(2, 13))
+
+
+def hour(batch: Batch) -> tuple[float, ...]:
+    """Place in the day, on a circle."""
+    return _circle(_seconds(batch) % _DAY / _DAY)
+
+
+def season(batch: Batch) -> tuple[float, ...]:
+    """Place in the year, on a circle."""
+    return _circle(_seconds(batch) % _YEAR / _YEAR)
+
+
+def trend(origin: int) -> Feature:
+    """Years since `origin` (POSIX seconds)."""
+    return lambda batch: ((_seconds(batch) - origin) / _YEAR,)
+
+
+def holidays(days: Collection[date]) -> Feature:
+    """Indicators of a holiday, of the day before one and of the day after."""
+
+    def feature(batch: Batch) -> tuple[float, ...]:
+        ordinal = _start(batch).date().toordinal()
+        return tuple(float(date.fromordinal(ordinal + step) in days) for step in (0, 1, -1))
+
+    return feature
+
+
+def table(rows: Mapping[str, tuple[float, ...]]) -> Feature:
+    """Columns of a public table by batch key, standardised; zeros where a key or number is missing.
+
+    Args:
+        rows: Numbers of each key, all of one length.
+    """
+    columns = list(zip(*rows.values(), strict=True))
+    scales = [_standard(column) for column in columns]
+
+    def feature(batch: Batch) -> tuple[float, ...]:
+        row = rows.get(batch.key, (math.nan,) * len(columns))
+        standard = zip(row, scales, strict=True)
+        return tuple(
+            (number - mean) / spread if math.isfinite(number) and spread > 0.0 else 0.0
+            for number, (mean, spread) in standard
+        )
+
+    return feature
+
+
+def together(features: tuple[Feature, ...]) -> Feature:
+    """All numbers of several features in one tuple."""
+    return lambda batch: tuple(number for each in features for number in each(batch))
+
+
+def _standard(column: tuple[float, ...]) -> tuple[float, float]:
+    known = [number for number in column if math.isfinite(number)]
+    if not known:
+        return 0.0, 0.0
+    mean = math.fsum(known) / len(known)
+    return mean, math.sqrt(math.fsum((number - mean) ** 2 for number in known) / len(known))
+
+
+def _seconds(batch: Batch) -> int:
+    return batch.start or 0
+
+
+def _start(batch: Batch) -> datetime:
+    return datetime.fromtimestamp(_seconds(batch), UTC)
+
+
+def _circle(share: float) -> tuple[float, float]:
+    return math.sin(2.0 * math.pi * share), math.cos(2.0 * math.pi * share)

@@ -1,0 +1,66 @@
+"""Forms of the tree with and without a learned prior, on a year of flights.
+
+    python -m tests.benchmarks.forms [--json] [--quick]
+
+What `mechanism: auto` rests on where priors learn: the table of `mechanisms.choice` knows only
+priors that do not.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from streamdp import wiring
+from streamdp.config import load
+from streamdp.config.releases import Guess
+from streamdp.engine.job import Job
+from streamdp.mechanisms.choice import CANDIDATES
+from streamdp.releases.quantiles import Quantiles
+from tests.benchmarks.daemon import CONFIG, release_errors
+from tests.benchmarks.report import Row, main
+
+COLUMNS = {
+    "air_time": ((Fraction(0), Fraction(1000)), Guess(location=120.0, scale=60.0)),
+    "arrival_delay": ((Fraction(-200), Fraction(2000)), Guess(location=0.0, scale=20.0)),
+}
+
+
+def rows(quick: bool) -> Iterator[Row]:
+    """One row a column, form and learner; the first quarter of the year is left out."""
+    configuration = load(Path(CONFIG))
+    for column, (bounds, guess) in COLUMNS.items():
+        section = configuration.releases["air_time"].model_copy(
+            update={"column": column, "bounds": bounds, "guess": guess, "expected_rows": None}
+        )
+        job = wiring.jobs(configuration)["air_time"]
+        kind = wiring.kind(section, "add-remove")
+        learns_nothing = section.prior.model_copy(update={"learner": "none"})
+        static = wiring.kind(section.model_copy(update={"prior": learns_nothing}), "add-remove")
+        for name, form in CANDIDATES.items():
+            if quick and name not in ("binary", "joint"):
+                continue
+            shapes = wiring.shapes(section) if form.shapes else ()
+            for learns in (True, False):
+                learner = kind.learner if learns else static.learner
+                each = replace(kind, form=form, shapes=shapes, learner=learner)
+                yield {"column": column, "form": name, "learns": learns, **_measured(job, each)}
+
+
+def _measured(job: Job, kind: Quantiles) -> Row:
+    start = time.process_time()
+    errors = np.array(list(release_errors(job, kind)))[91:]
+    return {
+        "average_error": float(errors.mean()),
+        "largest_error": float(errors.max(axis=1).mean()),
+        "cpu_ms": (time.process_time() - start) / 365 * 1000,
+    }
+
+
+if __name__ == "__main__":
+    main("Forms of the tree, learning and not, epsilon 0.1 a day", rows)
