@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import NoReturn
 
 import click
 
@@ -61,6 +62,28 @@ def main() -> None:
     try:
         sys.exit(cli(standalone_mode=True))
     except StreamdpError as error:
-        click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-        click.echo(str(error), err=True)
-        sys.exit(error.exit_code)
+        _fail(error)
+    except Exception as error:  # noqa: BLE001
+        _fail(_known(error))
+
+
+def _fail(error: StreamdpError) -> NoReturn:
+    click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+    click.echo(str(error), err=True)
+    sys.exit(error.exit_code)
+
+
+def _known(error: Exception) -> StreamdpError:
+    """SQLite's and the system's errors as ours; any other is a mistake and shows its place.
+
+    Raises:
+        Exception: The error itself, if it is neither.
+    """
+    if isinstance(error, OSError):
+        where = str(error.filename or "")
+        return StreamdpError(error.strerror or "the system refused", where=where)
+    if type(error).__module__ == "sqlite3":
+        from streamdp.store.database import translate
+
+        return translate(error)
+    raise error

@@ -11,6 +11,7 @@ import click
 from streamdp.cli.jobs import require_job
 from streamdp.cli.options import config_option, load_configuration, moment
 from streamdp.cli.rounds import finish, one_round
+from streamdp.errors import ConfigurationError
 from streamdp.privacy.amounts import epsilon_text, nano_up
 
 if TYPE_CHECKING:
@@ -33,6 +34,14 @@ def backfill(job: str, since: int, until: int, yes: bool, config_path: Path) -> 
     """
     configuration = load_configuration(config_path)
     require_job(configuration, job)
+    if since >= until:
+        raise click.BadParameter("it is not after --from", param_hint="'--to'")
+    if configuration.sources[configuration.releases[job].source].batches == "files":
+        raise ConfigurationError(
+            f"the batches of {job} are files, which have no times",
+            where=f"sources.{configuration.releases[job].source}",
+            hint=f"`streamdp release {job} --batch NAME` releases one of them",
+        )
 
     def wanted(batch: Batch) -> bool:
         return (
@@ -49,6 +58,8 @@ def backfill(job: str, since: int, until: int, yes: bool, config_path: Path) -> 
         f" {len(new)} to release at {epsilon_text(price)} each"
         f" = {epsilon_text(price * len(new))} in all"
     )
+    for batch in known:
+        click.echo(f"{batch.key} stands: `streamdp show {job} {batch.key}`")
     if not new:
         return
     if not yes:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import getpass
+import os
 from pathlib import Path
 
 import click
 
+from streamdp.cli.jobs import require_name
 from streamdp.cli.options import config_option, load_configuration
 from streamdp.privacy.amounts import epsilon_text, exact, nano_up
 
@@ -39,7 +41,11 @@ def cap(
     from streamdp.store.database import connect, transaction
     from streamdp.store.migrations import migrate
 
-    path = load_configuration(config_path).store.path
+    if batch is None and lifetime is None:
+        raise click.UsageError("say what to change: --batch, --lifetime, or both")
+    configuration = load_configuration(config_path)
+    require_name(scope, configuration.sources, "source")
+    path = configuration.store.path
     now = int(time.time())
     with store_lock(path):
         database = connect(path, create=False)
@@ -50,6 +56,8 @@ def cap(
             _nano(batch) if batch else old.batch_nano,
             _nano(lifetime) if lifetime else old.lifetime_nano,
         )
+        if new.batch_nano > new.lifetime_nano:
+            raise click.UsageError("a batch cannot be allowed more than all batches together")
         click.echo(
             f"{scope}: batch {epsilon_text(old.batch_nano)} -> {epsilon_text(new.batch_nano)},"
             f" lifetime {epsilon_text(old.lifetime_nano)} -> {epsilon_text(new.lifetime_nano)}"
@@ -57,8 +65,16 @@ def cap(
         if not yes:
             click.confirm("Write this into the ledger?", abort=True)
         with transaction(database):
-            about = {"by": getpass.getuser(), "reason": reason}
+            about = {"by": _who(), "reason": reason}
             ledger.set_caps(database, scope, new, about, now)
+
+
+def _who() -> str:
+    """Login name, or number of the user in a container that has no names."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):
+        return f"uid {os.getuid()}"
 
 
 def _nano(text: str) -> int:

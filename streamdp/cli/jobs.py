@@ -1,8 +1,9 @@
-"""Naming a job on the command line."""
+"""Naming a job or a source on the command line."""
 
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from streamdp.errors import ConfigurationError
@@ -12,16 +13,25 @@ if TYPE_CHECKING:
 
 
 def require_job(configuration: Configuration, job: str) -> None:
-    """Refuse a name that is not configured.
+    """Refuse a job that is not configured.
 
     Raises:
         ConfigurationError: With the nearest name.
     """
-    names = list(configuration.releases)
-    if job not in names:
-        near = difflib.get_close_matches(job, names, n=1)
+    require_name(job, configuration.releases, "release")
+
+
+def require_name(name: str, table: Iterable[str], what: str) -> None:
+    """Refuse a name that is not in a section of the configuration.
+
+    Raises:
+        ConfigurationError: With the nearest name.
+    """
+    names = list(table)
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1)
         raise ConfigurationError(
-            f"there is no release {job!r} in the configuration",
-            where="releases",
+            f"there is no {what} {name!r} in the configuration",
+            where=f"{what}s",
             hint=f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}",
         )

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from streamdp.cli.jobs import require_job
 from streamdp.cli.options import config_option, load_configuration
 from streamdp.cli.rounds import finish, one_round
+from streamdp.errors import StreamdpError
+
+if TYPE_CHECKING:
+    from streamdp.config import Configuration
 
 
 @click.command()
@@ -20,7 +25,31 @@ def release(job: str, batch: str | None, config_path: Path) -> None:
 
     A batch that was released is never released again: `streamdp show` shows it.
     """
+    from streamdp.engine.work import Outcomes
+
     configuration = load_configuration(config_path)
     require_job(configuration, job)
     only = None if batch is None else lambda found: found.key == batch
-    finish(one_round(configuration, [job], only))
+    outcomes = one_round(configuration, [job], only)
+    if batch is not None and outcomes == Outcomes():
+        _say_why_not(configuration, job, batch)
+    finish(outcomes)
+
+
+def _say_why_not(configuration: Configuration, job: str, batch: str) -> None:
+    """A batch that was asked for by name and is not due: released before, or not there.
+
+    Raises:
+        StreamdpError: There is no such batch.
+    """
+    from streamdp.store.archive import find_release
+    from streamdp.store.database import connect_to_read
+
+    if find_release(connect_to_read(configuration.store.path), job, batch) is None:
+        raise StreamdpError(
+            f"{job} has no complete batch {batch!r}",
+            where=f"sources.{configuration.releases[job].source}",
+            hint="a window has the name of its start, and is complete after its end and lateness;"
+            " a file that of its path",
+        )
+    click.echo(f"{batch} was released before: `streamdp show {job} {batch}`", err=True)

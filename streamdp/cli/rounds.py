@@ -52,16 +52,20 @@ def one_round(
 
 
 def finish(outcomes: Outcomes) -> None:
-    """Say what was done, and exit with 1 or 3 if something was not."""
+    """Say what was done, and why something was not; exit with the code that fits."""
     parts = [f"{outcomes.released} released"]
     if outcomes.refused:
         parts.append(f"{outcomes.refused} refused by a cap")
     click.echo(", ".join(parts), err=True)
-    for error in outcomes.errors:
+    for job in outcomes.paused:
+        click.echo(f"{job} is paused; `streamdp resume {job}` goes on with it", err=True)
+    if outcomes.stopped:
+        click.echo("stopped by a signal; the next run goes on from here", err=True)
+    for message in dict.fromkeys(map(str, outcomes.errors)):
         click.secho("error: ", fg="red", bold=True, nl=False, err=True)
-        click.echo(str(error), err=True)
-    codes = {error.exit_code for error in outcomes.errors}
-    sys.exit(max(codes, default=3 if outcomes.refused else 0))
+        click.echo(message, err=True)
+    codes = {error.exit_code for error in outcomes.errors} | {int(outcomes.stopped)}
+    sys.exit(max(codes) or (3 if outcomes.refused else 0))
 
 
 @contextmanager

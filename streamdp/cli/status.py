@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import local, print_rows
-from streamdp.privacy.amounts import epsilon_text
+from streamdp.privacy.amounts import epsilon_text, exact, nano_up
 from streamdp.types import Json
+
+if TYPE_CHECKING:
+    from streamdp.store.reports import JobReport
 
 DEAD_AFTER = 120
 """Seconds without a heartbeat after which a daemon that did not stop counts as dead."""
@@ -27,7 +31,7 @@ def status(config_path: Path, as_json: bool) -> None:
 
     from streamdp.daemon.lock import is_locked
     from streamdp.store.database import connect_to_read
-    from streamdp.store.reports import heart, job_report
+    from streamdp.store.reports import heart, job_report, scope_reports
 
     configuration = load_configuration(config_path)
     database = connect_to_read(configuration.store.path)
@@ -38,12 +42,16 @@ def status(config_path: Path, as_json: bool) -> None:
     else:
         state = "dead" if pulse.pid is not None else "stopped"
     rows: list[dict[str, Json]] = []
-    for job in configuration.releases:
-        report = job_report(database, job)
+    left = {
+        scope.scope: scope.lifetime_cap_nano - scope.lifetime_spent_nano
+        for scope in scope_reports(database)
+    }
+    for job, release in configuration.releases.items():
+        report, price = job_report(database, job), nano_up(exact(release.epsilon))
         rows.append(
             {
                 "job": job,
-                "state": "paused" if report.paused else "active",
+                "state": _state(report, left.get(release.source, price), price),
                 "releases": report.releases,
                 "last_batch": report.last_batch,
                 "released_at": local(report.last_released_at),
@@ -60,3 +68,9 @@ def status(config_path: Path, as_json: bool) -> None:
         print_rows(rows, "table")
     if state in ("dead", "hung"):
         click.get_current_context().exit(1)
+
+
+def _state(report: JobReport, left_nano: int, price_nano: int) -> str:
+    if report.paused:
+        return "paused"
+    return "exhausted" if left_nano < price_nano else "active"

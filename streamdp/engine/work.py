@@ -26,6 +26,7 @@ class Outcomes:
     released: int = 0
     refused: int = 0
     paused: list[str] = field(default_factory=list)
+    stopped: bool = False
     errors: list[StreamdpError] = field(default_factory=list)
 
 
@@ -66,6 +67,7 @@ class Worker:
         for job in jobs:
             if not (self.stop() or self._is_paused(job, outcomes) or self._rests_now(job)):
                 self._catch_up(job, only, outcomes)
+        outcomes.stopped = self.stop()
         return outcomes
 
     def _catch_up(self, job: Job, only: Callable[[Batch], bool] | None, outcomes: Outcomes) -> None:

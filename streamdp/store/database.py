@@ -46,7 +46,7 @@ def connect(path: Path, *, create: bool = True) -> Database:
         ):
             connection.execute(f"PRAGMA {pragma}")
     except (OSError, sqlite3.Error) as error:
-        raise _translate(error, path) from None
+        raise translate(error, path) from None
     return Database(connection, execute_plugins=False, strict=True)
 
 
@@ -54,7 +54,7 @@ def connect_to_read(path: Path) -> Database:
     """Open the store for reading only, beside a running daemon.
 
     Raises:
-        StoreError: There is no store at the path.
+        StoreError: There is no store at the path, or nothing in it.
     """
     if not path.exists():
         raise StoreError(
@@ -65,9 +65,12 @@ def connect_to_read(path: Path) -> Database:
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS
         )
-        connection.execute("SELECT count(*) FROM sqlite_master")
+        found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'instance'")
+        made = found.fetchone() is not None
     except sqlite3.Error as error:
-        raise _translate(error, path) from None
+        raise translate(error, path) from None
+    if not made:
+        raise StoreError("this store is empty", where=str(path), hint="`streamdp run` fills it")
     return Database(connection, execute_plugins=False)
 
 
@@ -79,7 +82,7 @@ def require_sound(database: Database) -> None:
     """
     (word,) = database.execute("PRAGMA quick_check(1)").fetchone()
     if word != "ok":
-        raise _translate(sqlite3.DatabaseError(word))
+        raise translate(sqlite3.DatabaseError(word))
 
 
 @contextmanager
@@ -103,11 +106,11 @@ def transaction(database: Database) -> Iterator[None]:
         connection.execute("COMMIT")
     except sqlite3.Error as error:
         connection.rollback()
-        raise _translate(error) from None
+        raise translate(error) from None
 
 
-def _translate(error: Exception, path: Path | None = None) -> StoreError | IntegrityError:
-    """SQLite's own words are kept: they name tables and files, never values."""
+def translate(error: Exception, path: Path | None = None) -> StoreError | IntegrityError:
+    """An error of SQLite as ours; its words are kept: they name tables and files, no values."""
     where = str(path) if path else ""
     if isinstance(error, sqlite3.OperationalError | OSError):
         return StoreError(

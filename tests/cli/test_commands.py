@@ -20,6 +20,12 @@ from streamdp.log.setup import close
 DEMO = Path(__file__).parents[2] / "config.yaml"
 
 
+def process(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """The same as a process: with its exit code and without anything caught."""
+    command = [sys.executable, "-m", "streamdp", *arguments]
+    return subprocess.run(command, capture_output=True, text=True)
+
+
 def typed(*arguments: str, answer: str | None = None) -> Result:
     return CliRunner().invoke(cli, arguments, input=answer)
 
@@ -166,6 +172,87 @@ def test_release_of_one_batch(home: Path) -> None:
     assert [row["batch"] for row in rows] == ["2013-01-05"]
 
 
+def test_a_batch_that_is_not_due_is_told_why(released: Path) -> None:
+    """Released before is fine and says so; a name that no batch has is an error."""
+    before = typed("release", "air_time", "--batch", "2013-01-05")
+    assert before.exit_code == 0
+    assert "released before" in before.output
+    unknown = typed("release", "air_time", "--batch", "2013-99-99")
+    assert isinstance(unknown.exception, StreamdpError)
+    assert "2013-99-99" in str(unknown.exception)
+
+
+def test_backfill_refuses_what_makes_no_sense(home: Path) -> None:
+    """An end before the start, and files, which have no times."""
+    backwards = typed("backfill", "air_time", "--from", "2013-01-05", "--to", "2013-01-02")
+    assert backwards.exit_code == 2
+    text = (home / "config.yaml").read_text()
+    start, end = text.index("    batches:  "), text.index("releases:\n")
+    (home / "config.yaml").write_text(f"{text[:start]}    batches: files\n\n{text[end:]}")
+    files = typed("backfill", "air_time", "--from", "2013-01-01", "--to", "2013-01-02")
+    assert isinstance(files.exception, StreamdpError)
+    assert "files" in str(files.exception)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("flights", "--reason", "r"),
+        ("flights", "--reason", "r", "--batch", "100"),
+        ("flihgts", "--reason", "r", "--batch", "1"),
+    ],
+)
+def test_cap_refuses_what_makes_no_sense(released: Path, options: tuple[str, ...]) -> None:
+    """No change, a batch above the lifetime, a name that is none: exit 2, no row written."""
+    ran = process("cap", *options, "--yes")
+    assert ran.returncode == 2, ran.stderr
+    rows = [json.loads(line) for line in typed("budget", "--ledger", "--json").stdout.splitlines()]
+    assert [row["purpose"] for row in rows].count("cap") == 1
+
+
+def test_status_says_that_a_budget_is_used_up(home: Path) -> None:
+    """A job whose next release does not fit is exhausted, not active."""
+    path = home / "config.yaml"
+    path.write_text(path.read_text().replace("lifetime: 60", "lifetime: 0.45"))
+    typed("run", "--once")
+    assert json.loads(typed("status", "--json").stdout.splitlines()[1])["state"] == "exhausted"
+
+
+def test_a_sink_that_fails_is_an_exit_code(home: Path) -> None:
+    """The releases are kept and the sink named; the exit code is that of a failure."""
+    path = home / "config.yaml"
+    path.write_text(path.read_text().replace("releases.jsonl", "gone/releases.jsonl"))
+    result = typed("run", "--once")
+    assert result.exit_code == 1
+    assert "10 released" in result.output
+    assert result.output.count("sink file") == 1
+
+
+@pytest.mark.parametrize(
+    ("content", "code"), [(b"", 1), (b"no database" * 500, 6), (None, 6)], ids=str
+)
+def test_a_store_that_is_none_is_one_message(
+    released: Path, content: bytes | None, code: int
+) -> None:
+    """Empty, foreign, or damaged in the middle: no traceback from any command that reads it."""
+    path = released / "streamdp.db"
+    whole = path.read_bytes()
+    path.write_bytes(whole[:8192] + b"\x5a" * (len(whole) - 8192) if content is None else content)
+    for command in (["status"], ["releases"], ["budget", "--ledger"], ["show", "air_time", "b"]):
+        ran = process(*command)
+        assert "Traceback" not in ran.stderr, command
+        assert ran.returncode == code, (command, ran.stderr)
+
+
+def test_a_folder_that_cannot_be_written_is_one_message(tmp_path: Path) -> None:
+    """A file where a folder should be, as an unwritable folder: its name, no traceback."""
+    (tmp_path / "file").write_text("")
+    ran = process("init", str(tmp_path / "file" / "new"))
+    assert ran.returncode == 1
+    assert "Traceback" not in ran.stderr
+    assert "file" in ran.stderr
+
+
 def test_backfill_asks_and_says_the_cost(home: Path) -> None:
     """No is no; yes releases the stretch once, and a second time there is nothing to do."""
     stretch = ("backfill", "air_time", "--from", "2013-01-02", "--to", "2013-01-05")
@@ -174,6 +261,7 @@ def test_backfill_asks_and_says_the_cost(home: Path) -> None:
     assert "= 0.3 in all" in refused.output
     assert typed(*stretch, answer="y\n").exit_code == 0
     again = typed(*stretch)
+    assert "streamdp show air_time 2013-01-03" in again.output
     assert "3 already released, 0 to release" in again.output
     assert json.loads(typed("budget", "--json").stdout)["lifetime"] == "0.3"
 
@@ -181,7 +269,9 @@ def test_backfill_asks_and_says_the_cost(home: Path) -> None:
 def test_pause_and_resume(home: Path) -> None:
     """A paused job releases nothing until it is resumed."""
     assert typed("pause", "air_time").exit_code == 0
-    assert "0 released" in typed("run", "--once").output
+    output = typed("run", "--once").output
+    assert "0 released" in output
+    assert "streamdp resume air_time" in output
     assert json.loads(typed("status", "--json").stdout.splitlines()[1])["state"] == "paused"
     assert typed("resume", "air_time").exit_code == 0
     assert "10 released" in typed("run", "--once").output
