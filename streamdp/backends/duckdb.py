@@ -28,6 +28,10 @@ _NUMBERS = (
     *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL"),
 )
 _TIMES = ("DATE", "TIMESTAMP")
+_WITHOUT_COLUMN = (
+    "SELECT min(file_name) FROM (SELECT file_name FROM parquet_schema(?)"
+    " GROUP BY file_name HAVING NOT bool_or(name = ?))"
+)
 _FIRST_LINE = (
     "SELECT line FROM read_csv(?, columns = {'line': 'VARCHAR'}, delim = '\x01', quote = '',"
     " escape = '', header = false, auto_detect = false, ignore_errors = true, strict_mode = false)"
@@ -69,6 +73,9 @@ class DuckDBBackend:
                 [path],
             )
             types = {name: kind for name, kind, *_ in schema.fetchall()}
+            if self.format == "parquet" and glob.has_magic(path):
+                for name in columns:
+                    self._require_everywhere(name, path, types, batch.source)
         except _duckdb_error():
             raise SourceError(
                 f"the files of source {batch.source} cannot be opened",
@@ -142,7 +149,7 @@ class DuckDBBackend:
     def _table(self, path: str, columns: list[str]) -> str:
         """SQL of the table in a file or glob; in text formats every value is text."""
         if self.format == "parquet":
-            return "read_parquet(?)"
+            return "read_parquet(?, union_by_name = true)"
         if self.format == "jsonl":
             return f"read_ndjson(?, columns = {_as_text(columns)}, ignore_errors = true)"
         dialect = self._dialect(path)
@@ -173,6 +180,19 @@ class DuckDBBackend:
         """SQL of the time; a text with an offset is its instant, one without is UTC."""
         name = _quoted(self.time_column or "")
         return name if self.format == "parquet" else f"TRY_CAST({name} AS TIMESTAMPTZ)"
+
+    def _require_everywhere(
+        self, column: str, path: str, types: dict[str, str], source: str
+    ) -> None:
+        """Look into every file: one without the column would fail after the charge is spent."""
+        (file,) = self._connect().execute(_WITHOUT_COLUMN, [path, column]).fetchone() or (None,)
+        if file is not None and column in types:
+            raise SourceError(
+                f"a file of source {source} has no column {column!r}",
+                where=file,
+                hint="files of one source need the configured columns; move this one away",
+                source=source,
+            )
 
     def _check_column(
         self, column: str, types: dict[str, str], allowed: tuple[str, ...], source: str

@@ -61,5 +61,5 @@ def _row(configuration: Configuration, report: ScopeReport) -> dict[str, Json]:
         "lifetime_cap": epsilon_text(report.lifetime_cap_nano),
         "left": epsilon_text(left),
         "burnt": epsilon_text(report.burnt_nano),
-        "batches_left": left // price if price else None,
+        "batches_left": max(left, 0) // price if price else None,
     }

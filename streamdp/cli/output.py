@@ -40,13 +40,22 @@ def print_rows(rows: Sequence[Mapping[str, Json]], form: Form, title: str = "") 
 
 
 def _draw(rows: Sequence[Mapping[str, Json]], title: str) -> None:
+    from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title or None, title_justify="left", header_style="bold")
+    table = Table(
+        title=title or None,
+        title_justify="left",
+        header_style="bold",
+        box=SIMPLE_HEAD,
+        padding=(0, 1),
+        pad_edge=False,
+    )
     for name in rows[0] if rows else []:
         numeric = all(isinstance(row[name], int | float | None) for row in rows)
-        table.add_column(name.replace("_", " "), justify="right" if numeric else "left")
+        justify: Literal["right", "left"] = "right" if numeric else "left"
+        table.add_column(name.replace("_", " "), justify=justify, overflow="fold")
     for row in rows:
         table.add_row(*map(_text, row.values()))
     console = Console()

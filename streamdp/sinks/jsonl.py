@@ -55,6 +55,7 @@ class JsonLinesSink:
 
     def _append(self, release: Release) -> None:
         line = (json.dumps(record(release)) + "\n").encode()
+        new = not self._path.exists()
         file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
         try:
             if os.write(file, line) != len(line):
@@ -62,3 +63,14 @@ class JsonLinesSink:
             os.fsync(file)
         finally:
             os.close(file)
+        if new:
+            _sync_folder(self._path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    """A new file is on the disk only when its name is."""
+    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)

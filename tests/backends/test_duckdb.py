@@ -255,3 +255,28 @@ def test_a_header_that_is_none_is_refused(tmp_path: Path) -> None:
     path.write_text("x" * 200_000 + "\n1\n")
     with pytest.raises(SourceError):
         DuckDBBackend(str(path), "csv", "seen").check(Query("x", Grid(Fraction(1), 0, 9)), WINDOW)
+
+
+@pytest.mark.parametrize("names", ["ab", "ba"])
+@pytest.mark.parametrize("select", ["1 AS y", "'CANARY' AS x"])
+def test_every_file_of_a_pattern_is_checked(tmp_path: Path, names: str, select: str) -> None:
+    """A later file without the column, or with text in it, is found before a charge is spent."""
+    for name, what in zip(names, ("1 AS x", select), strict=True):
+        duckdb.execute(
+            f"COPY (SELECT TIMESTAMP '2024-03-01' AS seen, {what})"
+            f" TO '{tmp_path}/{name}.parquet' (FORMAT parquet)"
+        )
+    backend = DuckDBBackend(str(tmp_path / "*.parquet"), "parquet", "seen")
+    with pytest.raises(SourceError, match="column 'x'"):
+        backend.check(Query("x", Grid(Fraction(1), 0, 9)), WINDOW)
+
+
+def test_the_type_of_the_first_file_does_not_round_the_others(tmp_path: Path) -> None:
+    """Whole numbers in one file, fractions in the next: each value keeps its cell."""
+    for name, what in (("a", "1"), ("b", "2.25::DOUBLE")):
+        duckdb.execute(
+            f"COPY (SELECT TIMESTAMP '2024-03-01' AS seen, {what} AS x)"
+            f" TO '{tmp_path}/{name}.parquet' (FORMAT parquet)"
+        )
+    backend = DuckDBBackend(str(tmp_path / "*.parquet"), "parquet", "seen")
+    assert counted(backend, Query("x", Grid(Fraction(1, 4), 0, 99)), WINDOW) == {4: 1, 9: 1}

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from streamdp.cli import COMMANDS, cli
+from streamdp.cli.output import print_rows
 from streamdp.errors import StreamdpError
 from streamdp.log.setup import close
 
@@ -216,6 +217,20 @@ def test_status_says_that_a_budget_is_used_up(home: Path) -> None:
     path.write_text(path.read_text().replace("lifetime: 60", "lifetime: 0.45"))
     typed("run", "--once")
     assert json.loads(typed("status", "--json").stdout.splitlines()[1])["state"] == "exhausted"
+
+
+def test_a_narrow_terminal_cuts_no_value(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A key that is wider than its column is broken, not replaced by dots."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "50")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
+    print_rows([{f"column {name}": "2013-01-01" for name in "abcdef"}], "table")
+    shown = capsys.readouterr().out
+    assert "\u2026" not in shown
+    assert sum(character in "2013" for character in shown if character.isdigit()) == 6 * 8
 
 
 def test_a_sink_that_fails_is_an_exit_code(home: Path) -> None:
