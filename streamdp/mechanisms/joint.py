@@ -4,7 +4,11 @@ P(o) ∝ μ(o)·exp(-c·Σ_{j=0..k} |grains between o_j and o_{j+1} - n·Δ_j|) 
 o_1 ≤ ... ≤ o_k of public points, o_0 and o_{k+1} being the ends of the region.
 
 A component of the prior is a product, so one forward pass gives its total Z_c; a component is
-chosen with probability ∝ Z_c, and a backward draw gives the tuple. The cost is not clipped.
+chosen with probability ∝ Z_c, and a backward draw gives the tuple.
+
+Each term e^(-c·|x|) of the weight is K(x) = e^(-c·|x|) + e^-45 (`passes`). -ln K is 1-Lipschitz in
+c·|x|, so a term changes by no more than without its floor; the range 4(1 - min Δ) and the 4 of a
+substitution are bounds on the sum of the sizes of the terms' changes, so they hold for K.
 
 References:
     Gillenwater, Joseph & Kulesza 2021 (JointExp).
@@ -19,7 +23,7 @@ from typing import Self
 import numpy as np
 
 from streamdp.mechanisms.grains import GRAINS, Grains, Region
-from streamdp.mechanisms.passes import LongPass, dense_pass, log_sum
+from streamdp.mechanisms.passes import LongPass, dense_pass, log_kernel, log_sum
 from streamdp.mechanisms.points import public_points
 from streamdp.mechanisms.sharpness import RELATIVE_ERROR, gaps
 from streamdp.priors.joint import JointPrior, Shapes
@@ -39,12 +43,13 @@ MOST_TERMS = 2**18
 def joint_slack(draws: int, epsilon: Fraction) -> Fraction:
     """Part of epsilon that pays for the rounding of joint draws of `draws` quantiles.
 
-    A logarithm of the forward pass is at most 3·c·n + 700·k in size, c ≤ epsilon/2 (`sharpness`:
-    4(1 - min Δ) ≥ 2), and is rounded to 2^-53 of itself `ROUNDINGS` times a step; a running sum
-    of p positive terms errs by p·2^-53. So step j has weights of error j·u, its choice costs four
-    times that, and the sum over steps and the choice of a component is 2·u·k·(k + 3).
+    A logarithm of the forward pass is at most 700·k in size (45 for the kernel, 640 for the prior,
+    and the running sums), and c times a rank at most c·n, c ≤ epsilon/2 (`sharpness`:
+    4(1 - min Δ) ≥ 2). They are rounded to 2^-53 of themselves `ROUNDINGS` times a step; a running
+    sum of p positive terms errs by p·2^-53. So step j has weights of error j·u, its choice costs
+    four times that, and the sum over steps and the choice of a component is 2·u·k·(k + 3).
     """
-    size = Fraction(3, 2) * epsilon * MOST_ROWS + 700 * draws
+    size = epsilon / 2 * MOST_ROWS + 700 * draws
     step = (ROUNDINGS * size + MOST_TERMS) / 2**53 + RELATIVE_ERROR
     return 2 * step * draws * (draws + 3) + 4 * (draws + 1) * RELATIVE_ERROR
 
@@ -119,13 +124,17 @@ class _Task:
         start = self.grains.left_of(self.region.start)
         return np.asarray((self.grains.left_of_each(points) - start) / GRAINS)
 
-    def first_exponents(self, ranks: FloatArray) -> FloatArray:
-        """c times the first term of the cost."""
-        return np.asarray(self.sharpness * np.abs(ranks - self.wanted[0]))
+    def first_term(self, ranks: FloatArray) -> FloatArray:
+        """ln of the kernel left of the first quantile."""
+        return log_kernel(self.sharpness * np.abs(ranks - self.wanted[0]))
 
-    def last_exponents(self, ranks: FloatArray) -> FloatArray:
-        """c times the last term of the cost."""
-        return np.asarray(self.sharpness * np.abs(self.records - ranks - self.wanted[-1]))
+    def term(self, misses: FloatArray) -> FloatArray:
+        """ln of the kernel between two quantiles."""
+        return log_kernel(self.sharpness * np.abs(misses))
+
+    def last_term(self, ranks: FloatArray) -> FloatArray:
+        """ln of the kernel right of the last quantile."""
+        return log_kernel(self.sharpness * np.abs(self.records - ranks - self.wanted[-1]))
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -146,7 +155,7 @@ class _Chain:
 
     def ends(self) -> FloatArray:
         """`forward` of the last quantile, with the last term of the cost; shape (p, rows)."""
-        return np.asarray(self.forward[-1] - self.task.last_exponents(self.ranks[-1]))
+        return np.asarray(self.forward[-1] + self.task.last_term(self.ranks[-1]))
 
     def totals(self) -> FloatArray:
         """ln Z of each row."""
@@ -160,8 +169,8 @@ class _Chain:
         for j in range(len(self.points) - 2, -1, -1):
             points, ranks = self.points[j][:, row], self.ranks[j][:, row]
             stop = int(points.searchsorted(drawn[-1], side="right"))
-            costs = np.abs(rank - ranks[:stop] - self.task.wanted[j + 1])
-            index = choose(self.forward[j][:stop, row] - self.task.sharpness * costs, entropy)
+            kernel = self.task.term(rank - ranks[:stop] - self.task.wanted[j + 1])
+            index = choose(self.forward[j][:stop, row] + kernel, entropy)
             drawn.append(int(points[index]))
             rank = float(ranks[index])
         return tuple(reversed(drawn))
@@ -176,7 +185,7 @@ def _long_chain(task: _Task, prior: JointPrior) -> _Chain:
     masses = public.log_masses[:, first - 1 : stop]
     ranks = task.ranks(points)
     passes = {each: LongPass(ranks, each, task.sharpness) for each in set(task.wanted[1:-1])}
-    forward = [masses[0] - task.first_exponents(ranks)]
+    forward = [masses[0] + task.first_term(ranks)]
     for mass, wanted in zip(masses[1:], task.wanted[1:-1], strict=True):
         forward.append(mass + passes[wanted].step(forward[-1]))
     count = len(masses)
@@ -192,7 +201,7 @@ def _dense_chain(task: _Task, shapes: Shapes) -> _Chain:
     points = list(np.ascontiguousarray(cube.transpose(1, 2, 0)))
     ranks = [task.ranks(each) for each in points]
     masses = [_bump_inside(shapes, each, task.region) for each in points]
-    forward = [masses[0] - task.first_exponents(ranks[0])]
+    forward = [masses[0] + task.first_term(ranks[0])]
     for j in range(1, len(points)):
         ordered = points[j - 1][:, None, :] <= points[j][None, :, :]
         misses = (ranks[j] - task.wanted[j])[None, :, :] - ranks[j - 1][:, None, :]

@@ -1,4 +1,7 @@
-"""One step of a forward pass: out_i = ln Σ_{i' ≤ i} exp(x_i' - c·|r_i - r_i' - D|), no subtraction.
+"""One step of a forward pass: out_i = ln Σ_{i' ≤ i} e^x_i'·K(r_i - r_i' - D), no subtraction.
+
+K(x) = e^(-c·|x|) + e^-45: the second term keeps every weight within a public range, so that
+choices stay cheap and their rounding bounded, whatever the number of records.
 
 `LongPass` takes O(p) for p points. The kernel splits in two exponentials: points with
 r' ≤ r_i - D (side A, decaying to the left), and those with r' in (r_i - D, r_i] (side B, decaying
@@ -15,6 +18,9 @@ import numpy.typing as npt
 from streamdp.types import FloatArray, IntArray
 
 BoolArray = npt.NDArray[np.bool_]
+
+CLIP = 45.0
+"""-ln of the kernel far from its peak: e^-45 = 3e-20 of utility is what it can lose."""
 
 _RISE = 600.0
 """A running sum that grows by more than e^600 would underflow in its first terms."""
@@ -59,13 +65,14 @@ class LongPass:
         return index, np.where(valid, -decay, -np.inf)
 
     def step(self, log_terms: FloatArray) -> FloatArray:
-        """Sums of each block, then A + B for each point.
+        """Sums of each block, then A + B + the kernel's floor for each point.
 
         Args:
             log_terms: x, finite, shape (p,).
         """
+        floor = running_log_sum(log_terms) - CLIP
         if not self._any:
-            return running_log_sum(log_terms)
+            return np.logaddexp(floor + CLIP, floor)
         left, head, tail = (np.empty(len(log_terms)) for _ in range(3))
         rising, falling = log_terms + self._offsets, log_terms - self._offsets
         carry = -np.inf
@@ -80,7 +87,12 @@ class LongPass:
         tail += self._offsets
         side_a = left[self._a] + self._a_decay
         side_b = np.logaddexp(tail[self._b] + self._b_decay, head + self._head_decay)
-        return np.asarray(np.logaddexp(side_a, side_b))
+        return np.asarray(np.logaddexp(np.logaddexp(side_a, side_b), floor))
+
+
+def log_kernel(exponents: FloatArray) -> FloatArray:
+    """ln K for c·|x|; 1-Lipschitz and falling, so the range of a cost's change is not larger."""
+    return np.asarray(np.logaddexp(-exponents, -CLIP))
 
 
 def running_log_sum(log_terms: FloatArray, carry: float = -np.inf) -> FloatArray:
@@ -103,15 +115,14 @@ def dense_pass(
 
     Args:
         log_terms: x, shape (p, rows).
-        misses: r_i - r_i' - D at [i', i, row], shape (p, p, rows); overwritten.
+        misses: r_i - r_i' - D at [i', i, row], shape (p, p, rows).
         ordered: Whether i' may come before i, same shape.
         sharpness: c > 0.
 
     Returns:
         Shape (p, rows), -inf where no pair is ordered.
     """
-    exponents = np.abs(misses, out=misses)
-    exponents *= -sharpness
+    exponents = log_kernel(sharpness * np.abs(misses))
     exponents += log_terms[:, None, :]
     np.putmask(exponents, ~ordered, -np.inf)
     return log_sum(exponents)

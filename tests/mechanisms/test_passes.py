@@ -5,11 +5,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamdp.mechanisms.passes import LongPass, dense_pass, running_log_sum
+from streamdp.mechanisms.passes import CLIP, LongPass, dense_pass, running_log_sum
 
 
 def by_pairs(terms, ranks, wanted, sharpness):
-    exponents = terms[:, None] - sharpness * np.abs(ranks[None, :] - ranks[:, None] - wanted)
+    costs = sharpness * np.abs(ranks[None, :] - ranks[:, None] - wanted)
+    exponents = terms[:, None] + np.logaddexp(-costs, -CLIP)
     exponents[np.tril_indices(len(terms), -1)] = -np.inf
     return np.logaddexp.reduce(exponents, axis=0)
 
@@ -41,7 +42,7 @@ def test_dense_pass_is_the_sum_over_ordered_pairs():
     terms, ranks = rng.normal(size=(8, 3)) * 400, np.sort(rng.random((8, 3)) * 20, axis=0)
     misses = ranks[None, :, :] - ranks[:, None, :] - 2.0
     ordered = np.triu(np.ones((8, 8), dtype=bool))[:, :, None].repeat(3, axis=2)
-    result = dense_pass(terms, misses.copy(), ordered, 0.7)
+    result = dense_pass(terms, misses, ordered, 0.7)
     expected = [by_pairs(t, r, 2.0, 0.7) for t, r in zip(terms.T, ranks.T, strict=True)]
     assert pytest.approx(np.array(expected), rel=1e-13) == result.T
     ordered[:, :, 1] = False

@@ -305,3 +305,26 @@ def test_ranges_are_attained_and_never_exceeded(targets, node):
 def test_slots_of_even_targets():
     """Two thirds: a record in the middle is worth less than one at an end."""
     assert slot_ranges((F(1, 3), F(2, 3))) == ((F(4, 3), 1), (1, 1), (1, F(4, 3)))
+
+
+@pytest.mark.parametrize("shaped", [False, True])
+def test_a_joint_draw_of_many_records_is_cheap(shaped):
+    """Ten million records at epsilon 1 make no number of a million bits, and find the deciles."""
+    grid, targets = Grid(F(1), 0, 9999), tuple(F(i, 10) for i in range(1, 10))
+    robust = (Uniform(-0.5, 9999.5),) * 9
+    shapes = linear_shapes(profile(targets, "normal"), (0, 10_000), (500, 5000))
+    prior = with_shapes(robust, shapes) if shaped else robust
+    tree = QuantileTree(targets, F(1), grid, branching=10, node="joint")
+    statistic = CellCounts(np.arange(10_000), np.full(10_000, 1000))
+    entropy = Recording(5)
+    drawn = tree.draw(statistic, prior, entropy)
+    assert drawn == pytest.approx([1000 * i for i in range(1, 10)], abs=2)
+    assert entropy.most < 20_000
+
+
+class Recording(Seeded):
+    most = 0
+
+    def bits(self, count):
+        self.most = max(self.most, count)
+        return super().bits(count)
