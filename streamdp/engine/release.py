@@ -49,7 +49,8 @@ def release_batch(job: Job, batch: Batch, around: Surroundings) -> Release:
         outcome = job.kind.draw(plan, statistic, around.entropy)
         del statistic
         state = _learn(job, learned.state, plan, outcome, around.log)
-        release = _record(release_id, job, batch, plan, outcome, around.clock.now())
+        published = job.kind.report(state, outcome)
+        release = _record(release_id, job, batch, plan, published, around.clock.now())
         following = Learned(learned.version + 1, learned.signature, state)
         around.store.commit(reservation, release, following, job.sinks)
     except BaseException:
