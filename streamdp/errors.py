@@ -72,6 +72,12 @@ class SourceError(StreamdpError):
     code = "source"
 
 
+class InternalError(StreamdpError):
+    """A mistake in streamdp. Its own text is dropped: it may quote what was computed with."""
+
+    code = "internal"
+
+
 class AlteredBatchError(StreamdpError):
     """A batch is not the one that was ingested under its key."""
 

@@ -32,5 +32,8 @@ def dialect_of(header: str) -> Dialect:
     Dialect(delimiter=';', columns=('date', 'air; time'))
     """
     delimiter = max(DELIMITERS, key=header.count)
-    (names,) = csv.reader([header.removeprefix("\ufeff")], delimiter=delimiter)
+    try:
+        (names,) = csv.reader([header.removeprefix("\ufeff")], delimiter=delimiter)
+    except csv.Error:
+        names = []
     return Dialect(delimiter, tuple(names))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import glob
+import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 Format = Literal["parquet", "csv", "jsonl"]
 
+_Seen = tuple[str, int, int]
+"""Name, time of change and size of a file."""
+
 _NUMBERS = (
     *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),
     *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL"),
@@ -25,7 +30,8 @@ _NUMBERS = (
 _TIMES = ("DATE", "TIMESTAMP")
 _FIRST_LINE = (
     "SELECT line FROM read_csv(?, columns = {'line': 'VARCHAR'}, delim = '\x01', quote = '',"
-    " escape = '', header = false, auto_detect = false) LIMIT 1"
+    " escape = '', header = false, auto_detect = false, ignore_errors = true, strict_mode = false)"
+    " LIMIT 1"
 )
 
 
@@ -45,7 +51,7 @@ class DuckDBBackend:
     format: Format
     time_column: str | None = None
     _connection: duckdb.DuckDBPyConnection | None = field(default=None, init=False, repr=False)
-    _dialects: dict[str, Dialect] = field(default_factory=dict, init=False, repr=False)
+    _dialects: dict[_Seen, Dialect] = field(default_factory=dict, init=False, repr=False)
 
     def check(self, query: Query, batch: Batch) -> None:
         """Look at names and types of the columns.
@@ -56,8 +62,7 @@ class DuckDBBackend:
         Raises:
             SourceError: A file cannot be opened, or a column is missing or of another type.
         """
-        columns = [query.column, *([self.time_column] if self.time_column else [])]
-        path = batch.path or self.path
+        columns, path = self._columns(query), self._path(batch)
         try:
             schema = self._connect().execute(
                 f"DESCRIBE SELECT * FROM {self._table(path, columns)}",  # noqa: S608
@@ -85,8 +90,7 @@ class DuckDBBackend:
         Raises:
             SourceError: The engine failed; its own words are dropped, since they quote rows.
         """
-        columns = [query.column, *([self.time_column] if self.time_column else [])]
-        path = batch.path or self.path
+        columns, path = self._columns(query), self._path(batch)
         parameters: list[object] = [path]
         within = "true"
         if self.time_column is not None and batch.start is not None and batch.end is not None:
@@ -111,6 +115,13 @@ class DuckDBBackend:
             np.asarray(arrays["cell"], dtype=np.int64),
             np.asarray(arrays["records"], dtype=np.int64),
         )
+
+    def _columns(self, query: Query) -> list[str]:
+        return [query.column, *([self.time_column] if self.time_column else [])]
+
+    def _path(self, batch: Batch) -> str:
+        """What the engine is asked to open; a batch is one file, whatever its name looks like."""
+        return glob.escape(batch.path) if batch.path else self.path
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
         """In memory, in UTC, nothing spilled to disk, nothing fetched from the network."""
@@ -138,17 +149,18 @@ class DuckDBBackend:
         return (
             f"read_csv(?, columns = {_as_text(dialect.columns)}, header = true,"
             f" delim = {_quoted(dialect.delimiter, chr(39))}, quote = '\"', escape = '\"',"
-            " auto_detect = false, ignore_errors = true)"
+            " auto_detect = false, ignore_errors = true, strict_mode = false)"
         )
 
     def _dialect(self, path: str) -> Dialect:
-        """The one dialect of all files of a path, by their first lines; each is looked at once."""
+        """The one dialect of all files of a path; a first line is read anew if its file changed."""
         files = self._connect().execute("SELECT file FROM glob(?) ORDER BY file", [path]).fetchall()
-        for (file,) in files:
+        seen = [_seen(file) for (file,) in files]
+        for file in seen:
             if file not in self._dialects:
-                found = self._connect().execute(_FIRST_LINE, [file]).fetchone()
+                found = self._connect().execute(_FIRST_LINE, [glob.escape(file[0])]).fetchone()
                 self._dialects[file] = dialect_of(found[0] if found else "")
-        dialects = {self._dialects[file] for (file,) in files}
+        dialects = {self._dialects[file] for file in seen}
         if len(dialects) != 1:
             raise SourceError(
                 "the files do not all have one header line" if files else "there is no file",
@@ -158,8 +170,9 @@ class DuckDBBackend:
         return dialects.pop()
 
     def _time(self) -> str:
+        """SQL of the time; a text with an offset is its instant, one without is UTC."""
         name = _quoted(self.time_column or "")
-        return name if self.format == "parquet" else f"TRY_CAST({name} AS TIMESTAMP)"
+        return name if self.format == "parquet" else f"TRY_CAST({name} AS TIMESTAMPTZ)"
 
     def _check_column(
         self, column: str, types: dict[str, str], allowed: tuple[str, ...], source: str
@@ -178,6 +191,14 @@ class DuckDBBackend:
                 hint="name another column, or write the files with a proper type",
                 source=source,
             )
+
+
+def _seen(file: str) -> _Seen:
+    try:
+        facts = os.stat(file)
+    except OSError:
+        return file, 0, 0
+    return file, facts.st_mtime_ns, facts.st_size
 
 
 def _cell(query: Query) -> str:

@@ -44,7 +44,9 @@ def logs(
     path = load_configuration(config_path).log.path
     if path is None:
         raise StreamdpError("this configuration writes no log file", hint="set log.path")
-    wanted = Filter(job, batch, release, level, iso(since))
+    if not (path.exists() or following):
+        raise StreamdpError("there is no log yet", where=str(path), hint="`streamdp run` writes it")
+    wanted = Filter(job, batch, release, level, (iso(since) or "").removesuffix("Z") or None)
     try:
         for line in read(path, wanted):
             _print(line, as_json)

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from streamdp.cli.options import config_option, load_configuration
 from streamdp.cli.rounds import finish, one_round
+
+if TYPE_CHECKING:
+    from streamdp.config import Configuration
+    from streamdp.types import Log
 
 
 @click.command()
@@ -27,5 +32,7 @@ def run(config_path: Path, once: bool) -> None:
     from streamdp.privacy.entropy import OperatingSystemEntropy
     from streamdp.wiring import start_log
 
-    log = start_log(configuration, console=True)
+    def log(configuration: Configuration) -> Log:
+        return start_log(configuration, console=True)
+
     Daemon(config_path, configuration, OperatingSystemEntropy(), SystemClock(), log).run()

@@ -10,20 +10,18 @@ from __future__ import annotations
 import os
 import queue
 import signal
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streamdp.daemon.shift import Shift, shift
-from streamdp.errors import ConfigurationError, StreamdpError
+from streamdp.daemon.shift import HEARTBEAT, Shift, shift
+from streamdp.errors import ConfigurationError, StoreError, StreamdpError
 from streamdp.types import Clock, Entropy, Log
 
 if TYPE_CHECKING:
     from apscheduler.schedulers.background import BackgroundScheduler
 
     from streamdp.config import Configuration
-
-HEARTBEAT = 15
-"""Seconds between signs of life, and between looks at the outbox."""
 
 
 class Daemon:
@@ -36,15 +34,21 @@ class Daemon:
         configuration: What was loaded from it.
         entropy: Source of chance.
         clock: Source of time.
-        log: Where events go.
+        start_log: Opens the log of a configuration.
     """
 
     def __init__(
-        self, path: Path, configuration: Configuration, entropy: Entropy, clock: Clock, log: Log
+        self,
+        path: Path,
+        configuration: Configuration,
+        entropy: Entropy,
+        clock: Clock,
+        start_log: Callable[[Configuration], Log],
     ) -> None:
         self._path = path
         self._configuration = configuration
-        self._entropy, self._clock, self._log = entropy, clock, log
+        self._entropy, self._clock = entropy, clock
+        self._start_log, self._log = start_log, start_log(configuration)
         self._wakes: queue.SimpleQueue[str] = queue.SimpleQueue()
         self._stopping = False
         self._reload_asked = False
@@ -53,7 +57,7 @@ class Daemon:
         """Work until told to stop.
 
         Raises:
-            StreamdpError: The store cannot be used any more, or is another's.
+            StreamdpError: The store cannot be opened, is damaged, or is another's.
         """
         self._listen()
         while not self._stopping:
@@ -66,7 +70,6 @@ class Daemon:
                     self._serve(running)
                 finally:
                     scheduler.shutdown(wait=False)
-                    running.store.stopped(self._clock.now())
         self._log("daemon.stopped")
 
     def _serve(self, running: Shift) -> None:
@@ -78,12 +81,21 @@ class Daemon:
                 if self._reload(running):
                     return
                 names = set(running.jobs)
-            running.store.beat(os.getpid(), self._clock.now())
             for name in sorted(names):
                 self._log("wake", job=name)
-            running.worker.round([job for name, job in running.jobs.items() if name in names])
+            left = self._work(running, names)
             if not self._interrupted():
-                names = self._next_wakes() & set(running.jobs)
+                names = (left | self._next_wakes()) & set(running.jobs)
+
+    def _work(self, running: Shift, names: set[str]) -> set[str]:
+        """One round; returns the jobs to try again soon, since the store was full or busy."""
+        try:
+            running.store.beat(os.getpid(), self._clock.now())
+            running.worker.round([job for name, job in running.jobs.items() if name in names])
+        except StoreError as error:
+            self._log("store.failed", reason=str(error))
+            return names
+        return set()
 
     def _next_wakes(self) -> set[str]:
         """Wait for a wake, a signal or the next heartbeat; several wakes of a job are one."""
@@ -121,6 +133,7 @@ class Daemon:
             if fresh.store.path != self._configuration.store.path:
                 raise ConfigurationError("another store needs a restart", where="store.path")
             wiring.declare(fresh, running.store, self._clock.now(), self._log)
+            self._log = self._start_log(fresh)
         except StreamdpError as error:
             self._log("daemon.reload-refused", code=error.code, reason=str(error))
             return False

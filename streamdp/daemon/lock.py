@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,7 @@ def store_lock(store: Path) -> Iterator[None]:
         LockedError: Another process holds it; nothing was changed.
         StoreError: The lock file cannot be made.
     """
-    path = store.with_name(store.name + ".lock")
+    path = _lock_of(store)
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
@@ -29,14 +30,12 @@ def store_lock(store: Path) -> Iterator[None]:
             hint="the folder of the store must exist and be writable by this user",
         ) from None
     try:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _taken(file):
             raise LockedError(
                 "another streamdp works on this store",
                 where=str(path),
                 hint="`streamdp status` shows it; stop it first, or let it do the work",
-            ) from None
+            )
         yield
     finally:
         os.close(file)
@@ -44,11 +43,28 @@ def store_lock(store: Path) -> Iterator[None]:
 
 def is_locked(store: Path) -> bool:
     """Whether a process works on the store right now."""
-    path = store.with_name(store.name + ".lock")
-    if not path.exists():
+    if not _lock_of(store).exists():
         return False
     try:
         with store_lock(store):
             return False
     except LockedError:
         return True
+
+
+def _lock_of(store: Path) -> Path:
+    """One lock for one file, by whatever link it is reached."""
+    store = store.resolve()
+    return store.with_name(store.name + ".lock")
+
+
+def _taken(file: int) -> bool:
+    """Take the lock, trying for a moment: who asks `is_locked` holds it for an instant."""
+    for _ in range(5):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(0.05)
+        else:
+            return True
+    return False

@@ -18,6 +18,9 @@ from streamdp.types import Clock, Entropy, Log
 if TYPE_CHECKING:
     from streamdp.config import Configuration
 
+HEARTBEAT = 15
+"""Seconds between signs of life."""
+
 
 @dataclass(slots=True)
 class Shift:
@@ -37,7 +40,7 @@ def shift(
     stop: Callable[[], bool] = lambda: False,
     progress: Progress = lambda job, done, total: None,
 ) -> Iterator[Shift]:
-    """Take the store over, for as long as the block lasts.
+    """Take the store over, for as long as the block lasts, with signs of life while it works.
 
     Files made from here on are this user's alone, and a crash leaves no core: the memory of this
     process holds private counts.
@@ -56,7 +59,24 @@ def shift(
         try:
             wiring.declare(configuration, store, clock.now(), log)
             worker = wiring.worker(configuration, store, entropy, clock, log)
-            worker.stop, worker.progress = stop, progress
-            yield Shift(store, worker, wiring.jobs(configuration))
+            running = Shift(store, worker, wiring.jobs(configuration))
+            store.beat(os.getpid(), clock.now())
+            worker.stop, worker.progress = stop, _living(store, clock, progress)
+            yield running
+            store.stopped(clock.now())
         finally:
             store.close()
+
+
+def _living(store: SqliteStore, clock: Clock, progress: Progress) -> Progress:
+    """Progress that gives signs of life too: a catch-up may last for hours."""
+    last = clock.now()
+
+    def tell(job: Job, done: int, total: int) -> None:
+        nonlocal last
+        if abs(clock.now() - last) >= HEARTBEAT:
+            last = clock.now()
+            store.beat(os.getpid(), last)
+        progress(job, done, total)
+
+    return tell

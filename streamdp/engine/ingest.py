@@ -2,27 +2,48 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+from itertools import pairwise
+
 from streamdp.engine.job import Job
-from streamdp.engine.protocols import HasContent, Store
-from streamdp.errors import AlteredBatchError
+from streamdp.engine.protocols import HasContent, Store, Window
+from streamdp.errors import AlteredBatchError, ConfigurationError, SourceError
 from streamdp.types import Batch, Log
 
 
-def ingest(job: Job, store: Store, now: int, log: Log) -> None:
-    """Write down the batches of a job's source that are new; a known key is left alone."""
+def ingest(job: Job, store: Store, now: int, log: Log) -> list[SourceError]:
+    """Write down the batches of a job's source that are new; a known key is left alone.
+
+    Returns:
+        Why files could not be written down; they hold up no others, and are tried again.
+
+    Raises:
+        ConfigurationError: The source was cut into other batches before.
+    """
     known = store.known_batches(job.source.name)
-    new = [batch for batch in job.source.batches(now) if batch.key not in known]
-    if not new:
-        return
-    store.add_batches([(batch, _digest(job, batch, store)) for batch in new], now)
-    for batch in new:
+    batches = list(job.source.batches(now))
+    _require_one_cut(job.source.name, known, batches)
+    arrived: list[tuple[Batch, bytes | None]] = []
+    unreadable: list[SourceError] = []
+    for batch in batches:
+        if batch.key not in known:
+            try:
+                arrived.append((batch, _digest(job, batch, store)))
+            except SourceError as error:
+                unreadable.append(error)
+                log("batch.unreadable", source=batch.source, batch=batch.key)
+    if arrived:
+        store.add_batches(arrived, now)
+    for batch, _ in arrived:
         log("batch.sealed", source=batch.source, batch=batch.key)
+    return unreadable
 
 
 def due(job: Job, store: Store, now: int) -> list[Batch]:
-    """Sealed batches that the job has not released, in order; follows from the store alone."""
-    released = store.released_batches(job.name, job.source.name)
-    return [batch for batch in job.source.batches(now) if batch.key not in released]
+    """Ingested batches that the job has not released, in order; follows from the store alone."""
+    known = store.known_batches(job.source.name).keys()
+    waiting = known - store.released_batches(job.name, job.source.name)
+    return [batch for batch in job.source.batches(now) if batch.key in waiting]
 
 
 def require_unaltered(job: Job, batch: Batch, store: Store) -> None:
@@ -38,6 +59,23 @@ def require_unaltered(job: Job, batch: Batch, store: Store) -> None:
             hint="a batch is sealed when it arrives: give the new records a key of their own",
             source=batch.source,
             batch=batch.key,
+        )
+
+
+def _require_one_cut(source: str, known: Mapping[str, Window], batches: Iterable[Batch]) -> None:
+    """Refuse batches that overlap with earlier ones: their records would pay from two caps."""
+    cut = {**known, **{batch.key: (batch.start, batch.end) for batch in batches}}
+    windows = sorted((start, end) for start, end in cut.values() if start is not None)
+    if (
+        any(cut[key] != window for key, window in known.items())
+        or 0 < len(windows) < len(cut)
+        or any(later[0] < (earlier[1] or 0) for earlier, later in pairwise(windows))
+    ):
+        raise ConfigurationError(
+            f"source {source} was cut into other batches before",
+            where=f"sources.{source}.batches",
+            hint="a record belongs to one batch for ever, or it would pay from the caps of two:"
+            " set start, every and the kind of batches as they were, or begin a new store",
         )
 
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol, runtime_checkable
 
 from streamdp.types import Batch, Charge, Delivery, Learned, Release, Reservation
+
+Window = tuple[int | None, int | None]
+"""First second of a batch and the second after its last; None and None for a file."""
 
 
 class Store(Protocol):
@@ -23,8 +26,8 @@ class Store(Protocol):
         """The digest a batch was written down under."""
         ...
 
-    def known_batches(self, source: str) -> frozenset[str]:
-        """Keys that were written down."""
+    def known_batches(self, source: str) -> Mapping[str, Window]:
+        """Keys that were written down, with their windows."""
         ...
 
     def released_batches(self, job: str, source: str) -> frozenset[str]:
@@ -53,8 +56,10 @@ class Store(Protocol):
         """Burn what a dead process left open."""
         ...
 
-    def due_deliveries(self, now: int) -> tuple[tuple[Delivery, Release], ...]:
-        """Deliveries to try now."""
+    def due_deliveries(
+        self, now: int, sinks: Collection[str]
+    ) -> Iterable[tuple[Delivery, Release]]:
+        """Deliveries to these sinks to try now."""
         ...
 
     def confirm(self, delivered: Iterable[Delivery], failed: Iterable[Delivery], now: int) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from streamdp.engine.ingest import require_unaltered
 from streamdp.engine.job import Job
 from streamdp.engine.protocols import Store
+from streamdp.errors import InternalError, StreamdpError
 from streamdp.types import Batch, Clock, Entropy, Json, Learned, Log, Outcome, Plan, Release
 
 RELEASE_ID_BITS = 96
@@ -22,8 +25,30 @@ class Surroundings:
     log: Log
 
 
-def release_batch(job: Job, batch: Batch, around: Surroundings) -> Release:
-    """Release one batch, once.
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """A release before anything is spent: what its learner knows, and its plan."""
+
+    learned: Learned
+    plan: Plan
+
+
+def prepare(job: Job, batch: Batch, around: Surroundings) -> Ready:
+    """Plan a release and look whether its batch can be read; spends nothing, reads no records.
+
+    Raises:
+        SourceError: The batch cannot be read.
+        AlteredBatchError: It is not the one that arrived.
+    """
+    with _own_words_only():
+        learned, plan = _plan(job, batch, around)
+        require_unaltered(job, batch, around.store)
+        job.backend.check(plan.query, batch)
+    return Ready(learned, plan)
+
+
+def release_batch(job: Job, batch: Batch, ready: Ready, around: Surroundings) -> Release:
+    """Release one prepared batch, once.
 
     Between `reserve` and `commit` any end but a commit burns the charge: the process may die at
     every line, and nobody can be made to draw twice for one price.
@@ -33,26 +58,26 @@ def release_batch(job: Job, batch: Batch, around: Surroundings) -> Release:
 
     Raises:
         BudgetExhaustedError: A cap refuses; nothing was spent or read.
-        SourceError: Before the reservation: nothing was spent. After it: the charge is burnt.
+        SourceError: The batch could not be read after all; the charge is burnt.
+        InternalError: Anything else; the charge is burnt.
         StoreError: Reserving failed: nothing was spent. Committing failed: the charge is burnt.
     """
-    learned, plan = _plan(job, batch, around)
-    require_unaltered(job, batch, around.store)
-    job.backend.check(plan.query, batch)
+    learned, plan = ready.learned, ready.plan
     release_id = f"{around.entropy.bits(RELEASE_ID_BITS):024x}"
     now = around.clock.now()
     reservation = around.store.reserve(job.scope, job.name, batch, plan.charge, now)
     about = {"job": job.name, "batch": batch.key}
     around.log("release.reserved", **about, epsilon_nano=plan.charge.epsilon_nano)
     try:
-        statistic = job.backend.cell_counts(plan.query, batch)
-        outcome = job.kind.draw(plan, statistic, around.entropy)
-        del statistic
-        state = _learn(job, learned.state, plan, outcome, around.log)
-        published = job.kind.report(state, outcome)
-        release = _record(release_id, job, batch, plan, published, around.clock.now())
-        following = Learned(learned.version + 1, learned.signature, state)
-        around.store.commit(reservation, release, following, job.sinks)
+        with _own_words_only():
+            outcome = job.kind.draw(
+                plan, job.backend.cell_counts(plan.query, batch), around.entropy
+            )
+            state = _learn(job, learned.state, plan, outcome, around.log)
+            published = job.kind.report(state, outcome)
+            release = _record(release_id, job, batch, plan, published, around.clock.now())
+            following = Learned(learned.version + 1, learned.signature, state)
+            around.store.commit(reservation, release, following, job.sinks)
     except BaseException:
         around.store.burn(reservation, around.clock.now())
         around.log("release.burnt", **about, epsilon_nano=plan.charge.epsilon_nano)
@@ -70,16 +95,34 @@ def _plan(job: Job, batch: Batch, around: Surroundings) -> tuple[Learned, Plan]:
     elif learned.signature != signature:
         around.log("learner.restarted", job=job.name, code="configuration-changed")
         learned = Learned(learned.version, signature, job.kind.init())
-    return learned, job.kind.plan(learned.state, batch)
+    try:
+        return learned, job.kind.plan(learned.state, batch)
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        around.log("learner.restarted", job=job.name, code="planning-failed")
+        return learned, job.kind.plan(job.kind.init(), batch)
 
 
 def _learn(job: Job, state: Json, plan: Plan, outcome: Outcome, log: Log) -> Json:
     """The next state; a learner that fails starts anew and costs no release."""
     try:
         return job.kind.learn(state, plan, outcome)
-    except (ArithmeticError, ValueError):
+    except (ArithmeticError, LookupError, TypeError, ValueError):
         log("learner.restarted", job=job.name, code="learning-failed")
         return job.kind.init()
+
+
+@contextmanager
+def _own_words_only() -> Iterator[None]:
+    """Let no foreign exception out: its text, and those it hangs on, may quote a record."""
+    try:
+        yield
+    except StreamdpError:
+        raise
+    except Exception as error:  # noqa: BLE001
+        raise InternalError(
+            f"an unexpected {type(error).__name__}; its text is dropped, it may quote a record",
+            hint="this is a mistake in streamdp: please report it with `streamdp version`",
+        ) from None
 
 
 def _record(

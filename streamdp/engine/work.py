@@ -8,12 +8,15 @@ from dataclasses import dataclass, field
 from streamdp.engine.deliver import deliver
 from streamdp.engine.ingest import due, ingest
 from streamdp.engine.job import Job
-from streamdp.engine.release import Surroundings, release_batch
-from streamdp.errors import AlteredBatchError, BudgetExhaustedError, StreamdpError
-from streamdp.types import Batch, Release, Sink
+from streamdp.engine.release import Ready, Surroundings, prepare, release_batch
+from streamdp.errors import AlteredBatchError, BudgetExhaustedError, SourceError, StreamdpError
+from streamdp.types import Batch, Sink
 
 Progress = Callable[[Job, int, int], None]
 """Told of a job, how many of its due batches are done, and how many there are."""
+
+FIRST_REST, LONGEST_REST = 60, 6 * 3600
+"""Seconds a job rests after an attempt that failed with its charge spent; they double."""
 
 
 @dataclass(slots=True)
@@ -22,6 +25,7 @@ class Outcomes:
 
     released: int = 0
     refused: int = 0
+    paused: list[str] = field(default_factory=list)
     errors: list[StreamdpError] = field(default_factory=list)
 
 
@@ -41,6 +45,7 @@ class Worker:
     stop: Callable[[], bool] = lambda: False
     progress: Progress = lambda job, done, total: None
     _refused: set[tuple[str, str]] = field(default_factory=set, init=False)
+    _rests: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
 
     def round(self, jobs: Iterable[Job], only: Callable[[Batch], bool] | None = None) -> Outcomes:
         """Burn what was left open, release what is due of each job, deliver what is owed.
@@ -57,10 +62,9 @@ class Worker:
         for left in store.recover(self.around.clock.now()):
             log("recovery.burnt", job=left.job, batch=left.batch)
         outcomes = Outcomes()
-        paused = store.paused()
-        deliver(store, self.sinks, self.around.clock.now(), log)
+        self._deliver(outcomes)
         for job in jobs:
-            if job.name not in paused and not self.stop():
+            if not (self.stop() or self._is_paused(job, outcomes) or self._rests_now(job)):
                 self._catch_up(job, only, outcomes)
         return outcomes
 
@@ -68,13 +72,15 @@ class Worker:
         """Release what is due of one job; an error ends its turn, the next round tries again."""
         now = self.around.clock.now()
         try:
-            ingest(job, self.around.store, now, self.around.log)
+            outcomes.errors += ingest(job, self.around.store, now, self.around.log)
             batches = [b for b in due(job, self.around.store, now) if only is None or only(b)]
             for done, batch in enumerate(batches):
-                if self.stop():
+                if self.stop() or self._is_paused(job, outcomes):
                     return
                 self.progress(job, done, len(batches))
-                self._release(job, batch, outcomes)
+                ready = self._prepare(job, batch, outcomes)
+                if ready is not None and not self._release(job, batch, ready, outcomes):
+                    return
             self.progress(job, len(batches), len(batches))
         except StreamdpError as error:
             if error.code in ("locked", "store", "integrity"):
@@ -82,29 +88,69 @@ class Worker:
             outcomes.errors.append(error)
             self.around.log("release.failed", job=job.name, code=error.code)
 
-    def _release(self, job: Job, batch: Batch, outcomes: Outcomes) -> Release | None:
-        """Release and deliver one batch; a batch that may not be released is passed over."""
+    def _prepare(self, job: Job, batch: Batch, outcomes: Outcomes) -> Ready | None:
+        """Prepare a batch; a file that is altered or cannot be read holds up no others."""
         try:
-            release = release_batch(job, batch, self.around)
-        except AlteredBatchError as error:
+            return prepare(job, batch, self.around)
+        except (AlteredBatchError, SourceError) as error:
+            if batch.path is None:
+                raise
             outcomes.errors.append(error)
-            self.around.log("batch.altered", source=batch.source, batch=batch.key)
+            altered = isinstance(error, AlteredBatchError)
+            event = "batch.altered" if altered else "batch.unreadable"
+            self.around.log(event, source=batch.source, batch=batch.key)
             return None
+
+    def _release(self, job: Job, batch: Batch, ready: Ready, outcomes: Outcomes) -> bool:
+        """Release and deliver one batch, or pass it over; False at the end of the budget."""
+        try:
+            release_batch(job, batch, ready, self.around)
         except BudgetExhaustedError as error:
-            self._refuse(job, batch, error, outcomes)
-            return None
+            return self._refuse(job, batch, error, outcomes)
+        except StreamdpError:
+            self._rest(job)
+            raise
+        self._rests.pop(job.name, None)
         outcomes.released += 1
-        now = self.around.clock.now()
-        deliver(self.around.store, self.sinks, now, self.around.log)
-        return release
+        self._deliver(outcomes)
+        return True
 
     def _refuse(
         self, job: Job, batch: Batch, error: BudgetExhaustedError, outcomes: Outcomes
-    ) -> None:
+    ) -> bool:
         """Pass a batch over whose cap is reached; at the lifetime cap the job is at its end."""
         outcomes.refused += 1
         if (job.name, batch.key) not in self._refused:
             self._refused.add((job.name, batch.key))
             self.around.log("budget.exhausted", job=job.name, batch=batch.key, **error.fields)
-        if error.fields.get("cap") == "lifetime":
-            raise error
+        if error.fields.get("cap") != "lifetime":
+            return True
+        outcomes.errors.append(error)
+        return False
+
+    def _deliver(self, outcomes: Outcomes) -> None:
+        store, now = self.around.store, self.around.clock.now()
+        outcomes.errors += deliver(store, self.sinks, now, self.around.log)
+
+    def _is_paused(self, job: Job, outcomes: Outcomes) -> bool:
+        """Asked before every release, since a person may pause a job in its catch-up."""
+        paused = job.name in self.around.store.paused()
+        if paused:
+            outcomes.paused.append(job.name)
+        return paused
+
+    def _rest(self, job: Job) -> None:
+        """An engine that fails for ever must not burn a lifetime's budget in an hour."""
+        times = self._rests.get(job.name, (0, 0))[0] + 1
+        self._rests[job.name] = (times, self.around.clock.now())
+        self.around.log("job.rests", job=job.name)
+
+    def _rests_now(self, job: Job) -> bool:
+        if job.name not in self._rests:
+            return False
+        times, since = self._rests[job.name]
+        return abs(self.around.clock.now() - since) < _rest_of(times)
+
+
+def _rest_of(times: int) -> int:
+    return int(min(FIRST_REST * 2 ** min(times - 1, 20), LONGEST_REST))

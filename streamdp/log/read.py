@@ -24,7 +24,7 @@ class Filter:
         batch: Of this batch.
         release: Of this release id.
         level: At this level or above.
-        since: At this ISO time or later.
+        since: At this ISO time or later, without its zone: `Z` sorts behind fractions of seconds.
     """
 
     job: str | None = None
@@ -38,16 +38,22 @@ class Filter:
         wanted = {"job": self.job, "batch": self.batch, "release": self.release}
         return (
             all(value is None or line.get(name) == value for name, value in wanted.items())
-            and LEVELS.index(line.get("level", "debug")) >= LEVELS.index(self.level)
+            and _rank(line.get("level", "debug")) >= _rank(self.level)
             and (self.since is None or line.get("timestamp", "") >= self.since)
         )
+
+
+def _rank(level: str) -> int:
+    """A level that is none of ours, as a library's `critical`, is the highest."""
+    return LEVELS.index(level) if level in LEVELS else len(LEVELS)
 
 
 def read(path: Path, wanted: Filter) -> Iterator[dict[str, Json]]:
     """Lines of the rotated files, then of the current one, oldest first."""
     for file in (*_rotated(path), path):
         if file.exists():
-            yield from _wanted(file.read_text(encoding="utf-8").splitlines(), wanted)
+            lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+            yield from _wanted(lines, wanted)
 
 
 def follow(

@@ -45,7 +45,6 @@ def configure(path: Path | None, level: Level, size: int, keep: int, *, console:
     Raises:
         ConfigurationError: The file cannot be written.
     """
-    close()
     handlers: list[logging.Handler] = [logging.NullHandler()]
     if path is not None:
         handlers.append(_file_handler(path, size, keep))
@@ -56,6 +55,7 @@ def configure(path: Path | None, level: Level, size: int, keep: int, *, console:
         )
         stream.setFormatter(_formatter(renderer))
         handlers.append(stream)
+    close()
     for name in _LOGGERS:
         logger = logging.getLogger(name)
         logger.handlers, logger.propagate = handlers, False

@@ -33,7 +33,8 @@ class FileSource:
         root = _fixed_part(self.pattern)
         for path in sorted(glob.glob(self.pattern, recursive=True)):
             if os.path.isfile(path):
-                yield Batch(self.name, os.path.relpath(path, root), path=path)
+                key = os.fsencode(os.path.relpath(path, root)).decode("utf-8", "backslashreplace")
+                yield Batch(self.name, key, path=path)
 
     def content_digest(self, batch: Batch) -> bytes:
         """SHA-256 of the file; private: the store keeps it under its own key only.
@@ -41,14 +42,16 @@ class FileSource:
         Raises:
             SourceError: The file cannot be read.
         """
+        path = batch.path or ""
         try:
-            with Path(batch.path or "").open("rb") as file:
+            path.encode()
+            with Path(path).open("rb") as file:
                 return hashlib.file_digest(file, "sha256").digest()
-        except OSError:
+        except (OSError, UnicodeEncodeError):
             raise SourceError(
                 f"a file of source {self.name} cannot be read",
-                where=batch.path or "",
-                hint="check that it is still there and readable by this user",
+                where=batch.key,
+                hint="check that it is still there, readable by this user, and its name UTF-8",
                 source=self.name,
             ) from None
 

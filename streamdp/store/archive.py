@@ -36,10 +36,12 @@ def digest_of(database: Database, batch: Batch) -> bytes | None:
     return row[0] if row else None
 
 
-def known_batches(database: Database, source: str) -> frozenset[str]:
-    """Keys of all batches of a source that were written down."""
-    rows = database.execute("SELECT key FROM batch WHERE source = ?", [source])
-    return frozenset(key for (key,) in rows)
+def known_batches(database: Database, source: str) -> dict[str, tuple[int | None, int | None]]:
+    """Keys and windows of all batches of a source that were written down."""
+    rows = database.execute(
+        "SELECT key, window_start, window_end FROM batch WHERE source = ?", [source]
+    )
+    return {key: (start, end) for key, start, end in rows}
 
 
 def released_batches(database: Database, job: str, source: str) -> frozenset[str]:

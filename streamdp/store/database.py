@@ -71,6 +71,17 @@ def connect_to_read(path: Path) -> Database:
     return Database(connection, execute_plugins=False)
 
 
+def require_sound(database: Database) -> None:
+    """Look at every page of the file.
+
+    Raises:
+        IntegrityError: SQLite finds it damaged.
+    """
+    (word,) = database.execute("PRAGMA quick_check(1)").fetchone()
+    if word != "ok":
+        raise _translate(sqlite3.DatabaseError(word))
+
+
 @contextmanager
 def transaction(database: Database) -> Iterator[None]:
     """All or nothing, and no other writer in between.

@@ -115,50 +115,61 @@ def declaration_of(database: Database, scope: str) -> Json | None:
 
 
 def caps_of(database: Database, scope: str) -> Caps:
-    """The caps in force.
+    """The caps in force: every row of a scope carries them.
 
     Raises:
         IntegrityError: The scope was never declared.
     """
-    row = database.execute(
-        "SELECT batch_cap_nano, lifetime_cap_nano FROM ledger"
-        " WHERE scope = ? AND purpose = 'cap' ORDER BY seq DESC LIMIT 1",
-        [scope],
-    ).fetchone()
+    row = _last(database, scope, "batch_cap_nano, lifetime_cap_nano")
     if row is None:
         raise IntegrityError(f"the ledger has no caps for {scope}", scope=scope)
     return Caps(*row)
 
 
 def spent_of(database: Database, scope: str, batch: str) -> Spent:
-    """Sums of all charges of a scope, settled, open and burnt alike."""
-    (lifetime,) = database.execute(
-        "SELECT coalesce(sum(epsilon_nano), 0) FROM ledger WHERE scope = ? AND purpose = 'reserve'",
-        [scope],
-    ).fetchone()
+    """Sums of all charges of a scope, settled, open and burnt alike.
+
+    Over its life that is the running total of its last row, which `verify` has added up.
+    """
+    last = _last(database, scope, "lifetime_spent_nano")
     (of_batch,) = database.execute(
         "SELECT coalesce(sum(epsilon_nano), 0) FROM ledger"
         " WHERE scope = ? AND batch = ? AND purpose = 'reserve'",
         [scope, batch],
     ).fetchone()
-    return Spent(of_batch, lifetime)
+    return Spent(of_batch, last[0] if last else 0)
 
 
 def verify(database: Database) -> None:
-    """Walk the chain.
+    """Walk the chain, and add up what each scope has spent.
 
     Raises:
         IntegrityError: A row was changed, removed or added by other hands.
     """
     previous, expected = _GENESIS, 1
+    spent: dict[str, int] = {}
     for row in _rows(database):
-        if row["seq"] != expected or row["previous"] != previous or row["hash"] != _hash(row):
+        spent[row["scope"]] = spent.get(row["scope"], 0) + row["epsilon_nano"]
+        if (
+            row["seq"] != expected
+            or row["previous"] != previous
+            or row["hash"] != _hash(row)
+            or row["lifetime_spent_nano"] != spent[row["scope"]]
+        ):
             raise IntegrityError(
                 f"the ledger was altered at row {expected}",
                 hint="restore the store from a backup; what was spent since must be assumed spent",
                 seq=expected,
             )
         previous, expected = row["hash"], expected + 1
+
+
+def _last(database: Database, scope: str, columns: str) -> tuple[int, ...] | None:
+    row: tuple[int, ...] | None = database.execute(
+        f"SELECT {columns} FROM ledger WHERE scope = ? ORDER BY seq DESC LIMIT 1",  # noqa: S608
+        [scope],
+    ).fetchone()
+    return row
 
 
 def _rows(database: Database) -> Iterator[dict[str, Any]]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Collection, Iterable
 
 from sqlite_utils import Database
 
@@ -21,15 +22,19 @@ def post(database: Database, release_id: str, sinks: Iterable[str], now: int) ->
         )
 
 
-def due(database: Database, now: int) -> tuple[Delivery, ...]:
-    """Deliveries to try now, oldest release first; a sink that waits holds later ones back."""
+def due(database: Database, now: int, sinks: Collection[str]) -> tuple[Delivery, ...]:
+    """Deliveries to these sinks to try now, oldest first; a sink that waits holds later ones back.
+
+    A wait longer than the longest there is was set by a clock that has gone backwards since.
+    """
     rows = database.query(
         "SELECT o.release_id, o.sink, o.attempts FROM outbox o"
         " JOIN release r ON r.id = o.release_id"
-        " WHERE o.delivered_at IS NULL AND o.sink NOT IN"
-        " (SELECT sink FROM outbox WHERE delivered_at IS NULL AND next_at > ?)"
+        " WHERE o.delivered_at IS NULL AND o.sink IN (SELECT value FROM json_each(:sinks))"
+        " AND o.sink NOT IN (SELECT sink FROM outbox"
+        "   WHERE delivered_at IS NULL AND next_at > :now AND next_at <= :now + :longest)"
         " ORDER BY r.reservation",
-        [now],
+        {"now": now, "sinks": json.dumps(list(sinks)), "longest": LONGEST_WAIT},
     )
     return tuple(Delivery(**row) for row in rows)
 

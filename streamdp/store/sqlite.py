@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +17,7 @@ from streamdp.errors import ConfigurationError, LockedError, StoreError
 from streamdp.privacy.amounts import epsilon_text
 from streamdp.privacy.filters import Caps
 from streamdp.store import archive, ledger, outbox
-from streamdp.store.database import connect, transaction
+from streamdp.store.database import connect, require_sound, transaction
 from streamdp.store.migrations import migrate
 from streamdp.store.pauses import paused_jobs
 from streamdp.types import Batch, Charge, Delivery, Json, Learned, Release, Reservation
@@ -44,8 +44,9 @@ class SqliteStore:
         """
         database = connect(path)
         migrate(database, now)
-        ledger.verify(database)
         with transaction(database):
+            require_sound(database)
+            ledger.verify(database)
             database.execute("UPDATE instance SET epoch = epoch + 1, stopped_at = NULL")
             (epoch,) = database.execute("SELECT epoch FROM instance").fetchone()
         return cls(database, epoch)
@@ -89,8 +90,8 @@ class SqliteStore:
         """The digest under which a batch was written down."""
         return archive.digest_of(self.database, batch)
 
-    def known_batches(self, source: str) -> frozenset[str]:
-        """Keys that were written down."""
+    def known_batches(self, source: str) -> dict[str, tuple[int | None, int | None]]:
+        """Keys that were written down, with first second and end of their windows."""
         return archive.known_batches(self.database, source)
 
     def released_batches(self, job: str, source: str) -> frozenset[str]:
@@ -145,12 +146,12 @@ class SqliteStore:
                 ledger.settle(self.database, reservation, now, None)
         return left
 
-    def due_deliveries(self, now: int) -> tuple[tuple[Delivery, Release], ...]:
-        """Deliveries to try now, with their releases."""
-        return tuple(
-            (delivery, archive.release_of(self.database, delivery.release_id))
-            for delivery in outbox.due(self.database, now)
-        )
+    def due_deliveries(
+        self, now: int, sinks: Collection[str]
+    ) -> Iterator[tuple[Delivery, Release]]:
+        """Deliveries to these sinks to try now, with their releases, read one by one."""
+        for delivery in outbox.due(self.database, now, sinks):
+            yield delivery, archive.release_of(self.database, delivery.release_id)
 
     def confirm(self, delivered: Iterable[Delivery], failed: Iterable[Delivery], now: int) -> None:
         """Write down how deliveries ended."""

@@ -198,3 +198,60 @@ def test_errors_show_no_values(tmp_path: Path) -> None:
         assert "CANARY" not in str(caught.value)
         assert caught.value.__cause__ is None
         assert caught.value.__suppress_context__
+
+
+@pytest.mark.parametrize("name", ["d[1].csv", "d?.csv", "d*.csv"])
+def test_a_file_is_itself_whatever_its_name(tmp_path: Path, name: str) -> None:
+    """A batch whose name looks like a pattern is read from its own file and no other."""
+    (tmp_path / "d1.csv").write_text("seen,x\n2024-03-01,1\n")
+    (tmp_path / name).write_text("seen,x\n2024-03-01,2\n")
+    batch = Batch("s", name, path=str(tmp_path / name))
+    found = counted(DuckDBBackend("", "csv"), Query("x", Grid(Fraction(1), 0, 9)), batch)
+    assert found == {2: 1}
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        pytest.param(b"2024-03-01,\xff\xfe\n", id="no UTF-8"),
+        pytest.param(b"2024-03-01," + b"9" * 3_000_000 + b"\n", id="a very long line"),
+        pytest.param(b"2024-03-01,77\r\n", id="another end of line"),
+        pytest.param(b"2024-03-01,a\rb\n", id="half an end of line"),
+    ],
+)
+def test_one_odd_record_never_raises(tmp_path: Path, odd: bytes) -> None:
+    """It changes its own count at most: an error would tell that it is there, and burn."""
+    path = tmp_path / "batch.csv"
+    path.write_bytes(b"seen,x\n2024-03-01,1\n" + odd + b"2024-03-01,2\n")
+    backend = DuckDBBackend(str(path), "csv", "seen")
+    found = counted(backend, Query("x", Grid(Fraction(1), 0, 9)), WINDOW)
+    assert (found[1], found[2]) == (1, 1)
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl"])
+def test_a_text_with_an_offset_is_its_instant(tmp_path: Path, ending: str) -> None:
+    """23:30 at -02:00 is the next day, 00:30 at +02:00 the day before; Z and none are UTC."""
+    path = tmp_path / f"batch.{ending}"
+    inside = ["2024-03-01T23:30:00Z", "2024-03-01 23:30:00", "2024-03-02T00:30:00+02:00"]
+    outside = ["2024-03-01T23:30:00-02:00", "2024-03-01T00:30:00+02:00"]
+    text_file(path, [*((at, "1") for at in inside), *((at, "2") for at in outside)])
+    backend = DuckDBBackend(str(path), ending, "seen")  # type: ignore[arg-type]
+    assert counted(backend, Query("x", Grid(Fraction(1), 0, 9)), WINDOW) == {1: 3}
+
+
+def test_a_rewritten_file_is_read_by_its_new_header(tmp_path: Path) -> None:
+    """A daemon lives for months: columns in a new order are not read as each other."""
+    path = tmp_path / "batch.csv"
+    backend, query = DuckDBBackend(str(path), "csv"), Query("x", Grid(Fraction(1), 0, 9))
+    path.write_text("y,x\n1,2\n")
+    assert counted(backend, query, Batch("s", "b", path=str(path))) == {2: 1}
+    path.write_text("x,y\n1,2\n1,2\n")
+    assert counted(backend, query, Batch("s", "b", path=str(path))) == {1: 2}
+
+
+def test_a_header_that_is_none_is_refused(tmp_path: Path) -> None:
+    """A first line of 200,000 characters is an error with a hint, not the end of the process."""
+    path = tmp_path / "batch.csv"
+    path.write_text("x" * 200_000 + "\n1\n")
+    with pytest.raises(SourceError):
+        DuckDBBackend(str(path), "csv", "seen").check(Query("x", Grid(Fraction(1), 0, 9)), WINDOW)

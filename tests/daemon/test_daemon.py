@@ -49,11 +49,15 @@ def start(home: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
 
 def wait_for(home: Path, event: str, count: int = 1) -> None:
     """Wait until the log has an event so many times."""
+    wait_until(lambda: events(home).count(event) >= count)
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
     for _ in range(600):
-        if events(home).count(event) >= count:
+        if holds():
             return
         time.sleep(0.05)
-    raise AssertionError(f"no {event} in 30 s: {events(home)}")
+    raise AssertionError("it did not come in 30 s")
 
 
 def events(home: Path) -> list[str]:
@@ -102,6 +106,9 @@ def test_reload(home: Path, start: Start) -> None:
     daemon.send_signal(signal.SIGHUP)
     wait_for(home, "daemon.reloaded")
     wait_for(home, "release.committed", 30)
+    path.write_text(path.read_text().replace("streamdp.log", "other.log"))
+    daemon.send_signal(signal.SIGHUP)
+    wait_until((home / "other.log").exists)
     assert daemon.poll() is None
 
 

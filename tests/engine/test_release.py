@@ -1,13 +1,21 @@
 """The walk of a release."""
 
 import json
+import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from streamdp.backends.duckdb import DuckDBBackend
+from streamdp.engine.job import Job
 from streamdp.engine.release import RELEASE_ID_BITS
+from streamdp.engine.work import FIRST_REST, LONGEST_REST
 from streamdp.errors import LockedError, StoreError
 from streamdp.privacy.filters import Caps
+from streamdp.sources.files import FileSource
+from streamdp.sources.windows import DAY, WindowSource
+from streamdp.store.pauses import pause_job, resume_job
 from streamdp.types import CellCounts, Entropy, Json, Outcome, Plan
 from tests.worlds import EPSILON_NANO, EventLog, World, quantiles_kind
 
@@ -38,8 +46,106 @@ def test_a_source_that_fails_after_the_reservation_burns_the_charge(tmp_path: Pa
     assert [error.code for error in outcomes.errors] == ["source"]
     assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'") == 1
     world.backend.fails = False
+    world.clock.seconds += FIRST_REST
     assert world.worker.round([world.job()]).released == 1
     assert world.count("SELECT sum(epsilon_nano) FROM ledger") == 2 * EPSILON_NANO
+
+
+def test_an_engine_that_fails_for_ever_burns_slowly(tmp_path: Path) -> None:
+    """Woken every minute for a day, a job whose engine is down tries a dozen times."""
+    world = World(tmp_path)
+    world.backend.fails = True
+    for _ in range(24 * 60):
+        world.worker.round([world.job()])
+        world.clock.seconds += 60
+    assert 5 <= world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'") <= 12
+    world.backend.fails = False
+    world.clock.seconds += LONGEST_REST
+    assert world.worker.round([world.job()]).released >= 1
+    assert not world.worker._rests
+
+
+@pytest.mark.parametrize("edit", ["longer", "shifted", "files"])
+def test_windows_cut_otherwise_are_refused(tmp_path: Path, edit: str) -> None:
+    """A record in two batches would pay from two caps: nothing is released, nothing spent."""
+    world = World(tmp_path)
+    world.worker.round([world.job()])
+    before = world.count("SELECT count(*) FROM ledger")
+    start = world.source.start
+    world.source = {
+        "longer": WindowSource("s", start, 2 * DAY),
+        "shifted": WindowSource("s", start + 3600, DAY),
+        "files": FileSource("s", str(tmp_path / "*.db")),
+    }[edit]  # type: ignore[assignment]
+    outcomes = world.worker.round([world.job()])
+    assert [error.code for error in outcomes.errors] == ["configuration"]
+    assert world.count("SELECT count(*) FROM ledger") == before
+
+
+def test_windows_may_be_added_before_and_after(tmp_path: Path) -> None:
+    """An earlier start and a later end of the same cut are new batches, no other ones."""
+    world = World(tmp_path)
+    world.worker.round([world.job()])
+    start = world.source.start
+    world.source = WindowSource("s", start - 2 * DAY, DAY, start + 7 * DAY)
+    assert world.worker.round([world.job()]).released == 4
+
+
+def test_a_file_that_cannot_be_read_holds_up_no_other(tmp_path: Path) -> None:
+    """Missing column, odd name or changed content: the other files are released, nothing burns."""
+    world = World(tmp_path)
+    for name, column in (("a.csv", "x"), ("b.csv", "y"), ("c.csv", "x")):
+        (tmp_path / name).write_text(f"{column}\n1\n")
+    (tmp_path / os.fsdecode(b"d\xff.csv")).write_text("x\n1\n")
+    job = replace(
+        world.job(),
+        source=FileSource("s", str(tmp_path / "*.csv")),
+        backend=DuckDBBackend("", "csv"),
+    )
+    outcomes = world.worker.round([job])
+    assert [release.batch for release in world.sink.taken] == ["a.csv", "c.csv"]
+    assert [error.code for error in outcomes.errors] == ["source", "source"]
+    assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'") == 0
+    str(outcomes.errors[0]).encode()
+
+
+def test_a_job_is_paused_in_its_catch_up(tmp_path: Path) -> None:
+    """A pause takes force before the next release, not after the last."""
+    world = World(tmp_path)
+
+    def pause_after_two(job: Job, done: int, total: int) -> None:
+        if done == 1:
+            pause_job(world.store.database, "job", 0)
+
+    world.worker.progress = pause_after_two
+    outcomes = world.worker.round([world.job()])
+    assert (outcomes.released, outcomes.paused) == (2, ["job"])
+
+
+@pytest.mark.parametrize("state", [None, [], {"nonsense": 1}])
+def test_a_state_that_cannot_be_planned_with_is_put_aside(tmp_path: Path, state: Json) -> None:
+    """What was learned is worth less than a release: planning starts anew and says so."""
+    world = World(tmp_path, days=2)
+    world.clock.seconds = world.source.start + DAY
+    world.worker.round([world.job()])
+    world.store.database.execute("UPDATE learner SET state = ?", [json.dumps(state)])
+    world.clock.seconds += DAY
+    assert world.worker.round([world.job()]).released == 1
+
+
+def test_foreign_words_stay_inside(tmp_path: Path) -> None:
+    """An exception nobody foresaw burns, and neither its text nor its cause gets out."""
+    world = World(tmp_path, days=1)
+
+    def fail(query: object, batch: object) -> CellCounts:
+        raise KeyError("CANARY")
+
+    world.backend.cell_counts = fail  # type: ignore[method-assign]
+    (error,) = world.worker.round([world.job()]).errors
+    assert error.code == "internal"
+    assert "CANARY" not in f"{error}{error.__cause__}"
+    assert error.__suppress_context__
+    assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'") == 1
 
 
 @pytest.mark.parametrize("dies_in", ["draw", "learn"])
@@ -95,7 +201,8 @@ def test_a_sink_that_is_down_costs_nothing_and_gets_the_same_release_later(tmp_p
     """The outbox keeps the releases; when the sink is back it gets each once, in order."""
     world = World(tmp_path, days=3)
     world.sink.fails = True
-    world.worker.round([world.job()])
+    outcomes = world.worker.round([world.job()])
+    assert [error.code for error in outcomes.errors] == ["sink"]
     rows = world.store.database.execute("SELECT id FROM release ORDER BY reservation").fetchall()
     world.sink.fails = False
     world.clock.seconds += 4000
@@ -243,15 +350,13 @@ def test_entropy_that_fails_burns(tmp_path: Path) -> None:
     world = World(tmp_path, days=1)
     broken: Entropy = Broken()
     object.__setattr__(world.worker.around, "entropy", broken)
-    with pytest.raises(OSError, match="no entropy"):
-        world.worker.round([world.job()])
+    (error,) = world.worker.round([world.job()]).errors
+    assert error.code == "internal"
     assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'") == 1
 
 
 def test_a_paused_job_waits(tmp_path: Path) -> None:
     """A paused job releases nothing, also after a restart; resumed it catches up."""
-    from streamdp.store.pauses import pause_job, resume_job
-
     world = World(tmp_path)
     pause_job(world.store.database, "job", 0)
     world.open()

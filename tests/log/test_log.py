@@ -98,6 +98,16 @@ def test_reading_goes_through_rotated_files_in_order_and_filters(tmp_path: Path)
     assert [line["batch"] for line in read(path, Filter(batch="b7"))] == ["b7"]
 
 
+def test_a_line_of_the_second_that_is_asked_for_is_shown(tmp_path: Path) -> None:
+    """Times in the file have fractions of seconds, times that are typed have none."""
+    path = tmp_path / "s.log"
+    path.write_text(
+        '{"timestamp": "2026-01-01T10:00:00.5Z", "level": "critical", "event": "scheduler"}\n\xff'
+    )
+    assert list(read(path, Filter(since="2026-01-01T10:00:00", level="error")))
+    assert not list(read(path, Filter(since="2026-01-01T10:00:01")))
+
+
 def test_following_loses_no_line_to_a_rotation(tmp_path: Path) -> None:
     """Lines written before and after a rotation between two looks all come, once."""
     path = tmp_path / "s.log"

@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import functools
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamdp.mechanisms.sharpness import Relation
+from streamdp.mechanisms import exponential, passes
+from streamdp.mechanisms.sharpness import NodeKind, Relation
 from streamdp.privacy.events import epsilon_of
 from tests.privacy.cases import CASES, EPSILON, LONG, Case, largest_loss, loss_under, release_law
 from tests.privacy.law import choice_law, expected_widths, forking
@@ -54,6 +56,15 @@ def test_spread_records_lose_no_more(grains: int) -> None:
     for case in CASES[1:5]:
         worst = worst_of(case)
         assert loss_under(case, worst.pair, worst.favourites, grains) <= EPSILON
+
+
+@pytest.mark.parametrize("node", ["independent", "joint"])
+def test_the_clip_loses_no_more(node: NodeKind) -> None:
+    """With the clip, or the floor of the joint kernel, within reach of small batches."""
+    case = Case("1/3 2/3", 3, 4, "loose", branching=2 if node == "independent" else 3, node=node)
+    with patch.object(exponential, "CLIP", 0.5), patch.object(passes, "CLIP", 0.5):
+        clipped = largest_loss(case).loss
+    assert 0.3 < clipped <= EPSILON
 
 
 def test_the_law_is_a_law() -> None:

@@ -15,6 +15,7 @@ from streamdp.store.database import connect, transaction
 from streamdp.store.migrations import STEPS, migrate
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge
+from tests.worlds import World
 
 CAPS = Caps(300, 1000)
 
@@ -226,3 +227,55 @@ def test_a_full_disk_spends_nothing(tmp_path: Path) -> None:
     store.database.execute(f"PRAGMA max_page_count = {pages + 100}")
     store.reserve("s", "j", batch("b"), charge(1), 0)
     ledger.verify(store.database)
+
+
+def test_a_wrong_running_total_is_found(tmp_path: Path) -> None:
+    """A chain that is whole but adds up to less than was spent refuses the store."""
+    store = opened(tmp_path / "s.db")
+    store.reserve("s", "j", batch("a"), charge(10), 0)
+    with transaction(store.database):
+        ledger.set_caps(store.database, "s", CAPS, {"by": "me"}, 0)
+        ledger._append(
+            store.database, at=0, purpose="cap", scope="s", event={}, caps=CAPS, spent_nano=0
+        )
+    with pytest.raises(IntegrityError, match="row 4"):
+        ledger.verify(store.database)
+
+
+def test_a_damaged_page_is_an_integrity_error(tmp_path: Path) -> None:
+    """Whichever page is overwritten, opening never ends in a foreign exception."""
+    path = tmp_path / "s.db"
+    store = opened(path)
+    for key in range(40):
+        store.burn(store.reserve("s", "j", batch(str(key)), charge(1), 0), 0)
+    store.close()
+    whole = path.read_bytes()
+    refused = 0
+    for page in range(0, len(whole), 4096):
+        path.write_bytes(whole[:page] + b"\x5a" * 4096 + whole[page + 4096 :])
+        try:
+            SqliteStore.open(path, 0).close()
+        except (IntegrityError, StoreError):
+            refused += 1
+    assert refused == len(whole) // 4096
+
+
+def test_a_wait_set_by_a_clock_of_the_future_ends(tmp_path: Path) -> None:
+    """After the clock was put right, a sink does not wait for the year it once showed."""
+    world = World(tmp_path, days=1)
+    world.sink.fails = True
+    right = world.clock.seconds
+    world.clock.seconds += 10**9
+    world.worker.round([world.job()])
+    world.clock.seconds, world.sink.fails = right, False
+    world.worker.round([])
+    assert len(world.sink.taken) == 1
+
+
+def test_debts_to_a_sink_that_is_gone_are_not_read(tmp_path: Path) -> None:
+    """They are kept, and cost nothing until the sink is configured again."""
+    world = World(tmp_path, days=1)
+    world.worker.sinks = {}
+    world.worker.round([world.job()])
+    assert list(world.store.due_deliveries(world.clock.now(), [])) == []
+    assert len(list(world.store.due_deliveries(world.clock.now(), ["list"]))) == 1

@@ -1,0 +1,119 @@
+"""A shift: signs of life, the lock, and a store that fails for a while."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from streamdp.config import Configuration, load
+from streamdp.daemon.daemon import Daemon
+from streamdp.daemon.lock import is_locked, store_lock
+from streamdp.daemon.shift import HEARTBEAT, Shift, shift
+from streamdp.engine.work import Outcomes
+from streamdp.errors import IntegrityError, LockedError, StoreError
+from streamdp.store.database import connect_to_read
+from streamdp.store.reports import Heart, heart
+from tests.worlds import EventLog, ReplayedEntropy
+
+DEMO = Path(__file__).parents[2] / "config.yaml"
+
+
+class Hurrying:
+    """A clock on which every look takes as long as a heartbeat."""
+
+    seconds = 1_800_000_000
+
+    def now(self) -> int:
+        self.seconds += HEARTBEAT
+        return self.seconds
+
+
+@pytest.fixture
+def configuration(tmp_path: Path) -> Iterator[Configuration]:
+    text = DEMO.read_text().replace("end: 2014-01-01", "end: 2013-01-06")
+    (tmp_path / "config.yaml").write_text(text)
+    mask = os.umask(0o022)
+    yield load(tmp_path / "config.yaml")
+    os.umask(mask)
+
+
+def pulse(configuration: Configuration) -> Heart:
+    return heart(connect_to_read(configuration.store.path))
+
+
+def test_a_catch_up_gives_signs_of_life(configuration: Configuration) -> None:
+    """A round that lasts for hours is not taken for a daemon that hangs."""
+    clock, beats = Hurrying(), []
+    with shift(
+        configuration,
+        ReplayedEntropy(),
+        clock,
+        EventLog(),
+        progress=lambda job, done, total: beats.append(pulse(configuration).heartbeat_at),
+    ) as running:
+        assert pulse(configuration).pid == os.getpid()
+        running.worker.round(running.jobs.values())
+    assert len(set(beats)) == len(beats) == 6
+    assert pulse(configuration).pid is None
+
+
+def test_who_dies_of_an_error_has_not_stopped(configuration: Configuration) -> None:
+    """`status` tells a death from an end that was wanted."""
+
+    def die() -> None:
+        with shift(configuration, ReplayedEntropy(), Hurrying(), EventLog()):
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        die()
+    assert pulse(configuration).pid == os.getpid()
+    assert not is_locked(configuration.store.path)
+
+
+def test_asking_for_the_lock_keeps_nobody_out(tmp_path: Path) -> None:
+    """Who asks holds the lock for an instant; a daemon that starts then waits for it."""
+    store = tmp_path / "s.db"
+    file = os.open(tmp_path / "s.db.lock", os.O_RDWR | os.O_CREAT)
+    fcntl.flock(file, fcntl.LOCK_EX)
+    threading.Timer(0.07, os.close, [file]).start()
+    with store_lock(store):
+        assert is_locked(store)
+
+
+def test_a_link_to_a_store_has_its_lock(tmp_path: Path) -> None:
+    """Two names of one file are one store."""
+    store, link = tmp_path / "s.db", tmp_path / "link.db"
+    store.touch()
+    link.symlink_to(store)
+    with store_lock(store), pytest.raises(LockedError), store_lock(link):
+        pass
+
+
+@pytest.mark.parametrize(("error", "lives"), [(StoreError, True), (IntegrityError, False)])
+def test_a_full_disk_is_waited_for(
+    configuration: Configuration, error: type[StoreError], lives: bool
+) -> None:
+    """A store that is full or busy is tried again with the same jobs; a damaged one is the end."""
+    log = EventLog()
+    with shift(configuration, ReplayedEntropy(), Hurrying(), log) as running:
+        daemon = Daemon(
+            Path(), configuration, ReplayedEntropy(), Hurrying(), lambda configuration: log
+        )
+
+        class Failing:
+            def round(self, jobs: object) -> Outcomes:
+                raise error("the disk is full")
+
+        failing = Shift(running.store, Failing(), running.jobs)  # type: ignore[arg-type]
+        if not lives:
+            with pytest.raises(error):
+                daemon._work(failing, {"air_time"})
+            return
+        assert daemon._work(failing, {"air_time"}) == {"air_time"}
+        assert "store.failed" in log.names()
+        assert daemon._work(running, {"air_time"}) == set()
