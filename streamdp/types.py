@@ -195,7 +195,7 @@ class Prior(Protocol):
 
 
 class ReleaseKind(Protocol):
-    """Four pure functions: what is published, what it costs, how it is drawn and learned from."""
+    """Pure functions: what is published, what it costs, how it is drawn and learned from."""
 
     @property
     def name(self) -> str:
@@ -220,6 +220,10 @@ class ReleaseKind(Protocol):
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
         """The next state; has no data argument, so learning is post-processing."""
+        ...
+
+    def report(self, state: Json, outcome: Outcome) -> Outcome:
+        """What is published: the outcome, and what follows from it and the state it led to."""
         ...
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from datetime import date
 from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, Any, Literal
@@ -75,7 +76,19 @@ FamilyName = Literal["uniform", "cauchy", "half-cauchy", "laplace"]
 class PriorSection(Section):
     """What is believed before each release, and how it learns."""
 
-    learner: Literal["last-release", "none"] = "last-release"
+    learner: Literal["experts", "online-gradient", "last-release", "none"] | None = Field(
+        default=None,
+        description="By default experts if expected_rows is given, else last-release.",
+    )
+    features: tuple[Literal["weekday", "month", "season", "hour", "trend"], ...] = Field(
+        default=(), description="Public facts of a window that its quantiles may depend on."
+    )
+    holidays: tuple[date, ...] = Field(
+        default=(), description="Days that differ, and so do those beside them."
+    )
+    smoothed: bool = Field(
+        default=True, description="Publish what all releases together say, in columns of its own."
+    )
     robust: FamilyName | Family | MixtureOf | None = Field(
         default=None,
         description="Holds when the past misleads. By default cauchy if there is a guess, else"
@@ -168,12 +181,18 @@ class Release(Section):
             parts = len(self.quantiles) + 1
             if self.mechanism.branching > parts:
                 raise ValueError(f"branching is at most {parts}, the number of quantiles plus one")
+        if self.prior.learner == "experts" and self.expected_rows is None:
+            raise ValueError("the learner experts needs expected_rows: it weighs noise by them")
         first, last = self.cells()
         if max(abs(first), abs(last)) > MOST_CELLS:
             raise ValueError(
                 "bounds / resolution is beyond 2^46 cells: make the resolution coarser"
             )
         return self
+
+    def learner(self) -> Literal["experts", "online-gradient", "last-release", "none"]:
+        """The configured learner, or the default."""
+        return self.prior.learner or ("experts" if self.expected_rows else "last-release")
 
     def cells(self) -> tuple[int, int]:
         """First and last cell."""

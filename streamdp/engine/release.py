@@ -74,7 +74,8 @@ def release_batch(job: Job, batch: Batch, ready: Ready, around: Surroundings) ->
                 plan, job.backend.cell_counts(plan.query, batch), around.entropy
             )
             state = _learn(job, learned.state, plan, outcome, around.log)
-            release = _record(release_id, job, batch, plan, outcome, around.clock.now())
+            published = job.kind.report(state, outcome)
+            release = _record(release_id, job, batch, plan, published, around.clock.now())
             following = Learned(learned.version + 1, learned.signature, state)
             around.store.commit(reservation, release, following, job.sinks)
     except BaseException:

@@ -101,7 +101,8 @@ def observe(belief: Belief, draw: NoisyDraw, prior: Prior, release: Release) -> 
     points, log_z = log_normaliser(draw, density, prior, region, peaks, unit)
     targets = np.empty((len(centres), len(SPREADS) + len(OFFSETS)))
     targets[:, : len(SPREADS)] = centres[:, None] + np.sqrt(variances)[:, None] * SPREADS
-    targets[:, len(SPREADS) :] = value + unit * OFFSETS
+    around, ends = value + unit * OFFSETS, targets[:, [0, len(SPREADS) - 1]]
+    targets[:, len(SPREADS) :] = np.clip(around, ends[:, :1], ends[:, 1:])
     targets.sort(axis=1)
     log_law = -draw.cost(value - targets, density) - np.interp(targets, points, log_z)
     evidence, moved, spreads = _posterior(targets - centres[:, None], variances, log_law)

@@ -14,6 +14,7 @@ import numpy as np
 from streamdp.learning import spacing
 from streamdp.learning.believed import BelievedPrior, Walk
 from streamdp.learning.filters import PUBLIC_UNCERTAINTY, Filters
+from streamdp.learning.learner import Features, Smoothed
 from streamdp.learning.noise import NoisyDraw, noisy_draws
 from streamdp.learning.public import PublicFit
 from streamdp.learning.sharpening import Sharpening
@@ -21,23 +22,12 @@ from streamdp.learning.update import learned, posterior
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.types import FloatArray, Json, Prior
 
-Features = tuple[float, ...]
-
 VERSION = 1
 """Of the form of the state."""
 
 
 NINETY = 1.645
 """Deviations to either side that hold nine tenths of a normal law."""
-
-
-@dataclass(frozen=True, slots=True)
-class Smoothed:
-    """A quantile as all releases so far show it."""
-
-    point: float
-    lower: float
-    upper: float
 
 
 @dataclass(frozen=True, slots=True)

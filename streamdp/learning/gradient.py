@@ -13,13 +13,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamdp.learning.learner import Features, Smoothed
 from streamdp.learning.optimizers import Optimizer
 from streamdp.learning.surrogate import Surrogate, laplace, worst_of
 from streamdp.priors.families import Laplace
 from streamdp.priors.mixture import Mixture
 from streamdp.types import FloatArray, Json, Prior
-
-Features = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +78,10 @@ class OnlineGradient:
         longest = 1_000.0 * self.guess[1]
         stepped[:, -1] = np.clip(stepped[:, -1], 1.0 / longest, 1.0 / self.narrowest)
         return {"parameters": stepped.tolist(), "optimizer": kept}
+
+    def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
+        """Nothing: the surrogate predicts the next batch, it does not revise the last."""
+        return ()
 
     def _parameters(self, state: Json, count: int, features: int) -> tuple[FloatArray, FloatArray]:
         """W of shape (m, 1 + features) and φ of shape (m,)."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from streamdp.learning.learner import Features, Smoothed
 from streamdp.priors.families import Laplace
 from streamdp.priors.mixture import Mixture
 from streamdp.types import Json, Prior
@@ -38,7 +39,7 @@ class LastRelease:
         """Nothing released yet."""
         return {"values": [], "changes": []}
 
-    def priors(self, state: Json, count: int) -> tuple[Prior, ...]:
+    def priors(self, state: Json, count: int, features: Features = ()) -> tuple[Prior, ...]:
         """One prior for each of `count` quantiles, from the releases alone."""
         if not state["values"] or self.robust_weight >= 1.0:
             return (self.robust,) * count
@@ -48,7 +49,7 @@ class LastRelease:
             for value, change in zip(state["values"], state["changes"], strict=True)
         )
 
-    def learn(self, state: Json, values: tuple[float, ...]) -> Json:
+    def learn(self, state: Json, values: tuple[float, ...], features: Features = ()) -> Json:
         """The state after one more release."""
         if not state["values"]:
             return {"values": list(values), "changes": [self.scale] * len(values)}
@@ -58,3 +59,7 @@ class LastRelease:
             for change, move in zip(state["changes"], moves, strict=True)
         ]
         return {"values": list(values), "changes": changes}
+
+    def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
+        """Nothing: the last release is all that is known."""
+        return ()

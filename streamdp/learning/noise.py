@@ -22,6 +22,9 @@ _DISTANCES = np.geomspace(0.1, 3e3, 11)
 _REACH = np.concatenate((-_DISTANCES[::-1], [0.0], _DISTANCES))
 """Where around a peak the law is tabulated, in units of the noise."""
 
+FLAT = 1e-6
+"""Change of the cost between two points below which it is none."""
+
 
 @dataclass(frozen=True, slots=True)
 class NoisyDraw:
@@ -105,13 +108,17 @@ def log_normaliser(
 ) -> tuple[FloatArray, FloatArray]:
     """Points t of the region and ln Z(t) there, dense around `peaks` and geometric beyond.
 
+    Between two points the cost is taken as linear and the prior as even, so e^-cost counts by its
+    logarithmic mean.
+
     Returns:
         Non-decreasing points and ln Z, each of shape (p,); interpolate between.
     """
     near = np.clip((peaks[:, None] + _REACH * unit).ravel(), *region)
     points = np.sort(np.concatenate((near, region)))
-    masses = prior.log_mass(points[:-1], points[1:])
-    middles = (points[:-1] + points[1:]) / 2.0
-    terms = masses - draw.cost(middles - points[:, None], density)
-    peak = terms.max(axis=1)
-    return points, np.asarray(peak + np.log(np.exp(terms - peak[:, None]).sum(axis=1)))
+    masses = np.exp(prior.log_mass(points[:-1], points[1:]))
+    costs = draw.cost(points - points[:, None], density)
+    kept, steps = np.exp(-costs), np.diff(costs, axis=1)
+    flat = np.abs(steps) < FLAT
+    means = np.where(flat, kept[:, 1:], -np.diff(kept, axis=1) / np.where(flat, 1.0, steps))
+    return points, np.asarray(np.log(means @ masses))

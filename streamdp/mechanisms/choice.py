@@ -60,11 +60,15 @@ class Choice:
             log_bump_mass=self.log_bump_mass,
         )
 
-    def prior(self, robust: tuple[Prior, ...], groups: tuple[Shapes, ...]) -> JointPrior:
-        """Robust priors, with the groups of shapes if the form has a place for them."""
+    def prior(
+        self, learned: tuple[Prior, ...] | JointPrior, groups: tuple[Shapes, ...]
+    ) -> JointPrior:
+        """Learned priors, with the groups of shapes if the form has a place for them."""
+        if isinstance(learned, JointPrior):
+            return learned
         if not (self.shapes and groups):
-            return JointPrior(robust)
-        return with_shapes(robust, *groups)
+            return JointPrior(learned)
+        return with_shapes(learned, *groups)
 
 
 CANDIDATES: dict[str, Choice] = {

@@ -186,9 +186,7 @@ class QuantileTree:
         return tuple(points[index] // GRAINS for index in range(len(self.quantiles)))
 
     def _updated(self, prior: JointPrior, points: dict[int, int]) -> JointPrior:
-        """The prior once the levels above are drawn; joint nodes alone have one that learns."""
-        if self.node == "independent":
-            return prior
+        """The prior once the levels above are drawn: it may learn from them."""
         width = float(self.grid.resolution)
         return prior.given({j: point // GRAINS * width for j, point in points.items()}, width)
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar, Self
 
-from streamdp.learning.last_release import LastRelease
+from streamdp.learning.features import Feature
+from streamdp.learning.learner import Features, Learner
 from streamdp.mechanisms import accuracy
 from streamdp.mechanisms.choice import CANDIDATES, Choice
 from streamdp.mechanisms.exponential import Restriction
@@ -39,6 +40,7 @@ class QuantilePlan:
     tree: QuantileTree
     prior: JointPrior
     rank_error: float | None
+    features: Features
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,25 +71,32 @@ class Quantiles:
         restriction: What becomes of a prior outside a region of the tree.
         shapes: Beliefs about the quantiles together, for joint nodes (`priors.shapes`).
         expected_rows: Public number of records of a batch, for the accuracy statement.
+        features: Public numbers of a batch that the learner may use.
+        feature_names: What they are called; others are another signature.
+        smooth: Whether to publish what all releases together say, beside the release.
     """
 
     column: str
     quantiles: tuple[Fraction, ...]
     epsilon: Fraction
     grid: Grid
-    learner: LastRelease
+    learner: Learner
     form: Choice = CANDIDATES["binary"]
     relation: Relation = "add-remove"
     restriction: Restriction = "conditional"
     shapes: tuple[Shapes, ...] = ()
     expected_rows: int | None = None
+    features: Feature | None = None
+    feature_names: tuple[str, ...] = ()
+    smooth: bool = True
 
     name: ClassVar[str] = "quantiles"
 
     def signature(self) -> Json:
         """Column, targets and learner: a state learned for others would mislead."""
         targets = [str(quantile) for quantile in self.quantiles]
-        return {"column": self.column, "quantiles": targets, **self.learner.describe()}
+        about = {"column": self.column, "quantiles": targets, "features": list(self.feature_names)}
+        return about | self.learner.describe()
 
     def init(self) -> Json:
         """The learner's first state."""
@@ -98,17 +107,18 @@ class Quantiles:
         tree = self.form.tree(self.quantiles, self.epsilon, self.grid, self.relation)
         return replace(tree, restriction=self.restriction)
 
-    def believed(self, state: Json) -> JointPrior:
+    def believed(self, state: Json, features: Features = ()) -> JointPrior:
         """The prior of the next release: the learner's, and the shapes."""
-        priors = self.learner.priors(state, len(self.quantiles))
+        priors = self.learner.priors(state, len(self.quantiles), features)
         return self.form.prior(priors, self.shapes)
 
     def plan(self, state: Json, batch: Batch) -> Plan:
         """Prior from the state; question and charge from the configuration."""
-        tree, believed = self.tree(), _Believed.of(self.believed(state))
+        features = self.features(batch) if self.features else ()
+        tree, believed = self.tree(), _Believed.of(self.believed(state, features))
         event = tree.event() | {"prior": believed.digest}
         charge = Charge(event, nano_up(epsilon_of(event)), nano_up(rho_of(event)))
-        mechanism = QuantilePlan(tree, believed.prior, self.rank_error())
+        mechanism = QuantilePlan(tree, believed.prior, self.rank_error(), features)
         return Plan(Query(self.column, self.grid), charge, mechanism)
 
     def rank_error(self) -> float | None:
@@ -150,7 +160,31 @@ class Quantiles:
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
         """Tell the learner what was released."""
-        return self.learner.learn(state, tuple(float(row["value"] or 0) for row in outcome.rows))
+        mechanism: QuantilePlan = plan.mechanism
+        values = tuple(float(row["value"] or 0) for row in outcome.rows)
+        return self.learner.learn(state, values, mechanism.features)
+
+    def report(self, state: Json, outcome: Outcome) -> Outcome:
+        """The release, and beside it what all releases so far say of the same quantiles.
+
+        Args:
+            state: After this release.
+            outcome: What was drawn; stays as it is.
+        """
+        smoothed = self.learner.smoothed(state) if self.smooth else ()
+        if not smoothed:
+            return outcome
+        return Outcome(
+            tuple(
+                {
+                    **row,
+                    "smoothed": each.point,
+                    "smoothed_lower": each.lower,
+                    "smoothed_upper": each.upper,
+                }
+                for row, each in zip(outcome.rows, smoothed, strict=True)
+            )
+        )
 
 
 @functools.lru_cache(maxsize=64)

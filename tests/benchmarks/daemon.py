@@ -25,6 +25,8 @@ import numpy as np
 from streamdp import wiring
 from streamdp.config import load
 from streamdp.engine.job import Job
+from streamdp.learning.last_release import LastRelease
+from streamdp.priors.families import Cauchy
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.releases.quantiles import Quantiles
 from tests.benchmarks.report import Row, main
@@ -165,7 +167,9 @@ def accuracy(repeats: int) -> Iterator[Row]:
     job = wiring.jobs(load(CONFIG))["air_time"]
     kind = job.kind
     assert isinstance(kind, Quantiles)
-    static = replace(kind, learner=replace(kind.learner, robust_weight=1.0))
+    section = load(CONFIG).releases["air_time"]
+    robust = Cauchy(section.guess.location, section.guess.scale) if section.guess else Cauchy(0, 1)
+    static = replace(kind, learner=LastRelease(robust, 1.0, 1.0, float(section.resolution)))
     for who, each in (("configured learner", kind), ("static Cauchy", static)):
         errors = np.array([error for _ in range(repeats) for error in release_errors(job, each)])
         for what, value in (

@@ -23,6 +23,7 @@ from streamdp.store.database import connect_to_read
 mpl.use("Agg")
 from matplotlib import dates
 from matplotlib import pyplot as plt
+from matplotlib.axes import Axes
 
 ROOT = Path(__file__).parents[2]
 PICTURE = Path(__file__).parent / "pictures" / "air_time.png"
@@ -51,7 +52,7 @@ def main(picture: Path) -> None:
     print(f"wrote {picture}")
 
 
-def _fan(axes: plt.Axes, days: np.ndarray, values: np.ndarray, title: str) -> None:
+def _fan(axes: Axes, days: np.ndarray, values: np.ndarray, title: str) -> None:
     """Bands between deciles that mirror each other, and the median as a line."""
     for inner in range(4):
         low, high = values[:, inner], values[:, 8 - inner]
@@ -60,7 +61,7 @@ def _fan(axes: plt.Axes, days: np.ndarray, values: np.ndarray, title: str) -> No
     axes.set_ylim(0, 500)
     axes.set_ylabel("air time (minutes)")
     axes.set_title(title, loc="left", fontsize=11)
-    axes.xaxis.set_major_formatter(dates.DateFormatter("%b"))
+    axes.xaxis.set_major_formatter(dates.DateFormatter("%b"))  # type: ignore[no-untyped-call]
     axes.legend(loc="upper right", frameon=False)
     axes.spines[["top", "right"]].set_visible(False)
 

@@ -63,7 +63,8 @@ def chi_square(observed, law):
 
 
 def observed_of(tree, statistic, priors, repeats):
-    entropy, seen = Seeded(1), {}
+    entropy = Seeded(1)
+    seen: dict[tuple[int, ...], int] = {}
     for _ in range(repeats):
         cells = tree.draw(statistic, priors, entropy)
         seen[cells] = seen.get(cells, 0) + 1
@@ -304,7 +305,8 @@ def test_ranges_are_attained_and_never_exceeded(targets, node):
 
 def test_slots_of_even_targets():
     """Two thirds: a record in the middle is worth less than one at an end."""
-    assert slot_ranges((F(1, 3), F(2, 3))) == ((F(4, 3), 1), (1, 1), (1, F(4, 3)))
+    one = F(1)
+    assert slot_ranges((F(1, 3), F(2, 3))) == ((F(4, 3), one), (one, one), (one, F(4, 3)))
 
 
 @pytest.mark.parametrize("shaped", [False, True])

@@ -37,7 +37,7 @@ def rows(quick: bool) -> Iterable[Row]:
     for make, epsilon in SETTINGS:
         streams = [make(seed) for seed in range(1 if quick else 5)]
         if quick:
-            streams = [stream.take(60) for stream in streams]
+            streams = [stream.take(40) for stream in streams]
         floor, _ = _figures([_floor(*each, Fraction(epsilon)) for each in _numbered(streams)])
         for who, sharpness in itertools.product(CONTENDERS, ("textbook", "ours")):
             if quick and sharpness == "textbook" and who != "static":

@@ -1,0 +1,6 @@
+"""The only place that names concrete adapters: from a configuration to things that work."""
+
+from streamdp.wiring.adapters import declare, jobs, source, start_log, worker
+from streamdp.wiring.quantiles import kind, shapes
+
+__all__ = ["declare", "jobs", "kind", "shapes", "source", "start_log", "worker"]
