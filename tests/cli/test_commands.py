@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click import unstyle
 from click.testing import CliRunner, Result
 
 from streamdp.cli import COMMANDS, cli
@@ -225,12 +226,10 @@ def test_a_narrow_terminal_cuts_no_value(
     """A key that is wider than its column is broken, not replaced by dots."""
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "50")
-    monkeypatch.setenv("NO_COLOR", "1")
-    monkeypatch.setenv("TERM", "dumb")
     print_rows([{f"column {name}": "2013-01-01" for name in "abcdef"}], "table")
-    shown = capsys.readouterr().out
+    shown = unstyle(capsys.readouterr().out)
     assert "\u2026" not in shown
-    assert sum(character in "2013" for character in shown if character.isdigit()) == 6 * 8
+    assert sum(map(str.isdigit, shown)) == 6 * 8
 
 
 def test_a_sink_that_fails_is_an_exit_code(home: Path) -> None:
