@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamdp.cli.jobs import require_job
+from streamdp.cli.jobs import job_argument, require_job
 from streamdp.cli.options import config_option, load_configuration, moment
 from streamdp.cli.rounds import finish, one_round
 from streamdp.errors import ConfigurationError
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("job")
+@job_argument
 @click.option("--from", "since", callback=moment, required=True, help="First day (ISO, UTC).")
 @click.option("--to", "until", callback=moment, required=True, help="Day after the last (ISO).")
 @click.option("--yes", is_flag=True, help="Do not ask.")

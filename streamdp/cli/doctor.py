@@ -96,6 +96,8 @@ def _source(configuration: Configuration, name: str) -> str:
     job = wiring.jobs(configuration)[name]
     first = next(iter(job.source.batches(int(time.time()))), None)
     if first is None:
-        return "no batch is complete yet"
+        section = configuration.sources[configuration.releases[name].source]
+        files = section.batches == "files"
+        return f"no file is there yet: {section.path}" if files else "no batch is complete yet"
     job.backend.check(job.kind.plan(job.kind.init(), first).query, first)
     return "can be read, its columns are there"

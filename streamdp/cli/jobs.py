@@ -6,10 +6,25 @@ import difflib
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from streamdp.errors import ConfigurationError
+import click
+
+from streamdp.cli.options import DEFAULT_PATH, load_configuration
+from streamdp.errors import ConfigurationError, StreamdpError
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
+
+
+def complete_job(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
+    """Jobs of the configuration that a shell offers; none if it cannot be used."""
+    try:
+        configuration = load_configuration(context.params.get("config_path") or DEFAULT_PATH)
+    except StreamdpError:
+        return []
+    return [name for name in configuration.releases if name.startswith(begun)]
+
+
+job_argument = click.argument("job", shell_complete=complete_job)
 
 
 def require_job(configuration: Configuration, job: str) -> None:

@@ -10,12 +10,14 @@ import click
 if TYPE_CHECKING:
     from streamdp.config import Configuration
 
+DEFAULT_PATH = Path("config.yaml")
+
 config_option = click.option(
     "-c",
     "--config",
     "config_path",
     type=click.Path(path_type=Path, dir_okay=False),
-    default=Path("config.yaml"),
+    default=DEFAULT_PATH,
     envvar="STREAMDP_CONFIG",
     show_default=True,
     show_envvar=True,

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import click
 
+from streamdp.cli.jobs import job_argument, require_job
 from streamdp.cli.options import config_option, load_configuration
 
 
 @click.command()
-@click.argument("job")
+@job_argument
 @config_option
 def pause(job: str, config_path: Path) -> None:
     """Stop releasing JOB until it is resumed; a restart changes nothing about it."""
@@ -18,7 +19,7 @@ def pause(job: str, config_path: Path) -> None:
 
 
 @click.command()
-@click.argument("job")
+@job_argument
 @config_option
 def resume(job: str, config_path: Path) -> None:
     """Go on with JOB; what became due meanwhile is caught up in order."""
@@ -29,7 +30,6 @@ def _set(config_path: Path, job: str, *, paused: bool) -> None:
     """Write the wish into the store, beside a running daemon, which reads it every round."""
     import time
 
-    from streamdp.cli.jobs import require_job
     from streamdp.store.database import connect
     from streamdp.store.migrations import migrate
     from streamdp.store.pauses import pause_job, resume_job

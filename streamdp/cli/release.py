@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamdp.cli.jobs import require_job
+from streamdp.cli.jobs import job_argument, require_job
 from streamdp.cli.options import config_option, load_configuration
 from streamdp.cli.rounds import finish, one_round
 from streamdp.errors import StreamdpError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("job")
+@job_argument
 @click.option("--batch", help="Only this batch, by its key.")
 @config_option
 def release(job: str, batch: str | None, config_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from streamdp.cli.jobs import complete_job, job_argument, require_job
 from streamdp.cli.options import config_option, json_option, load_configuration, moment
 from streamdp.cli.output import Form, print_rows
 from streamdp.errors import StreamdpError
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("job", required=False)
+@click.argument("job", required=False, shell_complete=complete_job)
 @config_option
 @click.option("--since", callback=moment, help="First day or time of the windows (ISO, UTC).")
 @click.option("--until", callback=moment, help="End of the windows (ISO, UTC).")
@@ -34,7 +35,6 @@ def releases(
     as_json: bool,
 ) -> None:
     """List releases, of one JOB or of all: one line a release, one column a quantile."""
-    from streamdp.cli.jobs import require_job
     from streamdp.store.archive import select_releases
     from streamdp.store.database import connect_to_read
 
@@ -53,13 +53,12 @@ def releases(
 
 
 @click.command()
-@click.argument("job")
+@job_argument
 @click.argument("batch")
 @config_option
 @json_option
 def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
     """Show the release of BATCH by JOB: what was published, when, at what price."""
-    from streamdp.cli.jobs import require_job
     from streamdp.sinks.record import record
     from streamdp.store.archive import find_release
     from streamdp.store.database import connect_to_read

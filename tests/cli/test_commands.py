@@ -320,6 +320,17 @@ def test_logs_are_filtered(released: Path) -> None:
     assert typed("logs", "--level", "error").stdout == ""
 
 
+def test_a_shell_offers_jobs(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is configured, from the file that was named; nothing if it cannot be read."""
+    for words, offered in (("streamdp show ", "plain,air_time"), ("streamdp pause -c no ", "")):
+        monkeypatch.setenv("_STREAMDP_COMPLETE", "bash_complete")
+        monkeypatch.setenv("COMP_WORDS", words)
+        monkeypatch.setenv("COMP_CWORD", str(words.count(" ")))
+        code = "import sys; sys.argv = ['streamdp']; from streamdp.cli import main; main()"
+        ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+        assert ran.stdout.strip() == offered
+
+
 def test_schema_version_and_completion(home: Path) -> None:
     """Each prints what it says."""
     assert json.loads(typed("schema").stdout)["title"] == "streamdp configuration"

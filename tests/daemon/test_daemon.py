@@ -81,6 +81,19 @@ def test_it_catches_up_and_stops_within_a_release(home: Path, start: Start) -> N
     assert heart(connect_to_read(home / "streamdp.db")).pid is None
 
 
+def test_a_single_run_that_is_stopped_says_so(home: Path, start: Start) -> None:
+    """SIGTERM ends `run --once` after the running release, and what is left is no success."""
+    text = (home / "config.yaml").read_text().replace("2013-01-21", "2014-01-01")
+    (home / "config.yaml").write_text(text)
+    once = start("run", "--once")
+    wait_for(home, "release.committed", 3)
+    once.send_signal(signal.SIGTERM)
+    _, told = once.communicate(timeout=20)
+    assert once.returncode == 1
+    assert "stopped by a signal" in told
+    assert violations(home / "streamdp.db", sinks=2) == []
+
+
 def test_a_second_daemon_is_refused(home: Path, start: Start) -> None:
     """It exits with its own code and changes nothing."""
     start("run")
