@@ -5,9 +5,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from streamdp.learning.features import Feature
 from streamdp.learning.learner import Features, Learner
@@ -41,19 +41,6 @@ class QuantilePlan:
     prior: JointPrior
     rank_error: float | None
     features: Features
-
-
-@dataclass(frozen=True, slots=True)
-class _Believed:
-    """A prior known by its digest."""
-
-    digest: str
-    prior: JointPrior = field(compare=False, repr=False)
-
-    @classmethod
-    def of(cls, prior: JointPrior) -> Self:
-        described = json.dumps(prior.describe(), sort_keys=True)
-        return cls(hashlib.sha256(described.encode()).hexdigest(), prior)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,10 +102,11 @@ class Quantiles:
     def plan(self, state: Json, batch: Batch) -> Plan:
         """Prior from the state; question and charge from the configuration."""
         features = self.features(batch) if self.features else ()
-        tree, believed = self.tree(), _Believed.of(self.believed(state, features))
-        event = tree.event() | {"prior": believed.digest}
+        tree, believed = self.tree(), self.believed(state, features)
+        described = json.dumps(believed.describe(), sort_keys=True)
+        event = tree.event() | {"prior": hashlib.sha256(described.encode()).hexdigest()}
         charge = Charge(event, nano_up(epsilon_of(event)), nano_up(rho_of(event)))
-        mechanism = QuantilePlan(tree, believed.prior, self.rank_error(), features)
+        mechanism = QuantilePlan(tree, believed, self.rank_error(), features)
         return Plan(Query(self.column, self.grid), charge, mechanism)
 
     def rank_error(self) -> float | None:
@@ -129,17 +117,18 @@ class Quantiles:
         """
         if self.expected_rows is None:
             return None
-        return _stays_under(self.tree(), self._first_prior(), self.expected_rows)
+        return _rank_error(self, self.expected_rows)
 
     def epsilon_needed(self, rank_error: float) -> Fraction | None:
         """An epsilon with which 95 % of releases stay within; None if none was found."""
         if self.expected_rows is None:
             return None
-        prior = self._first_prior().prior
+        prior = self.first_prior()
         return accuracy.epsilon_needed(self.tree(), prior, self.expected_rows, rank_error)
 
-    def _first_prior(self) -> _Believed:
-        return _Believed.of(self.believed(self.learner.init()))
+    def first_prior(self) -> JointPrior:
+        """What is believed before any release."""
+        return self.believed(self.learner.init())
 
     def draw(self, plan: Plan, statistic: CellCounts, entropy: Entropy) -> Outcome:
         """One row a quantile; with expected rows, each says what rank error to expect.
@@ -188,5 +177,6 @@ class Quantiles:
 
 
 @functools.lru_cache(maxsize=64)
-def _stays_under(tree: QuantileTree, believed: _Believed, rows: int) -> float:
-    return accuracy.stays_under(tree, believed.prior, rows)
+def _rank_error(kind: Quantiles, rows: int) -> float:
+    """Simulated once for a configuration: it takes about as long as a hundred releases."""
+    return round(accuracy.stays_under(kind.tree(), kind.first_prior(), rows), 4)
