@@ -11,6 +11,7 @@ import click
 from streamdp.cli.jobs import require_name
 from streamdp.cli.options import config_option, load_configuration
 from streamdp.privacy.amounts import epsilon_text, exact, nano_up
+from streamdp.privacy.filters import Caps
 
 
 @click.command()
@@ -36,7 +37,6 @@ def cap(
     import time
 
     from streamdp.daemon.lock import store_lock
-    from streamdp.privacy.filters import Caps
     from streamdp.store import ledger
     from streamdp.store.database import connect, transaction
     from streamdp.store.migrations import migrate
@@ -52,12 +52,7 @@ def cap(
         migrate(database, now)
         ledger.verify(database)
         old = ledger.caps_of(database, scope)
-        new = Caps(
-            _nano(batch) if batch else old.batch_nano,
-            _nano(lifetime) if lifetime else old.lifetime_nano,
-        )
-        if new.batch_nano > new.lifetime_nano:
-            raise click.UsageError("a batch cannot be allowed more than all batches together")
+        new = _changed(old, batch, lifetime)
         click.echo(
             f"{scope}: batch {epsilon_text(old.batch_nano)} -> {epsilon_text(new.batch_nano)},"
             f" lifetime {epsilon_text(old.lifetime_nano)} -> {epsilon_text(new.lifetime_nano)}"
@@ -67,6 +62,16 @@ def cap(
         with transaction(database):
             about = {"by": _who(), "reason": reason}
             ledger.set_caps(database, scope, new, about, now)
+
+
+def _changed(old: Caps, batch: str | None, lifetime: str | None) -> Caps:
+    new = Caps(
+        _nano(batch) if batch else old.batch_nano,
+        _nano(lifetime) if lifetime else old.lifetime_nano,
+    )
+    if new.batch_nano > new.lifetime_nano:
+        raise click.UsageError("a batch cannot be allowed more than all batches together")
+    return new
 
 
 def _who() -> str:

@@ -48,18 +48,7 @@ def status(config_path: Path, as_json: bool) -> None:
     }
     for job, release in configuration.releases.items():
         report, price = job_report(database, job), nano_up(exact(release.epsilon))
-        rows.append(
-            {
-                "job": job,
-                "state": _state(report, left.get(release.source, price), price),
-                "releases": report.releases,
-                "last_batch": report.last_batch,
-                "released_at": local(report.last_released_at),
-                "spent": epsilon_text(report.spent_nano),
-                "burnt": report.burnt,
-                "undelivered": report.undelivered,
-            }
-        )
+        rows.append(_row(report, left.get(release.source, price), price))
     beat = local(pulse.heartbeat_at)
     if as_json:
         print_rows([{"daemon": state, "pid": pulse.pid, "heartbeat_at": beat}, *rows], "json")
@@ -70,7 +59,15 @@ def status(config_path: Path, as_json: bool) -> None:
         click.get_current_context().exit(1)
 
 
-def _state(report: JobReport, left_nano: int, price_nano: int) -> str:
-    if report.paused:
-        return "paused"
-    return "exhausted" if left_nano < price_nano else "active"
+def _row(report: JobReport, left_nano: int, price_nano: int) -> dict[str, Json]:
+    state = "exhausted" if left_nano < price_nano else "active"
+    return {
+        "job": report.job,
+        "state": "paused" if report.paused else state,
+        "releases": report.releases,
+        "last_batch": report.last_batch,
+        "released_at": local(report.last_released_at),
+        "spent": epsilon_text(report.spent_nano),
+        "burnt": report.burnt,
+        "undelivered": report.undelivered,
+    }
