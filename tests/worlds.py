@@ -126,7 +126,7 @@ class World:
     def open(self) -> None:
         """Open the store as a new process would."""
         self.store = SqliteStore.open(self.path, self.clock.now())
-        self.store.declare("s", "person", "add-remove", self.caps, self.clock.now())
+        self.store.declare(["s"], "person", "add-remove", self.caps, self.clock.now())
         around = Surroundings(self.store, self.entropy, self.clock, self.log)
         self.worker = Worker(around, {"list": self.sink})
 

@@ -12,6 +12,8 @@ from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import Form, print_rows
 from streamdp.privacy.amounts import epsilon_text, nano_up
 
+DAY = 86_400
+
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
@@ -42,12 +44,14 @@ def plan(days: int, wanted: float | None, config_path: Path, as_json: bool) -> N
     database = _store(configuration)
     now = int(time.time())
     waiting = {
-        name: _windows(configuration, database, name, now, days) for name in configuration.releases
+        name: _windows(configuration, database, name, now + days * DAY)
+        for name in configuration.releases
     }
     form: Form = "json" if as_json else "table"
     print_rows(
         [
-            _job_row(configuration, name, found, now) | _accuracy(configuration, name, wanted)
+            _job_row(configuration, name, found, len(_windows(configuration, database, name, now)))
+            | _accuracy(configuration, name, wanted)
             for name, found in waiting.items()
         ],
         form,
@@ -69,29 +73,27 @@ def _store(configuration: Configuration) -> Database | None:
 
 
 def _windows(
-    configuration: Configuration, database: Database | None, job: str, now: int, days: int
+    configuration: Configuration, database: Database | None, job: str, until: int
 ) -> list[Batch]:
-    """Windows that end within the days and are not released."""
+    """Windows that are complete by some time and are not released."""
     from streamdp import wiring
-    from streamdp.sources.windows import DAY
     from streamdp.store.archive import released_batches
 
     name = configuration.releases[job].source
     done = released_batches(database, job, name) if database else frozenset()
     source = wiring.source(name, configuration.sources[name])
-    return [batch for batch in source.batches(now + days * DAY) if batch.key not in done]
+    return [batch for batch in source.batches(until) if batch.key not in done]
 
 
 def _job_row(
-    configuration: Configuration, job: str, windows: list[Batch], now: int
+    configuration: Configuration, job: str, windows: list[Batch], due: int
 ) -> dict[str, Json]:
     release = configuration.releases[job]
     price = nano_up(release.epsilon)
-    due = [batch for batch in windows if batch.end is None or batch.end <= now]
     return {
         "job": job,
-        "due_now": len(due),
-        "later": len(windows) - len(due),
+        "due_now": due,
+        "later": len(windows) - due,
         "first": windows[0].key if windows else None,
         "last": windows[-1].key if windows else None,
         "epsilon_each": epsilon_text(price),
@@ -118,9 +120,11 @@ def _budget_row(
     waiting: dict[str, list[Batch]],
 ) -> dict[str, Json]:
     """Spent, planned and left of one scope, and the window at which the lifetime cap ends it."""
-    from streamdp.store.ledger import spent_of
+    from streamdp.store.ledger import caps_of, declaration_of, spent_of
 
     cap = nano_up(configuration.privacy.caps.lifetime)
+    if database and declaration_of(database, scope) is not None:
+        cap = min(cap, caps_of(database, scope).lifetime_nano)
     spent = spent_of(database, scope, "").lifetime_nano if database else 0
     charges = sorted(
         (batch.start or 0, batch.key, nano_up(configuration.releases[job].epsilon))

@@ -57,6 +57,13 @@ class Windows(Section):
     end: Moment | None = Field(default=None, description="Where the last one ends, if it does.")
     lateness: Duration = Field(default=0, description="How long a window fills after its end.")
 
+    @field_validator("every")
+    @classmethod
+    def _not_too_short(cls, value: int) -> int:
+        if value < 60:
+            raise ValueError("a window is a minute or longer")
+        return value
+
     @model_validator(mode="after")
     def _ends_after_it_starts(self) -> Windows:
         if self.end is not None and self.end < self.start + self.every:

@@ -55,25 +55,30 @@ class SqliteStore:
         """Give the connection back."""
         self.database.close()
 
-    def declare(self, scope: str, unit: str, neighbours: str, caps: Caps, now: int) -> str | None:
-        """Bind a scope to its unit, neighbours and caps; returns "lowered" if caps went down.
+    def declare(
+        self, scopes: Iterable[str], unit: str, neighbours: str, caps: Caps, now: int
+    ) -> list[str]:
+        """Bind scopes to unit, neighbours and caps, all or none; returns those whose caps fell.
 
         Raises:
             ConfigurationError: The configuration says other than the ledger, or asks for more.
         """
+        about = {"unit": unit, "neighbours": neighbours}
         with self._transaction():
-            about = {"unit": unit, "neighbours": neighbours}
-            declared = ledger.declaration_of(self.database, scope)
-            if declared is None:
-                ledger.set_caps(self.database, scope, caps, {**about, "by": "first use"}, now)
-                return None
-            _refuse_other_meaning(scope, about, declared)
-            in_force = ledger.caps_of(self.database, scope)
-            _refuse_higher_caps(scope, caps, in_force)
-            if caps == in_force:
-                return None
+            return [scope for scope in scopes if self._bind(scope, about, caps, now)]
+
+    def _bind(self, scope: str, about: dict[str, str], caps: Caps, now: int) -> bool:
+        """Bind one scope; whether its caps fell."""
+        declared = ledger.declaration_of(self.database, scope)
+        if declared is None:
+            ledger.set_caps(self.database, scope, caps, {**about, "by": "first use"}, now)
+            return False
+        _refuse_other_meaning(scope, about, declared)
+        in_force = ledger.caps_of(self.database, scope)
+        _refuse_higher_caps(scope, caps, in_force)
+        if caps != in_force:
             ledger.set_caps(self.database, scope, caps, {**about, "by": "configuration"}, now)
-            return "lowered"
+        return caps != in_force
 
     def add_batches(self, batches: Iterable[tuple[Batch, bytes | None]], now: int) -> None:
         """Write new batches down, each with the digest of its content if it is a file."""

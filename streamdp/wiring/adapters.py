@@ -32,9 +32,8 @@ def declare(configuration: Configuration, store: SqliteStore, now: int, log: Log
     """
     privacy = configuration.privacy
     caps = Caps(nano_up(privacy.caps.batch), nano_up(privacy.caps.lifetime))
-    for scope in configuration.sources:
-        if store.declare(scope, privacy.unit, privacy.neighbours, caps, now) == "lowered":
-            log("cap.lowered", scope=scope)
+    for scope in store.declare(configuration.sources, privacy.unit, privacy.neighbours, caps, now):
+        log("cap.lowered", scope=scope)
 
 
 def start_log(configuration: Configuration, *, console: bool) -> Log:

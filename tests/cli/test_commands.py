@@ -312,6 +312,13 @@ def test_a_cap_is_raised_by_a_person_only(released: Path) -> None:
     assert rows[-1]["lifetime_cap"] == "70"
 
 
+def test_plan_knows_the_caps_of_the_ledger(released: Path) -> None:
+    """A cap that a person lowered counts, whatever the file still says."""
+    typed("cap", "flights", "--lifetime", "1.5", "--reason", "test", "--yes")
+    *_, budget = [json.loads(line) for line in typed("plan", "--json").stdout.splitlines()]
+    assert budget["lifetime_cap"] == "1.5"
+
+
 def test_logs_are_filtered(released: Path) -> None:
     """By level, job and batch; only names and amounts are in them."""
     lines = typed("logs", "--batch", "2013-01-03", "--json").stdout.splitlines()

@@ -78,6 +78,7 @@ FAULTS = [
     ("batch: 0.3", "batch: 61", "caps.batch"),
     ("unit: flight", "unit: flight\n  allow_large_epsilon: yes", "allow_large_epsilon"),
     ("unit: flight", "unit: flight\n  neighbours: substitude", "neighbours"),
+    ("every: 1d", "every: 30s", "batches.every"),
     # row 20: trees that cannot be
     ("epsilon: 0.1", "epsilon: 0.1\n    mechanism: {branching: 5}", "air_time"),
     ("epsilon: 0.1", "epsilon: 0.1\n    mechanism: {branching: 1}", "mechanism.branching"),

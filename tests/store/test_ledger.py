@@ -22,7 +22,7 @@ CAPS = Caps(300, 1000)
 
 def opened(path: Path, caps: Caps = CAPS) -> SqliteStore:
     store = SqliteStore.open(path, 0)
-    store.declare("s", "person", "add-remove", caps, 0)
+    store.declare(["s"], "person", "add-remove", caps, 0)
     return store
 
 
@@ -144,12 +144,21 @@ def test_caps_go_down_by_configuration_and_up_by_a_person(tmp_path: Path) -> Non
     path = tmp_path / "s.db"
     opened(path).close()
     store = SqliteStore.open(path, 0)
-    assert store.declare("s", "person", "add-remove", Caps(200, 900), 0) == "lowered"
+    assert store.declare(["s"], "person", "add-remove", Caps(200, 900), 0) == ["s"]
     with pytest.raises(ConfigurationError, match="streamdp cap"):
-        store.declare("s", "person", "add-remove", CAPS, 0)
+        store.declare(["s"], "person", "add-remove", CAPS, 0)
     with transaction(store.database):
         ledger.set_caps(store.database, "s", CAPS, {"by": "me", "reason": "test"}, 0)
-    assert store.declare("s", "person", "add-remove", CAPS, 0) is None
+    assert store.declare(["s"], "person", "add-remove", CAPS, 0) == []
+
+
+def test_scopes_are_bound_all_or_none(tmp_path: Path) -> None:
+    """Where one scope refuses a higher cap, no other is lowered."""
+    store = opened(tmp_path / "s.db")
+    store.declare(["large"], "person", "add-remove", Caps(300, 5000), 0)
+    with pytest.raises(ConfigurationError):
+        store.declare(["large", "s"], "person", "add-remove", Caps(300, 2000), 0)
+    assert ledger.caps_of(store.database, "large") == Caps(300, 5000)
 
 
 @pytest.mark.parametrize(("unit", "neighbours"), [("household", "add-remove"), ("person", "x")])
@@ -157,7 +166,7 @@ def test_the_meaning_of_a_budget_cannot_change(tmp_path: Path, unit: str, neighb
     """Another unit or another relation on the same ledger is refused."""
     store = opened(tmp_path / "s.db")
     with pytest.raises(ConfigurationError):
-        store.declare("s", unit, neighbours, CAPS, 0)
+        store.declare(["s"], unit, neighbours, CAPS, 0)
 
 
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
