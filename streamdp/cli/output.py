@@ -49,7 +49,7 @@ def _draw(rows: Sequence[Mapping[str, Json]], title: str) -> None:
         title_justify="left",
         header_style="bold",
         box=SIMPLE_HEAD,
-        padding=(0, 1),
+        padding=(0, 1, 0, 0),
         pad_edge=False,
     )
     for name in rows[0] if rows else []:
