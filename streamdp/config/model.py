@@ -5,18 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from streamdp.config.formats import Format
 from streamdp.config.releases import Name, Release
+from streamdp.config.section import Section
 from streamdp.config.values import Duration, Moment, PositiveDuration, PositiveRational, Size
 from streamdp.types import Json
-
-
-class Section(BaseModel):
-    """A mapping of the file; keys it does not know are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Store(Section):

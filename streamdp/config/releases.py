@@ -8,9 +8,10 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from streamdp.config.schedules import Schedule
+from streamdp.config.section import Section
 from streamdp.config.values import Finite, PositiveRational, Rational
 
 MOST_CELLS = 2**46
@@ -26,12 +27,6 @@ NAMED_QUANTILES = {
     "quartiles": [Fraction(i, 4) for i in range(1, 4)],
     "deciles": [Fraction(i, 10) for i in range(1, 10)],
 }
-
-
-class Section(BaseModel):
-    """A mapping of the file; keys it does not know are refused."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class Guess(Section):

@@ -11,8 +11,9 @@ import re
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import Field, field_validator, model_validator
 
+from streamdp.config.section import Section
 from streamdp.config.values import PositiveDuration
 
 if TYPE_CHECKING:
@@ -21,10 +22,8 @@ if TYPE_CHECKING:
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
-class Schedule(BaseModel):
+class Schedule(Section):
     """One of cron, every, or on."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     cron: str | None = Field(default=None, description="Five fields, UTC.")
     every: PositiveDuration | None = Field(default=None, description="An interval.")

@@ -49,15 +49,6 @@ def numerical_slack(draws: int) -> Fraction:
     return draws * CHOICES_PER_DRAW * 4 * RELATIVE_ERROR
 
 
-def single_quantile_range(quantile: Fraction) -> Fraction:
-    """R of |q·n - rank(o)| under add/remove neighbours: 2·max(q, 1 - q); the median has 1.
-
-    Adding a record at t moves d = q·n - rank by +q left of t and by -(1 - q) right of it. |d| then
-    changes by at most max(q, 1 - q) either way, and the exact q·n (no floor) is what gives this.
-    """
-    return addition_range((quantile,), "independent")
-
-
 def slot_ranges(targets: tuple[Fraction, ...]) -> tuple[tuple[Fraction, ...], ...]:
     """Range of each independent draw when the record falls in slot s, right of s quantiles.
 

@@ -1,0 +1,11 @@
+"""What every mapping of the configuration is: frozen, and strict about its keys."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel, ConfigDict
+
+
+class Section(BaseModel):
+    """A mapping of the file; keys it does not know are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
