@@ -73,7 +73,8 @@ class PriorSection(Section):
 
     learner: Literal["experts", "online-gradient", "last-release", "none"] | None = Field(
         default=None,
-        description="By default experts if expected_rows is given, else last-release.",
+        description="By default experts if expected_rows is given, else last-release; none with"
+        " joint nodes.",
     )
     features: tuple[Literal["weekday", "month", "season", "hour", "trend"], ...] = Field(
         default=(), description="Public facts of a window that its quantiles may depend on."
@@ -178,6 +179,11 @@ class Release(Section):
                 raise ValueError(f"branching is at most {parts}, the number of quantiles plus one")
         if self.prior.learner == "experts" and self.expected_rows is None:
             raise ValueError("the learner experts needs expected_rows: it weighs noise by them")
+        if self.learner() == "experts" and self._joint():
+            raise ValueError(
+                "the learner experts models independent nodes: leave mechanism on auto, or set"
+                " prior.learner to none"
+            )
         first, last = self.cells()
         if max(abs(first), abs(last)) > MOST_CELLS:
             raise ValueError(
@@ -187,7 +193,14 @@ class Release(Section):
 
     def learner(self) -> Literal["experts", "online-gradient", "last-release", "none"]:
         """The configured learner, or the default."""
-        return self.prior.learner or ("experts" if self.expected_rows else "last-release")
+        if self.prior.learner is not None:
+            return self.prior.learner
+        if self._joint():
+            return "none"
+        return "experts" if self.expected_rows else "last-release"
+
+    def _joint(self) -> bool:
+        return self.mechanism != "auto" and self.mechanism.node == "joint"
 
     def cells(self) -> tuple[int, int]:
         """First and last cell."""

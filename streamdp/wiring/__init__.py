@@ -1,6 +1,6 @@
 """The only place that names concrete adapters: from a configuration to things that work."""
 
 from streamdp.wiring.adapters import declare, jobs, source, start_log, worker
-from streamdp.wiring.quantiles import kind, shapes
+from streamdp.wiring.quantiles import kind, learner, shapes
 
-__all__ = ["declare", "jobs", "kind", "shapes", "source", "start_log", "worker"]
+__all__ = ["declare", "jobs", "kind", "learner", "shapes", "source", "start_log", "worker"]

@@ -34,22 +34,29 @@ COLUMNS = {
 def rows(quick: bool) -> Iterator[Row]:
     """One row a column, form and learner; the first quarter of the year is left out."""
     configuration = load(Path(CONFIG))
+    job = wiring.jobs(configuration)["air_time"]
     for column, (bounds, guess) in COLUMNS.items():
-        section = configuration.releases["air_time"].model_copy(
-            update={"column": column, "bounds": bounds, "guess": guess, "expected_rows": None}
+        learning = configuration.releases["air_time"].model_copy(
+            update={"column": column, "bounds": bounds, "guess": guess}
         )
-        job = wiring.jobs(configuration)["air_time"]
-        kind = wiring.kind(section, "add-remove")
-        learns_nothing = section.prior.model_copy(update={"learner": "none"})
-        static = wiring.kind(section.model_copy(update={"prior": learns_nothing}), "add-remove")
+        static = learning.model_copy(
+            update={"prior": learning.prior.model_copy(update={"learner": "none"})}
+        )
         for name, form in CANDIDATES.items():
             if quick and name not in ("binary", "joint"):
                 continue
-            shapes = wiring.shapes(section) if form.shapes else ()
-            for learns in (True, False):
-                learner = kind.learner if learns else static.learner
-                each = replace(kind, form=form, shapes=shapes, learner=learner)
-                yield {"column": column, "form": name, "learns": learns, **_measured(job, each)}
+            for section in (learning, static):
+                kind = wiring.kind(section, "add-remove")
+                tree = form.tree(kind.quantiles, kind.epsilon, kind.grid)
+                each = replace(
+                    kind,
+                    form=form,
+                    shapes=wiring.shapes(section) if form.shapes else (),
+                    learner=wiring.learner(section, tree),
+                    expected_rows=None,
+                )
+                learner = section.learner()
+                yield {"column": column, "form": name, "learner": learner, **_measured(job, each)}
 
 
 def _measured(job: Job, kind: Quantiles) -> Row:

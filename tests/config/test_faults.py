@@ -79,6 +79,11 @@ FAULTS = [
     ("unit: flight", "unit: flight\n  allow_large_epsilon: yes", "allow_large_epsilon"),
     ("unit: flight", "unit: flight\n  neighbours: substitude", "neighbours"),
     ("every: 1d", "every: 30s", "batches.every"),
+    (
+        "prior: {learner: last-release,",
+        "mechanism: {node: joint}\n    expected_rows: 9\n    prior: {learner: experts,",
+        "air_time",
+    ),
     # row 20: trees that cannot be
     ("epsilon: 0.1", "epsilon: 0.1\n    mechanism: {branching: 5}", "air_time"),
     ("epsilon: 0.1", "epsilon: 0.1\n    mechanism: {branching: 1}", "mechanism.branching"),

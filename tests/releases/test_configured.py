@@ -36,6 +36,7 @@ VARIANTS = {
     "substitute": (("neighbours: add-remove", "neighbours: substitute"),),
     "joint": (
         ("    epsilon: 0.1 ", "    mechanism: {branching: 10, node: joint}\n    epsilon: 0.1 "),
+        ("learner: experts", "learner: none"),
     ),
     "joint with shapes": (
         (
