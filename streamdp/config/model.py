@@ -7,10 +7,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from streamdp.config.caps import CapsSection
 from streamdp.config.formats import Format
 from streamdp.config.releases import Name, Release
 from streamdp.config.section import Section
-from streamdp.config.values import Duration, Moment, PositiveDuration, PositiveRational, Size
+from streamdp.config.values import Duration, Moment, PositiveDuration, Size
 from streamdp.types import Json
 
 
@@ -18,13 +19,6 @@ class Store(Section):
     """Where budget, releases and learned states are kept."""
 
     path: Path = Field(description="SQLite file, relative to the configuration.")
-
-
-class CapsSection(Section):
-    """What one record may lose, in epsilon; a later rise needs `streamdp cap`."""
-
-    batch: PositiveRational = Field(description="In all releases of one batch.")
-    lifetime: PositiveRational = Field(description="In all releases of a source, for ever.")
 
 
 class Privacy(Section):

@@ -104,7 +104,12 @@ class Quantiles:
         features = self.features(batch) if self.features else ()
         tree, believed = self.tree(), self.believed(state, features)
         described = json.dumps(believed.describe(), sort_keys=True)
-        event = tree.event() | {"prior": hashlib.sha256(described.encode()).hexdigest()}
+        event = tree.event() | {
+            "column": self.column,
+            "resolution": str(self.grid.resolution),
+            "cells": [self.grid.lower, self.grid.upper],
+            "prior": hashlib.sha256(described.encode()).hexdigest(),
+        }
         charge = Charge(event, nano_up(epsilon_of(event)), nano_up(rho_of(event)))
         mechanism = QuantilePlan(tree, believed, self.rank_error(), features)
         return Plan(Query(self.column, self.grid), charge, mechanism)

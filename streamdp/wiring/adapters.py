@@ -15,8 +15,6 @@ from streamdp.config.model import Source as SourceSection
 from streamdp.engine.job import Job
 from streamdp.engine.release import Surroundings
 from streamdp.engine.work import Worker
-from streamdp.privacy.amounts import nano_up
-from streamdp.privacy.filters import Caps
 from streamdp.types import Backend, Clock, Entropy, Log, Sink, Source
 from streamdp.wiring.quantiles import kind
 
@@ -31,7 +29,7 @@ def declare(configuration: Configuration, store: SqliteStore, now: int, log: Log
         ConfigurationError: The ledger was opened in other terms, or allows less.
     """
     privacy = configuration.privacy
-    caps = Caps(nano_up(privacy.caps.batch), nano_up(privacy.caps.lifetime))
+    caps = privacy.caps.caps()
     for scope in store.declare(configuration.sources, privacy.unit, privacy.neighbours, caps, now):
         log("cap.lowered", scope=scope)
 
