@@ -67,8 +67,17 @@ def reserve(
     return Reservation(seq, scope, job, batch.key)
 
 
-def settle(database: Database, reservation: Reservation, now: int, release_id: str | None) -> None:
-    """Close a reservation: as committed if there is a release, as burnt if there is none."""
+def settle(
+    database: Database,
+    reservation: Reservation,
+    now: int,
+    release_id: str | None = None,
+    seal: str | None = None,
+) -> None:
+    """Close a reservation: as committed if there is a release, as burnt if there is none.
+
+    The seal is `archive.seal_of` the release: it brings the archive under the ledger's chain.
+    """
     _append(
         database,
         at=now,
@@ -77,7 +86,7 @@ def settle(database: Database, reservation: Reservation, now: int, release_id: s
         job=reservation.job,
         batch=reservation.batch,
         reservation=reservation.seq,
-        event={"type": "settled"},
+        event={"type": "settled"} | ({"seal": seal} if seal else {}),
         release_id=release_id,
         caps=caps_of(database, reservation.scope),
         spent_nano=spent_of(database, reservation.scope, reservation.batch).lifetime_nano,

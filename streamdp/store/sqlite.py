@@ -36,7 +36,7 @@ class SqliteStore:
 
     @classmethod
     def open(cls, path: Path, now: int) -> Self:
-        """Open for work: migrate, verify the chain, take a new epoch.
+        """Open for work: migrate, verify chain and archive, take a new epoch.
 
         Raises:
             StoreError: The file cannot be used.
@@ -47,6 +47,7 @@ class SqliteStore:
         with transaction(database):
             require_sound(database)
             ledger.verify(database)
+            archive.verify(database)
             database.execute("UPDATE instance SET epoch = epoch + 1, stopped_at = NULL")
             (epoch,) = database.execute("SELECT epoch FROM instance").fetchone()
         return cls(database, epoch)
@@ -122,7 +123,7 @@ class SqliteStore:
     def burn(self, reservation: Reservation, now: int) -> None:
         """The charge stays spent and there will be no release for it."""
         with self._transaction():
-            ledger.settle(self.database, reservation, now, None)
+            ledger.settle(self.database, reservation, now)
 
     def commit(
         self, reservation: Reservation, release: Release, learned: Learned, sinks: Iterable[str]
@@ -138,17 +139,18 @@ class SqliteStore:
             latest = archive.latest_learned(self.database, release.job)
             if learned.version != (latest.version if latest else 0) + 1:
                 raise StoreError(f"the learner of {release.job} was changed meanwhile")
-            ledger.settle(self.database, reservation, now, release.id)
             archive.add_release(self.database, release, reservation.seq, __version__)
             archive.add_learned(self.database, release.job, learned, release.id)
             outbox.post(self.database, release.id, sinks, now)
+            seal = archive.seal_of(self.database, release.id)
+            ledger.settle(self.database, reservation, now, release.id, seal)
 
     def recover(self, now: int) -> tuple[Reservation, ...]:
         """Burn the charges that a dead process left open."""
         with self._transaction():
             left = ledger.open_reservations(self.database)
             for reservation in left:
-                ledger.settle(self.database, reservation, now, None)
+                ledger.settle(self.database, reservation, now)
         return left
 
     def due_deliveries(
