@@ -69,7 +69,11 @@ def _check_sources(configuration: Configuration, document: Document) -> None:
 
 def _check_outputs(configuration: Configuration, document: Document) -> None:
     """No sink writes into the store, the log, another sink's file, or what a source reads."""
-    taken = {os.path.realpath(configuration.store.path): "the store"}
+    store = os.path.realpath(configuration.store.path)
+    anchor = os.path.realpath(configuration.store.anchor or f"{store}.anchor")
+    taken = {store: "the store", anchor: "the anchor"}
+    if anchor == store:
+        _refuse("this file is that of the store", document, ("store", "anchor"), "take another")
     files: list[tuple[Path, str]] = []
     if configuration.log.path is not None:
         files.append((("log", "path"), os.path.realpath(configuration.log.path)))

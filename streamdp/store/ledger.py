@@ -19,6 +19,12 @@ from streamdp.privacy.amounts import epsilon_text
 from streamdp.privacy.filters import Caps, Spent, refusing_cap
 from streamdp.types import Batch, Charge, Json, Reservation
 
+WHOLE_STORE = "*"
+"""Scope of rows that concern all scopes; no source has this name."""
+
+ASSUMED = "(assumed)"
+"""Job of charges whose job is not known."""
+
 _GENESIS = "0" * 64
 _HASHED = (
     *("seq", "at", "purpose", "scope", "job", "batch", "reservation"),
@@ -115,6 +121,60 @@ def set_caps(database: Database, scope: str, caps: Caps, about: Json, now: int) 
     )
 
 
+def note(database: Database, about: Json, now: int) -> None:
+    """Write down what a person decided about the store as a whole."""
+    _append(
+        database,
+        at=now,
+        purpose="note",
+        scope=WHOLE_STORE,
+        event={"type": "note", **about},
+        caps=Caps(0, 0),
+        spent_nano=0,
+    )
+
+
+def assume_spent(
+    database: Database, scope: str, batch: str, charge: Charge, about: Json, now: int
+) -> None:
+    """Charge and burn what was spent as far as anyone knows, whatever the caps say."""
+    spent = spent_of(database, scope, batch)
+    seq = _append(
+        database,
+        at=now,
+        purpose="reserve",
+        scope=scope,
+        batch=batch,
+        epsilon_nano=charge.epsilon_nano,
+        rho_nano=charge.rho_nano,
+        event={**charge.event, **about},
+        caps=caps_of(database, scope),
+        spent_nano=spent.lifetime_nano + charge.epsilon_nano,
+    )
+    settle(database, Reservation(seq, scope, ASSUMED, batch), now)
+
+
+def head(database: Database) -> tuple[int, str]:
+    """Number and hash of the last row."""
+    row = database.execute("SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1").fetchone()
+    return (row[0], row[1]) if row else (0, _GENESIS)
+
+
+def hashes(database: Database) -> Iterator[tuple[int, str]]:
+    """Number and hash of every row, oldest first, from before the first."""
+    yield 0, _GENESIS
+    yield from database.execute("SELECT seq, hash FROM ledger ORDER BY seq")
+
+
+def charges_after(database: Database, seq: int) -> list[tuple[str, str, int, int]]:
+    """Scope, batch, epsilon and rho of every charge behind a row, oldest first."""
+    return database.execute(
+        "SELECT scope, batch, epsilon_nano, rho_nano FROM ledger"
+        " WHERE seq > ? AND purpose = 'reserve' ORDER BY seq",
+        [seq],
+    ).fetchall()
+
+
 def declaration_of(database: Database, scope: str) -> Json | None:
     """What the first row of a scope says of unit and neighbours, or None for a new scope."""
     row = database.execute(
@@ -187,8 +247,8 @@ def _rows(database: Database) -> Iterator[dict[str, Any]]:
 
 def _append(database: Database, *, caps: Caps, spent_nano: int, event: Json, **row: Any) -> int:
     """Write one row behind the last and return its number."""
-    last = database.execute("SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1").fetchone()
-    seq, previous = (last[0] + 1, last[1]) if last else (1, _GENESIS)
+    last, previous = head(database)
+    seq = last + 1
     full = dict.fromkeys(_HASHED) | {
         "seq": seq,
         "previous": previous,

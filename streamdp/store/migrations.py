@@ -107,7 +107,36 @@ _FIRST = (
     """,
 )
 
-STEPS = (_FIRST,)
+_ANCHORED = (
+    "ALTER TABLE instance ADD COLUMN anchored INTEGER NOT NULL DEFAULT 0",
+    """
+    CREATE TABLE ledger_of_any_purpose (
+        seq INTEGER PRIMARY KEY,
+        at INTEGER NOT NULL,
+        purpose TEXT NOT NULL,
+        scope TEXT NOT NULL,
+        job TEXT,
+        batch TEXT,
+        reservation INTEGER REFERENCES ledger (seq),
+        epsilon_nano INTEGER NOT NULL CHECK (epsilon_nano >= 0),
+        rho_nano INTEGER NOT NULL CHECK (rho_nano >= 0),
+        event TEXT NOT NULL,
+        release_id TEXT,
+        batch_cap_nano INTEGER NOT NULL,
+        lifetime_cap_nano INTEGER NOT NULL,
+        lifetime_spent_nano INTEGER NOT NULL,
+        previous TEXT NOT NULL,
+        hash TEXT NOT NULL UNIQUE
+    ) STRICT
+    """,
+    "INSERT INTO ledger_of_any_purpose SELECT * FROM ledger ORDER BY seq",
+    "DROP TABLE ledger",
+    "ALTER TABLE ledger_of_any_purpose RENAME TO ledger",
+    *(statement for statement in _FIRST if " ON ledger" in statement),
+)
+"""Whether the store has an anchor; and `note` rows in the ledger, for what people decided."""
+
+STEPS = (_FIRST, _ANCHORED)
 """Statements of each schema version; a step is never edited once it has been released."""
 
 
@@ -117,6 +146,7 @@ def migrate(database: Database, now: int) -> None:
     Raises:
         IntegrityError: The store was written by a newer streamdp.
     """
+    database.execute("PRAGMA foreign_keys=OFF")
     with transaction(database):
         database.execute(
             "CREATE TABLE IF NOT EXISTS migration"
@@ -132,8 +162,11 @@ def migrate(database: Database, now: int) -> None:
             for statement in statements:
                 database.execute(statement)
             database.execute("INSERT INTO migration VALUES (?, ?)", [version, now])
+        if done < len(STEPS) and database.execute("PRAGMA foreign_key_check").fetchone():
+            raise IntegrityError("the store refers to rows that are not there")
         if done == 0:
             database.execute(
                 "INSERT INTO instance (id, store_id, digest_key, epoch) VALUES (1, ?, ?, 0)",
                 [secrets.token_hex(16), secrets.token_bytes(32)],
             )
+    database.execute("PRAGMA foreign_keys=ON")
