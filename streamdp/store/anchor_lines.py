@@ -33,12 +33,21 @@ class State(NamedTuple):
 
 
 class Spending(NamedTuple):
-    """A charge as the anchor keeps it."""
+    """A charge as the anchor keeps it.
+
+    Args:
+        scope: Whose budget.
+        batch: Whose records; empty for a run, which is charged for all that will join it.
+        epsilon_nano: Amount in units of 1e-9.
+        rho_nano: The same in zero-concentrated differential privacy.
+        joined: 1 if the amount is that of a run, counted against one more batch.
+    """
 
     scope: str
     batch: str
     epsilon_nano: int
     rho_nano: int
+    joined: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +130,8 @@ def _line(word: Json, before: Line | None) -> Line:
 def words(line: Line) -> Json:
     """What is written of a line; `scan` reads it back."""
     bits = _FOLLOWS * line.follows | _REBOUND * line.rebound
-    return [bits, *line.target, *([line.base] if line.rebound else []), *line.spent]
+    spent = [each if each.joined else each[:-1] for each in line.spent]
+    return [bits, *line.target, *([line.base] if line.rebound else []), *spent]
 
 
 def sealed(check: str, word: Json) -> tuple[str, bytes]:
