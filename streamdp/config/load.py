@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from streamdp.config.checks import check
 from streamdp.config.environment import interpolate
 from streamdp.config.model import Configuration
+from streamdp.config.sinks import SINK_KINDS
 from streamdp.config.yaml import Document, parse
 from streamdp.errors import ConfigurationError
 
@@ -58,10 +59,28 @@ def _resolved(value: Any, path: Path) -> Any:
         if isinstance(found.get(section), dict):
             entries = found[section].items()
             found[section] = {name: _with_path(entry, path) for name, entry in entries}
+    if isinstance(found.get("releases"), dict):
+        entries = found["releases"].items()
+        found["releases"] = {name: _with_public_paths(entry, path) for name, entry in entries}
     return found
 
 
+def _with_public_paths(entry: Any, path: Path) -> Any:
+    """A release whose prior may name public files."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("prior"), dict):
+        return entry
+    public = {
+        key: _with_path(entry["prior"][key], path)
+        for key in ("public", "table")
+        if key in entry["prior"]
+    }
+    return {**entry, "prior": {**entry["prior"], **public}}
+
+
 def _with_path(entry: Any, path: Path) -> Any:
+    """An entry with its path absolute, and those of the files that hold its secrets."""
+    if isinstance(entry, dict):
+        entry = {key: _with_file(value, path) for key, value in entry.items()}
     if not isinstance(entry, dict) or not isinstance(entry.get("path"), str) or not entry["path"]:
         return entry
     named: str = entry["path"]
@@ -72,6 +91,12 @@ def _with_path(entry: Any, path: Path) -> Any:
     else:
         resolved = os.path.normpath(path.parent / os.path.expanduser(named))
     return {**entry, "path": resolved}
+
+
+def _with_file(value: Any, path: Path) -> Any:
+    if isinstance(value, dict) and isinstance(value.get("file"), str):
+        return {**value, "file": os.path.normpath(path.parent / os.path.expanduser(value["file"]))}
+    return value
 
 
 def _readable(error: ValidationError, document: Document) -> ConfigurationError:
@@ -103,7 +128,7 @@ def _is_other_form(problem: Any, found: list[Any]) -> bool:
     return problem["type"] == "literal_error" and any(loc[: len(place)] == place for loc in deeper)
 
 
-_TAGS = ("Family", "MixtureOf", "Mechanism", "Windows", "table", "jsonl", "stdout")
+_TAGS = ("Family", "MixtureOf", "Mechanism", "Windows", "SecretFile", *SINK_KINDS)
 
 
 def _is_tag(part: str | int, document: Document) -> bool:

@@ -5,18 +5,25 @@ Functions that write run inside a transaction of their caller.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict
 from typing import Any
 
 from sqlite_utils import Database
 
+from streamdp.errors import IntegrityError
 from streamdp.types import Batch, Json, Learned, Release
 
 _RELEASE = (
     "SELECT r.id, r.job, r.source, r.batch, b.window_start, b.window_end, r.kind,"
     " r.epsilon_nano, r.released_at, r.rows"
     " FROM release r JOIN batch b ON b.source = r.source AND b.key = r.batch"
+)
+_SEALED = (
+    "SELECT r.*, b.window_start, b.window_end, l.*"
+    " FROM release r LEFT JOIN batch b ON b.source = r.source AND b.key = r.batch"
+    " LEFT JOIN learner l ON l.release_id = r.id WHERE r.id = ?"
 )
 
 
@@ -114,6 +121,41 @@ def add_learned(database: Database, job: str, learned: Learned, release_id: str)
     signature, state = json.dumps(learned.signature), json.dumps(learned.state)
     row = [job, learned.version, release_id, signature, state]
     database.execute("INSERT INTO learner VALUES (?, ?, ?, ?, ?)", row)
+
+
+def seal_of(database: Database, release_id: str) -> str | None:
+    """SHA-256 of all that is stored of a release: its row, its window, what was learned from it."""
+    row = database.execute(_SEALED, [release_id]).fetchone()
+    return hashlib.sha256(json.dumps(row).encode()).hexdigest() if row else None
+
+
+def verify(database: Database) -> None:
+    """Compare every release with the seal in its row of the ledger.
+
+    Rows of releases from before there were seals have none.
+
+    Raises:
+        IntegrityError: A release or what was learned from it was changed, removed or added.
+    """
+    commits = database.execute(
+        "SELECT seq, release_id, event ->> 'seal' FROM ledger WHERE purpose = 'commit'"
+    ).fetchall()
+    for seq, release_id, seal in commits:
+        found = seal_of(database, release_id)
+        if found is None or seal not in (None, found):
+            raise _altered(f"the release of row {seq} of the ledger", seq)
+    for table in ("release", "learner"):
+        (rows,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608
+        if rows != len(commits):
+            raise _altered(f"table {table}", None)
+
+
+def _altered(what: str, seq: int | None) -> IntegrityError:
+    return IntegrityError(
+        f"{what} was altered",
+        hint="restore the store from a backup; what was spent since must be assumed spent",
+        seq=seq,
+    )
 
 
 def _release(row: dict[str, Any]) -> Release:

@@ -75,12 +75,12 @@ def connect_to_read(path: Path) -> Database:
 
 
 def require_sound(database: Database) -> None:
-    """Look at every page of the file.
+    """Look at every page of the file, and whether each index says what its table says.
 
     Raises:
         IntegrityError: SQLite finds it damaged.
     """
-    (word,) = database.execute("PRAGMA quick_check(1)").fetchone()
+    (word,) = database.execute("PRAGMA integrity_check(1)").fetchone()
     if word != "ok":
         raise translate(sqlite3.DatabaseError(word))
 
