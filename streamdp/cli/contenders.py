@@ -14,18 +14,19 @@ from pydantic import ValidationError
 from streamdp import wiring
 from streamdp.cli.jobs import require_name
 from streamdp.config.formats import file_format
-from streamdp.config.releases import Guess, Release
+from streamdp.config.priors import Guess
+from streamdp.config.releases import Release
 from streamdp.errors import ConfigurationError
 from streamdp.simulation.permission import require_no_production_table
 from streamdp.simulation.study import ORACLE, Study
 from streamdp.simulation.synthetic import GUESS, RESOLUTION, expected_rows, synthetic
 from streamdp.simulation.table import table_stream
 from streamdp.types import Grid, Query
-from streamdp.wiring.adapters import backend
+from streamdp.wiring.sources import backend
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
-    from streamdp.config.model import Source
+    from streamdp.config.sources import Source
     from streamdp.mechanisms.sharpness import Relation
     from streamdp.releases.quantiles import Quantiles
     from streamdp.simulation.stream import Stream
@@ -132,9 +133,9 @@ def in_unit_of(section: Release, stream: str) -> Release:
         "resolution": RESOLUTION,
         "expected_rows": expected_rows(stream),
     }
-    return section.model_copy(
-        update={**own, "prior": section.prior.model_copy(update={"robust": None})}
-    )
+    of_the_column = dict.fromkeys(("robust", "public", "table"))
+    prior = section.prior.model_copy(update=of_the_column)
+    return section.model_copy(update={**own, "prior": prior})
 
 
 def _changed(section: Release, release: dict[str, Any], prior: dict[str, Any]) -> Release:

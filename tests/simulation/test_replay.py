@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from streamdp.learning.experts import ExpertMixture
-from streamdp.learning.last_release import LastRelease
+from streamdp.learning.fixed import Fixed
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.releases.quantiles import Quantiles
@@ -32,8 +32,7 @@ def kind(learner: str, epsilon: Fraction, stream: Stream) -> Quantiles:
     if learner in ("experts", ORACLE):
         mixture = ExpertMixture(tree, robust, 0.05, (0.0, 1.0), 500)
         return Quantiles("x", QUARTILES, epsilon, grid, mixture)
-    last = LastRelease(robust, 1.0 if learner == "none" else 0.05, 1.0, float(RESOLUTION))
-    return Quantiles("x", QUARTILES, epsilon, grid, last)
+    return Quantiles("x", QUARTILES, epsilon, grid, Fixed((robust,) * len(QUARTILES)))
 
 
 STUDY = Study(partial(synthetic, "random-walk", QUARTILES, length=12), kind)
