@@ -19,7 +19,6 @@ from hypothesis.stateful import (
 from streamdp.errors import BudgetExhaustedError
 from streamdp.privacy.filters import Caps, Item, Limit
 from streamdp.store import ledger
-from streamdp.store.database import transaction
 from streamdp.store.reports import scope_reports
 from streamdp.store.rooms import rooms
 from streamdp.store.sqlite import SqliteStore
@@ -169,6 +168,7 @@ class Walk(RuleBasedStateMachine):
     @rule()
     def crash(self) -> None:
         """A new process recovers: what was reserved burns, what was a run goes on."""
+        self.store.close()
         self.store = SqliteStore.open(self.path, self.now)
         assert len(self.store.recover(self.now)) == len(self.open)
         self.open = []
@@ -178,7 +178,7 @@ class Walk(RuleBasedStateMachine):
     def change_caps(self, batch: int, lifetime: int) -> None:
         """A person may raise and lower them at any time."""
         self.caps = Caps(batch, lifetime, self.caps.windows)
-        with transaction(self.store.database):
+        with self.store.transaction():
             ledger.set_caps(self.store.database, "s", self.caps, {"by": "me"}, self.now)
 
     def order(self) -> list[tuple[str, int, int]]:
