@@ -12,6 +12,7 @@ from sqlite_utils import Database
 from streamdp.errors import IntegrityError
 from streamdp.store.backup import backup
 from streamdp.store.database import require_sound, transaction
+from streamdp.store.gate_schema import NOTICES
 
 _FIRST = (
     """
@@ -159,7 +160,7 @@ _RUNS = (
 _ANCHORED = ("ALTER TABLE instance ADD COLUMN anchored INTEGER NOT NULL DEFAULT 0",)
 """Whether the store has an anchor; and in the ledger `note` rows, for what people decided."""
 
-STEPS = (_FIRST, _RUNS, _ANCHORED)
+STEPS = (_FIRST, _RUNS, _ANCHORED, NOTICES)
 """Statements of each schema version; a step is never edited once it has been released."""
 
 
