@@ -36,6 +36,7 @@ COMMANDS = {
     "show": ("releases", "Show one release."),
     "budget": ("budget", "Spent, left and runway of every budget."),
     "cap": ("cap", "Change a cap, with your name and reason, in the ledger."),
+    "outbox": ("outbox", "What sinks have not taken; try dead letters again."),
     "logs": ("logs", "Read, filter and follow the log."),
     "schema": ("schema", "Print the JSON Schema of the configuration, for editors."),
     "completion": ("completion", "Print the shell completion script."),
