@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamdp.config.model import Configuration
@@ -14,6 +15,7 @@ from streamdp.wiring.sinks import sink
 from streamdp.wiring.sources import backend, source
 
 if TYPE_CHECKING:
+    from streamdp.store.reconcile import Terms
     from streamdp.store.sqlite import SqliteStore
 
 
@@ -23,10 +25,24 @@ def declare(configuration: Configuration, store: SqliteStore, now: int, log: Log
     Raises:
         ConfigurationError: The ledger was opened in other terms, or allows less.
     """
-    privacy = configuration.privacy
-    caps = privacy.caps.caps()
+    privacy, caps = configuration.privacy, configuration.privacy.caps.caps()
     for scope in store.declare(configuration.sources, privacy.unit, privacy.neighbours, caps, now):
         log("cap.lowered", scope=scope)
+
+
+def terms(configuration: Configuration) -> dict[str, Terms]:
+    """What every source's budget would be bound to if the ledger did not know it."""
+    privacy, caps = configuration.privacy, configuration.privacy.caps.caps()
+    said = {"unit": privacy.unit, "neighbours": privacy.neighbours}
+    return dict.fromkeys(configuration.sources, (caps, said))
+
+
+def store_paths(configuration: Configuration) -> tuple[Path, Path]:
+    """The store's file and its anchor's."""
+    from streamdp.store.anchor import default_anchor
+
+    section = configuration.store
+    return section.path, section.anchor or default_anchor(section.path)
 
 
 def start_log(configuration: Configuration, *, console: bool) -> Log:
