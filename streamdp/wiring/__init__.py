@@ -2,7 +2,17 @@
 
 from streamdp.wiring.adapters import declare, jobs, start_log, worker
 from streamdp.wiring.priors import learner
-from streamdp.wiring.quantiles import kind, shapes
+from streamdp.wiring.quantiles import kind, release_kind, shapes
 from streamdp.wiring.sources import source
 
-__all__ = ["declare", "jobs", "kind", "learner", "shapes", "source", "start_log", "worker"]
+__all__ = [
+    "declare",
+    "jobs",
+    "kind",
+    "learner",
+    "release_kind",
+    "shapes",
+    "source",
+    "start_log",
+    "worker",
+]

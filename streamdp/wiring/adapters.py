@@ -11,7 +11,7 @@ from streamdp.engine.work import Worker
 from streamdp.privacy.amounts import nano_up
 from streamdp.privacy.filters import Caps
 from streamdp.types import Clock, Entropy, Log
-from streamdp.wiring.quantiles import kind
+from streamdp.wiring.quantiles import release_kind
 from streamdp.wiring.sinks import sink
 from streamdp.wiring.sources import backend, source
 
@@ -27,7 +27,8 @@ def declare(configuration: Configuration, store: SqliteStore, now: int, log: Log
     """
     privacy = configuration.privacy
     caps = Caps(nano_up(privacy.caps.batch), nano_up(privacy.caps.lifetime))
-    for scope in store.declare(configuration.sources, privacy.unit, privacy.neighbours, caps, now):
+    unit, neighbours = str(privacy.unit), privacy.neighbours
+    for scope in store.declare(configuration.sources, unit, neighbours, caps, now):
         log("cap.lowered", scope=scope)
 
 
@@ -49,7 +50,7 @@ def jobs(configuration: Configuration) -> dict[str, Job]:
             scope=section.source,
             source=sources[section.source],
             backend=backend(configuration.sources[section.source]),
-            kind=kind(section, configuration.privacy.neighbours),
+            kind=release_kind(configuration, name),
             sinks=section.sinks,
         )
         for name, section in configuration.releases.items()
