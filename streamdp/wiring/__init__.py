@@ -1,6 +1,6 @@
 """The only place that names concrete adapters: from a configuration to things that work."""
 
-from streamdp.wiring.adapters import declare, jobs, start_log, worker
+from streamdp.wiring.adapters import declare, jobs, start_log, store_paths, terms, worker
 from streamdp.wiring.priors import learner
 from streamdp.wiring.quantiles import kind, release_kind, shapes
 from streamdp.wiring.sources import source
@@ -14,5 +14,7 @@ __all__ = [
     "shapes",
     "source",
     "start_log",
+    "store_paths",
+    "terms",
     "worker",
 ]

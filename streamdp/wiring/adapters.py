@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamdp.config.model import Configuration
@@ -16,6 +17,7 @@ from streamdp.wiring.sinks import sink
 from streamdp.wiring.sources import backend, source
 
 if TYPE_CHECKING:
+    from streamdp.store.reconcile import Terms
     from streamdp.store.sqlite import SqliteStore
 
 
@@ -25,11 +27,30 @@ def declare(configuration: Configuration, store: SqliteStore, now: int, log: Log
     Raises:
         ConfigurationError: The ledger was opened in other terms, or allows less.
     """
-    privacy = configuration.privacy
-    caps = Caps(nano_up(privacy.caps.batch), nano_up(privacy.caps.lifetime))
+    privacy, caps = configuration.privacy, _caps(configuration)
     unit, neighbours = str(privacy.unit), privacy.neighbours
     for scope in store.declare(configuration.sources, unit, neighbours, caps, now):
         log("cap.lowered", scope=scope)
+
+
+def terms(configuration: Configuration) -> dict[str, Terms]:
+    """What every source's budget would be bound to if the ledger did not know it."""
+    privacy, caps = configuration.privacy, _caps(configuration)
+    said: dict[str, str] = {"unit": str(privacy.unit), "neighbours": privacy.neighbours}
+    return dict.fromkeys(configuration.sources, (caps, said))
+
+
+def store_paths(configuration: Configuration) -> tuple[Path, Path]:
+    """The store's file and its anchor's."""
+    from streamdp.store.anchor import default_anchor
+
+    section = configuration.store
+    return section.path, section.anchor or default_anchor(section.path)
+
+
+def _caps(configuration: Configuration) -> Caps:
+    section = configuration.privacy.caps
+    return Caps(nano_up(section.batch), nano_up(section.lifetime))
 
 
 def start_log(configuration: Configuration, *, console: bool) -> Log:
