@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from streamdp.learning import spacing
+from streamdp.learning.belief import Belief
 from streamdp.learning.believed import BelievedPrior, Walk
 from streamdp.learning.filters import PUBLIC_UNCERTAINTY, Filters
 from streamdp.learning.learner import Features, Smoothed
@@ -66,16 +67,28 @@ class ExpertMixture:
 
     def priors(self, state: Json, count: int, features: Features = ()) -> BelievedPrior:
         """Priors of all quantiles, from the releases and public features."""
-        filters = self._filters(state, len(features))
+        filters = self.filters(state, len(features))
         walk, belief = self._walk(filters), filters.forecast(np.array([1.0, *features]))
         return BelievedPrior(robust=walk.all_priors(belief), walk=walk, belief=belief)
 
     def learn(self, state: Json, values: tuple[float, ...], features: Features = ()) -> Json:
         """The state after one more release; starts anew if it ceased to be finite."""
-        filters = self._filters(state, len(features))
+        filters = self.filters(state, len(features))
         inputs = np.array([1.0, *features])
-        belief = self._walk(filters).after(filters.forecast(inputs), dict(enumerate(values)))
-        after, root = posterior(belief), self.draws[0].target
+        forecast = filters.forecast(inputs)
+        belief = self._walk(filters).after(forecast, dict(enumerate(values)))
+        return self.remembered(filters, forecast, belief, inputs, values)
+
+    def remembered(
+        self,
+        filters: Filters,
+        forecast: Belief,
+        belief: Belief,
+        inputs: FloatArray,
+        values: tuple[float, ...],
+    ) -> Json:
+        """The state once the forecast has become a belief by a release of `values`."""
+        after, root = posterior(forecast, belief), self.draws[0].target
         new = learned(
             filters, after, inputs, self.targets, (root, values[root]), self._resolution()
         )
@@ -112,7 +125,8 @@ class ExpertMixture:
             filters.releases,
         )
 
-    def _filters(self, state: Json, features: int) -> Filters:
+    def filters(self, state: Json, features: int) -> Filters:
+        """What the experts remember, for a number of public features."""
         if state:
             return Filters.from_json(state).with_features(features)
         resolution, spread = self._resolution(), self.guess[1]

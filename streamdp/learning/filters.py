@@ -3,7 +3,7 @@
 Expert k believes v_t = C_t·f_t + deviation, with public features f_t (a constant first), day-to-day
 deviations of covariance D, and levels that drift by `DRIFTS[k]`·D between releases; the last one
 forgets everything but the last release. Coefficients are matrix-normal with covariance D ⊗ R, so
-the forecast is Normal(C·f, (1 + f'Rf)·D), and each expert holds it at several `WIDTHS`. Bayes
+the forecast is Normal(C·f, (w² + f'Rf)·D), and each expert holds it at several `WIDTHS` w. Bayes
 weighs experts and widths by the evidence of each release; a share of the weight returns to all,
 so that the best may change.
 
@@ -138,12 +138,15 @@ class Filters:
 
     def forecast(self, features: FloatArray) -> Belief:
         """What is believed before a release; `features` begin with 1, shape (d,)."""
-        scales = 1.0 + np.einsum("i,kij,j->k", features, self.uncertainties, features)
-        widths = scales[:, None] * WIDTHS**2
-        covariances = widths[:, :, None, None] * self.deviations[:, None]
+        covariances = self.scales(features)[:, :, None, None] * self.deviations[:, None]
         size = self.coefficients.shape[1]
         means = np.repeat(self.coefficients @ features, len(WIDTHS), axis=0)
         return Belief(self.log_weights.ravel(), means, covariances.reshape(-1, size, size))
+
+    def scales(self, features: FloatArray) -> FloatArray:
+        """Variance of each expert's forecasts at each width, in units of D, shape (k, g)."""
+        known = np.einsum("i,kij,j->k", features, self.uncertainties, features)
+        return np.asarray(WIDTHS**2 + known[:, None])
 
     def with_features(self, count: int) -> Self:
         """The same with another number of features: levels stay, other coefficients start anew."""

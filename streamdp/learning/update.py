@@ -22,11 +22,19 @@ class Posterior:
         weights: Of experts and their widths, shape (k, g).
         means: Shape (k, m).
         covariances: Shape (k, m, m).
+        within: Weights of the widths of each expert, shape (k, g).
+        information: Share of a forecast's variance that the release removed, in [0, 1], (k, g).
+        each: Means before the widths were merged, shape (k, g, m).
+        spreads: Covariances before, shape (k, g, m, m).
     """
 
     weights: FloatArray
     means: FloatArray
     covariances: FloatArray
+    within: FloatArray
+    information: FloatArray
+    each: FloatArray
+    spreads: FloatArray
 
     def shares(self) -> FloatArray:
         """Weight of each expert, shape (k,)."""
@@ -42,8 +50,12 @@ class Posterior:
         return np.sort(weighted_quantiles(self.means, self.shares(), 0.5))
 
 
-def posterior(belief: Belief) -> Posterior:
-    """Merge the widths of each expert by their first two moments."""
+def posterior(before: Belief, belief: Belief) -> Posterior:
+    """Merge the widths of each expert by their first two moments.
+
+    The information is merged by weight: in a ratio of moments the widest forecast, which learns
+    from every release, would speak for those that learnt nothing.
+    """
     experts, widths, size = len(DRIFTS), len(WIDTHS), belief.means.shape[1]
     weights = belief.weights().reshape(experts, widths)
     within = weights / np.maximum(weights.sum(axis=1, keepdims=True), TINY)
@@ -52,7 +64,12 @@ def posterior(belief: Belief) -> Posterior:
     apart = each - means[:, None]
     covariances = belief.covariances.reshape(experts, widths, size, size)
     spread = covariances + apart[..., :, None] * apart[..., None, :]
-    return Posterior(weights, means, np.einsum("kg,kgij->kij", within, spread))
+    left = np.diagonal(belief.covariances, axis1=1, axis2=2) / np.maximum(
+        np.diagonal(before.covariances, axis1=1, axis2=2), TINY
+    )
+    removed = np.clip(1.0 - left.max(axis=1), 0.0, 1.0).reshape(experts, widths)
+    merged = np.einsum("kg,kgij->kij", within, spread)
+    return Posterior(weights, means, merged, within, removed, each, covariances)
 
 
 def learned(
@@ -74,12 +91,12 @@ def learned(
         resolution: Width of a cell.
     """
     log_gaps = _spacing(filters, after, resolution)
-    carried = filters.uncertainties @ features
-    scales = 1.0 + carried @ features
-    moved = after.means - filters.coefficients @ features
-    gain = carried / scales[:, None]
-    coefficients = filters.coefficients + moved[:, :, None] * gain[:, None, :]
-    known = _information(filters, after, scales) / scales
+    carried, scales = filters.uncertainties @ features, filters.scales(features)
+    moved = after.each - (filters.coefficients @ features)[:, None]
+    shares = after.within / scales
+    pulled = np.einsum("kg,kgm->km", shares, moved)
+    coefficients = filters.coefficients + pulled[:, :, None] * carried[:, None, :]
+    known = (shares * after.information).sum(axis=1)
     uncertainties = filters.uncertainties - known[:, None, None] * (
         carried[:, :, None] * carried[:, None, :]
     )
@@ -90,8 +107,8 @@ def learned(
     uncertainties[last] = 0.0
     uncertainties[last, 0, 0] = 1.0
     density = spacing.densities(targets, log_gaps)
-    seen = moved[:, :, None] * moved[:, None, :] + after.covariances
-    deviations = _deviations(filters, seen / scales[:, None, None], density, resolution)
+    deviations = _deviations(filters, _seen(filters, after, moved, scales), density, resolution)
+    uncertainties *= _shrinkage(filters.deviations, deviations)[:, None, None]
     weights = _shared(after.weights)
     mixed = Filters(
         filters.releases + 1, weights, coefficients, uncertainties, deviations, log_gaps
@@ -115,13 +132,15 @@ def _anchored(log_gaps: FloatArray, anchor: tuple[int, float]) -> FloatArray:
     return np.asarray(places - places[anchor[0]] + anchor[1])
 
 
-def _information(filters: Filters, after: Posterior, scales: FloatArray) -> FloatArray:
-    """Share of a forecast's variance that the release removed, in [0, 1], shape (k,)."""
-    shares = after.weights / np.maximum(after.weights.sum(axis=1, keepdims=True), TINY)
-    before = np.diagonal(filters.deviations, axis1=1, axis2=2)
-    before = before * (scales * (shares @ WIDTHS**2))[:, None]
-    left = np.diagonal(after.covariances, axis1=1, axis2=2) / np.maximum(before, TINY)
-    return np.asarray(np.clip(1.0 - left.max(axis=1), 0.0, 1.0))
+def _seen(
+    filters: Filters, after: Posterior, moved: FloatArray, scales: FloatArray
+) -> FloatArray:
+    """Expected square of a day's own deviation, apart from what its level was off, (k, m, m)."""
+    own = WIDTHS**2 / scales
+    squares = moved[..., :, None] * moved[..., None, :] + after.spreads
+    left = (WIDTHS**2 * (1.0 - own))[..., None, None] * filters.deviations[:, None]
+    each = (own**2)[..., None, None] * squares + left
+    return np.asarray(np.einsum("kg,kgij->kij", after.within, each))
 
 
 def _deviations(
@@ -138,6 +157,13 @@ def _deviations(
     size_in_ranks = np.einsum("kii,i->k", new, density**2) / size
     bounded = np.minimum(1.0, rules.LARGEST_DEVIATION**2 / size_in_ranks)
     return np.asarray(new * bounded[:, None, None])
+
+
+def _shrinkage(before: FloatArray, after: FloatArray) -> FloatArray:
+    """By what each D has shrunk, shape (k,): levels known in units of it are known no better."""
+    both = (np.diagonal(each, axis1=1, axis2=2) for each in (before, after))
+    old, new = (np.log(variances).mean(axis=1) for variances in both)
+    return np.asarray(np.exp(old - new))
 
 
 def _shared(weights: FloatArray) -> FloatArray:
@@ -165,8 +191,10 @@ def _recovered(filters: Filters, after: Posterior) -> Filters:
             weights[expert] = np.log(rules.SHARE / weights.size)
         elif widest == 0:
             deviations[expert] *= (WIDTHS[0] / WIDTHS[1]) ** 2
+            uncertainties[expert] *= (WIDTHS[1] / WIDTHS[0]) ** 2
             weights[expert] = np.append(weights[expert, 0] - 2.0, weights[expert, :-1])
         elif widest == len(WIDTHS) - 1:
             deviations[expert] *= (WIDTHS[-1] / WIDTHS[-2]) ** 2
+            uncertainties[expert] *= (WIDTHS[-2] / WIDTHS[-1]) ** 2
             weights[expert] = np.append(weights[expert, 1:], weights[expert, -1] - 2.0)
     return filters
