@@ -85,29 +85,28 @@ def require_permission(configuration: Configuration, section: Release, table: st
     )
 
 
-def on_table(
-    configuration: Configuration, section: Release, table: str | None, length: int | None
+def study(
+    configuration: Configuration,
+    section: Release,
+    stream: str,
+    table: str | None,
+    length: int | None,
 ) -> Study:
-    """The release on a table, cut into batches as its source is.
+    """What is replayed: a release that is `on_stream`, on that stream or on a table.
 
     Raises:
         SourceError: The table cannot be read or holds no batches.
     """
+    neighbours = configuration.privacy.neighbours
+    if stream != "table":
+        made = partial(synthetic, stream, section.quantiles, length=length)
+        return Study(made, Contenders(section, neighbours, expected_rows(stream)).kind)
     source = _read_from(configuration.sources[section.source], table)
     batches = wiring.source(section.source, source).batches(int(time.time()))
     query = Query(section.column, Grid(section.resolution, *section.cells()))
-    stream = table_stream(section.source, batches, backend(source), query, length)
-    rows = round(sum(int(each.counts.sum()) for each in stream.counts) / len(stream.counts))
-    contenders = Contenders(section, configuration.privacy.neighbours, max(1, rows))
-    return Study(partial(_same, stream), contenders.kind)
-
-
-def on_synthetic(
-    configuration: Configuration, section: Release, stream: str, length: int | None
-) -> Study:
-    """The release, as `in_unit_of` the stream, on a synthetic one."""
-    contenders = Contenders(section, configuration.privacy.neighbours, expected_rows(stream))
-    return Study(partial(synthetic, stream, section.quantiles, length=length), contenders.kind)
+    read = table_stream(section.source, batches, backend(source), query, length)
+    rows = round(sum(int(each.counts.sum()) for each in read.counts) / len(read.counts))
+    return Study(partial(_same, read), Contenders(section, neighbours, max(1, rows)).kind)
 
 
 def admitted(section: Release, asked: list[str]) -> list[str]:
@@ -124,8 +123,10 @@ def admitted(section: Release, asked: list[str]) -> list[str]:
     return [name for name in LEARNERS if _admits(section, name)]
 
 
-def in_unit_of(section: Release, stream: str) -> Release:
-    """The release on its own for a synthetic stream: its guess, cells and rows, and no bounds."""
+def on_stream(section: Release, stream: str) -> Release:
+    """The release in the unit of a synthetic stream: its guess, cells and rows, and no bounds."""
+    if stream == "table":
+        return section
     location, scale = GUESS
     own = {
         "guess": Guess(location=location, scale=scale),
