@@ -21,12 +21,12 @@ from streamdp.simulation.permission import require_no_production_table
 from streamdp.simulation.study import ORACLE, Study
 from streamdp.simulation.synthetic import GUESS, RESOLUTION, expected_rows, synthetic
 from streamdp.simulation.table import table_stream
-from streamdp.types import Grid, Query
 from streamdp.wiring.sources import backend
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.config.sources import Source
+    from streamdp.config.units import Unit
     from streamdp.mechanisms.sharpness import Relation
     from streamdp.releases.quantiles import Quantiles
     from streamdp.simulation.stream import Stream
@@ -41,11 +41,13 @@ class Contenders:
     Args:
         section: The release.
         neighbours: Of the configuration.
+        unit: Of the configuration.
         rows: What the oracle takes for expected rows if the release has none.
     """
 
     section: Release
     neighbours: Relation
+    unit: Unit
     rows: int
 
     def kind(self, learner: str, epsilon: Fraction, stream: Stream) -> Quantiles:
@@ -57,9 +59,8 @@ class Contenders:
         Raises:
             ConfigurationError: The release does not admit this learner or epsilon.
         """
-        made = replace(
-            wiring.kind(self._with(learner, epsilon), self.neighbours), expected_rows=None
-        )
+        section = self._with(learner, epsilon)
+        made = replace(wiring.kind(section, self.neighbours, self.unit), expected_rows=None)
         feature = stream.feature()
         if feature is None:
             return made
@@ -97,16 +98,16 @@ def study(
     Raises:
         SourceError: The table cannot be read or holds no batches.
     """
-    neighbours = configuration.privacy.neighbours
+    neighbours, unit = configuration.privacy.neighbours, configuration.privacy.unit
     if stream != "table":
         made = partial(synthetic, stream, section.quantiles, length=length)
-        return Study(made, Contenders(section, neighbours, expected_rows(stream)).kind)
+        return Study(made, Contenders(section, neighbours, unit, expected_rows(stream)).kind)
     source = _read_from(configuration.sources[section.source], table)
     batches = wiring.source(section.source, source).batches(int(time.time()))
-    query = Query(section.column, Grid(section.resolution, *section.cells()))
-    read = table_stream(section.source, batches, backend(source), query, length)
+    asked = wiring.kind(section, neighbours, unit).query
+    read = table_stream(section.source, batches, backend(source), asked, length)
     rows = round(sum(int(each.counts.sum()) for each in read.counts) / len(read.counts))
-    return Study(partial(_same, read), Contenders(section, neighbours, max(1, rows)).kind)
+    return Study(partial(_same, read), Contenders(section, neighbours, unit, max(1, rows)).kind)
 
 
 def admitted(section: Release, asked: list[str]) -> list[str]:

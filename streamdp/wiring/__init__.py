@@ -2,7 +2,7 @@
 
 from streamdp.wiring.adapters import declare, jobs, start_log, store_paths, terms, worker
 from streamdp.wiring.priors import learner
-from streamdp.wiring.quantiles import kind, shapes
+from streamdp.wiring.quantiles import kind, release_kind, shapes
 from streamdp.wiring.sources import source
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "jobs",
     "kind",
     "learner",
+    "release_kind",
     "shapes",
     "source",
     "start_log",

@@ -12,7 +12,7 @@ from streamdp.engine.work import Worker
 from streamdp.privacy.amounts import nano_up
 from streamdp.privacy.filters import Caps
 from streamdp.types import Clock, Entropy, Log
-from streamdp.wiring.quantiles import kind
+from streamdp.wiring.quantiles import release_kind
 from streamdp.wiring.sinks import sink
 from streamdp.wiring.sources import backend, source
 
@@ -28,14 +28,15 @@ def declare(configuration: Configuration, store: SqliteStore, now: int, log: Log
         ConfigurationError: The ledger was opened in other terms, or allows less.
     """
     privacy, caps = configuration.privacy, _caps(configuration)
-    for scope in store.declare(configuration.sources, privacy.unit, privacy.neighbours, caps, now):
+    unit, neighbours = str(privacy.unit), privacy.neighbours
+    for scope in store.declare(configuration.sources, unit, neighbours, caps, now):
         log("cap.lowered", scope=scope)
 
 
 def terms(configuration: Configuration) -> dict[str, Terms]:
     """What every source's budget would be bound to if the ledger did not know it."""
     privacy, caps = configuration.privacy, _caps(configuration)
-    said = {"unit": privacy.unit, "neighbours": privacy.neighbours}
+    said: dict[str, str] = {"unit": str(privacy.unit), "neighbours": privacy.neighbours}
     return dict.fromkeys(configuration.sources, (caps, said))
 
 
@@ -70,7 +71,7 @@ def jobs(configuration: Configuration) -> dict[str, Job]:
             scope=section.source,
             source=sources[section.source],
             backend=backend(configuration.sources[section.source]),
-            kind=kind(section, configuration.privacy.neighbours),
+            kind=release_kind(configuration, name),
             sinks=section.sinks,
         )
         for name, section in configuration.releases.items()
