@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from streamdp.mechanisms.sharpness import Relation
     from streamdp.releases.quantiles import Quantiles
     from streamdp.simulation.stream import Stream
+    from streamdp.types import Batch, Query
 
 LEARNERS = ("experts", "online-gradient", "last-release", "none")
 
@@ -86,28 +87,56 @@ def require_permission(configuration: Configuration, section: Release, table: st
     )
 
 
-def study(
-    configuration: Configuration,
-    section: Release,
-    stream: str,
-    table: str | None,
-    length: int | None,
-) -> Study:
-    """What is replayed: a release that is `on_stream`, on that stream or on a table.
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Where a release is replayed.
+
+    Args:
+        stream: Name of a synthetic one, or `table`.
+        table: Files in place of the source's own.
+        group: Values of one group of a release by groups, with commas between.
+        length: Number of batches; None for all.
+    """
+
+    stream: str = "table"
+    table: str | None = None
+    group: str | None = None
+    length: int | None = None
+
+
+def study(configuration: Configuration, section: Release, scene: Scene) -> Study:
+    """What is replayed: a release that is `on_stream`, there.
+
+    Of a release by groups it is one group: each has a learner of its own.
 
     Raises:
         SourceError: The table cannot be read or holds no batches.
+        ConfigurationError: The release has no such group.
     """
     neighbours, unit = configuration.privacy.neighbours, configuration.privacy.unit
-    if stream != "table":
-        made = partial(synthetic, stream, section.quantiles, length=length)
-        return Study(made, Contenders(section, neighbours, unit, expected_rows(stream)).kind)
-    source = _read_from(configuration.sources[section.source], table)
+    if scene.stream != "table":
+        made = partial(synthetic, scene.stream, section.quantiles, length=scene.length)
+        return Study(made, Contenders(section, neighbours, unit, expected_rows(scene.stream)).kind)
+    source = _read_from(configuration.sources[section.source], scene.table)
     batches = wiring.source(section.source, source).batches(int(time.time()))
-    asked = wiring.kind(section, neighbours, unit).query
-    read = table_stream(section.source, batches, backend(source), asked, length)
+    group, kind = _group(section, scene.group), wiring.kind(section, neighbours, unit)
+
+    def asked(batch: Batch) -> Query:
+        query = kind.query(batch)
+        return replace(query, by=section.by, groups=section.groups) if section.by else query
+
+    read = table_stream(section.source, batches, backend(source), asked, group, scene.length)
     rows = round(sum(int(each.counts.sum()) for each in read.counts) / len(read.counts))
     return Study(partial(_same, read), Contenders(section, neighbours, unit, max(1, rows)).kind)
+
+
+def _group(section: Release, name: str | None) -> int:
+    """Place of a group among those of the release; 0 where there are none."""
+    names = [",".join(group) for group in section.groups]
+    if name is None and len(names) < 2:
+        return 0
+    require_name(name or "", names, "group")
+    return names.index(name or "")
 
 
 def admitted(section: Release, asked: list[str]) -> list[str]:

@@ -50,6 +50,7 @@ def _listed(context: click.Context, parameter: click.Parameter, text: str | None
 @click.option("--seeds", type=click.IntRange(1, 1000), default=1, show_default=True)
 @click.option("--stream", type=click.Choice(STREAMS), default="table", show_default=True)
 @click.option("--table", type=click.Path(), help="Files to replay instead of the source's own.")
+@click.option("--group", help="Of a release by groups, the one to replay: its values, with commas.")
 @click.option("--length", type=click.IntRange(min=1), help="Number of batches, the first ones.")
 @click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw a PNG.")
 @click.option(
@@ -66,6 +67,7 @@ def simulate(
     seeds: int,
     stream: str,
     table: str | None,
+    group: str | None,
     length: int | None,
     picture: Path | None,
     truth_may_be_seen: bool,
@@ -101,7 +103,8 @@ def simulate(
     prices = [_price(each) for each in epsilons] or [section.epsilon]
     if stream == "table" and not truth_may_be_seen:
         contenders.require_permission(configuration, section, table)
-    study = contenders.study(configuration, section, stream, table, length)
+    scene = contenders.Scene(stream, table, group, length)
+    study = contenders.study(configuration, section, scene)
     trials = [
         Trial(learner, epsilon, seed)
         for learner in (*whom, ORACLE)

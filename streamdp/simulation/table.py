@@ -15,9 +15,18 @@ def table_stream(
     batches: Iterable[Batch],
     backend: Backend,
     query: Callable[[Batch], Query],
+    group: int = 0,
     length: int | None = None,
 ) -> Stream:
     """The first `length` batches of a table, all if None.
+
+    Args:
+        name: Of its source.
+        batches: In order.
+        backend: Reads them.
+        query: The question of each.
+        group: Which of the question's groups is meant.
+        length: How many.
 
     Privacy: none. Every record is counted without noise; `permission` decides whether it may be.
 
@@ -31,5 +40,5 @@ def table_stream(
             hint="look at the source's start, end and lateness, or at the path",
         )
     backend.check(query(taken[0]), taken[0])
-    counts = tuple(backend.cell_counts(query(batch), batch) for batch in taken)
+    counts = tuple(backend.grouped_cell_counts(query(each), each)[group] for each in taken)
     return Stream(name, taken, counts)
