@@ -13,6 +13,7 @@ from typing import Any
 from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError
+from streamdp.store import seals
 from streamdp.types import Batch, Json, Learned, Release
 
 _RELEASE = (
@@ -30,9 +31,11 @@ _SEALED = (
 def add_batch(database: Database, batch: Batch, digest: bytes | None, now: int) -> None:
     """Write a batch down; a known key stays as it was."""
     database.execute(
-        "INSERT INTO batch VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        "INSERT INTO batch (source, key, window_start, window_end, digest, arrived_at)"
+        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         [batch.source, batch.key, batch.start, batch.end, digest, now],
     )
+    seals.seal(database, "batch", source=batch.source, key=batch.key)
 
 
 def digest_of(database: Database, batch: Batch) -> bytes | None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 
 from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError
+from streamdp.store import seals
 from streamdp.store.database import transaction
 
 _FIRST = (
@@ -107,7 +109,12 @@ _FIRST = (
     """,
 )
 
-STEPS = (_FIRST,)
+Step = tuple[str | Callable[[Database], None], ...]
+
+STEPS: tuple[Step, ...] = (
+    _FIRST,
+    (*seals.COLUMNS, seals.seal_all),
+)
 """Statements of each schema version; a step is never edited once it has been released."""
 
 
@@ -129,11 +136,41 @@ def migrate(database: Database, now: int) -> None:
                 hint="install the version that wrote it, or a later one",
             )
         for version, statements in enumerate(STEPS[done:], start=done + 1):
-            for statement in statements:
-                database.execute(statement)
+            _apply(database, statements)
             database.execute("INSERT INTO migration VALUES (?, ?)", [version, now])
         if done == 0:
             database.execute(
                 "INSERT INTO instance (id, store_id, digest_key, epoch) VALUES (1, ?, ?, 0)",
                 [secrets.token_hex(16), secrets.token_bytes(32)],
             )
+            seals.seal(database, "instance")
+
+
+def require_schema(database: Database) -> None:
+    """Compare the schema with the one that the steps make.
+
+    Raises:
+        IntegrityError: A table, index or trigger was changed or removed.
+    """
+    wanted = Database(memory=True, execute_plugins=False)
+    for statements in STEPS:
+        _apply(wanted, statements)
+    if not _schema(wanted) <= _schema(database):
+        raise IntegrityError(
+            "the schema of the store was altered",
+            hint="restore the store from a backup; what was spent since must be assumed spent",
+        )
+
+
+def _apply(database: Database, statements: Step) -> None:
+    for statement in statements:
+        if callable(statement):
+            statement(database)
+        else:
+            database.execute(statement)
+
+
+def _schema(database: Database) -> set[tuple[str, ...]]:
+    """Kind, name, table and text of all there is, however SQLite quotes and breaks its lines."""
+    rows = database.execute("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master")
+    return {(*row[:3], " ".join(str(row[3]).replace('"', "").split())) for row in rows}

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterable
 
 from sqlite_utils import Database
 
+from streamdp.store import seals
 from streamdp.types import Delivery
 
 LONGEST_WAIT = 3600
@@ -20,6 +21,7 @@ def post(database: Database, release_id: str, sinks: Iterable[str], now: int) ->
             "INSERT INTO outbox (release_id, sink, next_at) VALUES (?, ?, ?)",
             [release_id, sink, now],
         )
+        seals.seal(database, "outbox", release_id=release_id, sink=sink)
 
 
 def due(database: Database, now: int, sinks: Collection[str]) -> tuple[Delivery, ...]:
@@ -47,6 +49,7 @@ def delivered(database: Database, deliveries: Iterable[Delivery], now: int) -> N
             " WHERE release_id = ? AND sink = ?",
             [now, delivery.release_id, delivery.sink],
         )
+        seals.seal(database, "outbox", release_id=delivery.release_id, sink=delivery.sink)
 
 
 def failed(database: Database, delivery: Delivery, now: int) -> None:
@@ -56,3 +59,4 @@ def failed(database: Database, delivery: Delivery, now: int) -> None:
         "UPDATE outbox SET next_at = ?, attempts = attempts + 1 WHERE release_id = ? AND sink = ?",
         [now + wait, delivery.release_id, delivery.sink],
     )
+    seals.seal(database, "outbox", release_id=delivery.release_id, sink=delivery.sink)

@@ -16,9 +16,9 @@ from streamdp import __version__
 from streamdp.errors import ConfigurationError, LockedError, StoreError
 from streamdp.privacy.amounts import epsilon_text
 from streamdp.privacy.filters import Caps
-from streamdp.store import archive, ledger, outbox
+from streamdp.store import archive, ledger, outbox, seals
 from streamdp.store.database import connect, require_sound, transaction
-from streamdp.store.migrations import migrate
+from streamdp.store.migrations import migrate, require_schema
 from streamdp.store.pauses import paused_jobs
 from streamdp.types import Batch, Charge, Delivery, Json, Learned, Release, Reservation
 
@@ -36,7 +36,7 @@ class SqliteStore:
 
     @classmethod
     def open(cls, path: Path, now: int) -> Self:
-        """Open for work: migrate, verify chain and archive, take a new epoch.
+        """Open for work: migrate, verify all that is remembered, take a new epoch.
 
         Raises:
             StoreError: The file cannot be used.
@@ -46,8 +46,10 @@ class SqliteStore:
         migrate(database, now)
         with transaction(database):
             require_sound(database)
+            require_schema(database)
             ledger.verify(database)
             archive.verify(database)
+            seals.verify(database)
             database.execute("UPDATE instance SET epoch = epoch + 1, stopped_at = NULL")
             (epoch,) = database.execute("SELECT epoch FROM instance").fetchone()
         return cls(database, epoch)

@@ -1,0 +1,36 @@
+"""Seals: a changed row in any table beside the ledger refuses the store."""
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from streamdp.errors import IntegrityError
+from streamdp.store.migrations import STEPS, migrate
+from streamdp.store.pauses import pause_job
+from streamdp.store.seals import SEALED
+from streamdp.store.sqlite import SqliteStore
+from tests.worlds import World
+
+
+@pytest.mark.parametrize(
+    ("table", "column"), [(table, column) for table in SEALED for column in SEALED[table]]
+)
+def test_a_changed_column_is_found(tmp_path: Path, table: str, column: str) -> None:
+    """One bit of one value, as it rots on a disk."""
+    world = World(tmp_path)
+    world.worker.round([world.job()])
+    pause_job(world.store.database, "job", 0)
+    world.store.close()
+    raw = sqlite3.connect(world.path)
+    raw.execute("PRAGMA ignore_check_constraints = ON")
+    (kind,) = raw.execute(f"SELECT typeof({column}) FROM {table} LIMIT 1").fetchone()
+    other = {"integer": f"{column} + 1", "text": f"{column} || 'x'"}.get(kind, "x'00'")
+    key = SEALED[table][0]
+    raw.execute(
+        f"UPDATE {table} SET {column} = {other} WHERE {key} = (SELECT max({key}) FROM {table})"
+    )
+    raw.commit()
+    raw.close()
+    with pytest.raises(IntegrityError, match="altered|damaged"):
+        SqliteStore.open(world.path, 0)
