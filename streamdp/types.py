@@ -127,6 +127,20 @@ class Reservation:
 
 
 @dataclass(frozen=True, slots=True)
+class Run:
+    """A charge for all batches that one gate ever tests, paid once: row `seq` of the ledger.
+
+    It stays open until it is closed; every batch it tests must join it first.
+    """
+
+    seq: int
+    scope: str
+    job: str
+    epsilon_nano: int
+    rho_nano: int
+
+
+@dataclass(frozen=True, slots=True)
 class Delivery:
     """A release that one sink has not confirmed."""
 

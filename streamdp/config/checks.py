@@ -12,7 +12,8 @@ from typing import NoReturn
 
 from streamdp.config.formats import file_format
 from streamdp.config.model import Configuration
-from streamdp.config.releases import Family, MixtureOf, Release
+from streamdp.config.priors import Family, MixtureOf
+from streamdp.config.releases import Release
 from streamdp.config.yaml import Document, Path
 from streamdp.errors import ConfigurationError
 
@@ -40,6 +41,7 @@ def check(configuration: Configuration, document: Document) -> None:
                 "lower it, or set privacy.allow_large_epsilon: true",
             )
         _check_prior(release, document, path)
+        _check_public(configuration, release, document, path)
     _check_caps(configuration, document)
 
 
@@ -118,6 +120,38 @@ def _check_caps(configuration: Configuration, document: Document) -> None:
                 ("privacy", "caps", "batch"),
                 "raise the cap or lower an epsilon: some release could never be made",
             )
+
+
+def _check_public(
+    configuration: Configuration, release: Release, document: Document, path: Path
+) -> None:
+    """A prior made of a source's own records would be a release without a price."""
+    for key, named in (("public", release.prior.public), ("table", release.prior.table)):
+        if named is None:
+            continue
+        place = (*path, "prior", key, "path")
+        for name, source in configuration.sources.items():
+            if _overlap(os.path.realpath(named.path), os.path.realpath(source.path)):
+                _refuse(
+                    f"source {name!r} reads this file: its records are not public",
+                    document,
+                    place,
+                    "name a table that anyone may see",
+                )
+        if named.format is None and file_format(str(named.path)) is None:
+            _refuse(
+                "the format is not to be told from this name",
+                document,
+                place,
+                "add format: parquet, csv or jsonl",
+            )
+    if release.prior.public is not None and release.expected_rows is None:
+        _refuse(
+            "public rows are fitted to batches of the expected size",
+            document,
+            (*path, "prior", "public"),
+            "add expected_rows: about how many records a batch has",
+        )
 
 
 def _check_prior(release: Release, document: Document, path: Path) -> None:

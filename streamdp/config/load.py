@@ -58,7 +58,22 @@ def _resolved(value: Any, path: Path) -> Any:
         if isinstance(found.get(section), dict):
             entries = found[section].items()
             found[section] = {name: _with_path(entry, path) for name, entry in entries}
+    if isinstance(found.get("releases"), dict):
+        entries = found["releases"].items()
+        found["releases"] = {name: _with_public_paths(entry, path) for name, entry in entries}
     return found
+
+
+def _with_public_paths(entry: Any, path: Path) -> Any:
+    """A release whose prior may name public files."""
+    if not isinstance(entry, dict) or not isinstance(entry.get("prior"), dict):
+        return entry
+    public = {
+        key: _with_path(entry["prior"][key], path)
+        for key in ("public", "table")
+        if key in entry["prior"]
+    }
+    return {**entry, "prior": {**entry["prior"], **public}}
 
 
 def _with_path(entry: Any, path: Path) -> Any:

@@ -58,9 +58,7 @@ class ExpertMixture:
 
     def describe(self) -> Json:
         """Public parameters a state depends on."""
-        known = list(self.public.locations) if self.public else None
-        guess = list(self.guess)
-        return {"learner": "expert-mixture", "version": VERSION, "guess": guess, "public": known}
+        return {"learner": "expert-mixture", "version": VERSION, "guess": list(self.guess)}
 
     def init(self) -> Json:
         """Nothing released yet."""

@@ -1,13 +1,14 @@
 """Public features of a batch: what may be known about it before its data are touched.
 
-Each feature is a function of the batch's public key and window alone; columns of a public table
-are looked up by the key. All are scaled to about [-1, 1], so that a coefficient has the size of
-what it explains.
+Each feature is a function of the batch's public key and window alone; a file has the date in its
+key, if there is one, for its window. Columns of a public table are looked up by the key. All are
+scaled to about [-1, 1], so that a coefficient has the size of what it explains.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Collection, Mapping
 from datetime import UTC, date, datetime
 
@@ -17,6 +18,7 @@ Feature = Callable[[Batch], tuple[float, ...]]
 
 _DAY = 86_400
 _YEAR = 365.2425 * _DAY
+_DATE = re.compile(r"(?<!\d)(\d{4})-?(\d{2})-?(\d{2})(?!\d)")
 
 
 def weekday(batch: Batch) -> tuple[float, ...]:
@@ -55,17 +57,18 @@ def holidays(days: Collection[date]) -> Feature:
     return feature
 
 
-def table(rows: Mapping[str, tuple[float, ...]]) -> Feature:
+def table(rows: Mapping[str, tuple[float, ...]], count: int) -> Feature:
     """Columns of a public table by batch key, standardised; zeros where a key or number is missing.
 
     Args:
-        rows: Numbers of each key, all of one length.
+        rows: Numbers of each key, shape (count,).
+        count: Number of columns; a table may have no row yet.
     """
-    columns = list(zip(*rows.values(), strict=True))
+    columns = list(zip(*rows.values(), strict=True)) or [()] * count
     scales = [_standard(column) for column in columns]
 
     def feature(batch: Batch) -> tuple[float, ...]:
-        row = rows.get(batch.key, (math.nan,) * len(columns))
+        row = rows.get(batch.key, (math.nan,) * count)
         standard = zip(row, scales, strict=True)
         return tuple(
             (number - mean) / spread if math.isfinite(number) and spread > 0.0 else 0.0
@@ -89,7 +92,14 @@ def _standard(column: tuple[float, ...]) -> tuple[float, float]:
 
 
 def _seconds(batch: Batch) -> int:
-    return batch.start or 0
+    if batch.start is not None:
+        return batch.start
+    for year, month, day in _DATE.findall(batch.key):
+        try:
+            return int(datetime(int(year), int(month), int(day), tzinfo=UTC).timestamp())
+        except ValueError:
+            continue
+    return 0
 
 
 def _start(batch: Batch) -> datetime:

@@ -15,6 +15,7 @@ import numpy as np
 
 from streamdp.learning.learner import Features, Smoothed
 from streamdp.learning.optimizers import Optimizer
+from streamdp.learning.public import PublicFit
 from streamdp.learning.surrogate import Surrogate, laplace, worst_of
 from streamdp.priors.families import Laplace
 from streamdp.priors.mixture import Mixture
@@ -33,6 +34,7 @@ class OnlineGradient:
         radius: Half of the interval around a release; half the resolution at least.
         narrowest: Least scale; φ is projected on [1/(1,000·guessed scale), 1/narrowest].
         surrogate: Loss of an interval.
+        first: What public rows say before any release, instead of the guess.
     """
 
     robust: Prior
@@ -42,6 +44,7 @@ class OnlineGradient:
     radius: float
     narrowest: float
     surrogate: Surrogate = laplace
+    first: PublicFit | None = None
 
     def describe(self) -> Json:
         """Public parameters a state depends on."""
@@ -89,5 +92,9 @@ class OnlineGradient:
             parameters = np.array(state["parameters"])
             return parameters[:, :-1], parameters[:, -1]
         weights = np.zeros((count, 1 + features))
+        if self.first is not None:
+            phi = 1.0 / np.maximum(self.first.scales, self.narrowest)
+            weights[:, 0] = np.array(self.first.locations) * phi
+            return weights, phi
         weights[:, 0] = self.guess[0] / self.guess[1]
         return weights, np.full(count, 1.0 / self.guess[1])

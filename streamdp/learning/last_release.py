@@ -21,15 +21,17 @@ class LastRelease:
 
     Args:
         robust: Prior that holds when the past misleads.
-        robust_weight: λ in (0, 1]; 1 learns nothing.
+        robust_weight: λ in (0, 1].
         scale: First guess of how far a quantile moves between releases.
         resolution: Width of a cell, in the same unit.
+        first: Priors before any release, shape (m,); by default the robust one.
     """
 
     robust: Prior
     robust_weight: float
     scale: float
     resolution: float
+    first: tuple[Prior, ...] | None = None
 
     def describe(self) -> Json:
         """Public parameters a state depends on."""
@@ -41,8 +43,8 @@ class LastRelease:
 
     def priors(self, state: Json, count: int, features: Features = ()) -> tuple[Prior, ...]:
         """One prior for each of `count` quantiles, from the releases alone."""
-        if not state["values"] or self.robust_weight >= 1.0:
-            return (self.robust,) * count
+        if not state["values"]:
+            return self.first or (self.robust,) * count
         weights = (1.0 - self.robust_weight, self.robust_weight)
         return tuple(
             Mixture(weights, (Laplace(value, max(change, self.resolution)), self.robust))

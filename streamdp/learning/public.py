@@ -17,7 +17,10 @@ import numpy as np
 
 from streamdp.learning.optimizers import coin_betting
 from streamdp.learning.surrogate import laplace, worst_of
-from streamdp.types import Entropy, FloatArray
+from streamdp.priors.families import Laplace
+from streamdp.priors.mixture import Mixture
+from streamdp.priors.public import PublicRows
+from streamdp.types import Entropy, FloatArray, IntArray, Prior
 
 ROUNDS = 300
 """Batches drawn from the public rows."""
@@ -35,53 +38,55 @@ class PublicFit:
     locations: tuple[float, ...]
     scales: tuple[float, ...]
 
+    def priors(self, robust: Prior, weight: float, resolution: float) -> tuple[Prior, ...]:
+        """Prior of quantile j: (1 - weight)·Laplace(location, scale) + weight·robust."""
+        shares = (1.0 - weight, weight)
+        return tuple(
+            Mixture(shares, (Laplace(where, max(scale, resolution)), robust))
+            for where, scale in zip(self.locations, self.scales, strict=True)
+        )
 
-def fit_public(
-    values: FloatArray, targets: FloatArray, rows: int, resolution: float, entropy: Entropy
-) -> PublicFit:
+
+def fit_public(public: PublicRows, targets: FloatArray, rows: int, entropy: Entropy) -> PublicFit:
     """Fit location and scale of each quantile to public rows.
 
     Works on values standardised by their own quartiles, so that steps have the same meaning for
     every column.
 
     Args:
-        values: Public rows, shape (rows of the table,).
+        public: Intervals are at least as wide as its resolution.
         targets: Quantiles, shape (m,).
         rows: Expected number of rows of a batch.
-        resolution: Width of a cell; intervals are at least as wide.
         entropy: Draws the batches; nothing here is private.
-
-    Raises:
-        ValueError: No finite public value.
     """
-    known = np.asarray(values, dtype=np.float64)
-    known = known[np.isfinite(known)]
-    if not len(known):
-        raise ValueError("the public table has no finite value in this column")
-    middle, low, high = np.quantile(known, (0.5, 0.25, 0.75))
-    unit = max(float(high - low), resolution)
-    standard, half = (known - middle) / unit, resolution / unit / 2.0
-    optimizer = coin_betting()
-    parameters = np.column_stack((np.quantile(standard, targets), np.ones(len(targets))))
-    total, state = np.zeros_like(parameters), optimizer.init(parameters.shape)
+    low, middle, high = public.quantiles(np.array([0.25, 0.5, 0.75])).tolist()
+    unit = max(high - low, public.resolution)
+    standard, half = (public.values - middle) / unit, public.resolution / unit / 2.0
+    optimizer, total = coin_betting(), np.cumsum(public.counts)
+    start = (public.quantiles(targets) - middle) / unit
+    parameters = np.column_stack((start, np.ones(len(targets))))
+    summed, state = np.zeros_like(parameters), optimizer.init(parameters.shape)
     for _ in range(ROUNDS):
-        drawn = np.sort(standard[_places(len(standard), rows, entropy)])
+        drawn = np.sort(standard[_places(total, rows, entropy)])
         lower, upper = _interval(drawn, targets, half)
         losses = laplace(parameters[:, 0], parameters[:, 1], lower, upper)
         _, shares = worst_of(losses)
         gradient = np.column_stack((losses.by_theta, losses.by_phi)) * shares[:, None]
         parameters, state = optimizer.update(gradient, state, parameters)
         parameters[:, 1] = np.clip(parameters[:, 1], 1e-3, 1.0 / half)
-        total += parameters
-    theta, phi = (total / ROUNDS).T
+        summed += parameters
+    theta, phi = (summed / ROUNDS).T
     locations = np.maximum.accumulate(middle + unit * theta / phi)
     return PublicFit(tuple(locations.tolist()), tuple((unit / phi).tolist()))
 
 
-def _places(size: int, count: int, entropy: Entropy) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
-    """`count` places of a table of `size` rows, with replacement."""
+def _places(
+    total: IntArray, count: int, entropy: Entropy
+) -> np.ndarray[tuple[int], np.dtype[np.intp]]:
+    """Cells of `count` rows, drawn with replacement; `total` are running sums of their counts."""
     raw = entropy.bits(64 * count).to_bytes(8 * count, "little")
-    return (np.frombuffer(raw, dtype=np.uint64) % np.uint64(size)).astype(np.intp)
+    ranks = (np.frombuffer(raw, dtype=np.uint64) % np.uint64(total[-1])).astype(np.int64)
+    return np.searchsorted(total, ranks, side="right")
 
 
 def _interval(

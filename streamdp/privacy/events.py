@@ -9,6 +9,8 @@ Amounts in events are exact rationals written as text.
 * `parallel`: events on disjoint parts of a batch over which one record's weights sum to at most
   one; costs its worst.
 * `sequence`: events one after the other on the same records; costs their sum.
+* `group`: an event on a unit of up to `size` records: size times its pure loss, size² times its
+  zero-concentrated one (Bun & Steinke 2016, Proposition 1.9).
 """
 
 from __future__ import annotations
@@ -40,6 +42,11 @@ def parallel(events: Iterable[Json]) -> Json:
     return {"type": "parallel", "events": list(events)}
 
 
+def group(event: Json, size: int) -> Json:
+    """An event as it costs a unit that may hold `size` records of the batch."""
+    return {"type": "group", "size": size, "event": event}
+
+
 def epsilon_of(event: Json) -> Fraction:
     """Pure privacy loss of an event.
 
@@ -53,6 +60,8 @@ def epsilon_of(event: Json) -> Fraction:
             return sum((epsilon_of(each) for each in events), Fraction(0))
         case {"type": "parallel", "events": [*events]}:
             return max((epsilon_of(each) for each in events), default=Fraction(0))
+        case {"type": "group", "size": int(size), "event": one} if size >= 1:
+            return size * epsilon_of(one)
     raise _unknown(event)
 
 
@@ -70,6 +79,8 @@ def rho_of(event: Json) -> Fraction:
             return sum((rho_of(each) for each in events), Fraction(0))
         case {"type": "parallel", "events": [*events]}:
             return max((rho_of(each) for each in events), default=Fraction(0))
+        case {"type": "group", "size": int(size), "event": one} if size >= 1:
+            return size**2 * rho_of(one)
     raise _unknown(event)
 
 

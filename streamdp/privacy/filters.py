@@ -1,26 +1,91 @@
 """Caps as filters: whether one more charge fits, for charges chosen adaptively.
 
-A sum of pure losses with a fixed cap is a valid filter whatever the charges depend on
-(Rogers et al. 2016). All amounts are integers of 1e-9.
+A sum of pure losses, or of zero-concentrated ones, with a fixed cap is a valid filter whatever the
+charges depend on (Rogers et al. 2016; Feldman & Zrnic 2021; Whitehouse et al. 2023). All amounts
+are integers of 1e-9.
 """
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
+from typing import Literal
+
+Measure = Literal["epsilon", "rho"]
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most `nano` in any stretch of one width.
+
+    Args:
+        nano: The most that may be spent.
+        measure: Pure loss, or zero-concentrated loss.
+        batches: Any so many batches that follow each other; 1 is each batch alone.
+        seconds: All batches that some stretch of so many seconds touches. With neither, it is the
+            whole life of the source.
+    """
+
+    nano: int
+    measure: Measure = "epsilon"
+    batches: int | None = None
+    seconds: int | None = None
+
+    @property
+    def lifetime(self) -> bool:
+        """Whether it is over all batches, so that it never frees anything."""
+        return self.batches is None and self.seconds is None
+
+    @property
+    def name(self) -> str:
+        """As a person calls it: lifetime, batch, 7-batch, 30d."""
+        if self.seconds is not None:
+            units = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
+            unit, size = next((u, size) for u, size in units if self.seconds % size == 0)
+            return f"{self.seconds // size}{unit}"
+        if self.batches is None:
+            return "lifetime"
+        return "batch" if self.batches == 1 else f"{self.batches}-batch"
+
+    def implied_by(self, other: Limit) -> bool:
+        """Whether the other limit, kept, keeps this one: it is as wide or wider, and no higher."""
+        if other.measure != self.measure or other.nano > self.nano:
+            return False
+        if other.lifetime:
+            return True
+        if self.batches is not None:
+            return other.batches is not None and other.batches >= self.batches
+        return (
+            self.seconds is not None and other.seconds is not None and other.seconds >= self.seconds
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """What one record may lose.
+    """What one record, or one unit that returns, may lose.
 
     Args:
         batch_nano: In all releases of one batch. A record belongs to one batch, so this bounds
             its loss for ever, if its unit never returns.
         lifetime_nano: In all releases of the source: the bound for units that return every batch.
+        windows: Further limits, for units that return in some stretch.
     """
 
     batch_nano: int
     lifetime_nano: int
+    windows: tuple[Limit, ...] = ()
+
+    @property
+    def limits(self) -> tuple[Limit, ...]:
+        """All caps, the widest first."""
+        return (Limit(self.lifetime_nano), Limit(self.batch_nano, batches=1), *self.windows)
+
+    def above(self, other: Caps) -> tuple[Limit, ...]:
+        """The other's limits that these caps do not keep: where these allow more."""
+        mine = self.limits
+        return tuple(old for old in other.limits if not any(map(old.implied_by, mine)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,15 +96,132 @@ class Spent:
     lifetime_nano: int
 
 
-def refusing_cap(caps: Caps, spent: Spent, charge_nano: int) -> str | None:
-    """Name of the cap that refuses the charge, or None if it fits all.
+@dataclass(frozen=True, slots=True)
+class Place:
+    """A batch among the batches of its source.
 
-    >>> refusing_cap(Caps(300, 1000), Spent(200, 900), 100)
-    >>> refusing_cap(Caps(300, 1000), Spent(200, 901), 100)
-    'lifetime'
+    Args:
+        key: Its key.
+        start: First second of its window; of a file, when it arrived.
+        end: Second after its window; of a file, when it arrived.
     """
-    if spent.lifetime_nano + charge_nano > caps.lifetime_nano:
-        return "lifetime"
-    if spent.batch_nano + charge_nano > caps.batch_nano:
-        return "batch"
-    return None
+
+    key: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """A charge as a batch bears it; in many batches it may be one, and counts once.
+
+    Args:
+        seq: Names the charge: its row in the ledger.
+        epsilon_nano: Pure loss.
+        rho_nano: Zero-concentrated loss.
+    """
+
+    seq: int
+    epsilon_nano: int
+    rho_nano: int
+
+    def amount(self, measure: Measure) -> int:
+        """The loss in one measure."""
+        return self.epsilon_nano if measure == "epsilon" else self.rho_nano
+
+
+Borne = Mapping[str, Sequence[Item]]
+"""What each batch bears, by its key."""
+
+
+def fullest(limit: Limit, key: str, near: Sequence[Place], borne: Borne, new: Item | None) -> int:
+    """The most that is spent in a stretch of a limit's width which holds a batch.
+
+    Args:
+        limit: One that is not over the lifetime.
+        key: The batch.
+        near: It and its neighbours in the order of the source: all that share a stretch with it.
+        borne: What they bear.
+        new: Added to what the batch bears; a charge that is in the stretch already adds nothing.
+    """
+    near = _in_order(limit, near)
+    at = next(index for index, place in enumerate(near) if place.key == key)
+    items = [[*borne.get(place.key, ())] for place in near]
+    if new is not None:
+        items[at].append(new)
+    most, total, first, last = 0, 0, 0, 0
+    held: Counter[int] = Counter()
+    for low, high in _stretches(limit, near):
+        for entering in items[last:high]:
+            total += sum(_enter(held, item, limit.measure) for item in entering)
+        for leaving in items[first:low]:
+            total -= sum(_leave(held, item, limit.measure) for item in leaving)
+        first, last = low, high
+        if low <= at < high:
+            most = max(most, total)
+    return most
+
+
+def leaves_room(
+    limit: Limit, near: Sequence[Place], borne: Borne, cost_nano: int
+) -> tuple[bool, Place | None]:
+    """When a batch behind all others could bear a cost.
+
+    Args:
+        limit: One that is not over the lifetime.
+        near: The last places of the source, in order.
+        borne: What they bear.
+        cost_nano: In the measure of the limit.
+
+    Returns:
+        Whether it ever could, and the last batch that must have left the stretch by then; None if
+        it could be the very next.
+    """
+    if cost_nano > limit.nano:
+        return False, None
+    behind = _in_order(limit, near)
+    if limit.batches is not None:
+        behind = behind[max(len(behind) - limit.batches + 1, 0) :]
+    held: Counter[int] = Counter()
+    total = cost_nano
+    for place in reversed(behind):
+        total += sum(_enter(held, item, limit.measure) for item in borne.get(place.key, ()))
+        if total > limit.nano:
+            return True, place
+    return True, None
+
+
+def _in_order(limit: Limit, near: Sequence[Place]) -> Sequence[Place]:
+    if limit.seconds is None:
+        return near
+    return sorted(near, key=lambda place: (place.end, place.start))
+
+
+def _stretches(limit: Limit, near: Sequence[Place]) -> Iterator[tuple[int, int]]:
+    """Index ranges of the widest stretches; both ends only rise.
+
+    A stretch of time that slides touches a window from its last moment on, so the widest ones
+    begin there: they hold every window that ends no earlier and starts less than so many seconds
+    after that end. Days in a stretch of 30 days are 31.
+    """
+    if limit.batches is not None:
+        for low in range(max(len(near) - limit.batches, 0) + 1):
+            yield low, min(low + limit.batches, len(near))
+        return
+    starts = list(accumulate((place.start for place in reversed(near)), min))[::-1]
+    high, width = 0, limit.seconds or 0
+    for low, place in enumerate(near):
+        high = max(high, low + 1)
+        while high < len(near) and starts[high] < place.end + width:
+            high += 1
+        yield low, high
+
+
+def _enter(held: Counter[int], item: Item, measure: Measure) -> int:
+    held[item.seq] += 1
+    return item.amount(measure) if held[item.seq] == 1 else 0
+
+
+def _leave(held: Counter[int], item: Item, measure: Measure) -> int:
+    held[item.seq] -= 1
+    return item.amount(measure) if held[item.seq] == 0 else 0

@@ -1,7 +1,8 @@
 """The ledger: append-only rows in a hash chain; every charge is written before data is touched.
 
 A charge is spent when its `reserve` row is written. The reservation is settled by one `commit` or
-`burn` row of amount 0: nothing is refunded. `cap` rows say what a scope may spend from then on.
+`burn` row of amount 0: nothing is refunded. `cap` rows say what a scope may spend from then on;
+`open`, `join` and `close` rows are a gate's runs (`store.runs`).
 Functions here run inside a transaction of their caller.
 """
 
@@ -10,14 +11,17 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from sqlite_utils import Database
 
-from streamdp.errors import BudgetExhaustedError, IntegrityError
-from streamdp.privacy.amounts import epsilon_text
-from streamdp.privacy.filters import Caps, Spent, refusing_cap
+from streamdp.errors import IntegrityError
+from streamdp.privacy.filters import Caps, Item, Limit, Spent
+from streamdp.store.charges import CHARGES, require_own_source, require_room
 from streamdp.types import Batch, Charge, Json, Reservation
+
+PURPOSES = frozenset({"cap", "reserve", "commit", "burn", "open", "join", "close"})
 
 _GENESIS = "0" * 64
 _HASHED = (
@@ -35,23 +39,11 @@ def reserve(
     Raises:
         BudgetExhaustedError: A cap refuses; nothing was written.
     """
-    caps, spent = caps_of(database, scope), spent_of(database, scope, batch.key)
-    cap = refusing_cap(caps, spent, charge.epsilon_nano)
-    if cap is not None:
-        limit, used = (
-            (caps.batch_nano, spent.batch_nano)
-            if cap == "batch"
-            else (caps.lifetime_nano, spent.lifetime_nano)
-        )
-        left, cost = epsilon_text(limit - used), epsilon_text(charge.epsilon_nano)
-        raise BudgetExhaustedError(
-            f"the {cap} cap of {scope} has {left} of {epsilon_text(limit)} left,"
-            f" the release of {job} for {batch.key} costs {cost}",
-            hint="`streamdp budget` shows what was spent; `streamdp cap` changes a cap",
-            cap=cap,
-            left_nano=limit - used,
-        )
-    seq = _append(
+    caps = caps_of(database, scope)
+    require_own_source(scope, batch)
+    item = Item(0, charge.epsilon_nano, charge.rho_nano)
+    require_room(database, caps, job, batch, item, new=True)
+    seq = append(
         database,
         at=now,
         purpose="reserve",
@@ -62,7 +54,7 @@ def reserve(
         rho_nano=charge.rho_nano,
         event=charge.event,
         caps=caps,
-        spent_nano=spent.lifetime_nano + charge.epsilon_nano,
+        spent_nano=spent_of(database, scope, batch.key).lifetime_nano + charge.epsilon_nano,
     )
     return Reservation(seq, scope, job, batch.key)
 
@@ -78,7 +70,7 @@ def settle(
 
     The seal is `archive.seal_of` the release: it brings the archive under the ledger's chain.
     """
-    _append(
+    append(
         database,
         at=now,
         purpose="commit" if release_id else "burn",
@@ -104,12 +96,13 @@ def open_reservations(database: Database) -> tuple[Reservation, ...]:
 
 def set_caps(database: Database, scope: str, caps: Caps, about: Json, now: int) -> None:
     """Write what a scope may spend from now on; `about` says who and why."""
-    _append(
+    windows = [asdict(limit) for limit in caps.windows]
+    append(
         database,
         at=now,
         purpose="cap",
         scope=scope,
-        event={"type": "cap", **about},
+        event={"type": "cap", **about, **({"windows": windows} if windows else {})},
         caps=caps,
         spent_nano=spent_of(database, scope, "").lifetime_nano,
     )
@@ -124,26 +117,32 @@ def declaration_of(database: Database, scope: str) -> Json | None:
 
 
 def caps_of(database: Database, scope: str) -> Caps:
-    """The caps in force: every row of a scope carries them.
+    """The caps in force: those of the last row that set some.
 
     Raises:
         IntegrityError: The scope was never declared.
     """
-    row = _last(database, scope, "batch_cap_nano, lifetime_cap_nano")
+    row = database.execute(
+        "SELECT batch_cap_nano, lifetime_cap_nano, event FROM ledger"
+        " WHERE scope = ? AND purpose = 'cap' ORDER BY seq DESC LIMIT 1",
+        [scope],
+    ).fetchone()
     if row is None:
         raise IntegrityError(f"the ledger has no caps for {scope}", scope=scope)
-    return Caps(*row)
+    windows = json.loads(row[2]).get("windows", ())
+    return Caps(row[0], row[1], tuple(Limit(**window) for window in windows))
 
 
 def spent_of(database: Database, scope: str, batch: str) -> Spent:
-    """Sums of all charges of a scope, settled, open and burnt alike.
+    """Sums of all charges of a scope, settled, open and burnt alike; runs count in their batches.
 
     Over its life that is the running total of its last row, which `verify` has added up.
     """
-    last = _last(database, scope, "lifetime_spent_nano")
+    last = database.execute(
+        "SELECT lifetime_spent_nano FROM ledger WHERE scope = ? ORDER BY seq DESC LIMIT 1", [scope]
+    ).fetchone()
     (of_batch,) = database.execute(
-        "SELECT coalesce(sum(epsilon_nano), 0) FROM ledger"
-        " WHERE scope = ? AND batch = ? AND purpose = 'reserve'",
+        f"SELECT coalesce(sum(epsilon_nano), 0) FROM {CHARGES} WHERE scope = ? AND batch = ?",  # noqa: S608
         [scope, batch],
     ).fetchone()
     return Spent(of_batch, last[0] if last else 0)
@@ -158,6 +157,11 @@ def verify(database: Database) -> None:
     previous, expected = _GENESIS, 1
     spent: dict[str, int] = {}
     for row in _rows(database):
+        if row["purpose"] not in PURPOSES:
+            raise IntegrityError(
+                f"the ledger holds a row of unknown purpose {row['purpose']!r}",
+                hint="it was written by a newer streamdp: install that version or a later one",
+            )
         spent[row["scope"]] = spent.get(row["scope"], 0) + row["epsilon_nano"]
         if (
             row["seq"] != expected
@@ -173,19 +177,11 @@ def verify(database: Database) -> None:
         previous, expected = row["hash"], expected + 1
 
 
-def _last(database: Database, scope: str, columns: str) -> tuple[int, ...] | None:
-    row: tuple[int, ...] | None = database.execute(
-        f"SELECT {columns} FROM ledger WHERE scope = ? ORDER BY seq DESC LIMIT 1",  # noqa: S608
-        [scope],
-    ).fetchone()
-    return row
-
-
 def _rows(database: Database) -> Iterator[dict[str, Any]]:
     yield from database.query("SELECT * FROM ledger ORDER BY seq")
 
 
-def _append(database: Database, *, caps: Caps, spent_nano: int, event: Json, **row: Any) -> int:
+def append(database: Database, *, caps: Caps, spent_nano: int, event: Json, **row: Any) -> int:
     """Write one row behind the last and return its number."""
     last = database.execute("SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1").fetchone()
     seq, previous = (last[0] + 1, last[1]) if last else (1, _GENESIS)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError
 from streamdp.store import seals
 from streamdp.store.database import transaction
+
+Step = tuple[str | Callable[[Database], None], ...]
 
 _FIRST = (
     """
@@ -109,13 +112,59 @@ _FIRST = (
     """,
 )
 
-Step = tuple[str | Callable[[Database], None], ...]
-
-STEPS: tuple[Step, ...] = (
-    _FIRST,
-    (*seals.COLUMNS, seals.seal_all),
+_RUNS = (
+    """
+    CREATE TABLE new_ledger (
+        seq INTEGER PRIMARY KEY,
+        at INTEGER NOT NULL,
+        purpose TEXT NOT NULL,
+        scope TEXT NOT NULL,
+        job TEXT,
+        batch TEXT,
+        reservation INTEGER REFERENCES ledger (seq),
+        epsilon_nano INTEGER NOT NULL CHECK (epsilon_nano >= 0),
+        rho_nano INTEGER NOT NULL CHECK (rho_nano >= 0),
+        event TEXT NOT NULL,
+        release_id TEXT,
+        batch_cap_nano INTEGER NOT NULL,
+        lifetime_cap_nano INTEGER NOT NULL,
+        lifetime_spent_nano INTEGER NOT NULL,
+        previous TEXT NOT NULL,
+        hash TEXT NOT NULL UNIQUE
+    ) STRICT
+    """,
+    "INSERT INTO new_ledger SELECT * FROM ledger",
+    "DROP TABLE ledger",
+    "ALTER TABLE new_ledger RENAME TO ledger",
+    "CREATE INDEX ledger_of_batch ON ledger (scope, batch) WHERE purpose IN ('reserve', 'join')",
+    "CREATE INDEX ledger_of_scope ON ledger (scope, seq, rho_nano)",
+    "CREATE INDEX ledger_of_job ON ledger (job, purpose)",
+    """
+    CREATE UNIQUE INDEX ledger_settles_once ON ledger (reservation)
+    WHERE purpose IN ('commit', 'burn', 'close')
+    """,
+    "CREATE UNIQUE INDEX ledger_joins_once ON ledger (reservation, batch) WHERE purpose = 'join'",
+    """
+    CREATE TRIGGER ledger_keeps_rows BEFORE DELETE ON ledger
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END
+    """,
+    """
+    CREATE TRIGGER ledger_keeps_values BEFORE UPDATE ON ledger
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END
+    """,
+    "CREATE INDEX batch_in_order ON batch (source, coalesce(window_start, 0), key)",
+    "CREATE INDEX batch_in_time ON batch (source, coalesce(window_end, arrived_at))",
 )
+"""Runs of gates: more purposes of a row, which the table no longer lists (`ledger.verify` does)."""
+
+_SEALS: Step = (*seals.COLUMNS, seals.seal_all)
+"""A digest in each row of the tables beside the ledger."""
+
+STEPS: tuple[Step, ...] = (_FIRST, _RUNS, _SEALS)
 """Statements of each schema version; a step is never edited once it has been released."""
+
+
+_DAMAGED = "it was altered by other hands: restore it from a backup"
 
 
 def migrate(database: Database, now: int) -> None:
@@ -124,7 +173,7 @@ def migrate(database: Database, now: int) -> None:
     Raises:
         IntegrityError: The store was written by a newer streamdp.
     """
-    with transaction(database):
+    with _tables_replaceable(database), transaction(database):
         database.execute(
             "CREATE TABLE IF NOT EXISTS migration"
             " (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT"
@@ -138,6 +187,8 @@ def migrate(database: Database, now: int) -> None:
         for version, statements in enumerate(STEPS[done:], start=done + 1):
             _apply(database, statements)
             database.execute("INSERT INTO migration VALUES (?, ?)", [version, now])
+        if done < len(STEPS) and database.execute("PRAGMA foreign_key_check").fetchone():
+            raise IntegrityError("the store holds rows that belong to none", hint=_DAMAGED)
         if done == 0:
             database.execute(
                 "INSERT INTO instance (id, store_id, digest_key, epoch) VALUES (1, ?, ?, 0)",
@@ -174,3 +225,13 @@ def _schema(database: Database) -> set[tuple[str, ...]]:
     """Kind, name, table and text of all there is, however SQLite quotes and breaks its lines."""
     rows = database.execute("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master")
     return {(*row[:3], " ".join(str(row[3]).replace('"', "").split())) for row in rows}
+
+
+@contextmanager
+def _tables_replaceable(database: Database) -> Iterator[None]:
+    """A table that others refer to can only be replaced while references are not followed."""
+    database.execute("PRAGMA foreign_keys = OFF")
+    try:
+        yield
+    finally:
+        database.execute("PRAGMA foreign_keys = ON")

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from sqlite_utils import Database
 
+from streamdp.store.charges import CHARGES
 from streamdp.types import Json
 
 
@@ -65,8 +66,7 @@ def job_report(database: Database, job: str) -> JobReport:
         "   AS last_batch,"
         " (SELECT max(released_at) FROM release WHERE job = :job) AS last_released_at,"
         " (SELECT count(*) FROM ledger WHERE job = :job AND purpose = 'burn') AS burnt,"
-        " (SELECT coalesce(sum(epsilon_nano), 0) FROM ledger"
-        "   WHERE job = :job AND purpose = 'reserve') AS spent_nano,"
+        " (SELECT coalesce(sum(epsilon_nano), 0) FROM ledger WHERE job = :job) AS spent_nano,"
         " (SELECT count(*) FROM outbox o JOIN release r ON r.id = o.release_id"
         "   WHERE r.job = :job AND o.delivered_at IS NULL) AS undelivered,"
         " EXISTS (SELECT 1 FROM pause WHERE job = :job) AS paused",
@@ -78,13 +78,13 @@ def job_report(database: Database, job: str) -> JobReport:
 def scope_reports(database: Database) -> tuple[ScopeReport, ...]:
     """Every scope the ledger knows, with the caps in force and the batch that has lost most."""
     rows = database.query(
-        "SELECT scope, batch_cap_nano, lifetime_cap_nano,"
+        "SELECT scope, batch_cap_nano, lifetime_cap_nano,"  # noqa: S608
         " (SELECT coalesce(max(of_batch), 0) FROM"
-        "   (SELECT sum(epsilon_nano) AS of_batch FROM ledger r"
-        "    WHERE r.scope = c.scope AND r.purpose = 'reserve' GROUP BY r.batch))"
+        f"   (SELECT sum(epsilon_nano) AS of_batch FROM {CHARGES} r"
+        "    WHERE r.scope = c.scope GROUP BY r.batch))"
         "   AS worst_batch_nano,"
         " (SELECT coalesce(sum(epsilon_nano), 0) FROM ledger r"
-        "   WHERE r.scope = c.scope AND r.purpose = 'reserve') AS lifetime_spent_nano,"
+        "   WHERE r.scope = c.scope) AS lifetime_spent_nano,"
         " (SELECT coalesce(sum(r.epsilon_nano), 0) FROM ledger r JOIN ledger s"
         "   ON s.reservation = r.seq WHERE r.scope = c.scope AND s.purpose = 'burn') AS burnt_nano"
         " FROM ledger c WHERE seq IN"

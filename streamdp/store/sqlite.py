@@ -6,7 +6,6 @@ import hashlib
 import hmac
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Self
 
@@ -16,11 +15,11 @@ from streamdp import __version__
 from streamdp.errors import ConfigurationError, LockedError, StoreError
 from streamdp.privacy.amounts import epsilon_text
 from streamdp.privacy.filters import Caps
-from streamdp.store import archive, ledger, outbox, seals
+from streamdp.store import archive, ledger, outbox, runs, seals
 from streamdp.store.database import connect, require_sound, transaction
 from streamdp.store.migrations import migrate, require_schema
 from streamdp.store.pauses import paused_jobs
-from streamdp.types import Batch, Charge, Delivery, Json, Learned, Release, Reservation
+from streamdp.types import Batch, Charge, Delivery, Json, Learned, Release, Reservation, Run
 
 
 class SqliteStore:
@@ -127,6 +126,33 @@ class SqliteStore:
         with self._transaction():
             ledger.settle(self.database, reservation, now)
 
+    def open_run(self, scope: str, job: str, charge: Charge, now: int) -> Run:
+        """Spend a charge for all batches that a gate will ever test; it stays open.
+
+        Raises:
+            BudgetExhaustedError: A cap over the lifetime refuses; nothing was spent.
+        """
+        with self._transaction():
+            return runs.open_run(self.database, scope, job, charge, now)
+
+    def join_run(self, run: Run, batch: Batch, now: int) -> None:
+        """Count an open run against a batch before it is tested; once for each batch.
+
+        Raises:
+            BudgetExhaustedError: A cap refuses; the batch must not be tested.
+        """
+        with self._transaction():
+            runs.join_run(self.database, run, batch, now)
+
+    def close_run(self, run: Run, now: int) -> None:
+        """End a run; its charge stays spent."""
+        with self._transaction():
+            runs.close_run(self.database, run, now)
+
+    def open_run_of(self, job: str) -> Run | None:
+        """The run of a job that is open, after a restart too."""
+        return runs.open_run_of(self.database, job)
+
     def commit(
         self, reservation: Reservation, release: Release, learned: Learned, sinks: Iterable[str]
     ) -> None:
@@ -207,14 +233,11 @@ def _refuse_other_meaning(scope: str, wanted: dict[str, str], declared: Json) ->
 
 
 def _refuse_higher_caps(scope: str, caps: Caps, in_force: Caps) -> None:
-    for cap, limit in asdict(in_force).items():
-        asked = getattr(caps, cap)
-        if asked > limit:
-            name = cap.removesuffix("_nano")
-            raise ConfigurationError(
-                f"the configuration asks for a {name} cap of {epsilon_text(asked)} for {scope},"
-                f" the ledger allows {epsilon_text(limit)}",
-                where=f"privacy.caps.{name}",
-                hint="a cap is not raised by an edit: `streamdp cap` writes it into the ledger,"
-                " with your name and reason",
-            )
+    for limit in caps.above(in_force):
+        raise ConfigurationError(
+            f"the configuration allows {scope} more than the ledger's {limit.name} cap of"
+            f" {epsilon_text(limit.nano)} {limit.measure}",
+            where="privacy.caps",
+            hint="a cap is not raised or dropped by an edit: `streamdp cap` writes it into the"
+            " ledger, with your name and reason",
+        )

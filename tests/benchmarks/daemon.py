@@ -25,7 +25,7 @@ import numpy as np
 from streamdp import wiring
 from streamdp.config import load
 from streamdp.engine.job import Job
-from streamdp.learning.last_release import LastRelease
+from streamdp.learning.fixed import Fixed
 from streamdp.priors.families import Cauchy
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.releases.quantiles import Quantiles
@@ -169,7 +169,7 @@ def accuracy(repeats: int) -> Iterator[Row]:
     assert isinstance(kind, Quantiles)
     section = load(CONFIG).releases["air_time"]
     robust = Cauchy(section.guess.location, section.guess.scale) if section.guess else Cauchy(0, 1)
-    static = replace(kind, learner=LastRelease(robust, 1.0, 1.0, float(section.resolution)))
+    static = replace(kind, learner=Fixed((robust,) * len(kind.quantiles)))
     for who, each in (("configured learner", kind), ("static Cauchy", static)):
         errors = np.array([error for _ in range(repeats) for error in release_errors(job, each)])
         for what, value in (

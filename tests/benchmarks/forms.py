@@ -18,7 +18,7 @@ import numpy as np
 
 from streamdp import wiring
 from streamdp.config import load
-from streamdp.config.releases import Guess
+from streamdp.config.priors import Guess
 from streamdp.engine.job import Job
 from streamdp.mechanisms.choice import CANDIDATES
 from streamdp.releases.quantiles import Quantiles

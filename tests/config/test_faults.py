@@ -48,6 +48,13 @@ FAULTS = [
     ("robust: cauchy", "robust: couchy", "prior.robust"),
     ("robust: cauchy", "robust_weight: 0.001", "prior.robust_weight"),
     ("robust: cauchy", "robust_weight: 1.5", "prior.robust_weight"),
+    # a prior made of the records it is a prior of
+    ("robust: cauchy", "public: {path: flights.parquet}", "prior.public.path"),
+    ("robust: cauchy", "public: {path: ./x/../flights.parquet}", "prior.public.path"),
+    ("robust: cauchy", "table: {path: flights.parquet, key: k, columns: [a]}", "prior.table.path"),
+    ("robust: cauchy", "public: {path: rows.csv}", "prior.public"),
+    ("robust: cauchy", "table: {path: facts, key: k, columns: [a]}", "prior.table.path"),
+    ("robust: cauchy", "table: {path: facts.csv, key: k, columns: []}", "prior.table.columns"),
     ("scale: 60", "scale: 0", "guess.scale"),
     ("scale: 60", "scale: 1e-300", "guess.scale"),
     ("scale: 60", "scale: .inf", "guess.scale"),

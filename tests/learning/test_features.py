@@ -31,9 +31,17 @@ def test_holidays_reach_the_days_beside_them() -> None:
 
 def test_missing_and_constant_columns_become_zero() -> None:
     """A key that is not in the table, a gap in it and a constant column say nothing."""
-    public = features.table({"a": (1.0, 7.0), "b": (3.0, 7.0), "c": (math.nan, 7.0)})
+    public = features.table({"a": (1.0, 7.0), "b": (3.0, 7.0), "c": (math.nan, 7.0)}, 2)
     assert public(Batch("s", "a")) == (-1.0, 0.0)
     assert public(Batch("s", "c")) == public(Batch("s", "unknown")) == (0.0, 0.0)
+    assert features.table({}, 2)(Batch("s", "a")) == (0.0, 0.0)
+
+
+def test_a_file_has_its_date_in_its_key() -> None:
+    """The first date of a key stands for the window; digits that are no date do not."""
+    assert features.weekday(Batch("s", "part-99999999-sales_2013-01-02.csv"))[1] == 1.0
+    assert features.month(Batch("s", "20131231.parquet")) == features.month(day("2013-12-31"))
+    assert features.trend(0)(Batch("s", "no date")) == (0.0,)
 
 
 @given(st.integers(0, 4 * 10**9))

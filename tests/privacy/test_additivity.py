@@ -11,6 +11,7 @@ from streamdp.mechanisms.measure import Measure
 from streamdp.mechanisms.sharpness import RELATIVE_ERROR
 from streamdp.priors.families import Cauchy, HalfCauchy, Laplace, Uniform
 from streamdp.priors.mixture import Mixture
+from streamdp.priors.tabulated import Tabulated
 from streamdp.types import Grid, Prior
 
 FAR = 2**45
@@ -21,6 +22,11 @@ families: st.SearchStrategy[Prior] = st.one_of(
     st.builds(HalfCauchy, locations, scales),
     st.builds(Laplace, locations, scales),
     st.builds(lambda low, width: Uniform(low, low + width), locations, st.floats(1.0, 1e9)),
+    st.builds(
+        lambda gaps, counts: Tabulated(np.cumsum([-5e3, *gaps]), np.array(counts)),
+        st.lists(st.floats(0.5, 1e6), min_size=5, max_size=5),
+        st.lists(st.integers(1, 10**12), min_size=5, max_size=5),
+    ),
 )
 priors: st.SearchStrategy[Prior] = st.one_of(
     families,

@@ -58,6 +58,36 @@ VARIANTS = {
             " {family: laplace, location: 120, scale: 30, weight: 2}]} ",
         ),
     ),
+    "public rows": (
+        (
+            "learner: experts ",
+            "public: {path: public.csv, column: minutes}\n      learner: experts ",
+        ),
+    ),
+    "public rows, tabulated, no learning": (
+        (
+            "learner: experts ",
+            "public: {path: public.csv, column: minutes, tabulate: true}\n      learner: none ",
+        ),
+    ),
+    "public rows, online gradient": (
+        (
+            "learner: experts ",
+            "public: {path: public.csv, column: minutes}\n      learner: online-gradient ",
+        ),
+    ),
+    "public rows, last release": (
+        (
+            "learner: experts ",
+            "public: {path: public.csv, column: minutes}\n      learner: last-release ",
+        ),
+    ),
+    "public table": (
+        (
+            "learner: experts ",
+            "table: {path: public.csv, key: day, columns: [minutes]}\n      learner: experts ",
+        ),
+    ),
     "no bounds": (("    bounds: [0, 1000] ", "    # "),),
 }
 
@@ -68,6 +98,8 @@ def configured(folder: Path, variant: str) -> Quantiles:
         assert old in text, old
         text = text.replace(old, new)
     (folder / "config.yaml").write_text(text)
+    public = [f"2013-01-{1 + i % 30:02},{30 + (7 * i) % 280}" for i in range(600)]
+    (folder / "public.csv").write_text("\n".join(["day,minutes", *public]))
     kind = wiring.jobs(load(folder / "config.yaml"))["air_time"].kind
     assert isinstance(kind, Quantiles)
     return kind

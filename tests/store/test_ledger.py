@@ -268,7 +268,7 @@ def test_a_wrong_running_total_is_found(tmp_path: Path) -> None:
     store.reserve("s", "j", batch("a"), charge(10), 0)
     with transaction(store.database):
         ledger.set_caps(store.database, "s", CAPS, {"by": "me"}, 0)
-        ledger._append(
+        ledger.append(
             store.database, at=0, purpose="cap", scope="s", event={}, caps=CAPS, spent_nano=0
         )
     with pytest.raises(IntegrityError, match="row 4"):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from streamdp.errors import IntegrityError
-from streamdp.store.migrations import STEPS, migrate
+from streamdp.store.migrations import STEPS
 from streamdp.store.pauses import pause_job
 from streamdp.store.seals import SEALED
 from streamdp.store.sqlite import SqliteStore
@@ -32,5 +32,30 @@ def test_a_changed_column_is_found(tmp_path: Path, table: str, column: str) -> N
     )
     raw.commit()
     raw.close()
-    with pytest.raises(IntegrityError, match="altered|damaged"):
+    with pytest.raises(IntegrityError, match=r"altered|damaged"):
         SqliteStore.open(world.path, 0)
+
+
+def test_rows_from_before_there_were_seals_get_theirs(tmp_path: Path) -> None:
+    """A store of the first schema opens, and what it held is sealed from then on."""
+    path = tmp_path / "s.db"
+    raw = sqlite3.connect(path)
+    raw.execute("CREATE TABLE migration (version INTEGER PRIMARY KEY, applied_at INTEGER) STRICT")
+    for statement in (
+        *STEPS[0],
+        "INSERT INTO migration VALUES (1, 0)",
+        "INSERT INTO instance (id, store_id, digest_key, epoch) VALUES (1, 'x', x'00', 0)",
+        "INSERT INTO batch VALUES ('s', 'k', 0, 1, NULL, 0)",
+        "INSERT INTO pause VALUES ('job', 0)",
+    ):
+        assert isinstance(statement, str)
+        raw.execute(statement)
+    raw.commit()
+    raw.close()
+    SqliteStore.open(path, 0).close()
+    raw = sqlite3.connect(path)
+    raw.execute("UPDATE batch SET seal = ''")
+    raw.commit()
+    raw.close()
+    with pytest.raises(IntegrityError, match="batch"):
+        SqliteStore.open(path, 0)

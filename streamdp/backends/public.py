@@ -1,0 +1,42 @@
+"""Public tables, read as they are: what priors may start from and depend on."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from streamdp.errors import SourceError
+
+
+def read_public(
+    path: str, format: str, key: str, columns: Sequence[str]
+) -> dict[str, tuple[float, ...]]:
+    """Numbers of each key; NaN where a value is no number, the last row where a key comes twice.
+
+    Raises:
+        SourceError: The table cannot be read, or lacks a column.
+    """
+    import duckdb
+
+    reader = {"parquet": "read_parquet", "csv": "read_csv", "jsonl": "read_ndjson"}[format]
+    names = ", ".join(f"TRY_CAST({_quoted(name)} AS DOUBLE)" for name in columns)
+    try:
+        with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as connection:
+            rows = connection.execute(
+                f"SELECT CAST({_quoted(key)} AS VARCHAR), {names} FROM {reader}(?)",  # noqa: S608
+                [path],
+            ).fetchall()
+    except duckdb.Error:
+        raise SourceError(
+            "this public table cannot be read",
+            where=path,
+            hint=f"is it there, of format {format}, with columns {', '.join((key, *columns))}?",
+        ) from None
+    return {
+        str(name): tuple(math.nan if number is None else float(number) for number in numbers)
+        for name, *numbers in rows
+    }
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'

@@ -1,0 +1,179 @@
+"""What the batches of a scope bear, and whether every cap has room for one more charge.
+
+The order of batches is that of their source: by window, files by name. A batch is in it once it
+was written down, whatever was spent on it. A later arrival between two others only moves them
+apart, so a stretch that was within its cap stays within.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from sqlite_utils import Database
+
+from streamdp.errors import BudgetExhaustedError, IntegrityError
+from streamdp.privacy.amounts import epsilon_text
+from streamdp.privacy.filters import Borne, Caps, Item, Limit, Place, fullest, leaves_room
+from streamdp.types import Batch
+
+CHARGES = (
+    "(SELECT scope, job, batch, seq, epsilon_nano, rho_nano FROM ledger WHERE purpose = 'reserve'"
+    " UNION ALL SELECT r.scope, r.job, j.batch, r.seq, r.epsilon_nano, r.rho_nano FROM ledger j"
+    " JOIN ledger r ON r.seq = j.reservation WHERE j.purpose = 'join')"
+)
+"""Rows of charge and batch: a run has one for each batch it joined, all with the run's `seq`."""
+
+_PLACE = (
+    "SELECT key, coalesce(window_start, arrived_at), coalesce(window_end, arrived_at)"
+    " FROM batch WHERE source = :source"
+)
+
+
+def require_room(
+    database: Database, caps: Caps, job: str, batch: Batch, item: Item, *, new: bool
+) -> None:
+    """Refuse a charge that some cap has no room for.
+
+    Args:
+        database: The store.
+        caps: Of the scope, which is the source of the batch.
+        job: Who asks.
+        batch: What it is for.
+        item: The charge.
+        new: False for a run that was counted over the lifetime when it was opened.
+
+    Raises:
+        BudgetExhaustedError: A cap refuses.
+    """
+    for limit in caps.limits:
+        cost = item.amount(limit.measure)
+        if limit.lifetime:
+            used = lifetime_spent(database, batch.source, limit)
+            wanted = used + cost if new else 0
+        else:
+            near = neighbours(database, limit, batch)
+            borne = borne_by(database, batch.source, near)
+            used = fullest(limit, batch.key, near, borne, None)
+            wanted = fullest(limit, batch.key, near, borne, item)
+        if wanted > limit.nano:
+            raise _exhausted(limit, used, cost, f"{job} for {batch.key}", batch.source, database)
+
+
+def require_lifetime(database: Database, caps: Caps, scope: str, job: str, item: Item) -> None:
+    """Refuse a run that a cap over the lifetime has no room for.
+
+    Raises:
+        BudgetExhaustedError: A cap refuses.
+    """
+    for limit in caps.limits:
+        if limit.lifetime:
+            used, cost = lifetime_spent(database, scope, limit), item.amount(limit.measure)
+            if used + cost > limit.nano:
+                raise _exhausted(limit, used, cost, f"a run of {job}", scope, database)
+
+
+def lifetime_spent(database: Database, scope: str, limit: Limit) -> int:
+    """Sum of all charges of a scope; of epsilon its last row has it, added up by `verify`."""
+    if limit.measure == "rho":
+        total = "SELECT sum(rho_nano) FROM ledger WHERE scope = ?"
+    else:
+        total = "SELECT lifetime_spent_nano FROM ledger WHERE scope = ? ORDER BY seq DESC LIMIT 1"
+    row = database.execute(total, [scope]).fetchone()
+    return int(row[0] or 0) if row else 0
+
+
+def borne_by(database: Database, scope: str, places: Iterable[Place]) -> Borne:
+    """The charges of some batches."""
+    borne: dict[str, list[Item]] = {}
+    rows = database.execute(
+        f"SELECT batch, seq, epsilon_nano, rho_nano FROM {CHARGES}"  # noqa: S608
+        " WHERE scope = ? AND batch IN (SELECT value FROM json_each(?))",
+        [scope, json.dumps([place.key for place in places])],
+    )
+    for key, *item in rows:
+        borne.setdefault(key, []).append(Item(*item))
+    return borne
+
+
+def neighbours(database: Database, limit: Limit, batch: Batch) -> list[Place]:
+    """A batch and all that share a stretch of a limit with it, in the order of their source."""
+    about: dict[str, str | int] = {"source": batch.source, "key": batch.key}
+    found = database.execute(f"{_PLACE} AND key = :key", about).fetchone()
+    here = Place(*found) if found else Place(batch.key, batch.start or 0, batch.end or 0)
+    if limit.seconds is not None:
+        about |= {"since": here.start - limit.seconds, "until": here.end + limit.seconds}
+        rows = database.execute(
+            f"{_PLACE} AND key != :key AND coalesce(window_end, arrived_at) > :since"
+            " AND coalesce(window_start, arrived_at) < :until",
+            about,
+        )
+        return [here, *(Place(*row) for row in rows)]
+    about |= {"start": batch.start or 0, "number": (limit.batches or 1) - 1}
+    before, after = (
+        database.execute(
+            f"{_PLACE} AND (coalesce(window_start, 0), key) {side} (:start, :key)"
+            f" ORDER BY coalesce(window_start, 0) {way}, key {way} LIMIT :number",
+            about,
+        ).fetchall()
+        for side, way in (("<", "DESC"), (">", "ASC"))
+    )
+    return [Place(*row) for row in (*before[::-1], (here.key, here.start, here.end), *after)]
+
+
+def last_places(database: Database, limit: Limit, source: str) -> list[Place]:
+    """The last batches of a source: all that could share a stretch with a batch behind them."""
+    about = {"source": source, "width": limit.seconds, "number": limit.batches or -1}
+    rows = database.execute(
+        f"{_PLACE} AND (:width IS NULL OR coalesce(window_end, arrived_at) + :width >"  # noqa: S608
+        " (SELECT max(coalesce(window_end, arrived_at)) FROM batch WHERE source = :source))"
+        " ORDER BY coalesce(window_start, 0) DESC, key DESC LIMIT :number",
+        about,
+    ).fetchall()
+    return [Place(*row) for row in reversed(rows)]
+
+
+def frees(database: Database, limit: Limit, source: str, cost_nano: int) -> str:
+    """When a batch behind all others could bear a cost, in words."""
+    if limit.lifetime or limit.batches == 1:
+        return "never"
+    near = last_places(database, limit, source)
+    ever, gone = leaves_room(limit, near, borne_by(database, source, near), cost_nano)
+    if not ever:
+        return "never"
+    if gone is None:
+        return "at once"
+    if limit.seconds is None:
+        return f"{limit.batches} batches after {gone.key}"
+    moment = datetime.fromtimestamp(gone.end + limit.seconds, UTC)
+    return f"from {moment.strftime('%Y-%m-%dT%H:%M:%SZ')} on"
+
+
+def _exhausted(
+    limit: Limit, used: int, cost: int, what: str, scope: str, database: Database
+) -> BudgetExhaustedError:
+    """A refusal that says what is left, hence what would fit, and when it frees."""
+    left = max(limit.nano - used, 0)
+    when = frees(database, limit, scope, cost)
+    hint = "`streamdp budget` shows what was spent; `streamdp cap` changes a cap"
+    if when != "never":
+        hint = f"it has room for this {when}; {hint}"
+    return BudgetExhaustedError(
+        f"the {limit.name} cap of {scope} has {epsilon_text(left)} of {epsilon_text(limit.nano)}"
+        f" {limit.measure} left, {what} costs {epsilon_text(cost)}",
+        hint=hint,
+        cap=limit.name,
+        left_nano=left,
+        frees=when,
+    )
+
+
+def require_own_source(scope: str, batch: Batch) -> None:
+    """Hold that a scope is one source: stretches are counted in its order.
+
+    Raises:
+        IntegrityError: The batch is of another source.
+    """
+    if batch.source != scope:
+        raise IntegrityError(f"a batch of {batch.source} cannot be charged to {scope}")

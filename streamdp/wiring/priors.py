@@ -1,0 +1,149 @@
+"""What is believed of a configured release, and who learns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamdp.config.formats import file_format
+from streamdp.config.priors import Family, MixtureOf
+from streamdp.config.releases import Release as ReleaseSection
+from streamdp.errors import ConfigurationError
+from streamdp.types import Batch, Grid, Prior, Query
+
+if TYPE_CHECKING:
+    from streamdp.learning.learner import Learner
+    from streamdp.learning.public import PublicFit
+    from streamdp.mechanisms.tree import QuantileTree
+    from streamdp.priors.public import PublicRows
+
+COCOB_NARROWEST = 0.01
+"""Least scale of the online-gradient prior, in guessed scales, as in the paper's experiments."""
+
+TABULATED_WEIGHT = 0.8
+"""Share of the tabulated law in the robust prior; the rest holds where no public row lies."""
+
+
+def learner(section: ReleaseSection, tree: QuantileTree) -> Learner:
+    """The configured learner, with public rows behind its first priors if there are any.
+
+    Raises:
+        ConfigurationError: The public rows hold no number.
+        SourceError: They cannot be read.
+    """
+    public = _public_rows(section, tree.grid)
+    robust, guess = _robust_prior(section, public), guess_of(section)
+    fitted = None if public is None else _fit(section, public)
+    weight, resolution = section.prior.robust_weight, float(section.resolution)
+    name = section.learner()
+    if name == "experts":
+        from streamdp.learning.experts import ExpertMixture
+
+        return ExpertMixture(tree, robust, weight, guess, section.expected_rows or 1, fitted)
+    if name == "online-gradient":
+        from streamdp.learning.gradient import OnlineGradient
+        from streamdp.learning.optimizers import coin_betting
+
+        half = resolution / 2.0
+        narrowest = max(half, COCOB_NARROWEST * guess[1])
+        steps = coin_betting()
+        return OnlineGradient(robust, weight, guess, steps, half, narrowest, first=fitted)
+    first = (robust,) * len(section.quantiles)
+    if fitted is not None:
+        first = fitted.priors(robust, weight, resolution)
+    if name == "none":
+        from streamdp.learning.fixed import Fixed
+
+        return Fixed(first)
+    from streamdp.learning.last_release import LastRelease
+
+    return LastRelease(robust, weight, guess[1], resolution, first)
+
+
+def guess_of(section: ReleaseSection) -> tuple[float, float]:
+    """Location and spread before any release; bounds alone say the middle and a quarter."""
+    if section.guess is not None:
+        return section.guess.location, section.guess.scale
+    first, last = section.cells()
+    width = float((last - first + 1) * section.resolution)
+    return float((first + last) * section.resolution) / 2.0, width / 4.0
+
+
+def _public_rows(section: ReleaseSection, grid: Grid) -> PublicRows | None:
+    """The public rows of the column, rounded as records are."""
+    public = section.prior.public
+    if public is None:
+        return None
+    import numpy as np
+
+    from streamdp.backends.duckdb import DuckDBBackend
+    from streamdp.priors.public import PublicRows
+
+    path, name = str(public.path), public.column or section.column
+    query, whole = Query(name, grid), Batch("public", path)
+    backend = DuckDBBackend(path, public.format or file_format(path) or "parquet", None)
+    backend.check(query, whole)
+    rows = backend.cell_counts(query, whole)
+    if not len(rows.cells):
+        raise ConfigurationError(
+            f"column {name!r} of the public rows holds no number",
+            where=path,
+            hint="name another column in prior.public.column, or leave prior.public out",
+        )
+    resolution = float(grid.resolution)
+    return PublicRows(np.asarray(rows.cells * resolution), rows.counts, resolution)
+
+
+def _fit(section: ReleaseSection, public: PublicRows) -> PublicFit:
+    """Fitted with chance that anyone can repeat, so that every start believes the same."""
+    import numpy as np
+
+    from streamdp.learning.public import fit_public
+    from streamdp.mechanisms.simulation import PublicEntropy
+
+    targets = np.array([float(quantile) for quantile in section.quantiles])
+    rows, chance = section.expected_rows or 1, PublicEntropy("public rows")
+    return fit_public(public, targets, rows, chance)
+
+
+def _robust_prior(section: ReleaseSection, public: PublicRows | None) -> Prior:
+    """The prior that holds when the past misleads: as configured, and as public rows lie."""
+    configured = _configured_prior(section)
+    if public is None or section.prior.public is None or not section.prior.public.tabulate:
+        return configured
+    from streamdp.priors.mixture import Mixture
+    from streamdp.priors.tabulated import tabulated
+
+    shares = (TABULATED_WEIGHT, 1.0 - TABULATED_WEIGHT)
+    return Mixture(shares, (tabulated(public), configured))
+
+
+def _configured_prior(section: ReleaseSection) -> Prior:
+    robust = section.prior.robust
+    if isinstance(robust, MixtureOf):
+        from streamdp.priors.mixture import Mixture
+
+        weights = tuple(member.weight for member in robust.mixture)
+        return Mixture(weights, tuple(_family(member) for member in robust.mixture))
+    if isinstance(robust, Family):
+        return _family(robust)
+    name = robust or ("cauchy" if section.guess else "uniform")
+    if name == "uniform":
+        first, last = section.cells()
+        half = section.resolution / 2
+        lower, upper = (float(cell * section.resolution) for cell in (first, last))
+        return _family(Family(family=name, lower=lower - float(half), upper=upper + float(half)))
+    assert section.guess is not None, "checked when the configuration was loaded"  # noqa: S101
+    return _family(Family(family=name, location=section.guess.location, scale=section.guess.scale))
+
+
+def _family(section: Family) -> Prior:
+    from streamdp.priors import families
+
+    if section.family == "uniform":
+        return families.Uniform(float(section.lower or 0), float(section.upper or 0))
+    location, scale = float(section.location or 0), float(section.scale or 1)
+    if section.family == "cauchy":
+        return families.Cauchy(location, scale)
+    if section.family == "half-cauchy":
+        return families.HalfCauchy(location, scale)
+    return families.Laplace(location, scale)
