@@ -8,14 +8,14 @@ import glob
 import os
 from collections.abc import Iterable
 from fractions import Fraction
-from typing import NoReturn
 
 from streamdp.config.formats import file_format
 from streamdp.config.model import Configuration
+from streamdp.config.outputs import check_outputs
 from streamdp.config.priors import Family, MixtureOf
+from streamdp.config.refusal import refuse
 from streamdp.config.releases import Release
 from streamdp.config.yaml import Document, Path
-from streamdp.errors import ConfigurationError
 
 LARGEST_EPSILON = 20
 
@@ -27,14 +27,14 @@ def check(configuration: Configuration, document: Document) -> None:
         ConfigurationError: The first thing that does not hang together.
     """
     _check_sources(configuration, document)
-    _check_outputs(configuration, document)
+    check_outputs(configuration, document)
     for name, release in configuration.releases.items():
         path: Path = ("releases", name)
         _known(release.source, configuration.sources, document, (*path, "source"))
         for index, sink in enumerate(release.sinks):
             _known(sink, configuration.sinks, document, (*path, "sinks", index))
         if release.epsilon > LARGEST_EPSILON and not configuration.privacy.allow_large_epsilon:
-            _refuse(
+            refuse(
                 f"an epsilon above {LARGEST_EPSILON} protects next to nothing",
                 document,
                 (*path, "epsilon"),
@@ -53,7 +53,7 @@ def _check_sources(configuration: Configuration, document: Document) -> None:
         real = os.path.realpath(source.path)
         for path, other in seen.items():
             if _overlap(real, path):
-                _refuse(
+                refuse(
                     f"this is the same data as source {other!r}, with a budget of its own",
                     document,
                     place,
@@ -61,30 +61,12 @@ def _check_sources(configuration: Configuration, document: Document) -> None:
                 )
         seen[real] = name
         if source.format is None and file_format(source.path) is None:
-            _refuse(
+            refuse(
                 "the format is not to be told from this name",
                 document,
                 place,
                 "add format: parquet, csv or jsonl",
             )
-
-
-def _check_outputs(configuration: Configuration, document: Document) -> None:
-    """No sink writes into the store, the log, another sink's file, or what a source reads."""
-    taken = {os.path.realpath(configuration.store.path): "the store"}
-    files: list[tuple[Path, str]] = []
-    if configuration.log.path is not None:
-        files.append((("log", "path"), os.path.realpath(configuration.log.path)))
-    for name, sink in configuration.sinks.items():
-        if sink.kind == "jsonl":
-            files.append((("sinks", name, "path"), os.path.realpath(sink.path)))
-    for place, file in files:
-        for name, source in configuration.sources.items():
-            if fnmatch.fnmatch(file, os.path.realpath(source.path)):
-                _refuse(f"source {name!r} reads this file", document, place, "take another path")
-        if file in taken:
-            _refuse(f"this file is that of {taken[file]}", document, place, "take another path")
-        taken[file] = ".".join(map(str, place[:-1]))
 
 
 def _overlap(one: str, other: str) -> bool:
@@ -103,7 +85,7 @@ def _overlap(one: str, other: str) -> bool:
 def _check_caps(configuration: Configuration, document: Document) -> None:
     caps = configuration.privacy.caps
     if caps.batch > caps.lifetime:
-        _refuse(
+        refuse(
             "the batch cap is above the lifetime cap",
             document,
             ("privacy", "caps", "batch"),
@@ -113,7 +95,7 @@ def _check_caps(configuration: Configuration, document: Document) -> None:
         prices = [r.epsilon for r in configuration.releases.values() if r.source == source]
         price = sum(prices, Fraction(0))
         if price > caps.batch:
-            _refuse(
+            refuse(
                 f"the releases of source {source!r} cost {float(price):g} a batch,"
                 f" the cap is {float(caps.batch):g}",
                 document,
@@ -132,21 +114,21 @@ def _check_public(
         place = (*path, "prior", key, "path")
         for name, source in configuration.sources.items():
             if _overlap(os.path.realpath(named.path), os.path.realpath(source.path)):
-                _refuse(
+                refuse(
                     f"source {name!r} reads this file: its records are not public",
                     document,
                     place,
                     "name a table that anyone may see",
                 )
         if named.format is None and file_format(str(named.path)) is None:
-            _refuse(
+            refuse(
                 "the format is not to be told from this name",
                 document,
                 place,
                 "add format: parquet, csv or jsonl",
             )
     if release.prior.public is not None and release.expected_rows is None:
-        _refuse(
+        refuse(
             "public rows are fitted to batches of the expected size",
             document,
             (*path, "prior", "public"),
@@ -159,11 +141,11 @@ def _check_prior(release: Release, document: Document, path: Path) -> None:
     place = (*path, "prior", "robust")
     robust = release.prior.robust
     if isinstance(robust, str) and robust != "uniform" and release.guess is None:
-        _refuse(f"{robust} needs a guess", document, place, "add guess: {location: , scale: }")
+        refuse(f"{robust} needs a guess", document, place, "add guess: {location: , scale: }")
     if robust == "uniform" and release.bounds is None:
-        _refuse("uniform needs bounds", document, place, "add bounds: [lower, upper]")
+        refuse("uniform needs bounds", document, place, "add bounds: [lower, upper]")
     if robust == "half-cauchy" and release.guess is not None and not _starts(release):
-        _refuse(
+        refuse(
             "a half-cauchy says that nothing lies below its location, but the bounds do",
             document,
             place,
@@ -175,7 +157,7 @@ def _check_prior(release: Release, document: Document, path: Path) -> None:
     elif isinstance(robust, MixtureOf):
         members = robust.mixture
     if members and not any(_covers(member, release) for member in members):
-        _refuse(
+        refuse(
             "this prior gives some cell within the bounds no weight",
             document,
             place,
@@ -211,8 +193,4 @@ def _known(name: str, table: Iterable[str], document: Document, path: Path) -> N
     if name not in names:
         near = difflib.get_close_matches(name, names, n=1)
         hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
-        _refuse("this name is not configured", document, path, hint)
-
-
-def _refuse(what: str, document: Document, path: Path, hint: str) -> NoReturn:
-    raise ConfigurationError(what, where=document.where(path), hint=hint)
+        refuse("this name is not configured", document, path, hint)

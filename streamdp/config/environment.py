@@ -18,6 +18,7 @@ def interpolate(document: Document, environment: Mapping[str, str]) -> Document:
     Raises:
         ConfigurationError: A variable is not set and has no default. Its value is never shown.
     """
+    interpolated: set[Path] = set()
 
     def walk(value: Json, path: Path) -> Json:
         if isinstance(value, dict):
@@ -28,6 +29,8 @@ def interpolate(document: Document, environment: Mapping[str, str]) -> Document:
 
     def look_up(match: re.Match[str], path: Path) -> str:
         name, default = match[1], match[2]
+        if name in environment:
+            interpolated.add(path)
         found = environment.get(name, default)
         if found is None:
             raise ConfigurationError(
@@ -37,7 +40,8 @@ def interpolate(document: Document, environment: Mapping[str, str]) -> Document:
             )
         return str(found)
 
-    return Document(document.name, walk(document.value, ()), document.marks)
+    value = walk(document.value, ())
+    return Document(document.name, value, document.marks, frozenset(interpolated))
 
 
 def _is_text(value: Json) -> bool:

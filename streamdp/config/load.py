@@ -13,6 +13,7 @@ from pydantic import ValidationError
 from streamdp.config.checks import check
 from streamdp.config.environment import interpolate
 from streamdp.config.model import Configuration
+from streamdp.config.sinks import SINK_KINDS
 from streamdp.config.yaml import Document, parse
 from streamdp.errors import ConfigurationError
 
@@ -77,6 +78,9 @@ def _with_public_paths(entry: Any, path: Path) -> Any:
 
 
 def _with_path(entry: Any, path: Path) -> Any:
+    """An entry with its path absolute, and those of the files that hold its secrets."""
+    if isinstance(entry, dict):
+        entry = {key: _with_file(value, path) for key, value in entry.items()}
     if not isinstance(entry, dict) or not isinstance(entry.get("path"), str) or not entry["path"]:
         return entry
     named: str = entry["path"]
@@ -87,6 +91,12 @@ def _with_path(entry: Any, path: Path) -> Any:
     else:
         resolved = os.path.normpath(path.parent / os.path.expanduser(named))
     return {**entry, "path": resolved}
+
+
+def _with_file(value: Any, path: Path) -> Any:
+    if isinstance(value, dict) and isinstance(value.get("file"), str):
+        return {**value, "file": os.path.normpath(path.parent / os.path.expanduser(value["file"]))}
+    return value
 
 
 def _readable(error: ValidationError, document: Document) -> ConfigurationError:
@@ -118,7 +128,7 @@ def _is_other_form(problem: Any, found: list[Any]) -> bool:
     return problem["type"] == "literal_error" and any(loc[: len(place)] == place for loc in deeper)
 
 
-_TAGS = ("Family", "MixtureOf", "Mechanism", "Windows", "table", "jsonl", "stdout")
+_TAGS = ("Family", "MixtureOf", "Mechanism", "Windows", "SecretFile", *SINK_KINDS)
 
 
 def _is_tag(part: str | int, document: Document) -> bool:

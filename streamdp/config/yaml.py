@@ -33,11 +33,13 @@ class Document:
         name: Of the file, as shown in errors.
         value: Nested dicts, lists and scalars.
         marks: Line and column (from 1) of each value, by its path of keys.
+        interpolated: Paths of the values that came from the environment, whole or in part.
     """
 
     name: str
     value: Json
     marks: dict[Path, tuple[int, int]]
+    interpolated: frozenset[Path] = frozenset()
 
     def where(self, path: Path) -> str:
         """Place of a value, or of the nearest thing that holds it: `config.yaml:12:5 a.b`."""

@@ -1,24 +1,19 @@
-"""Store, sources, backends, sinks and log, by what the configuration names."""
+"""Store, jobs, worker and log, by what the configuration names."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamdp.config.formats import file_format
-from streamdp.config.model import (
-    Configuration,
-    JsonLinesSinkSection,
-    TableSinkSection,
-    Windows,
-)
-from streamdp.config.model import Source as SourceSection
+from streamdp.config.model import Configuration
 from streamdp.engine.job import Job
 from streamdp.engine.release import Surroundings
 from streamdp.engine.work import Worker
 from streamdp.privacy.amounts import nano_up
 from streamdp.privacy.filters import Caps
-from streamdp.types import Backend, Clock, Entropy, Log, Sink, Source
+from streamdp.types import Clock, Entropy, Log
 from streamdp.wiring.quantiles import kind
+from streamdp.wiring.sinks import sink
+from streamdp.wiring.sources import backend, source
 
 if TYPE_CHECKING:
     from streamdp.store.sqlite import SqliteStore
@@ -69,38 +64,8 @@ def worker(
     log: Log,
 ) -> Worker:
     """What does the jobs; the table sink writes through the store's own connection."""
-    sinks = {name: _sink(name, configuration, store) for name in configuration.sinks}
+    sinks = {
+        name: sink(name, section, store.database, clock)
+        for name, section in configuration.sinks.items()
+    }
     return Worker(Surroundings(store, entropy, clock, log), sinks)
-
-
-def source(name: str, section: SourceSection) -> Source:
-    """Windows of time, or files."""
-    from streamdp.sources.files import FileSource
-    from streamdp.sources.windows import WindowSource
-
-    cut = section.batches
-    if isinstance(cut, Windows):
-        return WindowSource(name, cut.start, cut.every, cut.end, cut.lateness)
-    return FileSource(name, section.path)
-
-
-def backend(section: SourceSection) -> Backend:
-    """DuckDB, which reads files of every format."""
-    from streamdp.backends.duckdb import DuckDBBackend
-
-    time_column = section.batches.column if isinstance(section.batches, Windows) else None
-    kind = section.format or file_format(section.path) or "parquet"
-    return DuckDBBackend(section.path, kind, time_column)
-
-
-def _sink(name: str, configuration: Configuration, store: SqliteStore) -> Sink:
-    from streamdp.sinks.jsonl import JsonLinesSink
-    from streamdp.sinks.stdout import StandardOutputSink
-    from streamdp.sinks.table import TableSink
-
-    section = configuration.sinks[name]
-    if isinstance(section, TableSinkSection):
-        return TableSink(name, store.database, section.table)
-    if isinstance(section, JsonLinesSinkSection):
-        return JsonLinesSink(name, section.path)
-    return StandardOutputSink(name)

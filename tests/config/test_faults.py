@@ -35,6 +35,9 @@ sinks:
 log: {path: s.log, rotate: {size: 10 MB, keep: 5}}
 """
 
+HOOK_AT = "sinks:\n  file: {kind: jsonl, path: out.jsonl}"
+KEY = "'a literal secret of some length'"
+
 FAULTS = [
     # row 13: degenerate priors
     ("robust: cauchy", "robust: {family: cauchy, location: 0, scale: 0}", "prior.robust"),
@@ -129,6 +132,13 @@ FAULTS = [
     ("path: flights.parquet", "path: flights.xlsx", "sources.flights.path"),
     ("kind: jsonl, path: out.jsonl", "kind: table, table: ledger", "sinks.file"),
     ("kind: jsonl, path: out.jsonl", "kind: table, table: a b", "sinks.file"),
+    # webhooks and their secrets
+    (HOOK_AT, f"{HOOK_AT}\n  h: {{kind: webhook, url: 'https://a.b', secret: s}}", "h.secret"),
+    (HOOK_AT, f"{HOOK_AT}\n  h: {{kind: webhook, url: 'http://a.b', secret: {KEY}}}", "h.url"),
+    (HOOK_AT, f"{HOOK_AT}\n  h: {{kind: webhook, url: 'https://u:p@a.b', secret: {KEY}}}", "h.url"),
+    (HOOK_AT, f"{HOOK_AT}\n  h: {{kind: webhook, url: 'ftp://a.b', secret: {KEY}}}", "h.url"),
+    (HOOK_AT, f"{HOOK_AT}\n  h: {{kind: webhook, url: 'https://a.b', secret: {KEY}}}", "h.secret"),
+    (HOOK_AT, f"{HOOK_AT}\n  h: {{kind: webhook, url: 'https://a.b', secret: 1}}", "h.secret"),
     ("keep: 5", "keep: 010", "keep"),
     ("keep: 5", "keep: 0", "keep"),
     ("10 MB", "10", "size"),
@@ -241,3 +251,23 @@ def test_what_is_no_configuration_is_refused(tmp_path: Path, text: str) -> None:
     """Whatever the file holds, the error is one a person can read."""
     with pytest.raises(ConfigurationError):
         loaded(tmp_path, text)
+
+
+HOOK = f"{HOOK_AT}\n  h: {{kind: webhook, url: '${{URL}}', secret: '${{KEY}}'}}"
+
+
+def test_a_secret_comes_from_the_environment_and_is_in_no_repr(tmp_path: Path) -> None:
+    """It loads, and neither the configuration as text nor its dump shows it."""
+    known = {"URL": "https://hooks.example/T0PSECRET", "KEY": "T0PSECRET of some length"}
+    found = loaded(tmp_path, GOOD.replace(HOOK_AT, HOOK), known)
+    assert "T0PSECRET" not in repr(found)
+
+
+@pytest.mark.parametrize("name", ["URL", "KEY"])
+def test_a_bad_secret_is_refused_without_being_shown(tmp_path: Path, name: str) -> None:
+    """The place and the rule, not the text."""
+    known = {"URL": "https://hooks.example/T0PSECRET", "KEY": "T0PSECRET of some length"}
+    with pytest.raises(ConfigurationError) as caught:
+        loaded(tmp_path, GOOD.replace(HOOK_AT, HOOK), known | {name: "T0PSECRET"})
+    assert "T0PSECRET" not in str(caught.value)
+    assert re.search(r"config\.yaml:24:\d+ sinks\.h\.", str(caught.value))

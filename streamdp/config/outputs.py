@@ -1,0 +1,57 @@
+"""What sinks and the log may write to, and where the secrets of sinks may stand."""
+
+from __future__ import annotations
+
+import fnmatch
+import os
+
+from pydantic import SecretStr
+
+from streamdp.config.model import Configuration
+from streamdp.config.refusal import refuse
+from streamdp.config.sinks import FilesSinkSection, JsonLinesSinkSection, WebhookSinkSection
+from streamdp.config.yaml import Document, Path
+
+
+def check_outputs(configuration: Configuration, document: Document) -> None:
+    """No sink writes into the store, the log, another sink's file, or what a source reads.
+
+    Raises:
+        ConfigurationError: One does, or a secret stands in the file.
+    """
+    taken = {os.path.realpath(configuration.store.path): "the store"}
+    for place, file, written in _written(configuration):
+        for name, source in configuration.sources.items():
+            if fnmatch.fnmatch(written, os.path.realpath(source.path)):
+                refuse(f"source {name!r} reads this file", document, place, "take another path")
+        if file in taken:
+            refuse(f"this file is that of {taken[file]}", document, place, "take another path")
+        taken[file] = ".".join(map(str, place[:-1]))
+    for name, sink in configuration.sinks.items():
+        if isinstance(sink, WebhookSinkSection):
+            _require_kept_apart(sink.secret, document, ("sinks", name, "secret"))
+
+
+def _written(configuration: Configuration) -> list[tuple[Path, str, str]]:
+    """Places in the file, the paths there, and the name of a file that is written."""
+    found: list[tuple[Path, str, str]] = []
+    if configuration.log.path is not None:
+        path = os.path.realpath(configuration.log.path)
+        found.append((("log", "path"), path, path))
+    for name, sink in configuration.sinks.items():
+        if isinstance(sink, JsonLinesSinkSection | FilesSinkSection):
+            path = os.path.realpath(sink.path)
+            folder = isinstance(sink, FilesSinkSection)
+            written = f"{path}/job/batch.{sink.kind}" if folder else path
+            found.append((("sinks", name, "path"), path, written))
+    return found
+
+
+def _require_kept_apart(secret: object, document: Document, path: Path) -> None:
+    if isinstance(secret, SecretStr) and path not in document.interpolated:
+        refuse(
+            "a secret does not stand in the configuration",
+            document,
+            path,
+            "take it from the environment, ${NAME}, or from a file, {file: PATH}",
+        )

@@ -1,0 +1,84 @@
+"""The section `sinks`: where releases go."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, SecretStr, field_validator
+
+from streamdp.config.addresses import require_address, require_key
+from streamdp.config.secrets import Secret, SecretFile
+from streamdp.config.section import Section
+from streamdp.config.values import PositiveDuration
+
+
+class TableSinkSection(Section):
+    """A table in the store."""
+
+    kind: Literal["table"]
+    table: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,62}$")
+
+    @field_validator("table")
+    @classmethod
+    def _not_a_table_of_the_store(cls, value: str) -> str:
+        own = "instance batch ledger release learner outbox pause migration"
+        if value.lower() in own.split() or value.lower().startswith("sqlite"):
+            raise ValueError("the store has a table of that name; choose another")
+        return value
+
+
+class JsonLinesSinkSection(Section):
+    """A file with one JSON object a line."""
+
+    kind: Literal["jsonl"]
+    path: Path
+
+
+class FilesSinkSection(Section):
+    """A folder with one file a release: `FOLDER/JOB/BATCH.ID.csv` or `.parquet`."""
+
+    kind: Literal["csv", "parquet"]
+    path: Path = Field(description="The folder; made if it is not there.")
+
+
+class WebhookSinkSection(Section):
+    """An address that each release is posted to as JSON, signed."""
+
+    kind: Literal["webhook"]
+    url: Secret = Field(description="https, or http to this machine; often a secret itself.")
+    secret: Secret = Field(description="Key of the signature, known to the receiver too.")
+    timeout: PositiveDuration = Field(default=10, description="For one whole exchange.")
+
+    @field_validator("url")
+    @classmethod
+    def _is_an_address(cls, value: SecretFile | SecretStr) -> SecretFile | SecretStr:
+        if isinstance(value, SecretStr):
+            require_address(value.get_secret_value())
+        return value
+
+    @field_validator("secret")
+    @classmethod
+    def _is_a_key(cls, value: SecretFile | SecretStr) -> SecretFile | SecretStr:
+        if isinstance(value, SecretStr):
+            require_key(value.get_secret_value())
+        return value
+
+
+class StandardOutputSinkSection(Section):
+    """Standard output, one JSON object a line."""
+
+    kind: Literal["stdout"]
+
+
+Sink = Annotated[
+    TableSinkSection
+    | JsonLinesSinkSection
+    | FilesSinkSection
+    | WebhookSinkSection
+    | StandardOutputSinkSection,
+    Field(discriminator="kind"),
+]
+
+SINK_KINDS = ("table", "jsonl", "csv", "parquet", "webhook", "stdout")
+"""What `kind` may say."""

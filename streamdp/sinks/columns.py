@@ -1,0 +1,78 @@
+"""A release as typed columns, for engines that keep types: one line for each of its rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Literal
+
+from streamdp.sinks.record import flat
+from streamdp.types import Json, Release
+
+Kind = Literal["text", "number", "integer", "time"]
+
+_KINDS: dict[str, Kind] = {
+    "row": "integer",
+    "epsilon": "number",
+    "window_start": "time",
+    "window_end": "time",
+    "released_at": "time",
+}
+"""Columns whose kind does not follow from a value; one that is null today may be set tomorrow."""
+
+_DUCKDB = {"text": "VARCHAR", "number": "DOUBLE", "integer": "BIGINT", "time": "TIMESTAMP"}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of all lines of a release.
+
+    Args:
+        name: Of the column.
+        kind: What it holds; times are in UTC.
+        values: One a line: text, numbers, `datetime` with a zone, or None.
+    """
+
+    name: str
+    kind: Kind
+    values: tuple[Json, ...]
+
+    @property
+    def quoted(self) -> str:
+        """The name as SQL."""
+        return '"' + self.name.replace('"', '""') + '"'
+
+    @property
+    def duckdb_type(self) -> str:
+        """Type of the column in DuckDB."""
+        return _DUCKDB[self.kind]
+
+
+def columns(release: Release) -> list[Column]:
+    """Columns of a release: id and row, its facts, what was published."""
+    lines = [{"release_id": release.id, "row": at} | line for at, line in enumerate(flat(release))]
+    times = {
+        name: None if seconds is None else datetime.fromtimestamp(seconds, UTC)
+        for name, seconds in (
+            ("window_start", release.window_start),
+            ("window_end", release.window_end),
+            ("released_at", release.released_at),
+        )
+    }
+    named: dict[str, None] = dict.fromkeys(name for line in lines for name in line)
+    found = []
+    for name in named:
+        values: list[Json] = [times.get(name, line.get(name)) for line in lines]
+        if name == "epsilon":
+            values = [float(value) for value in values]
+        found.append(Column(name, _KINDS.get(name) or _kind_of(values), tuple(values)))
+    return found
+
+
+def duckdb_value(value: Json) -> Json:
+    """A value as DuckDB's TIMESTAMP wants it: without a zone."""
+    return value.replace(tzinfo=None) if isinstance(value, datetime) else value
+
+
+def _kind_of(values: list[Json]) -> Kind:
+    return "text" if any(isinstance(value, str) for value in values) else "number"

@@ -1,0 +1,85 @@
+"""What every sink that keeps releases promises: all of a release or nothing, and once."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.sinks.targets import TARGETS, release, wanted
+
+ROOT = Path(__file__).parents[2]
+
+FULL = """
+import resource, sys
+from pathlib import Path
+from streamdp.errors import SinkError
+from tests.sinks.targets import TARGETS, release
+kind, folder, limit = sys.argv[1], Path(sys.argv[2]), int(sys.argv[3])
+target = TARGETS[kind]
+target.sink(folder).deliver(release(1))
+resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
+try:
+    target.sink(folder).deliver(release(2, 5000))
+except SinkError as error:
+    print(error.code)
+"""
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_a_second_delivery_changes_nothing(tmp_path: Path, kind: str) -> None:
+    """Twice by one process, then by another, others between them: each line once."""
+    target = TARGETS[kind]
+    first, second = release(1), release(2)
+    for _ in range(2):
+        sink = target.sink(tmp_path)
+        for each in (first, first, second, first):
+            sink.deliver(each)
+    assert target.kept(tmp_path) == wanted(first, second)
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_a_kill_at_any_line_loses_and_doubles_nothing(tmp_path: Path, kind: str) -> None:
+    """Killed while it delivers, at every third line, and started again."""
+    points, bad = _swept(tmp_path, kind, 3)
+    assert points > 5
+    assert not bad
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", TARGETS)
+def test_a_kill_at_every_line(tmp_path: Path, kind: str) -> None:
+    """The same at every line."""
+    points, bad = _swept(tmp_path, kind, 1)
+    assert points > 15
+    assert not bad
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+def test_a_full_disk_is_told_and_mended(tmp_path: Path, kind: str) -> None:
+    """A file that cannot grow: a sink error, nothing half, and all of it once there is room."""
+    limit = str(_largest(tmp_path, kind) + 20_000)
+    command = [sys.executable, "-c", FULL, kind, str(tmp_path), limit]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ran.stdout.split() == ["sink"], ran.stderr
+    target, first, second = TARGETS[kind], release(1), release(2, 5000)
+    assert {name for name, _ in target.kept(tmp_path)} <= {first.id, second.id}
+    target.sink(tmp_path).deliver(second)
+    assert target.kept(tmp_path) == wanted(first, second)
+
+
+def _largest(folder: Path, kind: str) -> int:
+    """Size of the largest file after a first release."""
+    TARGETS[kind].sink(folder).deliver(release(1))
+    return max(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+def _swept(folder: Path, kind: str, every: int) -> tuple[int, list[int]]:
+    command = [sys.executable, "-m", "tests.sinks.crash", kind, str(folder), str(every)]
+    ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    points, bad = json.loads(ran.stdout)
+    return points, bad
