@@ -157,10 +157,13 @@ _RUNS = (
 )
 """Runs of gates: more purposes of a row, which the table no longer lists (`ledger.verify` does)."""
 
+_ANCHORED: Step = ("ALTER TABLE instance ADD COLUMN anchored INTEGER NOT NULL DEFAULT 0",)
+"""Whether the store has an anchor; and in the ledger `note` rows, for what people decided."""
+
 _SEALS: Step = (*seals.COLUMNS, seals.seal_all)
 """A digest in each row of the tables beside the ledger."""
 
-STEPS: tuple[Step, ...] = (_FIRST, _RUNS, _SEALS)
+STEPS: tuple[Step, ...] = (_FIRST, _RUNS, _ANCHORED, _SEALS)
 """Statements of each schema version; a step is never edited once it has been released."""
 
 

@@ -16,7 +16,7 @@ from streamdp.errors import IntegrityError
 from streamdp.types import Json
 
 SEALED = {
-    "instance": ("id", "store_id", "digest_key"),
+    "instance": ("id", "store_id", "digest_key", "anchored"),
     "batch": ("source", "key", "window_start", "window_end", "digest", "arrived_at"),
     "outbox": ("release_id", "sink", "attempts", "next_at", "delivered_at"),
     "pause": ("job", "since"),

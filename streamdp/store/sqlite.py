@@ -15,10 +15,12 @@ from streamdp import __version__
 from streamdp.errors import ConfigurationError, LockedError, StoreError
 from streamdp.privacy.amounts import epsilon_text
 from streamdp.privacy.filters import Caps
-from streamdp.store import archive, ledger, outbox, runs, seals
-from streamdp.store.database import connect, require_sound, transaction
-from streamdp.store.migrations import migrate, require_schema
+from streamdp.store import archive, ledger, outbox, runs
+from streamdp.store.anchor import Anchor, default_anchor
+from streamdp.store.database import transaction
+from streamdp.store.opening import open_store
 from streamdp.store.pauses import paused_jobs
+from streamdp.store.standing import charges_after, state_of
 from streamdp.types import Batch, Charge, Delivery, Json, Learned, Release, Reservation, Run
 
 
@@ -29,33 +31,32 @@ class SqliteStore:
     took over finds its own epoch outdated inside the transaction, and writes nothing.
     """
 
-    def __init__(self, database: Database, epoch: int) -> None:
+    def __init__(self, database: Database, anchor: Anchor) -> None:
         self.database = database
-        self._epoch = epoch
+        self._anchor = anchor
+        (self._epoch,) = database.execute("SELECT epoch FROM instance").fetchone()
 
     @classmethod
-    def open(cls, path: Path, now: int) -> Self:
-        """Open for work: migrate, verify all that is remembered, take a new epoch.
+    def open(cls, path: Path, now: int, anchor: Path | None = None) -> Self:
+        """Open for work: migrate, verify all that is remembered and the anchor, take a new epoch.
+
+        Args:
+            path: The SQLite file; made if there is none and no anchor knows of one.
+            now: POSIX time.
+            anchor: The anchor's file, by default beside the store.
 
         Raises:
             StoreError: The file cannot be used.
-            IntegrityError: The store is damaged, altered or newer than this streamdp.
+            LockedError: Another process writes to the anchor right now.
+            IntegrityError: The store is damaged, altered, newer than this streamdp, or does not
+                stand where its anchor was left.
         """
-        database = connect(path)
-        migrate(database, now)
-        with transaction(database):
-            require_sound(database)
-            require_schema(database)
-            ledger.verify(database)
-            archive.verify(database)
-            seals.verify(database)
-            database.execute("UPDATE instance SET epoch = epoch + 1, stopped_at = NULL")
-            (epoch,) = database.execute("SELECT epoch FROM instance").fetchone()
-        return cls(database, epoch)
+        return cls(*open_store(path, anchor or default_anchor(path), now))
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Give connection and anchor back."""
         self.database.close()
+        self._anchor.close()
 
     def declare(
         self, scopes: Iterable[str], unit: str, neighbours: str, caps: Caps, now: int
@@ -66,7 +67,7 @@ class SqliteStore:
             ConfigurationError: The configuration says other than the ledger, or asks for more.
         """
         about = {"unit": unit, "neighbours": neighbours}
-        with self._transaction():
+        with self.transaction():
             return [scope for scope in scopes if self._bind(scope, about, caps, now)]
 
     def _bind(self, scope: str, about: dict[str, str], caps: Caps, now: int) -> bool:
@@ -84,7 +85,7 @@ class SqliteStore:
 
     def add_batches(self, batches: Iterable[tuple[Batch, bytes | None]], now: int) -> None:
         """Write new batches down, each with the digest of its content if it is a file."""
-        with self._transaction():
+        with self.transaction():
             for batch, digest in batches:
                 archive.add_batch(self.database, batch, digest, now)
 
@@ -116,14 +117,14 @@ class SqliteStore:
             BudgetExhaustedError: A cap refuses; nothing was spent.
             StoreError: It could not be written; nothing was spent.
         """
-        with self._transaction():
+        with self.transaction():
             if batch.key in archive.released_batches(self.database, job, batch.source):
                 raise StoreError(f"{job} has already released {batch.key}")
             return ledger.reserve(self.database, scope, job, batch, charge, now)
 
     def burn(self, reservation: Reservation, now: int) -> None:
         """The charge stays spent and there will be no release for it."""
-        with self._transaction():
+        with self.transaction():
             ledger.settle(self.database, reservation, now)
 
     def open_run(self, scope: str, job: str, charge: Charge, now: int) -> Run:
@@ -132,7 +133,7 @@ class SqliteStore:
         Raises:
             BudgetExhaustedError: A cap over the lifetime refuses; nothing was spent.
         """
-        with self._transaction():
+        with self.transaction():
             return runs.open_run(self.database, scope, job, charge, now)
 
     def join_run(self, run: Run, batch: Batch, now: int) -> None:
@@ -141,12 +142,12 @@ class SqliteStore:
         Raises:
             BudgetExhaustedError: A cap refuses; the batch must not be tested.
         """
-        with self._transaction():
+        with self.transaction():
             runs.join_run(self.database, run, batch, now)
 
     def close_run(self, run: Run, now: int) -> None:
         """End a run; its charge stays spent."""
-        with self._transaction():
+        with self.transaction():
             runs.close_run(self.database, run, now)
 
     def open_run_of(self, job: str) -> Run | None:
@@ -163,7 +164,7 @@ class SqliteStore:
                 and will be burnt.
         """
         now = release.released_at
-        with self._transaction():
+        with self.transaction():
             latest = archive.latest_learned(self.database, release.job)
             if learned.version != (latest.version if latest else 0) + 1:
                 raise StoreError(f"the learner of {release.job} was changed meanwhile")
@@ -175,7 +176,7 @@ class SqliteStore:
 
     def recover(self, now: int) -> tuple[Reservation, ...]:
         """Burn the charges that a dead process left open."""
-        with self._transaction():
+        with self.transaction():
             left = ledger.open_reservations(self.database)
             for reservation in left:
                 ledger.settle(self.database, reservation, now)
@@ -184,13 +185,19 @@ class SqliteStore:
     def due_deliveries(
         self, now: int, sinks: Collection[str]
     ) -> Iterator[tuple[Delivery, Release]]:
-        """Deliveries to these sinks to try now, with their releases, read one by one."""
-        for delivery in outbox.due(self.database, now, sinks):
+        """Deliveries to these sinks to try now, with their releases, read one by one.
+
+        What is handed out is published: the anchor first learns that its commit is certain.
+        """
+        deliveries = outbox.due(self.database, now, sinks)
+        if deliveries:
+            self._anchor.confirm(state_of(self.database))
+        for delivery in deliveries:
             yield delivery, archive.release_of(self.database, delivery.release_id)
 
     def confirm(self, delivered: Iterable[Delivery], failed: Iterable[Delivery], now: int) -> None:
         """Write down how deliveries ended."""
-        with self._transaction():
+        with self.transaction():
             outbox.delivered(self.database, delivered, now)
             for delivery in failed:
                 outbox.failed(self.database, delivery, now)
@@ -201,25 +208,31 @@ class SqliteStore:
 
     def beat(self, pid: int, now: int) -> None:
         """Sign of life: tells a dead daemon from an idle one."""
-        with self._transaction():
+        with self.transaction():
             self.database.execute("UPDATE instance SET pid = ?, heartbeat_at = ?", [pid, now])
 
     def stopped(self, now: int) -> None:
         """The daemon went on purpose."""
-        with self._transaction():
+        with self.transaction():
             self.database.execute("UPDATE instance SET pid = NULL, stopped_at = ?", [now])
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """A transaction that only the newest holder of the store may commit."""
+    def transaction(self) -> Iterator[None]:
+        """A transaction that only the newest holder of the store may commit.
+
+        What it adds to the ledger is in the anchor, on the disk, before it is committed.
+        """
         with transaction(self.database):
-            (epoch,) = self.database.execute("SELECT epoch FROM instance").fetchone()
-            if epoch != self._epoch:
+            base = state_of(self.database)
+            if base.epoch != self._epoch:
                 raise LockedError(
                     "another process has taken this store over",
                     hint="this one was suspended or its lock was lost: stop it",
                 )
             yield
+            target = state_of(self.database)
+            if target != base:
+                self._anchor.intend(base, target, charges_after(self.database, base.seq))
 
 
 def _refuse_other_meaning(scope: str, wanted: dict[str, str], declared: Json) -> None:

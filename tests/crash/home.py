@@ -75,6 +75,10 @@ class Reader:
         cells, counts = np.unique(np.asarray(values, dtype=np.int64), return_counts=True)
         return CellCounts(cells, counts.astype(np.int64))
 
+    def grouped_cell_counts(self, query: Query, batch: Batch) -> tuple[CellCounts, ...]:
+        """One group for all: there are no others here."""
+        return (self.cell_counts(query, batch),)
+
 
 @contextmanager
 def folder() -> Iterator[Path]:

@@ -2,8 +2,6 @@
 
 import sqlite3
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,7 @@ from streamdp.store.database import connect, transaction
 from streamdp.store.migrations import STEPS, migrate
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge
-from tests.worlds import World
+from tests.worlds import World, without
 
 CAPS = Caps(300, 1000)
 
@@ -34,16 +32,6 @@ def batch(key: str) -> Batch:
 
 def charge(nano: int) -> Charge:
     return Charge({"type": "pure", "epsilon": "1"}, nano, 1)
-
-
-@contextmanager
-def without(database: sqlite3.Connection, trigger: str) -> Iterator[None]:
-    """Put a trigger aside, as a forger would."""
-    named = "SELECT sql FROM sqlite_master WHERE name = ?"
-    (sql,) = database.execute(named, [trigger]).fetchone()
-    database.execute(f"DROP TRIGGER {trigger}")
-    yield
-    database.execute(sql)
 
 
 @settings(max_examples=30, deadline=None)
