@@ -70,4 +70,5 @@ def _row(report: JobReport, left_nano: int, price_nano: int) -> dict[str, Json]:
         "spent": epsilon_text(report.spent_nano),
         "burnt": report.burnt,
         "undelivered": report.undelivered,
+        "dead_letters": report.dead_letters,
     }

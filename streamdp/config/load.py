@@ -80,7 +80,8 @@ def _with_public_paths(entry: Any, path: Path) -> Any:
 def _with_path(entry: Any, path: Path) -> Any:
     """An entry with its path absolute, and those of the files that hold its secrets."""
     if isinstance(entry, dict):
-        entry = {key: _with_file(value, path) for key, value in entry.items()}
+        folder = {"path": "."} if entry.get("kind") == "command" else {}
+        entry = folder | {key: _with_file(value, path) for key, value in entry.items()}
     if not isinstance(entry, dict) or not isinstance(entry.get("path"), str) or not entry["path"]:
         return entry
     named: str = entry["path"]

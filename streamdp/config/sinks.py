@@ -22,7 +22,7 @@ class TableSinkSection(Section):
     @field_validator("table")
     @classmethod
     def _not_a_table_of_the_store(cls, value: str) -> str:
-        own = "instance batch ledger release learner outbox pause migration"
+        own = "instance batch ledger release learner outbox notice pause migration"
         if value.lower() in own.split() or value.lower().startswith("sqlite"):
             raise ValueError("the store has a table of that name; choose another")
         return value
@@ -49,6 +49,9 @@ class WebhookSinkSection(Section):
     url: Secret = Field(description="https, or http to this machine; often a secret itself.")
     secret: Secret = Field(description="Key of the signature, known to the receiver too.")
     timeout: PositiveDuration = Field(default=10, description="For one whole exchange.")
+    attempts: int = Field(
+        default=20, ge=1, le=1000, strict=True, description="Tries before it is a dead letter."
+    )
 
     @field_validator("url")
     @classmethod
@@ -65,6 +68,36 @@ class WebhookSinkSection(Section):
         return value
 
 
+class CommandSinkSection(Section):
+    """A program that gets each release as JSON on its standard input; there is no shell."""
+
+    kind: Literal["command"]
+    argv: tuple[str, ...] = Field(min_length=1, description="Program and arguments.")
+    path: Path = Field(default=Path("."), description="The folder it runs in.")
+    timeout: PositiveDuration = Field(
+        default=30, description="Then it is killed, with its children."
+    )
+    attempts: int = Field(
+        default=12, ge=1, le=1000, strict=True, description="Tries before it is a dead letter."
+    )
+    environment: dict[str, str] = Field(default={}, description="All it gets, beside PATH.")
+
+    @field_validator("argv")
+    @classmethod
+    def _names_a_program(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not value[0] or any("\0" in word for word in value):
+            raise ValueError("the first word names a program, and no word holds a zero byte")
+        return value
+
+    @field_validator("environment")
+    @classmethod
+    def _has_names(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, text in value.items():
+            if not name or "=" in name or "\0" in name + text:
+                raise ValueError(f"{name!r} cannot be a variable of the environment")
+        return value
+
+
 class StandardOutputSinkSection(Section):
     """Standard output, one JSON object a line."""
 
@@ -76,9 +109,10 @@ Sink = Annotated[
     | JsonLinesSinkSection
     | FilesSinkSection
     | WebhookSinkSection
+    | CommandSinkSection
     | StandardOutputSinkSection,
     Field(discriminator="kind"),
 ]
 
-SINK_KINDS = ("table", "jsonl", "csv", "parquet", "webhook", "stdout")
+SINK_KINDS = ("table", "jsonl", "csv", "parquet", "webhook", "command", "stdout")
 """What `kind` may say."""

@@ -62,7 +62,13 @@ class Store(Protocol):
         """Deliveries to these sinks to try now."""
         ...
 
-    def confirm(self, delivered: Iterable[Delivery], failed: Iterable[Delivery], now: int) -> None:
+    def confirm(
+        self,
+        delivered: Iterable[Delivery],
+        failed: Iterable[Delivery],
+        dead: Iterable[Delivery],
+        now: int,
+    ) -> None:
         """Write down how deliveries ended."""
         ...
 
@@ -78,3 +84,11 @@ class HasContent(Protocol):
     def content_digest(self, batch: Batch) -> bytes:
         """Digest of the content of a batch; private."""
         ...
+
+
+@runtime_checkable
+class GivesUp(Protocol):
+    """A sink that stops trying a delivery some day, and leaves it to a person."""
+
+    attempts: int
+    """How often it tries."""

@@ -49,6 +49,7 @@ EVENTS = {
     "store.failed": _event("error", "reason", "the store cannot be used; it is tried again"),
     "learner.restarted": _event("warning", "job code", "what was learned was put aside"),
     "sink.failed": _event("error", "job batch release sink code", "it will be tried again"),
+    "sink.gave-up": _event("error", "job batch release sink code", "see `streamdp outbox`"),
     "log.refused": _event("error", "name", "an event or field outside this list was dropped"),
 }
 

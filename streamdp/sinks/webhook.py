@@ -104,10 +104,11 @@ class Webhook:
 
 
 class WebhookSink:
-    """Posts each release under its id."""
+    """Posts each release under its id, and gives up after so many attempts."""
 
-    def __init__(self, webhook: Webhook) -> None:
+    def __init__(self, webhook: Webhook, attempts: int) -> None:
         self.name = webhook.name
+        self.attempts = attempts
         self._webhook = webhook
 
     def deliver(self, release: Release) -> None:

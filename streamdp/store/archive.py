@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import asdict
+from itertools import chain
 from typing import Any
 
 from sqlite_utils import Database
@@ -16,6 +17,11 @@ from streamdp.errors import IntegrityError
 from streamdp.store import seals
 from streamdp.types import Batch, Json, Learned, Release
 
+_NOTICE = (
+    "SELECT n.id, n.job, n.source, n.batch, b.window_start, b.window_end, n.kind,"
+    " 0 AS epsilon_nano, n.noticed_at AS released_at, n.rows"
+    " FROM notice n JOIN batch b ON b.source = n.source AND b.key = n.batch"
+)
 _RELEASE = (
     "SELECT r.id, r.job, r.source, r.batch, b.window_start, b.window_end, r.kind,"
     " r.epsilon_nano, r.released_at, r.rows"
@@ -79,8 +85,23 @@ def find_release(database: Database, job: str, batch: str) -> Release | None:
 
 
 def release_of(database: Database, release_id: str) -> Release:
-    """A release that is known to exist."""
-    return _release(next(database.query(f"{_RELEASE} WHERE r.id = ?", [release_id])))
+    """A release, or a notice in the form of one, that is known to exist."""
+    rows = database.query(f"{_RELEASE} WHERE r.id = ?", [release_id])
+    notices = database.query(f"{_NOTICE} WHERE n.id = ?", [release_id])
+    return _release(next(chain(rows, notices)))
+
+
+def add_notice(database: Database, notice: Release) -> None:
+    """Write a public fact that cost nothing, in the form in which sinks take releases."""
+    database.execute(
+        'INSERT INTO notice (id, job, source, batch, kind, noticed_at, "rows")'
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
+        [
+            *(notice.id, notice.job, notice.source, notice.batch, notice.kind),
+            *(notice.released_at, json.dumps(notice.rows)),
+        ],
+    )
+    seals.seal(database, "notice", id=notice.id)
 
 
 def select_releases(

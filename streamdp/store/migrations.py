@@ -11,6 +11,7 @@ from sqlite_utils import Database
 from streamdp.errors import IntegrityError
 from streamdp.store import seals
 from streamdp.store.database import transaction
+from streamdp.store.gate_schema import NOTICES
 
 Step = tuple[str | Callable[[Database], None], ...]
 
@@ -163,7 +164,7 @@ _ANCHORED: Step = ("ALTER TABLE instance ADD COLUMN anchored INTEGER NOT NULL DE
 _SEALS: Step = (*seals.COLUMNS, seals.seal_all)
 """A digest in each row of the tables beside the ledger."""
 
-STEPS: tuple[Step, ...] = (_FIRST, _RUNS, _ANCHORED, _SEALS)
+STEPS: tuple[Step, ...] = (_FIRST, _RUNS, _ANCHORED, NOTICES, _SEALS)
 """Statements of each schema version; a step is never edited once it has been released."""
 
 

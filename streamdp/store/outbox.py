@@ -1,9 +1,14 @@
-"""The outbox: what was committed and still has to reach a sink, at least once, in order."""
+"""The outbox: what was committed and still has to reach a sink, at least once, in order.
+
+It owes releases, and notices: public facts beside releases that cost nothing, such as the word
+of a gate. A sink may say after how many attempts it gives up; what it gave up on is a dead letter,
+which waits for a person and holds nothing back.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from sqlite_utils import Database
 
@@ -13,9 +18,11 @@ from streamdp.types import Delivery
 LONGEST_WAIT = 3600
 """Seconds between attempts, at most; they double from 2."""
 
+_OWED = "delivered_at IS NULL AND dead_at IS NULL"
+
 
 def post(database: Database, release_id: str, sinks: Iterable[str], now: int) -> None:
-    """Owe a release to sinks; in the transaction that commits it."""
+    """Owe a release or notice to sinks; in the transaction that commits it."""
     for sink in sinks:
         database.execute(
             "INSERT INTO outbox (release_id, sink, next_at) VALUES (?, ?, ?)",
@@ -30,12 +37,11 @@ def due(database: Database, now: int, sinks: Collection[str]) -> tuple[Delivery,
     A wait longer than the longest there is was set by a clock that has gone backwards since.
     """
     rows = database.query(
-        "SELECT o.release_id, o.sink, o.attempts FROM outbox o"
-        " JOIN release r ON r.id = o.release_id"
-        " WHERE o.delivered_at IS NULL AND o.sink IN (SELECT value FROM json_each(:sinks))"
-        " AND o.sink NOT IN (SELECT sink FROM outbox"
-        "   WHERE delivered_at IS NULL AND next_at > :now AND next_at <= :now + :longest)"
-        " ORDER BY r.reservation",
+        f"SELECT release_id, sink, attempts FROM outbox WHERE {_OWED}"  # noqa: S608
+        " AND sink IN (SELECT value FROM json_each(:sinks))"
+        f" AND sink NOT IN (SELECT sink FROM outbox WHERE {_OWED}"
+        "   AND next_at > :now AND next_at <= :now + :longest)"
+        " ORDER BY seq",
         {"now": now, "sinks": json.dumps(list(sinks)), "longest": LONGEST_WAIT},
     )
     return tuple(Delivery(**row) for row in rows)
@@ -43,20 +49,45 @@ def due(database: Database, now: int, sinks: Collection[str]) -> tuple[Delivery,
 
 def delivered(database: Database, deliveries: Iterable[Delivery], now: int) -> None:
     """Sinks have confirmed."""
+    _set(database, deliveries, "delivered_at = ?", lambda delivery: now)
+
+
+def failed(database: Database, deliveries: Iterable[Delivery], now: int) -> None:
+    """Sinks refused: wait twice as long as the last time."""
+    _set(
+        database,
+        deliveries,
+        "next_at = ?",
+        lambda delivery: now + min(2 ** min(delivery.attempts + 1, 20), LONGEST_WAIT),
+    )
+
+
+def died(database: Database, deliveries: Iterable[Delivery], now: int) -> None:
+    """Sinks refused for the last time: these are dead letters now."""
+    _set(database, deliveries, "dead_at = ?", lambda delivery: now)
+
+
+def retry(database: Database, release_id: str | None, now: int) -> int:
+    """Owe dead letters again, of one release or notice or of all; how many there were."""
+    revived = database.execute(
+        "UPDATE outbox SET dead_at = NULL, attempts = 0, next_at = ? WHERE dead_at IS NOT NULL"
+        " AND delivered_at IS NULL AND (? IS NULL OR release_id = ?)",
+        [now, release_id, release_id],
+    )
+    seals.seal(database, "outbox", delivered_at=None)
+    return revived.rowcount
+
+
+def _set(
+    database: Database,
+    deliveries: Iterable[Delivery],
+    change: str,
+    value: Callable[[Delivery], int],
+) -> None:
     for delivery in deliveries:
         database.execute(
-            "UPDATE outbox SET delivered_at = ?, attempts = attempts + 1"
+            f"UPDATE outbox SET {change}, attempts = attempts + 1"  # noqa: S608
             " WHERE release_id = ? AND sink = ?",
-            [now, delivery.release_id, delivery.sink],
+            [value(delivery), delivery.release_id, delivery.sink],
         )
         seals.seal(database, "outbox", release_id=delivery.release_id, sink=delivery.sink)
-
-
-def failed(database: Database, delivery: Delivery, now: int) -> None:
-    """A sink refused: wait twice as long as the last time."""
-    wait = min(2 ** (delivery.attempts + 1), LONGEST_WAIT)
-    database.execute(
-        "UPDATE outbox SET next_at = ?, attempts = attempts + 1 WHERE release_id = ? AND sink = ?",
-        [now + wait, delivery.release_id, delivery.sink],
-    )
-    seals.seal(database, "outbox", release_id=delivery.release_id, sink=delivery.sink)

@@ -9,6 +9,14 @@ from sqlite_utils import Database
 from streamdp.store.charges import CHARGES
 from streamdp.types import Json
 
+_OWED = (
+    "SELECT o.release_id, m.job, m.batch, o.sink, o.attempts, o.next_at, o.dead_at"
+    " FROM outbox o JOIN (SELECT id, job, batch FROM release"
+    "   UNION ALL SELECT id, job, batch FROM notice) m ON m.id = o.release_id"
+    " WHERE o.delivered_at IS NULL"
+)
+"""What sinks have not confirmed."""
+
 
 @dataclass(frozen=True, slots=True)
 class Heart:
@@ -36,6 +44,7 @@ class JobReport:
     burnt: int
     spent_nano: int
     undelivered: int
+    dead_letters: int
     paused: bool
 
 
@@ -60,15 +69,15 @@ def heart(database: Database) -> Heart:
 def job_report(database: Database, job: str) -> JobReport:
     """Counts of ledger rows and releases of one job."""
     (row,) = database.query(
-        "SELECT :job AS job,"
+        f"WITH owed AS ({_OWED}) SELECT :job AS job,"  # noqa: S608
         " (SELECT count(*) FROM release WHERE job = :job) AS releases,"
         " (SELECT batch FROM release WHERE job = :job ORDER BY reservation DESC LIMIT 1)"
         "   AS last_batch,"
         " (SELECT max(released_at) FROM release WHERE job = :job) AS last_released_at,"
         " (SELECT count(*) FROM ledger WHERE job = :job AND purpose = 'burn') AS burnt,"
         " (SELECT coalesce(sum(epsilon_nano), 0) FROM ledger WHERE job = :job) AS spent_nano,"
-        " (SELECT count(*) FROM outbox o JOIN release r ON r.id = o.release_id"
-        "   WHERE r.job = :job AND o.delivered_at IS NULL) AS undelivered,"
+        " (SELECT count(*) FROM owed WHERE job = :job) AS undelivered,"
+        " (SELECT count(*) FROM owed WHERE job = :job AND dead_at NOT NULL) AS dead_letters,"
         " EXISTS (SELECT 1 FROM pause WHERE job = :job) AS paused",
         {"job": job},
     )
@@ -91,6 +100,11 @@ def scope_reports(database: Database) -> tuple[ScopeReport, ...]:
         " (SELECT max(seq) FROM ledger WHERE purpose = 'cap' GROUP BY scope) ORDER BY scope"
     )
     return tuple(ScopeReport(**row) for row in rows)
+
+
+def owed_rows(database: Database) -> list[dict[str, Json]]:
+    """What sinks have not confirmed, oldest first; `dead_at` where they gave up."""
+    return list(database.query(f"{_OWED} ORDER BY o.seq"))
 
 
 def ledger_rows(database: Database, scope: str | None = None) -> list[dict[str, Json]]:

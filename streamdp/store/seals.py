@@ -18,7 +18,8 @@ from streamdp.types import Json
 SEALED = {
     "instance": ("id", "store_id", "digest_key", "anchored"),
     "batch": ("source", "key", "window_start", "window_end", "digest", "arrived_at"),
-    "outbox": ("release_id", "sink", "attempts", "next_at", "delivered_at"),
+    "outbox": ("seq", "release_id", "sink", "attempts", "next_at", "delivered_at", "dead_at"),
+    "notice": ("id", "job", "source", "batch", "kind", "noticed_at", "rows"),
     "pause": ("job", "since"),
 }
 """Columns of each table that its seals cover."""
@@ -29,7 +30,7 @@ COLUMNS = tuple(f"ALTER TABLE {table} ADD COLUMN seal TEXT NOT NULL DEFAULT ''" 
 
 def seal(database: Database, table: str, **where: Json) -> None:
     """Seal the rows of a table that have just been written, those with these values."""
-    matches = " AND ".join(f"{name} = :{name}" for name in where) or "true"
+    matches = " AND ".join(f"{name} IS :{name}" for name in where) or "true"
     for row in database.query(f"SELECT * FROM {table} WHERE {matches}", where):  # noqa: S608
         key = dict(list(row.items())[:2])
         same = " AND ".join(f"{name} = :{name}" for name in key)

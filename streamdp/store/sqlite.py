@@ -195,12 +195,18 @@ class SqliteStore:
         for delivery in deliveries:
             yield delivery, archive.release_of(self.database, delivery.release_id)
 
-    def confirm(self, delivered: Iterable[Delivery], failed: Iterable[Delivery], now: int) -> None:
+    def confirm(
+        self,
+        delivered: Iterable[Delivery],
+        failed: Iterable[Delivery],
+        dead: Iterable[Delivery],
+        now: int,
+    ) -> None:
         """Write down how deliveries ended."""
         with self.transaction():
             outbox.delivered(self.database, delivered, now)
-            for delivery in failed:
-                outbox.failed(self.database, delivery, now)
+            outbox.failed(self.database, failed, now)
+            outbox.died(self.database, dead, now)
 
     def paused(self) -> frozenset[str]:
         """Names of paused jobs."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from streamdp.config.addresses import require_address, require_key
 from streamdp.config.secrets import reveal
 from streamdp.config.sinks import (
+    CommandSinkSection,
     FilesSinkSection,
     JsonLinesSinkSection,
     Sink,
@@ -32,6 +33,7 @@ def sink(name: str, section: Sink, database: Database, clock: Clock) -> SinkProt
         database: The store's own connection, for the table in it.
         clock: Of the timestamps that are signed.
     """
+    from streamdp.sinks.command import CommandSink
     from streamdp.sinks.files import FilesSink
     from streamdp.sinks.jsonl import JsonLinesSink
     from streamdp.sinks.stdout import StandardOutputSink
@@ -45,7 +47,16 @@ def sink(name: str, section: Sink, database: Database, clock: Clock) -> SinkProt
     if isinstance(section, FilesSinkSection):
         return FilesSink(name, section.path, section.kind)
     if isinstance(section, WebhookSinkSection):
-        return WebhookSink(webhook(name, section, clock))
+        return WebhookSink(webhook(name, section, clock), section.attempts)
+    if isinstance(section, CommandSinkSection):
+        return CommandSink(
+            name,
+            section.argv,
+            section.path,
+            section.timeout,
+            section.attempts,
+            section.environment,
+        )
     return StandardOutputSink(name)
 
 

@@ -357,3 +357,22 @@ def test_errors_are_one_message_and_an_exit_code(home: Path) -> None:
     assert "config.yaml:" in ran.stderr
     assert "epsilon" in ran.stderr
     assert not (home / "streamdp.db").exists()
+
+
+def test_outbox_shows_and_revives_dead_letters(released: Path) -> None:
+    """What a sink gave up on is listed, counted in status, and owed again on demand."""
+    from streamdp.store.database import connect
+
+    assert "everything is delivered" in typed("outbox").output
+    database = connect(released / "streamdp.db")
+    database.execute(
+        "UPDATE outbox SET delivered_at = NULL, dead_at = 7 WHERE seq ="
+        " (SELECT max(seq) FROM outbox)"
+    )
+    (line,) = [json.loads(text) for text in typed("outbox", "--json").output.splitlines()]
+    assert line["state"] == "dead letter"
+    status = [json.loads(text) for text in typed("status", "--json").output.splitlines()]
+    assert status[1]["dead_letters"] == status[1]["undelivered"] == 1
+    assert isinstance(typed("outbox", "--retry", "nothing").exception, StreamdpError)
+    assert "1 will be tried again" in typed("outbox", "--retry", line["id"]).output
+    assert json.loads(typed("outbox", "--json").output)["state"] == "waiting"

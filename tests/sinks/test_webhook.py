@@ -76,7 +76,7 @@ def receiver() -> Iterator[Receiver]:
 
 def test_the_receiver_can_check_the_signature(receiver: Receiver) -> None:
     """Id, time and body are signed with the shared key; the id is that of the release."""
-    WebhookSink(receiver.webhook()).deliver(release(7))
+    WebhookSink(receiver.webhook(), 3).deliver(release(7))
     ((path, headers, body),) = receiver.got
     assert path == "/in/T0PSECRET?token=T0PSECRET"
     assert headers["webhook-id"] == headers["idempotency-key"] == "id7"
@@ -93,7 +93,7 @@ def test_what_is_not_taken_is_an_error_and_tried_under_the_same_id(
 ) -> None:
     """No redirect is followed; a second attempt carries the same id and body."""
     receiver.answers = [answer]
-    sink = WebhookSink(receiver.webhook())
+    sink = WebhookSink(receiver.webhook(), 3)
     with pytest.raises(SinkError, match=f"answered {answer}"):
         sink.deliver(release(1))
     sink.deliver(release(1))
@@ -105,7 +105,7 @@ def test_a_receiver_that_hangs_is_left(receiver: Receiver) -> None:
     """A byte now and then keeps a socket awake for ever; the exchange ends all the same."""
     receiver.hangs = True
     with pytest.raises(SinkError, match="cannot be reached"):
-        WebhookSink(receiver.webhook(timeout=0.2)).deliver(release(1))
+        WebhookSink(receiver.webhook(timeout=0.2), 3).deliver(release(1))
 
 
 def test_nobody_there(receiver: Receiver) -> None:

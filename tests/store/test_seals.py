@@ -1,11 +1,13 @@
 """Seals: a changed row in any table beside the ledger refuses the store."""
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from streamdp.errors import IntegrityError
+from streamdp.store import archive
 from streamdp.store.migrations import STEPS
 from streamdp.store.pauses import pause_job
 from streamdp.store.seals import SEALED
@@ -21,15 +23,20 @@ def test_a_changed_column_is_found(tmp_path: Path, table: str, column: str) -> N
     world = World(tmp_path)
     world.worker.round([world.job()])
     pause_job(world.store.database, "job", 0)
+    (release,) = archive.select_releases(world.store.database, limit=1)
+    archive.add_notice(world.store.database, replace(release, id="notice"))
     world.store.close()
     raw = sqlite3.connect(world.path)
     raw.execute("PRAGMA ignore_check_constraints = ON")
-    (kind,) = raw.execute(f"SELECT typeof({column}) FROM {table} LIMIT 1").fetchone()
-    other = {"integer": f"{column} + 1", "text": f"{column} || 'x'"}.get(kind, "x'00'")
-    key = SEALED[table][0]
-    raw.execute(
-        f"UPDATE {table} SET {column} = {other} WHERE {key} = (SELECT max({key}) FROM {table})"
+    named = "SELECT type FROM pragma_table_info(?) WHERE name = ?"
+    (kind,) = raw.execute(named, [table, column]).fetchone()
+    numbers, texts = f"coalesce({column}, 0) + 1", f"coalesce({column}, '') || 'x'"
+    other = {"INTEGER": numbers, "TEXT": texts, "BLOB": "x'00'"}[kind]
+    last = f"(SELECT max({SEALED[table][0]}) FROM {table})"
+    changed = raw.execute(
+        f"UPDATE {table} SET {column} = {other} WHERE {SEALED[table][0]} = {last}"
     )
+    assert changed.rowcount
     raw.commit()
     raw.close()
     with pytest.raises(IntegrityError, match=r"altered|damaged|anchor"):

@@ -1,0 +1,94 @@
+"""A command: each release or notice is handed to a program of its own, as JSON on its input."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from streamdp.errors import SinkError
+from streamdp.sinks.record import record
+from streamdp.types import Release
+
+PATH = "/usr/local/bin:/usr/bin:/bin"
+"""Where programs without a slash in their name are looked for."""
+
+
+class CommandSink:
+    """Runs a program without a shell; success is exit code 0 within the time allowed.
+
+    It gets one JSON object on standard input, `STREAMDP_RELEASE_ID` and what the configuration
+    gives it in an otherwise empty environment. A program may get the same release twice, after a
+    failure or a crash: the id tells. What it prints is dropped. It and all it started are killed
+    when its time is over.
+
+    Args:
+        name: Of the sink.
+        argv: Program and arguments; relative paths are relative to `folder`.
+        folder: Where it runs.
+        timeout: Seconds it may take.
+        attempts: How often one delivery is tried.
+        environment: Variables it gets besides.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        argv: tuple[str, ...],
+        folder: Path,
+        timeout: int,
+        attempts: int,
+        environment: Mapping[str, str],
+    ) -> None:
+        self.name = name
+        self.attempts = attempts
+        self._argv, self._folder, self._timeout = argv, folder, timeout
+        self._environment = {"PATH": PATH, "LANG": "C.UTF-8", **environment}
+
+    def deliver(self, release: Release) -> None:
+        """Run the program once.
+
+        Raises:
+            SinkError: It cannot be started, took too long, or ended with another code than 0.
+        """
+        try:
+            process = subprocess.Popen(
+                self._argv,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                cwd=self._folder,
+                env={**self._environment, "STREAMDP_RELEASE_ID": release.id},
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise self._failed(f"cannot be started: {error.strerror}") from None
+        try:
+            process.communicate(json.dumps(record(release)).encode(), self._timeout)
+        except subprocess.TimeoutExpired:
+            _kill_group(process)
+            raise self._failed(f"took longer than {self._timeout} s and was killed") from None
+        except BaseException:
+            _kill_group(process)
+            raise
+        if process.returncode != 0:
+            raise self._failed(f"ended with code {process.returncode}")
+
+    def _failed(self, how: str) -> SinkError:
+        return SinkError(
+            f"the command of sink {self.name} {how}",
+            where=self._argv[0],
+            hint="try it by hand: it gets one JSON object on standard input",
+            sink=self.name,
+        )
+
+
+def _kill_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill a program that was not waited for yet, and all it started."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()

@@ -1,0 +1,38 @@
+"""Steps of the schema that came with gates: notices, dead letters, runs and answers."""
+
+from __future__ import annotations
+
+NOTICES = (
+    """
+    CREATE TABLE notice (
+        id TEXT PRIMARY KEY,
+        job TEXT NOT NULL,
+        source TEXT NOT NULL,
+        batch TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        noticed_at INTEGER NOT NULL,
+        rows TEXT NOT NULL,
+        UNIQUE (job, source, batch, kind),
+        FOREIGN KEY (source, batch) REFERENCES batch (source, key)
+    ) STRICT
+    """,
+    """
+    CREATE TABLE posted (
+        seq INTEGER PRIMARY KEY,
+        release_id TEXT NOT NULL,
+        sink TEXT NOT NULL,
+        attempts INTEGER NOT NULL DEFAULT 0,
+        next_at INTEGER NOT NULL,
+        delivered_at INTEGER,
+        dead_at INTEGER,
+        UNIQUE (release_id, sink)
+    ) STRICT
+    """,
+    "INSERT INTO posted (release_id, sink, attempts, next_at, delivered_at)"
+    " SELECT release_id, sink, attempts, next_at, delivered_at FROM outbox ORDER BY rowid",
+    "DROP TABLE outbox",
+    "ALTER TABLE posted RENAME TO outbox",
+    "CREATE INDEX outbox_waiting ON outbox (next_at)"
+    " WHERE delivered_at IS NULL AND dead_at IS NULL",
+)
+"""Notices are public facts beside releases, free of charge; the outbox owes both to sinks."""
