@@ -279,8 +279,15 @@ class ReleaseKind(Protocol):
         """Question and cost, from public facts alone."""
         ...
 
-    def draw(self, plan: Plan, statistic: CellCounts, entropy: Entropy) -> Outcome:
-        """The private draw; total: no exception depends on the statistic."""
+    def draw(self, plan: Plan, statistic: Any, entropy: Entropy) -> Outcome:
+        """The private draw; total: no exception depends on the statistic.
+
+        Args:
+            plan: What `plan` returned.
+            statistic: The `CellCounts` that answer its query, or, of a query with `by`, those of
+                each group.
+            entropy: Source of chance.
+        """
         ...
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError
 from streamdp.store import seals
-from streamdp.store.database import transaction
+from streamdp.store.backup import backup
+from streamdp.store.database import require_sound, transaction
 from streamdp.store.gate_schema import NOTICES
 
 Step = tuple[str | Callable[[Database], None], ...]
@@ -188,8 +190,10 @@ def migrate(database: Database, now: int) -> None:
                 f"the store has schema {done}, this streamdp knows {len(STEPS)}",
                 hint="install the version that wrote it, or a later one",
             )
+        if 0 < done < len(STEPS):
+            _keep(database, done, now)
         for version, statements in enumerate(STEPS[done:], start=done + 1):
-            _apply(database, statements)
+            apply(database, statements)
             database.execute("INSERT INTO migration VALUES (?, ?)", [version, now])
         if done < len(STEPS) and database.execute("PRAGMA foreign_key_check").fetchone():
             raise IntegrityError("the store holds rows that belong to none", hint=_DAMAGED)
@@ -201,23 +205,8 @@ def migrate(database: Database, now: int) -> None:
             seals.seal(database, "instance")
 
 
-def require_schema(database: Database) -> None:
-    """Compare the schema with the one that the steps make.
-
-    Raises:
-        IntegrityError: A table, index or trigger was changed or removed.
-    """
-    wanted = Database(memory=True, execute_plugins=False)
-    for statements in STEPS:
-        _apply(wanted, statements)
-    if not _schema(wanted) <= _schema(database):
-        raise IntegrityError(
-            "the schema of the store was altered",
-            hint="restore the store from a backup; what was spent since must be assumed spent",
-        )
-
-
-def _apply(database: Database, statements: Step) -> None:
+def apply(database: Database, statements: Step) -> None:
+    """Take one step."""
     for statement in statements:
         if callable(statement):
             statement(database)
@@ -225,10 +214,10 @@ def _apply(database: Database, statements: Step) -> None:
             database.execute(statement)
 
 
-def _schema(database: Database) -> set[tuple[str, ...]]:
-    """Kind, name, table and text of all there is, however SQLite quotes and breaks its lines."""
-    rows = database.execute("SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_master")
-    return {(*row[:3], " ".join(str(row[3]).replace('"', "").split())) for row in rows}
+def _keep(database: Database, done: int, now: int) -> None:
+    """Copy the store as it was, beside it, before a migration touches it."""
+    path = Path(database.execute("PRAGMA database_list").fetchone()[2])
+    backup(path, path.with_name(f"{path.name}.schema-{done}.{now}"), require_sound)
 
 
 @contextmanager

@@ -1,8 +1,20 @@
 """The only place that names concrete adapters: from a configuration to things that work."""
 
-from streamdp.wiring.adapters import declare, jobs, start_log, worker
+from streamdp.wiring.adapters import declare, jobs, start_log, store_paths, terms, worker
 from streamdp.wiring.priors import learner
-from streamdp.wiring.quantiles import kind, shapes
+from streamdp.wiring.quantiles import kind, release_kind, shapes
 from streamdp.wiring.sources import source
 
-__all__ = ["declare", "jobs", "kind", "learner", "shapes", "source", "start_log", "worker"]
+__all__ = [
+    "declare",
+    "jobs",
+    "kind",
+    "learner",
+    "release_kind",
+    "shapes",
+    "source",
+    "start_log",
+    "store_paths",
+    "terms",
+    "worker",
+]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamdp.config.model import Configuration
@@ -11,11 +12,12 @@ from streamdp.engine.work import Worker
 from streamdp.privacy.amounts import nano_up
 from streamdp.privacy.filters import Caps
 from streamdp.types import Clock, Entropy, Log
-from streamdp.wiring.quantiles import kind
+from streamdp.wiring.quantiles import release_kind
 from streamdp.wiring.sinks import sink
 from streamdp.wiring.sources import backend, source
 
 if TYPE_CHECKING:
+    from streamdp.store.reconcile import Terms
     from streamdp.store.sqlite import SqliteStore
 
 
@@ -25,10 +27,30 @@ def declare(configuration: Configuration, store: SqliteStore, now: int, log: Log
     Raises:
         ConfigurationError: The ledger was opened in other terms, or allows less.
     """
-    privacy = configuration.privacy
-    caps = Caps(nano_up(privacy.caps.batch), nano_up(privacy.caps.lifetime))
-    for scope in store.declare(configuration.sources, privacy.unit, privacy.neighbours, caps, now):
+    privacy, caps = configuration.privacy, _caps(configuration)
+    unit, neighbours = str(privacy.unit), privacy.neighbours
+    for scope in store.declare(configuration.sources, unit, neighbours, caps, now):
         log("cap.lowered", scope=scope)
+
+
+def terms(configuration: Configuration) -> dict[str, Terms]:
+    """What every source's budget would be bound to if the ledger did not know it."""
+    privacy, caps = configuration.privacy, _caps(configuration)
+    said: dict[str, str] = {"unit": str(privacy.unit), "neighbours": privacy.neighbours}
+    return dict.fromkeys(configuration.sources, (caps, said))
+
+
+def store_paths(configuration: Configuration) -> tuple[Path, Path]:
+    """The store's file and its anchor's."""
+    from streamdp.store.anchor import default_anchor
+
+    section = configuration.store
+    return section.path, section.anchor or default_anchor(section.path)
+
+
+def _caps(configuration: Configuration) -> Caps:
+    section = configuration.privacy.caps
+    return Caps(nano_up(section.batch), nano_up(section.lifetime))
 
 
 def start_log(configuration: Configuration, *, console: bool) -> Log:
@@ -49,7 +71,7 @@ def jobs(configuration: Configuration) -> dict[str, Job]:
             scope=section.source,
             source=sources[section.source],
             backend=backend(configuration.sources[section.source]),
-            kind=kind(section, configuration.privacy.neighbours),
+            kind=release_kind(configuration, name),
             sinks=section.sinks,
         )
         for name, section in configuration.releases.items()
