@@ -17,7 +17,6 @@ from streamdp.config.sinks import (
 )
 from streamdp.config.yaml import Document, Path
 
-
 SHARED = "another sink's database"
 """A database may hold the tables of several sinks."""
 
