@@ -133,7 +133,7 @@ def _charge(
                 )
             caps, said = terms[spent.scope]
             ledger.set_caps(database, spent.scope, caps, {**said, "by": "reconcile"}, now)
-        assume_spent(database, spent, about, now)
+        assume_spent(database, spent, ledger.ASSUMED, about, now)
 
 
 def _next_epoch(database: Database, known: int) -> State:

@@ -174,6 +174,13 @@ class SqliteStore:
             seal = archive.seal_of(self.database, release.id)
             ledger.settle(self.database, reservation, now, release.id, seal)
 
+    def burns_in_a_row(self, scope: str, job: str) -> tuple[int, int]:
+        """How many charges of a job were burnt since its last release, and when the last was.
+
+        A charge that a crash cut off names no job; it counts for all of its scope.
+        """
+        return ledger.burns_in_a_row(self.database, scope, job)
+
     def recover(self, now: int) -> tuple[Reservation, ...]:
         """Burn the charges that a dead process left open."""
         with self.transaction():
