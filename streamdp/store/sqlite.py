@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
@@ -15,8 +15,9 @@ from streamdp import __version__
 from streamdp.errors import ConfigurationError, LockedError, StoreError
 from streamdp.privacy.amounts import epsilon_text
 from streamdp.privacy.filters import Caps
-from streamdp.store import archive, ledger, outbox, runs
+from streamdp.store import archive, claims, ledger, outbox, runs
 from streamdp.store.anchor import Anchor, default_anchor
+from streamdp.store.claims import Overlap
 from streamdp.store.database import transaction
 from streamdp.store.opening import open_store
 from streamdp.store.pauses import paused_jobs
@@ -82,6 +83,24 @@ class SqliteStore:
         if caps != in_force:
             ledger.set_caps(self.database, scope, caps, {**about, "by": "configuration"}, now)
         return caps != in_force
+
+    def claim(self, data: Mapping[str, Json], overlap: Overlap, now: int) -> None:
+        """Bind sources to the data they read, or hold that they still read it.
+
+        Raises:
+            ConfigurationError: A source reads what belongs to another's budget, or other data.
+        """
+        with self.transaction():
+            claims.claim(self.database, data, overlap, now)
+
+    def move_source(self, source: str, data: Json, overlap: Overlap, about: Json, now: int) -> None:
+        """Let a source read its data in another place, by a person's word.
+
+        Raises:
+            ConfigurationError: The data belongs to another's budget.
+        """
+        with self.transaction():
+            claims.move(self.database, source, data, overlap, about, now)
 
     def add_batches(self, batches: Iterable[tuple[Batch, bytes | None]], now: int) -> None:
         """Write new batches down, each with the digest of its content if it is a file."""
