@@ -57,7 +57,7 @@ def cap(
         if not yes:
             click.confirm("Write this into the ledger?", abort=True)
         with store.transaction():
-            about = {"by": _who(), "reason": reason}
+            about = {"by": who(), "reason": reason}
             ledger.set_caps(store.database, scope, new, about, now)
         store.close()
 
@@ -72,7 +72,7 @@ def _changed(old: Caps, batch: str | None, lifetime: str | None) -> Caps:
     return new
 
 
-def _who() -> str:
+def who() -> str:
     """Login name, or number of the user in a container that has no names."""
     try:
         return getpass.getuser()

@@ -160,7 +160,10 @@ _RUNS = (
 _ANCHORED = ("ALTER TABLE instance ADD COLUMN anchored INTEGER NOT NULL DEFAULT 0",)
 """Whether the store has an anchor; and in the ledger `note` rows, for what people decided."""
 
-STEPS = (_FIRST, _RUNS, _ANCHORED, NOTICES)
+_TIMED = ("ALTER TABLE instance ADD COLUMN known_at INTEGER",)
+"""The last time the store has seen, by a clock that was followed."""
+
+STEPS = (_FIRST, _RUNS, _ANCHORED, NOTICES, _TIMED)
 """Statements of each schema version; a step is never edited once it has been released."""
 
 
