@@ -7,12 +7,13 @@ from typing import Literal
 
 from pydantic import Field
 
+from streamdp.config.caps import CapsSection
 from streamdp.config.releases import Name, Release
 from streamdp.config.section import Section
 from streamdp.config.sinks import Sink
 from streamdp.config.sources import Source
 from streamdp.config.units import Unit
-from streamdp.config.values import PositiveDuration, PositiveRational, Size
+from streamdp.config.values import PositiveDuration, Size
 from streamdp.types import Json
 
 
@@ -30,13 +31,6 @@ class Store(Section):
         description="How far the clock may be ahead of the last time the store knew; beyond it"
         " no window is sealed until someone has looked.",
     )
-
-
-class CapsSection(Section):
-    """What one record may lose, in epsilon; a later rise needs `streamdp cap`."""
-
-    batch: PositiveRational = Field(description="In all releases of one batch.")
-    lifetime: PositiveRational = Field(description="In all releases of a source, for ever.")
 
 
 class Privacy(Section):

@@ -9,8 +9,6 @@ from streamdp.config.model import Configuration
 from streamdp.engine.job import Job
 from streamdp.engine.release import Surroundings
 from streamdp.engine.work import Worker
-from streamdp.privacy.amounts import nano_up
-from streamdp.privacy.filters import Caps
 from streamdp.types import Clock, Entropy, Log
 from streamdp.wiring.quantiles import release_kind
 from streamdp.wiring.sinks import sink
@@ -28,7 +26,7 @@ def declare(configuration: Configuration, store: SqliteStore, now: int, log: Log
         ConfigurationError: The ledger was opened in other terms, allows less, or knows the data
             under another name.
     """
-    privacy, caps = configuration.privacy, _caps(configuration)
+    privacy, caps = configuration.privacy, configuration.privacy.caps.caps()
     unit, neighbours = str(privacy.unit), privacy.neighbours
     data = {name: data_of(section) for name, section in configuration.sources.items()}
     store.claim(data, same_data, now)
@@ -38,7 +36,7 @@ def declare(configuration: Configuration, store: SqliteStore, now: int, log: Log
 
 def terms(configuration: Configuration) -> dict[str, Terms]:
     """What every source's budget would be bound to if the ledger did not know it."""
-    privacy, caps = configuration.privacy, _caps(configuration)
+    privacy, caps = configuration.privacy, configuration.privacy.caps.caps()
     said: dict[str, str] = {"unit": str(privacy.unit), "neighbours": privacy.neighbours}
     return dict.fromkeys(configuration.sources, (caps, said))
 
@@ -49,11 +47,6 @@ def store_paths(configuration: Configuration) -> tuple[Path, Path]:
 
     section = configuration.store
     return section.path, section.anchor or default_anchor(section.path)
-
-
-def _caps(configuration: Configuration) -> Caps:
-    section = configuration.privacy.caps
-    return Caps(nano_up(section.batch), nano_up(section.lifetime))
 
 
 def start_log(configuration: Configuration, *, console: bool) -> Log:
