@@ -208,6 +208,12 @@ def migrate(database: Database, now: int) -> None:
             seals.seal(database, "instance")
 
 
+def is_current(database: Database) -> bool:
+    """Whether a store has the schema of this streamdp, looked at without changing it."""
+    (done,) = database.execute("SELECT max(version) FROM migration").fetchone()
+    return bool(done == len(STEPS))
+
+
 def apply(database: Database, statements: Step) -> None:
     """Take one step."""
     for statement in statements:
