@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from streamdp.cli.jobs import require_name
 from streamdp.cli.options import config_option, load_configuration
 from streamdp.cli.rounds import finish, one_round
 
@@ -19,17 +20,20 @@ if TYPE_CHECKING:
 @config_option
 @click.option("--accept-clock", is_flag=True, help="The clock is right, however far it jumped.")
 @click.option("--once", is_flag=True, help="Do what is due and exit: for cron, dbt or Airflow.")
-def run(config_path: Path, once: bool, accept_clock: bool) -> None:
+@click.option("--source", help="With --once: only the jobs that read this source.")
+def run(config_path: Path, once: bool, source: str | None, accept_clock: bool) -> None:
     """Release what is due, now and on schedule, until SIGTERM; SIGHUP loads the configuration anew.
 
-    With --once: release everything that is due, of all jobs, and exit.
+    With --once: release everything that is due, of all jobs or those of one source, and exit.
     """
     configuration = load_configuration(config_path)
     if accept_clock:
         _accept_clock(configuration)
     if once:
-        finish(one_round(configuration, list(configuration.releases)))
+        finish(one_round(configuration, _jobs(configuration, source)))
         return
+    if source is not None:
+        raise click.UsageError("--source goes with --once: the daemon does all jobs")
     from streamdp.daemon.clock import SystemClock
     from streamdp.daemon.daemon import Daemon
     from streamdp.privacy.entropy import OperatingSystemEntropy
@@ -39,6 +43,13 @@ def run(config_path: Path, once: bool, accept_clock: bool) -> None:
         return start_log(configuration, console=True)
 
     Daemon(config_path, configuration, OperatingSystemEntropy(), SystemClock(), log).run()
+
+
+def _jobs(configuration: Configuration, source: str | None) -> list[str]:
+    """All jobs, or those of one source."""
+    if source is not None:
+        require_name(source, configuration.sources, "source")
+    return [name for name, job in configuration.releases.items() if source in (None, job.source)]
 
 
 def _accept_clock(configuration: Configuration) -> None:
