@@ -23,7 +23,7 @@ from streamdp.learning.update import learned, posterior
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.types import FloatArray, Json, Prior
 
-VERSION = 1
+VERSION = 2
 """Of the form of the state."""
 
 

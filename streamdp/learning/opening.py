@@ -5,7 +5,8 @@ whether the past says anything or not; priors that learn err less once they know
 So a stream opens with the former, and returns to it when its quantiles leave their forecasts.
 
 Shapes are broad against the noise, so the root's values are the true ones and noise: increments of
-rank between neighbours have Laplace errors of variance 2/(c·n)², tied to sum to zero.
+rank between neighbours have Laplace errors of variance 2/(c·n)², tied to sum to zero. Between the
+root's quantiles a shape fills in, which is off by as much again and by its own misfit.
 """
 
 from __future__ import annotations
@@ -17,14 +18,21 @@ import numpy as np
 from streamdp.learning import spacing
 from streamdp.learning.belief import TINY, Belief
 from streamdp.learning.experts import ExpertMixture
-from streamdp.learning.learner import Features, Smoothed
-from streamdp.learning.weighted import weighted_quantiles
+from streamdp.learning.learner import Features
 from streamdp.mechanisms.tree import QuantileTree
-from streamdp.types import FloatArray, Json, Prior
+from streamdp.priors.joint import JointPrior
+from streamdp.types import FloatArray, Json
 
 SURPRISED, SETTLED = 6.0, 3.6
 """Day-to-day deviation of the quantiles above which broad shapes are drawn, and below which again
 learned priors, in ranks times epsilon times rows: between them the errors of both cross."""
+
+UNKNOWN = 1.8
+"""What a level that never moves may be off, in the same unit, before its priors are drawn from."""
+
+MISFIT = 0.1
+"""Deviation of a filled-in quantile that is due to the shape, in ranks. It is the same every day, so
+it is put so high that later draws decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +42,12 @@ class Opening:
     Args:
         experts: Whose state it is.
         tree: How these releases are drawn.
-        first: Robust prior of each quantile.
+        prior: Broad shapes beside robust priors.
     """
 
     experts: ExpertMixture
     tree: QuantileTree
-    first: tuple[Prior, ...]
-    root: list[int] = field(init=False, repr=False, compare=False)
+    prior: JointPrior
     noise: FloatArray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -48,30 +55,25 @@ class Opening:
         records = float(levels[0].sharpness(node.quantiles)) * self.experts.expected_rows
         steps = np.arange(1, len(node.targets) + 1)
         bridge = np.minimum.outer(steps, steps) - np.outer(steps, steps) / (len(steps) + 1)
-        object.__setattr__(self, "root", list(node.targets))
-        object.__setattr__(self, "noise", 2.0 / records**2 * bridge)
+        targets = self.experts.targets
+        ends = np.array([0.0, *targets[list(node.targets)], 1.0])
+        between = np.array([np.interp(targets, ends, unit) for unit in np.eye(len(ends))[1:-1]])
+        misfit = np.diag(np.where(np.isin(targets, ends), 0.0, MISFIT**2))
+        noise = between.T @ (2.0 / records**2 * bridge) @ between + misfit
+        object.__setattr__(self, "noise", noise)
 
     def unsettled(self, state: Json, features: Features = ()) -> bool:
-        """Whether the experts' forecast says less than a draw under broad shapes would."""
+        """Whether the quantiles leave their forecasts too far for priors to pay; releases alone."""
         filters = self.experts.filters(state, len(features))
+        inputs = np.array([1.0, *features])
         shares = np.exp(filters.log_weights).sum(axis=1)
-        own = np.sqrt(np.diagonal(filters.deviations, axis1=1, axis2=2))[:, self.root]
-        ranks = own @ self._densities(filters.log_gaps) / len(self.root)
+        own = np.sqrt(np.diagonal(filters.deviations, axis1=1, axis2=2))
+        ranks = (own * self._densities(filters.log_gaps)).mean(axis=1)
+        level = ranks[0] * np.sqrt(inputs @ filters.uncertainties[0] @ inputs)
         information = float(self.tree.epsilon) * self.experts.expected_rows
         bound = SETTLED if state.get("opening") else SURPRISED
-        return bool(shares @ ranks / shares.sum() * information > bound)
-
-    def describe(self) -> Json:
-        """The state is that of the experts."""
-        return self.experts.describe()
-
-    def init(self) -> Json:
-        """The experts' first state."""
-        return self.experts.init()
-
-    def priors(self, state: Json, count: int, features: Features = ()) -> tuple[Prior, ...]:
-        """The robust priors; the shapes beside them are those of the release's form."""
-        return self.first
+        moves = shares @ ranks / shares.sum()
+        return bool(moves * information > bound or level * information > UNKNOWN)
 
     def learn(self, state: Json, values: tuple[float, ...], features: Features = ()) -> Json:
         """The experts' state after one more release."""
@@ -80,30 +82,23 @@ class Opening:
         forecast = filters.forecast(inputs)
         density = self._densities(filters.log_gaps)
         noise = self.noise / density[:, None] / density
-        belief = _observed(forecast, self.root, np.array(values)[self.root], noise)
+        belief = _observed(forecast, np.array(values), noise)
         learned = self.experts.remembered(filters, forecast, belief, inputs, values)
         return learned | {"opening": True}
 
-    def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
-        """As the experts say."""
-        return self.experts.smoothed(state)
-
     def _densities(self, log_gaps: FloatArray) -> FloatArray:
-        return spacing.densities(self.experts.targets, log_gaps)[self.root]
+        return spacing.densities(self.experts.targets, log_gaps)
 
 
-def _observed(belief: Belief, seen: list[int], values: FloatArray, noise: FloatArray) -> Belief:
-    """The belief once some quantiles were seen with normal noise of a covariance (Kalman 1960)."""
-    chosen = belief.only(seen)
-    innovations = chosen.covariances + noise
-    inverse = np.linalg.inv(innovations)
-    off = values - chosen.means
-    pulled = np.einsum("eij,ej->ei", inverse, off)
-    across = belief.covariances[:, :, seen]
+def _observed(belief: Belief, values: FloatArray, noise: FloatArray) -> Belief:
+    """The belief once all quantiles were seen with normal noise of a covariance (Kalman 1960)."""
+    innovations = belief.covariances + noise
+    gain = np.linalg.solve(innovations, belief.covariances).transpose(0, 2, 1)
+    off = values - belief.means
+    pulled = np.linalg.solve(innovations, off[:, :, None])[:, :, 0]
     evidence = -0.5 * ((off * pulled).sum(axis=1) + np.linalg.slogdet(innovations)[1])
-    left = belief.covariances - np.einsum("eia,eab,ejb->eij", across, inverse, across)
+    left = belief.covariances - gain @ belief.covariances
     rows = np.arange(left.shape[1])
     left[:, rows, rows] = np.maximum(left[:, rows, rows], TINY)
-    return Belief(
-        belief.log_weights + evidence, belief.means + np.einsum("eia,ea->ei", across, pulled), left
-    )
+    means = belief.means + np.einsum("eij,ej->ei", gain, off)
+    return Belief(belief.log_weights + evidence, means, left)

@@ -132,9 +132,7 @@ def _anchored(log_gaps: FloatArray, anchor: tuple[int, float]) -> FloatArray:
     return np.asarray(places - places[anchor[0]] + anchor[1])
 
 
-def _seen(
-    filters: Filters, after: Posterior, moved: FloatArray, scales: FloatArray
-) -> FloatArray:
+def _seen(filters: Filters, after: Posterior, moved: FloatArray, scales: FloatArray) -> FloatArray:
     """Expected square of a day's own deviation, apart from what its level was off, (k, m, m)."""
     own = WIDTHS**2 / scales
     squares = moved[..., :, None] * moved[..., None, :] + after.spreads

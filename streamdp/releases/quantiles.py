@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from streamdp.learning.features import Feature
 from streamdp.learning.learner import Features, Learner
+from streamdp.learning.opening import Opening
 from streamdp.mechanisms import accuracy
 from streamdp.mechanisms.choice import CANDIDATES, Choice
 from streamdp.mechanisms.exponential import Restriction
@@ -40,6 +41,7 @@ class QuantilePlan:
 
     tree: QuantileTree
     prior: JointPrior
+    learner: Learner | Opening
     event: Json
     rank_error: float | None
     features: Features
@@ -66,6 +68,7 @@ class Quantiles:
         expression: SQL over one record that takes the place of the column.
         where: SQL condition; records of which it is not true do not count.
         bound: How many records of one unit count; None where one record is a unit.
+        opening: How a batch is drawn while the learner knows too little to help.
     """
 
     column: str
@@ -84,6 +87,7 @@ class Quantiles:
     expression: str | None = None
     where: str | None = None
     bound: UnitBound | None = None
+    opening: Opening | None = None
 
     name: ClassVar[str] = "quantiles"
 
@@ -128,7 +132,7 @@ class Quantiles:
         apart, and k times epsilon/k is what it loses (event `group`).
         """
         features = self.features(batch) if self.features else ()
-        tree, believed = self.tree(), self.believed(state, features)
+        tree, believed, learner = self._way(state, features)
         described = json.dumps(believed.describe(), sort_keys=True)
         event = tree.event() | {
             "column": self.column,
@@ -136,8 +140,16 @@ class Quantiles:
             "cells": [self.grid.lower, self.grid.upper],
             "prior": hashlib.sha256(described.encode()).hexdigest(),
         }
-        mechanism = QuantilePlan(tree, believed, event, self.rank_error(), features)
+        mechanism = QuantilePlan(tree, believed, learner, event, self.rank_error(), features)
         return Plan(self.query(batch), charge_of_unit(event, self.rows_of_unit()), mechanism)
+
+    def _way(
+        self, state: Json, features: Features
+    ) -> tuple[QuantileTree, JointPrior, Learner | Opening]:
+        """How to draw, from which prior, and who learns of it; from past releases alone."""
+        if self.opening is not None and self.opening.unsettled(state, features):
+            return self.opening.tree, self.opening.prior, self.opening
+        return self.tree(), self.believed(state, features), self.learner
 
     def rank_error(self) -> float | None:
         """The share of ranks that 95 % of releases stay within; None without expected rows.
@@ -182,7 +194,7 @@ class Quantiles:
         """Tell the learner what was released."""
         mechanism: QuantilePlan = plan.mechanism
         values = tuple(float(row["value"] or 0) for row in outcome.rows)
-        return self.learner.learn(state, values, mechanism.features)
+        return mechanism.learner.learn(state, values, mechanism.features)
 
     def report(self, state: Json, outcome: Outcome) -> Outcome:
         """The release, and beside it what all releases so far say of the same quantiles.

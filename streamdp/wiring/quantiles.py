@@ -17,8 +17,11 @@ if TYPE_CHECKING:
 
     from streamdp.config.model import Configuration
     from streamdp.learning.features import Feature
+    from streamdp.learning.learner import Learner
+    from streamdp.learning.opening import Opening
     from streamdp.mechanisms.choice import Choice
     from streamdp.mechanisms.sharpness import Relation
+    from streamdp.mechanisms.tree import QuantileTree
     from streamdp.priors.joint import Shapes
     from streamdp.releases.grouped import Grouped
     from streamdp.releases.quantiles import Quantiles
@@ -64,13 +67,14 @@ def kind(
     restriction = "conditional" if chosen == "auto" else chosen.restriction
     grid = Grid(section.resolution, *section.cells())
     tree = form.tree(section.quantiles, share, grid, neighbours)
+    learns = learner(section, replace(tree, restriction=restriction))
     derived = isinstance(section.column, Derived)
     return Quantiles(
         column=section.column_name(),
         quantiles=section.quantiles,
         epsilon=section.epsilon,
         grid=grid,
-        learner=learner(section, replace(tree, restriction=restriction)),
+        learner=learns,
         form=form,
         relation=neighbours,
         restriction=restriction,
@@ -82,15 +86,31 @@ def kind(
         expression=expression(section.column_name(), dialect) if derived else None,
         where=None if section.where is None else expression(section.where, dialect),
         bound=None if unit.column is None else UnitBound(unit.column, unit.rows),
+        opening=_opening(section, learns, tree),
     )
+
+
+def _opening(section: ReleaseSection, learns: Learner, learned: QuantileTree) -> Opening | None:
+    """How a stream is drawn that its learner cannot forecast: as if nothing were learned."""
+    from streamdp.learning.experts import ExpertMixture
+    from streamdp.learning.opening import Opening
+    from streamdp.mechanisms.choice import choose_tree
+
+    if section.mechanism != "auto" or not isinstance(learns, ExpertMixture):
+        return None
+    form = choose_tree(len(section.quantiles), learned.epsilon, section.expected_rows)
+    if form.node == "independent":
+        return None
+    tree = form.tree(section.quantiles, learned.epsilon, learned.grid, learned.relation)
+    robust = (learns.robust,) * len(section.quantiles)
+    return Opening(learns, tree, form.prior(robust, shapes(section) if form.shapes else ()))
 
 
 def _form(section: ReleaseSection, epsilon: Fraction) -> Choice:
     """The form of the tree: the configured one, or that of the public table.
 
-    The table was made for priors that do not learn. Where one learns it is the binary tree, which
-    the learner of experts models: its error is a fourth of a joint node's there, and about that of
-    the best form without learning on data that do not repeat (`tests.benchmarks.forms`).
+    The table was made for priors that do not learn. Where one learns it is the binary tree, whose
+    noise the learner of experts models, and the table's form while it knows too little (`Opening`).
     """
     from streamdp.mechanisms.choice import CANDIDATES, Choice, choose_tree
 

@@ -13,6 +13,7 @@ from streamdp.learning.fixed import Fixed
 from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.last_release import LastRelease
 from streamdp.learning.learner import Learner
+from streamdp.learning.opening import Opening
 from streamdp.learning.optimizers import coin_betting
 from streamdp.mechanisms.choice import CANDIDATES, choose_tree
 from streamdp.mechanisms.sharpness import Level
@@ -135,15 +136,20 @@ class Contenders:
     def kind(self, name: str, epsilon: Fraction, stream: Stream) -> Quantiles:
         """A kind as the product makes it, or with textbook sharpness."""
         if name == f"{NO_LEARNING}/{OURS}":
-            return self._unlearned(epsilon, stream)
+            return self._unlearned(epsilon)
         learner, _, sharpness = name.partition("/")
         textbook = sharpness == TEXTBOOK
         tree = (TextbookTree if textbook else QuantileTree)(DECILES, epsilon, self.setting.grid)
         made = LEARNERS["experts" if learner == ORACLE else learner](self.setting, tree, stream)
         kind = TextbookQuantiles if textbook else Quantiles
-        return kind("value", DECILES, epsilon, self.setting.grid, made, features=stream.feature())
+        features, grid = stream.feature(), self.setting.grid
+        opening = None
+        if isinstance(made, ExpertMixture) and not textbook:
+            like = self._unlearned(epsilon)
+            opening = Opening(made, like.tree(), like.first_prior())
+        return kind("value", DECILES, epsilon, grid, made, features=features, opening=opening)
 
-    def _unlearned(self, epsilon: Fraction, stream: Stream) -> Quantiles:
+    def _unlearned(self, epsilon: Fraction) -> Quantiles:
         form = choose_tree(len(DECILES), epsilon, self.setting.rows)
         assert form in CANDIDATES.values()
         prior = Fixed((Cauchy(*self.setting.guess),) * len(DECILES))

@@ -1,0 +1,92 @@
+"""A stream that cannot be forecast is drawn as if nothing were learned, and no longer than that."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from statistics import fmean
+
+import numpy as np
+import pytest
+
+from streamdp.learning.experts import ExpertMixture
+from streamdp.learning.fixed import Fixed
+from streamdp.learning.opening import Opening
+from streamdp.mechanisms.choice import CANDIDATES
+from streamdp.mechanisms.simulation import PublicEntropy, rank_error
+from streamdp.mechanisms.tree import QuantileTree
+from streamdp.priors.families import Cauchy
+from streamdp.priors.shapes import shapes_from_guess
+from streamdp.releases.quantiles import Quantiles
+from streamdp.types import Batch, CellCounts, Grid, Json
+
+TARGETS = tuple(Fraction(i, 10) for i in range(1, 10))
+EPSILON, ROWS, GUESS = Fraction(1, 10), 900, (0.0, 200.0)
+GRID = Grid(Fraction(1), -10_000, 10_000)
+FORM = CANDIDATES["tree of 4, shapes"]
+ROBUST = (Cauchy(*GUESS),) * len(TARGETS)
+SHAPES = shapes_from_guess(TARGETS, *GUESS)
+EXPERTS = ExpertMixture(QuantileTree(TARGETS, EPSILON, GRID), ROBUST[0], 0.05, GUESS, ROWS)
+TREE = FORM.tree(TARGETS, EPSILON, GRID)
+OPENING = Opening(EXPERTS, TREE, FORM.prior(ROBUST, SHAPES))
+LEARNING = Quantiles("x", TARGETS, EPSILON, GRID, EXPERTS, opening=OPENING)
+STATIC = Quantiles("x", TARGETS, EPSILON, GRID, Fixed(ROBUST), form=FORM, shapes=SHAPES)
+
+
+def stream(days: int, moves: float) -> list[CellCounts]:
+    """Normal records of spread 100 around a place that is drawn anew every day."""
+    chance = np.random.default_rng(5)
+    places = chance.normal(0.0, moves, days)
+    records = [np.rint(chance.normal(place, 100.0, ROWS)).astype(np.int64) for place in places]
+    return [CellCounts(*np.unique(each, return_counts=True)) for each in records]
+
+
+def released(kind: Quantiles, batches: list[CellCounts]) -> tuple[list[float], list[bool], Json]:
+    """Rank error of each day, whether it was drawn under broad shapes, and the last state."""
+    entropy, state = PublicEntropy("opening"), kind.init()
+    errors, opened = [], []
+    for batch in batches:
+        plan = kind.plan(state, Batch("s", "k"))
+        outcome = kind.draw(plan, batch, entropy)
+        cells = tuple(round(float(row["value"] or 0)) for row in outcome.rows)
+        errors.append(rank_error(batch, TARGETS, cells))
+        opened.append(plan.mechanism.learner is OPENING)
+        state = json.loads(json.dumps(kind.learn(state, plan, outcome)))
+    return errors, opened, state
+
+
+def test_days_that_leap_are_drawn_under_broad_shapes() -> None:
+    """Where places leap by three spreads most later days open, and learning costs next to nothing."""
+    batches = stream(40, 300.0)
+    errors, opened, _ = released(LEARNING, batches)
+    unlearned, _, _ = released(STATIC, batches)
+    assert sum(opened[20:]) >= 15
+    assert fmean(errors[20:]) < 1.25 * fmean(unlearned[20:])
+
+
+def test_days_alike_are_drawn_from_what_was_learned() -> None:
+    """Where nothing moves, learned priors take over, and need no long years to mend the guess.
+
+    The guess is twice too wide; the same learner without an opening stays far off for months.
+    """
+    batches = stream(50, 2.0)
+    errors, opened, _ = released(LEARNING, batches)
+    alone, _, _ = released(replace(LEARNING, opening=None), batches)
+    assert not any(opened[20:])
+    assert fmean(errors[20:]) < 0.75 * fmean(alone[20:])
+
+
+def test_it_closes_when_the_leaps_end() -> None:
+    """A state that opened settles again once days are alike."""
+    _, opened, _ = released(LEARNING, stream(25, 300.0) + stream(60, 2.0))
+    assert any(opened[10:25])
+    assert not opened[-1]
+
+
+@pytest.mark.parametrize("value", [1e12, -1e12, 0.0])
+def test_no_release_breaks_the_state(value: float) -> None:
+    """Whatever was released, the state stays finite JSON."""
+    state = OPENING.learn(EXPERTS.init(), (value,) * len(TARGETS))
+    json.dumps(state, allow_nan=False)
+    assert isinstance(OPENING.unsettled(state), bool)
