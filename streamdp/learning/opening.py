@@ -31,8 +31,8 @@ UNKNOWN = 1.8
 """What a level that never moves may be off, in the same unit, before its priors are drawn from."""
 
 MISFIT = 0.1
-"""Deviation of a filled-in quantile that is due to the shape, in ranks. It is the same every day, so
-it is put so high that later draws decide."""
+"""Deviation of a filled-in quantile that is due to the shape, in ranks. It is the same every day:
+so high, that later draws decide."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,7 +57,7 @@ def released(kind: Quantiles, batches: list[CellCounts]) -> tuple[list[float], l
 
 
 def test_days_that_leap_are_drawn_under_broad_shapes() -> None:
-    """Where places leap by three spreads most later days open, and learning costs next to nothing."""
+    """Where places leap by three spreads most later days open, and learning costs little."""
     batches = stream(40, 300.0)
     errors, opened, _ = released(LEARNING, batches)
     unlearned, _, _ = released(STATIC, batches)
