@@ -112,8 +112,8 @@ def borne_by(database: Database, scope: str, places: Iterable[Place]) -> Borne:
 def _unplaced(database: Database, scope: str) -> list[Item]:
     """Charges assumed for batches that are not written down: they might be in any stretch."""
     rows = database.execute(
-        "SELECT seq, epsilon_nano, rho_nano FROM ledger WHERE job IS NULL AND purpose = 'reserve'"
-        " AND scope = :scope AND batch != ''"
+        "SELECT seq, epsilon_nano, rho_nano FROM ledger WHERE job IN ('(assumed)', '(cut off)')"
+        " AND purpose = 'reserve' AND scope = :scope AND batch != ''"
         " AND batch NOT IN (SELECT key FROM batch WHERE source = :scope)",
         {"scope": scope},
     )
