@@ -62,8 +62,8 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
     """Show the release of BATCH by JOB: what was published, when, at what price."""
     from streamdp.sinks.record import record
     from streamdp.store.archive import find_release
-    from streamdp.store.claims import claim_of
     from streamdp.store.database import connect_to_read
+    from streamdp.store.promises import claim_of
 
     configuration = load_configuration(config_path)
     require_job(configuration, job)

@@ -94,8 +94,8 @@ def _source(
     configuration: Configuration, database: Database, scope: str, delta: Fraction
 ) -> dict[str, Json]:
     from streamdp.privacy.filters import Item
-    from streamdp.store.claims import loss_of
     from streamdp.store.ledger import declaration_of
+    from streamdp.store.promises import loss_of
     from streamdp.store.rooms import rooms
 
     meaning = declaration_of(database, scope)
@@ -138,7 +138,7 @@ def _cap(room: Room) -> dict[str, Json]:
 
 
 def _job(configuration: Configuration, database: Database, name: str) -> dict[str, Json]:
-    from streamdp.store.claims import parameters_over_time
+    from streamdp.store.promises import parameters_over_time
     from streamdp.store.reports import job_report
 
     release, report = configuration.releases[name], job_report(database, name)
