@@ -352,12 +352,13 @@ def test_old_events_are_priced_again(released: Path) -> None:
     assert "10 charges read again, 0 differ" in ran.stderr
     raw = sqlite3.connect(released / "streamdp.db")
     raw.execute("DROP TRIGGER ledger_keeps_values")
-    raw.execute("UPDATE ledger SET epsilon_nano = 1 WHERE seq = 2")
+    (seq,) = raw.execute("SELECT min(seq) FROM ledger WHERE purpose = 'reserve'").fetchone()
+    raw.execute("UPDATE ledger SET epsilon_nano = 1 WHERE seq = ?", [seq])
     raw.commit()
     ran = process("budget", "--recompute", "--json")
     (row,) = [json.loads(line) for line in ran.stdout.splitlines()]
     assert (ran.returncode, row["epsilon"], row["epsilon_now"]) == (1, "0.000000001", "0.1")
-    raw.execute("""UPDATE ledger SET event = '{"type": "future"}' WHERE seq = 2""")
+    raw.execute("""UPDATE ledger SET event = '{"type": "future"}' WHERE seq = ?""", [seq])
     raw.commit()
     raw.close()
     assert process("budget", "--recompute").returncode == 6
