@@ -35,6 +35,7 @@ COMMANDS = {
     "releases": ("releases", "List releases as a table, JSON or CSV."),
     "show": ("releases", "Show one release."),
     "budget": ("budget", "Spent, left and runway of every budget."),
+    "statement": ("statement", "What is promised to whom, and what is not."),
     "cap": ("cap", "Change a cap, with your name and reason, in the ledger."),
     "source": ("source", "Say that a source's records are in another place."),
     "verify": ("verify", "Check ledger, releases and anchor of the store."),

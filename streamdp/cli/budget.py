@@ -24,14 +24,18 @@ if TYPE_CHECKING:
 @click.command()
 @config_option
 @click.option("--ledger", "whole", is_flag=True, help="Every row of the ledger.")
+@click.option("--recompute", "again", is_flag=True, help="Price the old events anew.")
 @json_option
-def budget(config_path: Path, whole: bool, as_json: bool) -> None:
+def budget(config_path: Path, whole: bool, again: bool, as_json: bool) -> None:
     """Show what was spent, what is left, and for how many releases it lasts.
 
     `worst batch` is the most that one record has lost, if its unit is in one batch only;
     `lifetime` is the most that a unit has lost that is in all of them; `fullest` the most that one
     has lost in a window. `fits next` is the largest epsilon that the next batch has room for, and
     `has room` says when all releases of a batch fit.
+
+    With --recompute, today's accountants read the events of all charges again and show those that
+    they price otherwise; the exit code is then 1. The ledger stays as it is.
     """
     from streamdp.store.database import connect_to_read
     from streamdp.store.reports import ledger_rows, scope_reports
@@ -40,7 +44,9 @@ def budget(config_path: Path, whole: bool, as_json: bool) -> None:
     configuration = load_configuration(config_path)
     database = connect_to_read(configuration.store.path)
     form: Form = "json" if as_json else "table"
-    if whole:
+    if again:
+        _recompute(database, form)
+    elif whole:
         rows = ledger_rows(database)
         amounts = ("epsilon_nano", "lifetime_spent_nano", "lifetime_cap_nano")
         for row in rows:
@@ -58,6 +64,29 @@ def budget(config_path: Path, whole: bool, as_json: bool) -> None:
         print_rows(rows, form, "budget")
         if windows:
             print_rows(windows, form, "windows")
+
+
+def _recompute(database: Database, form: Form) -> None:
+    """Charges whose events cost other than what was booked; the ledger itself is never changed."""
+    from streamdp.store.recompute import recompute
+
+    charges = list(recompute(database))
+    found = [charge for charge in charges if charge.differs]
+    rows = [
+        {
+            "seq": charge.seq,
+            "scope": charge.scope,
+            "epsilon": epsilon_text(charge.epsilon_nano),
+            "epsilon_now": epsilon_text(charge.epsilon_now),
+            "rho": epsilon_text(charge.rho_nano),
+            "rho_now": epsilon_text(charge.rho_now),
+        }
+        for charge in found
+    ]
+    print_rows(rows, form, "differences")
+    click.echo(f"{len(charges)} charges read again, {len(found)} differ", err=True)
+    if found:
+        click.get_current_context().exit(1)
 
 
 def _price(configuration: Configuration, database: Database, scope: str) -> Item:

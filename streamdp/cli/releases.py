@@ -63,20 +63,23 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
     from streamdp.sinks.record import record
     from streamdp.store.archive import find_release
     from streamdp.store.database import connect_to_read
+    from streamdp.store.promises import claim_of
 
     configuration = load_configuration(config_path)
     require_job(configuration, job)
-    release = find_release(connect_to_read(configuration.store.path), job, batch)
+    database = connect_to_read(configuration.store.path)
+    release = find_release(database, job, batch)
     if release is None:
         raise StreamdpError(
             f"{job} has no release of {batch!r}",
             hint="`streamdp releases` lists the batches that were released",
         )
-    whole = record(release)
+    whole = record(release) | {"claim": claim_of(database, release.id)}
     if as_json:
         click.echo(json.dumps(whole))
         return
-    rows = whole.pop("rows")
+    rows, claim = whole.pop("rows"), whole.pop("claim") or {}
+    whole |= {f"claim: {name}": value for name, value in claim.items()}
     print_rows([{"fact": name, "value": value} for name, value in whole.items()], "table")
     print_rows(rows, "table")
 

@@ -56,6 +56,8 @@ def require_room(
             continue
         near = neighbours(database, limit, batch)
         borne = borne_by(database, scope, near)
+        if limit.batches != 1:
+            borne = {**borne, batch.key: [*borne.get(batch.key, ()), *_unplaced(database, scope)]}
         if fullest(limit, near, borne, batch.key, item) > limit.nano:
             used = fullest(limit, near, borne, batch.key)
             here = next(place for place in near if place.key == batch.key)
@@ -105,6 +107,17 @@ def borne_by(database: Database, scope: str, places: Iterable[Place]) -> Borne:
     for key, *item in rows:
         borne.setdefault(key, []).append(Item(*item))
     return borne
+
+
+def _unplaced(database: Database, scope: str) -> list[Item]:
+    """Charges assumed for batches that are not written down: they might be in any stretch."""
+    rows = database.execute(
+        "SELECT seq, epsilon_nano, rho_nano FROM ledger WHERE job IN ('(assumed)', '(cut off)')"
+        " AND purpose = 'reserve' AND scope = :scope AND batch != ''"
+        " AND batch NOT IN (SELECT key FROM batch WHERE source = :scope)",
+        {"scope": scope},
+    )
+    return [Item(*row) for row in rows]
 
 
 def neighbours(database: Database, limit: Limit, batch: Batch) -> list[Place]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -341,6 +343,51 @@ def test_a_window_is_widened_by_a_person_only(released: Path) -> None:
     assert process("run", "--once").returncode == 2
     assert "30d" in typed("cap", "flights", "--reason", "test", "--yes").output
     assert process("run", "--once").returncode == 0
+
+
+def test_old_events_are_priced_again(released: Path) -> None:
+    """A charge booked below what its event costs is shown, with exit 1; a true ledger has none."""
+    ran = process("budget", "--recompute", "--json")
+    assert (ran.returncode, ran.stdout) == (0, "")
+    assert "10 charges read again, 0 differ" in ran.stderr
+    raw = sqlite3.connect(released / "streamdp.db")
+    raw.execute("DROP TRIGGER ledger_keeps_values")
+    (seq,) = raw.execute("SELECT min(seq) FROM ledger WHERE purpose = 'reserve'").fetchone()
+    raw.execute("UPDATE ledger SET epsilon_nano = 1 WHERE seq = ?", [seq])
+    raw.commit()
+    ran = process("budget", "--recompute", "--json")
+    (row,) = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert (ran.returncode, row["epsilon"], row["epsilon_now"]) == (1, "0.000000001", "0.1")
+    raw.execute("""UPDATE ledger SET event = '{"type": "future"}' WHERE seq = ?""", [seq])
+    raw.commit()
+    raw.close()
+    assert process("budget", "--recompute").returncode == 6
+
+
+def test_the_statement_says_what_was_promised(released: Path) -> None:
+    """Unit, neighbours, caps and grid; an edited resolution is told with the batch it began at."""
+    first = json.loads(typed("statement", "--json").stdout)
+    (source,) = first["sources"]
+    assert (source["unit"], source["neighbours"]) == ("flight", "add-remove")
+    assert [cap["worst_so_far"] for cap in source["caps"]] == ["1", "0.1"]
+    assert float(source["spent_for_life"]["epsilon_at_delta"]) <= 1
+    path = released / "config.yaml"
+    text = path.read_text().replace("end: 2013-01-11", "end: 2013-01-13")
+    path.write_text(re.sub("resolution: 1 .*", "resolution: 2", text))
+    assert typed("run", "--once").exit_code == 0
+    (job,) = json.loads(typed("statement", "air_time", "--json").stdout)["jobs"]
+    changes = [(each["since_batch"], each["resolution"]) for each in job["asked_over_time"]]
+    assert changes == [("2013-01-01", "1"), ("2013-01-11", "2")]
+    page = typed("statement", "--markdown").stdout
+    assert all(line in page for line in ("# Privacy statement", "- unit: flight", "not protected"))
+
+
+def test_a_release_carries_its_claim(released: Path) -> None:
+    """Unit, neighbours, epsilon and the caps that held when it was made."""
+    shown = json.loads(typed("show", "air_time", "2013-01-05", "--json").stdout)
+    claim = shown["claim"]
+    assert (claim["unit"], claim["neighbours"]) == ("flight", "add-remove")
+    assert (claim["epsilon"], claim["batch_cap"], claim["lifetime_cap"]) == ("0.1", "0.3", "60")
 
 
 def test_plan_knows_the_caps_of_the_ledger(released: Path) -> None:

@@ -57,31 +57,38 @@ def test_charges_never_exceed_a_cap(
     assert ledger.spent_of(store.database, "s", "a").lifetime_nano == sum(spent.values())
 
 
-def test_one_wins_the_last_unit(tmp_path: Path) -> None:
-    """Of many threads with connections of their own, as many get a charge as fit the cap."""
+@pytest.mark.parametrize("threads", [100, pytest.param(1000, marks=pytest.mark.long)])
+def test_one_wins_the_last_unit(tmp_path: Path, threads: int) -> None:
+    """Of many threads with connections of their own, one gets the last unit; none overspends."""
     path = tmp_path / "s.db"
-    opened(path, Caps(1000, 1000)).close()
+    store = opened(path, Caps(1000, 1000))
+    store.reserve("s", "j", batch("b"), charge(999), 0)
+    store.close()
     won: list[int] = []
-    barrier = threading.Barrier(8)
+    refused: list[str] = []
+    barrier = threading.Barrier(threads)
 
     def try_it(number: int) -> None:
         own = connect(path)
         barrier.wait()
-        for _ in range(5):
+        for _ in range(20):
             try:
                 with transaction(own):
-                    ledger.reserve(own, "s", "j", batch("b"), charge(100), 0)
+                    ledger.reserve(own, "s", "j", batch("b"), charge(1), 0)
                 won.append(number)
-            except BudgetExhaustedError:
-                pass
+            except BudgetExhaustedError as error:
+                refused.append(str(error.fields["cap"]))
+            except StoreError:
+                continue
+            break
         own.close()
 
-    threads = [threading.Thread(target=try_it, args=(number,)) for number in range(8)]
-    for thread in threads:
+    crowd = [threading.Thread(target=try_it, args=(number,)) for number in range(threads)]
+    for thread in crowd:
         thread.start()
-    for thread in threads:
+    for thread in crowd:
         thread.join()
-    assert len(won) == 10
+    assert (len(won), len(refused)) == (1, threads - 1)
     database = connect(path)
     assert ledger.spent_of(database, "s", "b").batch_nano == 1000
     ledger.verify(database)

@@ -8,7 +8,7 @@ from streamdp.errors import BudgetExhaustedError, IntegrityError
 from streamdp.privacy.filters import Caps, Limit, Spent
 from streamdp.store import ledger
 from streamdp.store.sqlite import SqliteStore
-from streamdp.types import Batch, Charge
+from streamdp.types import Batch, Charge, Reservation
 
 DAY = 86_400
 
@@ -109,3 +109,15 @@ def test_a_closed_run_takes_no_more_batches(tmp_path: Path) -> None:
         store.close_run(run, 0)
     assert store.open_run_of("gate") is None
     store.open_run("s", "gate", charge(200), 0)
+
+
+def test_an_assumed_charge_without_a_place_is_in_every_window(tmp_path: Path) -> None:
+    """What a restored store was told was spent counts in all windows until its batch is known."""
+    store = opened(tmp_path, Caps(300, 9000, (Limit(300, batches=7),)))
+    with store.transaction():
+        lost = Reservation(0, "s", ledger.ASSUMED, "lost")
+        ledger.assume_spent(store.database, lost, charge(200), {"by": "me"}, 0)
+    with pytest.raises(BudgetExhaustedError, match="7-batch"):
+        store.reserve("s", "job", day(30), charge(101), 0)
+    store.add_batches([(Batch("s", "lost", -DAY, 0), None)], 0)
+    store.reserve("s", "job", day(30), charge(101), 0)

@@ -1,0 +1,47 @@
+"""What the ledger's events cost by today's accountants: read-only."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from sqlite_utils import Database
+
+from streamdp.privacy.amounts import nano_up
+from streamdp.privacy.events import epsilon_of, rho_of
+from streamdp.types import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """One charge as it was booked and as it would be booked now; amounts in nano units."""
+
+    seq: int
+    scope: str
+    event: Json
+    epsilon_nano: int
+    rho_nano: int
+    epsilon_now: int
+    rho_now: int
+
+    @property
+    def differs(self) -> bool:
+        """Whether today's accountants say other than the ledger."""
+        return (self.epsilon_nano, self.rho_nano) != (self.epsilon_now, self.rho_now)
+
+
+def recompute(database: Database) -> Iterator[Recomputed]:
+    """Every charge, oldest first.
+
+    Raises:
+        IntegrityError: An event is of a type that this streamdp does not know.
+    """
+    rows = database.execute(
+        "SELECT seq, scope, event, epsilon_nano, rho_nano FROM ledger"
+        " WHERE purpose IN ('reserve', 'open') ORDER BY seq"
+    )
+    for seq, scope, text, epsilon, rho in rows:
+        event = json.loads(text)
+        now = nano_up(epsilon_of(event)), nano_up(rho_of(event))
+        yield Recomputed(seq, scope, event, epsilon, rho, *now)

@@ -1,0 +1,107 @@
+"""The vocabulary of the ledger: one law over every event, and both accountants."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+
+from streamdp.errors import IntegrityError
+from streamdp.privacy.accountants import epsilon_of_rho, rho_for
+from streamdp.privacy.amounts import NANO, nano_up
+from streamdp.privacy.events import (
+    bounded_range,
+    epsilon_of,
+    group,
+    parallel,
+    pure,
+    rho_of,
+    sequence,
+)
+from streamdp.types import Json
+
+AMOUNTS = st.fractions(min_value=0, max_value=2, max_denominator=10**6)
+EVENTS: st.SearchStrategy[Json] = st.recursive(
+    st.builds(pure, AMOUNTS) | st.builds(bounded_range, AMOUNTS),
+    lambda inner: (
+        st.builds(sequence, st.lists(inner, max_size=4))
+        | st.builds(parallel, st.lists(inner, max_size=4))
+        | st.builds(group, inner, st.integers(1, 5))
+    ),
+    max_leaves=12,
+)
+
+
+@settings(deadline=None)
+@given(EVENTS, st.integers(0, 5))
+def test_n_at_once_are_n_in_a_row(event: Json, times: int) -> None:
+    """A sequence costs its events one by one, however they are nested."""
+    row = sequence([event] * times)
+    nested = sequence([sequence([event]), sequence([event] * (times - 1))] if times else [])
+    for cost in (epsilon_of, rho_of):
+        assert cost(row) == cost(nested) == times * cost(event)
+
+
+@settings(deadline=None)
+@given(EVENTS, EVENTS, st.integers(1, 5))
+def test_costs_are_never_negative_and_grow(event: Json, more: Json, size: int) -> None:
+    """One event more, a share more, a row more: never cheaper."""
+    for cost in (epsilon_of, rho_of):
+        assert cost(event) >= 0
+        assert cost(sequence([event, more])) >= cost(event)
+        assert cost(event) <= cost(parallel([event, more])) <= cost(sequence([event, more]))
+        assert cost(event) <= cost(group(event, size)) <= cost(group(event, size + 1))
+    assert rho_of(event) <= epsilon_of(event) ** 2 / 2
+
+
+@settings(deadline=None)
+@given(st.lists(EVENTS, max_size=6))
+def test_rounding_never_loses(events: list[Json]) -> None:
+    """What is booked charge by charge covers the exact cost of all, and each is a nano at least."""
+    for cost in (epsilon_of, rho_of):
+        booked = [nano_up(cost(event)) for event in events]
+        assert all(nano >= 1 for nano in booked)
+        assert sum(booked) >= cost(sequence(events)) * NANO
+
+
+def test_ten_tenths_are_one() -> None:
+    """Ten charges of 0.1 fill a cap of 1 to the last unit."""
+    assert 10 * nano_up(Fraction(1, 10)) == NANO
+
+
+@pytest.mark.parametrize(
+    "event",
+    [{}, {"type": "gauss"}, {"type": "pure"}, "pure", {"type": "group", "size": 0, "event": {}}],
+)
+def test_unknown_events_are_refused(event: Json) -> None:
+    """A newer streamdp's event is no event of cost 0."""
+    for cost in (epsilon_of, rho_of):
+        with pytest.raises(IntegrityError, match="unknown type"):
+            cost(sequence([pure(Fraction(1)), event]))
+
+
+@settings(deadline=None)
+@given(st.integers(1, 5 * NANO), st.integers(2, 12))
+def test_conversion_is_a_bound_and_close(rho_nano: int, digits: int) -> None:
+    """Never below the loss that a Gaussian of that rho has, never above Bun & Steinke's formula."""
+    delta = Fraction(1, 10**digits)
+    epsilon = epsilon_of_rho(rho_nano, delta) / NANO
+    rho = rho_nano / NANO
+    assert epsilon <= rho + 2 * math.sqrt(rho * math.log(1 / delta)) + 1e-8
+    mu = math.sqrt(2 * rho)
+    gaussian = norm.cdf(mu / 2 - epsilon / mu) - math.exp(epsilon) * norm.cdf(
+        -mu / 2 - epsilon / mu
+    )
+    assert gaussian <= float(delta) * (1 + 1e-6)
+
+
+@settings(deadline=None)
+@given(st.fractions(min_value=Fraction(1, 1000), max_value=10), st.integers(2, 12))
+def test_a_cap_in_rho_keeps_the_epsilon(epsilon: Fraction, digits: int) -> None:
+    """The cap that stands for (epsilon, delta) converts back to no more, and one unit more does."""
+    delta = Fraction(1, 10**digits)
+    cap = rho_for(epsilon, delta)
+    assert epsilon_of_rho(cap, delta) <= epsilon * NANO
+    assert epsilon_of_rho(cap + 2, delta) >= epsilon * NANO - 1000
