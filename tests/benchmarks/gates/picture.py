@@ -21,7 +21,9 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 PICTURE = Path(__file__).parents[1] / "pictures" / "gates.png"
-TITLE = "Rank error of the standing deciles of arrival delay, epsilon = 1 for a plane; dashed: a release"
+TITLE = (
+    "Rank error of the standing deciles of arrival delay, epsilon = 1 a plane; dashed: a release"
+)
 EPSILON, HALF = Fraction(1), Fraction(1, 2)
 
 
