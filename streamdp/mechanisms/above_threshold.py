@@ -30,8 +30,8 @@ UNIT = STEP - 1
 ACCURACY = 2.0**-18
 """Largest error of a score that is not exact: a quarter of a unit."""
 
-_MOST = 2**36
-"""Scores are cut at ± this many units, 2^20, for both neighbours alike."""
+_MOST = 2**20
+"""Scores are cut at ± this, for both neighbours alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class AboveThreshold:
 
 
 def units(score: Fraction | float) -> int:
-    """The score rounded down to units, cut at ±2^36."""
-    if isinstance(score, float) and not math.isfinite(score):
-        return _MOST if score > 0 else -_MOST
-    return max(-_MOST, min(_MOST, math.floor(score * UNIT)))
+    """The score rounded down to units, cut at ±2^20; what is not a number is the least."""
+    if score != score:
+        return -_MOST * UNIT
+    return math.floor(max(-_MOST, min(_MOST, score)) * UNIT)

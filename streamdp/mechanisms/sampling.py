@@ -61,7 +61,10 @@ class Sampling:
             ConfigurationError: More than 2^36 slots.
         """
         slack, growth = float(gamma), math.exp(min(log_growth, _LARGEST_EXPONENT))
-        low = float(level) / (slack * growth) >= 1.0 - slack * growth * float(1 - level)
+        factor, extra = slack * growth, float(kappa)
+        low = float(level + kappa) / factor - extra >= 1.0 + extra - factor * float(
+            1 - level + kappa
+        )
         cut = (1.0 - 1.0 / slack if low else slack - 1.0) / math.log(slack)
         count = math.log(1.0 / failure) / (cut * math.log(cut) - cut + 1.0)
         needed = math.ceil(cut * count) if low else math.floor(cut * count)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.benchmarks.report import Row, main
+from tests.privacy import gate_cases
 from tests.privacy.cases import CASES, LONG, largest_loss
+from tests.privacy.gate_mutants import GATE_MUTANTS
 from tests.privacy.mutants import MUTANTS
 
 IMPOSSIBLE = 1e9
@@ -19,6 +21,19 @@ def rows(quick: bool) -> Iterator[Row]:
         yield _row(f"{case.name} ({case.bound})", case.relation, worst.loss)
     for mutant in MUTANTS:
         yield _row(mutant.case.name, mutant.case.relation, mutant.loss(), mutant.name)
+    yield from _gates(quick)
+
+
+def _gates(quick: bool) -> Iterator[Row]:
+    """Random runs of each sort of test, pure and with delta, then the mutants of gates."""
+    for sampled, name in ((False, "gate-computed"), (True, "gate-sampled")):
+        for delta, title in ((False, name), (True, f"{name} delta")):
+            runs = (10 if sampled else 100) * (1 if quick else 10)
+            worst = gate_cases.largest_loss(sampled, delta, runs)
+            yield _row(f"{title} ({runs} runs)", "any", worst)
+    for mutant in GATE_MUTANTS:
+        name = "gate-sampled" if mutant.sampled else "gate-computed"
+        yield _row(name, "any", mutant.loss(), mutant.name)
 
 
 def _row(mechanism: str, relation: str, ratio: float, mutant: str | None = None) -> Row:
