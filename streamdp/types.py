@@ -20,7 +20,8 @@ Json = Any
 class Grid:
     """The public grid of cells a column is rounded to.
 
-    A value x falls in cell floor(x/resolution + 1/2), clamped to [lower, upper].
+    A value x falls in cell floor(x/resolution + 1/2), clamped to [lower, upper]; `backends.cells`
+    says in which steps, so that every engine agrees to the last bit.
 
     Args:
         resolution: Width of a cell, in the unit of the column.
@@ -57,11 +58,51 @@ class Batch:
 
 
 @dataclass(frozen=True, slots=True)
+class UnitBound:
+    """At most so many records of one unit count in a batch, in all groups together.
+
+    A unit with n > rows records counts `rows` of them, evenly spaced through its own records in
+    order of cells from a start that a hash of key and unit decides: each has the chance rows/n.
+    The choice looks at nothing but the unit and its own records, so one unit more changes at most
+    `rows` counts. Records without a unit (null) never count: nobody could bound them.
+
+    Args:
+        column: Whose records belong together; of any scalar type.
+        rows: The most that count, 1 to `MOST_ROWS_PER_UNIT`.
+        key: Public; another key makes another choice.
+    """
+
+    column: str
+    rows: int
+    key: str = ""
+
+
+MOST_ROWS_PER_UNIT = 1000
+"""Keeps the arithmetic of the choice within 64 bits for 10^11 records of one unit."""
+
+
+@dataclass(frozen=True, slots=True)
 class Query:
-    """The one question asked of a batch: how many records fall in each cell of a column."""
+    """The one question asked of a batch: how many records fall in each cell of a column.
+
+    Args:
+        column: Name of the column, or of what `expression` derives.
+        grid: Its cells.
+        expression: SQL of one record in the engine's own words, asked in place of the column.
+        where: SQL condition on one record; where it is not true the record does not count.
+        bound: How many records of one unit count.
+        by: Columns that cut the batch into groups, compared as text.
+        groups: The public groups, one text for each column of `by`; records of others do not
+            count. Without `by` there is the one group that holds all.
+    """
 
     column: str
     grid: Grid
+    expression: str | None = None
+    where: str | None = None
+    bound: UnitBound | None = None
+    by: tuple[str, ...] = ()
+    groups: tuple[tuple[str, ...], ...] = ((),)
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -80,6 +121,16 @@ class CellCounts:
 
     def __repr__(self) -> str:
         return "CellCounts(<private>)"
+
+    def __add__(self, other: CellCounts) -> CellCounts:
+        """Counts of two parts of one batch together.
+
+        With a unit bound the parts must not share a unit: each part bounds for itself.
+        """
+        cells, where = np.unique(np.concatenate((self.cells, other.cells)), return_inverse=True)
+        counts = np.zeros(len(cells), dtype=np.int64)
+        np.add.at(counts, where, np.concatenate((self.counts, other.counts)))
+        return CellCounts(cells, counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,7 +300,11 @@ class Backend(Protocol):
         ...
 
     def cell_counts(self, query: Query, batch: Batch) -> CellCounts:
-        """The cell counts of one batch."""
+        """The cell counts of one batch, for a question without `by`."""
+        ...
+
+    def grouped_cell_counts(self, query: Query, batch: Batch) -> tuple[CellCounts, ...]:
+        """One scan, and the cell counts of each public group, in the order of `query.groups`."""
         ...
 
 

@@ -71,6 +71,9 @@ class MemoryBackend:
         cells, counts = np.unique(np.asarray(values, dtype=np.int64), return_counts=True)
         return CellCounts(cells, counts.astype(np.int64))
 
+    def grouped_cell_counts(self, query: Query, batch: Batch) -> tuple[CellCounts, ...]:
+        return (self.cell_counts(query, batch),)
+
 
 @dataclass
 class ListSink:

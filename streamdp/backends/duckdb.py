@@ -1,42 +1,26 @@
-"""DuckDB: Parquet, CSV and JSON-lines files, read where they lie; the embedded default."""
+"""DuckDB: files read where they lie, or a table of a DuckDB database; the embedded default."""
 
 from __future__ import annotations
 
 import glob
-import os
-from collections.abc import Iterable
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Literal
+from threading import Timer
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamdp.backends.dialect import Dialect, dialect_of
+from streamdp.backends.duckdb_files import Files, Format, columns_named
+from streamdp.backends.duckdb_words import DuckDBWords
+from streamdp.backends.limits import NO_LIMITS, Limits
+from streamdp.backends.question import asked, counts_of, question, require_kinds
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellCounts, Query
 
 if TYPE_CHECKING:
     import duckdb
-
-Format = Literal["parquet", "csv", "jsonl"]
-
-_Seen = tuple[str, int, int]
-"""Name, time of change and size of a file."""
-
-_NUMBERS = (
-    *("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "HUGEINT"),
-    *("UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT", "UHUGEINT", "FLOAT", "DOUBLE", "DECIMAL"),
-)
-_TIMES = ("DATE", "TIMESTAMP")
-_WITHOUT_COLUMN = (
-    "SELECT min(file_name) FROM (SELECT file_name FROM parquet_schema(?)"
-    " GROUP BY file_name HAVING NOT bool_or(name = ?))"
-)
-_FIRST_LINE = (
-    "SELECT line FROM read_csv(?, columns = {'line': 'VARCHAR'}, delim = '\x01', quote = '',"
-    " escape = '', header = false, auto_detect = false, ignore_errors = true, strict_mode = false)"
-    " LIMIT 1"
-)
 
 
 @dataclass(slots=True)
@@ -49,33 +33,36 @@ class DuckDBBackend:
         path: File or glob of a source cut by time; a batch that is a file brings its own.
         format: Of the files.
         time_column: Column whose UTC value puts a record in a window; None for files as batches.
+        limits: Memory, time and threads of one question.
     """
 
     path: str
     format: Format
     time_column: str | None = None
+    limits: Limits = NO_LIMITS
     _connection: duckdb.DuckDBPyConnection | None = field(default=None, init=False, repr=False)
-    _dialects: dict[_Seen, Dialect] = field(default_factory=dict, init=False, repr=False)
+    _files: Files = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._files = Files(self.format)
 
     def check(self, query: Query, batch: Batch) -> None:
         """Look at names and types of the columns.
 
-        In CSV and JSON lines every value is text and a value that is no number is dropped, as a
-        null is: types guessed from rows would let one record decide how the others are read.
-
         Raises:
-            SourceError: A file cannot be opened, or a column is missing or of another type.
+            SourceError: A file cannot be opened, a column is missing or of another type, or an
+                expression cannot be understood.
         """
-        columns, path = self._columns(query), self._path(batch)
+        words, path, connection = self._words(), self._path(batch), self._connect()
         try:
-            schema = self._connect().execute(
-                f"DESCRIBE SELECT * FROM {self._table(path, columns)}",  # noqa: S608
-                [path],
-            )
-            types = {name: kind for name, kind, *_ in schema.fetchall()}
-            if self.format == "parquet" and glob.has_magic(path):
-                for name in columns:
-                    self._require_everywhere(name, path, types, batch.source)
+            named = self._named(query)
+            table = self._files.table(connection, path, named)
+            columns = self._describe(f"SELECT * FROM {table}", path)
+            for name in self._own_columns(query):
+                if name not in columns:
+                    raise _no_column(name, columns, batch.source)
+            in_files = [name for name in named if name in columns]
+            self._files.require_everywhere(connection, path, in_files, batch.source)
         except _duckdb_error():
             raise SourceError(
                 f"the files of source {batch.source} cannot be opened",
@@ -83,48 +70,88 @@ class DuckDBBackend:
                 hint="are they there, complete, readable, and of the configured format?",
                 source=batch.source,
             ) from None
-        wanted = ((query.column, _NUMBERS), (self.time_column, _TIMES))
-        for column, allowed in wanted:
-            if column is not None:
-                self._check_column(column, types, allowed, batch.source)
+        kinds = self._kinds(query, table, path, columns, batch.source)
+        if self.format == "parquet" and self.time_column is not None:
+            kinds |= {"time": columns[self.time_column]}
+        require_kinds(words, query, self.time_column, kinds, batch.source)
 
     def cell_counts(self, query: Query, batch: Batch) -> CellCounts:
-        """One `GROUP BY` of cells over one batch.
+        """One `GROUP BY` of cells over one batch; see `grouped_cell_counts`."""
+        (counts,) = self.grouped_cell_counts(query, batch)
+        return counts
 
-        Privacy: one record adds one to one cell, or nothing if its value is null, NaN, infinite
-        or (in text formats) no number. Values out of bounds are counted in the end cells.
+    def grouped_cell_counts(self, query: Query, batch: Batch) -> tuple[CellCounts, ...]:
+        """One scan for all public groups.
+
+        Privacy: one record adds one to one cell of one group, or nothing if its value is null,
+        NaN, infinite or (in text formats) no number, if its group is none of the public ones, or
+        if the condition is not true of it. Values out of bounds are counted in the end cells. With
+        a unit bound of k, one unit changes at most k counts.
 
         Raises:
             SourceError: The engine failed; its own words are dropped, since they quote rows.
         """
-        columns, path = self._columns(query), self._path(batch)
+        path, connection = self._path(batch), self._connect()
         parameters: list[object] = [path]
         within = "true"
         if self.time_column is not None and batch.start is not None and batch.end is not None:
             parameters += [_timestamp(batch.start), _timestamp(batch.end)]
             within = f"{self._time()} >= ? AND {self._time()} < ?"
         try:
-            found = self._connect().execute(
-                f"SELECT {_cell(query)} AS cell, count(*) AS records"  # noqa: S608
-                f" FROM (SELECT TRY_CAST({_quoted(query.column)} AS DOUBLE) AS x"
-                f" FROM {self._table(path, columns)} WHERE {within})"
-                f" WHERE isfinite(x) GROUP BY cell ORDER BY cell",
-                parameters,
-            )
-            arrays = found.fetchnumpy()
+            table = self._files.table(connection, path, self._named(query))
+            kinds = self._described(query, table, path)
+            statement = question(self._words(), query, kinds, table, within)
+            with self._in_time(connection):
+                arrays = connection.execute(statement, parameters).fetchnumpy()
         except _duckdb_error():
             raise SourceError(
                 f"source {batch.source} could not be read",
                 hint="look at the engine's memory and at whether files change while being read",
                 source=batch.source,
             ) from None
-        return CellCounts(
-            np.asarray(arrays["cell"], dtype=np.int64),
-            np.asarray(arrays["records"], dtype=np.int64),
-        )
+        codes, records = (np.asarray(arrays[name], dtype=np.int64) for name in ("code", "records"))
+        return counts_of(query, codes, records)
 
-    def _columns(self, query: Query) -> list[str]:
-        return [query.column, *([self.time_column] if self.time_column else [])]
+    def _words(self) -> DuckDBWords:
+        return DuckDBWords(text_is_number=self.format != "parquet")
+
+    def _own_columns(self, query: Query) -> list[str]:
+        """Columns that the configuration names outside of expressions."""
+        value = [query.column] if query.expression is None else []
+        unit = [query.bound.column] if query.bound else []
+        return [*value, *unit, *query.by, *([self.time_column] if self.time_column else [])]
+
+    def _named(self, query: Query) -> list[str]:
+        expressions = [each for each in (query.expression, query.where) if each is not None]
+        within = columns_named(self._connect(), expressions) if expressions else []
+        return list(dict.fromkeys([*self._own_columns(query), *within]))
+
+    def _describe(self, select: str, path: str) -> dict[str, str]:
+        found = self._connect().execute(f"DESCRIBE {select}", [path]).fetchall()
+        return {name: kind for name, kind, *_ in found}
+
+    def _described(self, query: Query, table: str, path: str) -> dict[str, str]:
+        """Types of what is asked; the condition is parsed with it."""
+        words = self._words()
+        parts = ", ".join(f"{sql} AS {part}" for part, sql in asked(words, query).items())
+        where = "true" if query.where is None else query.where
+        return self._describe(f"SELECT {parts} FROM {table} WHERE ({where})", path)
+
+    def _kinds(
+        self, query: Query, table: str, path: str, columns: Mapping[str, str], source: str
+    ) -> dict[str, str]:
+        try:
+            return self._described(query, table, path)
+        except _duckdb_error():
+            missing = [name for name in self._named(query) if name not in columns]
+            if missing:
+                raise _no_column(missing[0], columns, source) from None
+            raise SourceError(
+                f"an expression for source {source} cannot be understood by DuckDB",
+                where=" / ".join(each for each in (query.expression, query.where) if each),
+                hint="write one SQL expression over the columns of one record",
+                source=source,
+            ) from None
 
     def _path(self, batch: Batch) -> str:
         """What the engine is asked to open; a batch is one file, whatever its name looks like."""
@@ -135,106 +162,46 @@ class DuckDBBackend:
         if self._connection is None:
             import duckdb
 
-            self._connection = duckdb.connect(
-                config={
-                    "temp_directory": "",
-                    "autoinstall_known_extensions": "false",
-                    "autoload_known_extensions": "false",
-                }
-            )
+            settings: dict[str, str | bool | int | float | list[str]] = {
+                "temp_directory": "",
+                "autoinstall_known_extensions": "false",
+                "autoload_known_extensions": "false",
+            }
+            if self.limits.memory is not None:
+                settings["memory_limit"] = f"{self.limits.memory}B"
+            if self.limits.threads is not None:
+                settings["threads"] = self.limits.threads
+            self._connection = duckdb.connect(config=settings)
             self._connection.execute("SET TimeZone = 'UTC'")
             self._connection.execute("SET enable_progress_bar = false")
         return self._connection
 
-    def _table(self, path: str, columns: list[str]) -> str:
-        """SQL of the table in a file or glob; in text formats every value is text."""
-        if self.format == "parquet":
-            return "read_parquet(?, union_by_name = true)"
-        if self.format == "jsonl":
-            return f"read_ndjson(?, columns = {_as_text(columns)}, ignore_errors = true)"
-        dialect = self._dialect(path)
-        return (
-            f"read_csv(?, columns = {_as_text(dialect.columns)}, header = true,"
-            f" delim = {_quoted(dialect.delimiter, chr(39))}, quote = '\"', escape = '\"',"
-            " auto_detect = false, ignore_errors = true, strict_mode = false)"
-        )
-
-    def _dialect(self, path: str) -> Dialect:
-        """The one dialect of all files of a path; a first line is read anew if its file changed."""
-        files = self._connect().execute("SELECT file FROM glob(?) ORDER BY file", [path]).fetchall()
-        seen = [_seen(file) for (file,) in files]
-        for file in seen:
-            if file not in self._dialects:
-                found = self._connect().execute(_FIRST_LINE, [glob.escape(file[0])]).fetchone()
-                self._dialects[file] = dialect_of(found[0] if found else "")
-        dialects = {self._dialects[file] for file in seen}
-        if len(dialects) != 1:
-            raise SourceError(
-                "the files do not all have one header line" if files else "there is no file",
-                where=path,
-                hint="files of one source need the same columns in the same order",
-            )
-        return dialects.pop()
+    @contextmanager
+    def _in_time(self, connection: duckdb.DuckDBPyConnection) -> Iterator[None]:
+        """Interrupt a question that takes longer than it may."""
+        if self.limits.seconds is None:
+            yield
+            return
+        timer = Timer(self.limits.seconds, connection.interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
 
     def _time(self) -> str:
         """SQL of the time; a text with an offset is its instant, one without is UTC."""
-        name = _quoted(self.time_column or "")
+        name = self._words().name(self.time_column or "")
         return name if self.format == "parquet" else f"TRY_CAST({name} AS TIMESTAMPTZ)"
 
-    def _require_everywhere(
-        self, column: str, path: str, types: dict[str, str], source: str
-    ) -> None:
-        """Look into every file: one without the column would fail after the charge is spent."""
-        (file,) = self._connect().execute(_WITHOUT_COLUMN, [path, column]).fetchone() or (None,)
-        if file is not None and column in types:
-            raise SourceError(
-                f"a file of source {source} has no column {column!r}",
-                where=file,
-                hint="files of one source need the configured columns; move this one away",
-                source=source,
-            )
 
-    def _check_column(
-        self, column: str, types: dict[str, str], allowed: tuple[str, ...], source: str
-    ) -> None:
-        kind = types.get(column)
-        if kind is None:
-            raise SourceError(
-                f"source {source} has no column {column!r}",
-                hint=f"it has: {', '.join(sorted(types))}",
-                source=source,
-            )
-        if self.format == "parquet" and not kind.upper().startswith(allowed):
-            raise SourceError(
-                f"column {column!r} of source {source} has type {kind},"
-                f" wanted is one of {', '.join(allowed)}",
-                hint="name another column, or write the files with a proper type",
-                source=source,
-            )
-
-
-def _seen(file: str) -> _Seen:
-    try:
-        facts = os.stat(file)
-    except OSError:
-        return file, 0, 0
-    return file, facts.st_mtime_ns, facts.st_size
-
-
-def _cell(query: Query) -> str:
-    """SQL of floor(x/resolution + 1/2), clamped; the resolution enters as two exact integers."""
-    grid = query.grid
-    scaled = f"x * {grid.resolution.denominator} / {grid.resolution.numerator}.0"
-    cell = f"greatest({grid.lower}.0, least({grid.upper}.0, floor({scaled} + 0.5)))"
-    return f"CAST({cell} AS BIGINT)"
-
-
-def _as_text(columns: Iterable[str]) -> str:
-    return "{" + ", ".join(f"{_quoted(name, chr(39))}: 'VARCHAR'" for name in columns) + "}"
-
-
-def _quoted(name: str, quote: str = '"') -> str:
-    return quote + name.replace(quote, quote * 2) + quote
+def _no_column(name: str, columns: Mapping[str, str], source: str) -> SourceError:
+    return SourceError(
+        f"source {source} has no column {name!r}",
+        hint=f"it has: {', '.join(sorted(columns))}",
+        source=source,
+    )
 
 
 def _timestamp(seconds: int) -> datetime:

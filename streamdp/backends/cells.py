@@ -1,0 +1,81 @@
+"""The rule that puts a value in its cell: one sequence of IEEE 754 operations for all engines.
+
+A value is first one double, x: the nearest to an integer or decimal of any width; for a timestamp
+its microseconds since 1970 UTC, as a double, divided by 10^6; for a date its days times 86400; for
+a duration its microseconds, a month being 30 days, as a double, divided by 10^6. Null, NaN and the
+infinities are dropped. With resolution N/D in lowest terms, each operation rounded to nearest even,
+
+    cell = floor((clip(x) · D + N/2) / N)   clamped to [lower, upper].
+
+`clip` keeps x a cell beyond both ends: it never changes a cell, and without it x · D could
+overflow, which some engines answer with an error, which one record must not be able to cause.
+Nothing can underflow either, since N/2 is added before the division. For integers the result is
+the exact one while |x · D| < 2^52.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from streamdp.types import FloatArray, Grid, IntArray
+
+LARGEST = float(np.finfo(np.float64).max)
+"""Values are finite if they lie between minus and plus this; the same test in all engines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The constants of the rule, as doubles.
+
+    Args:
+        lowest: One cell below the first.
+        highest: One cell above the last.
+        factor: D.
+        half: N/2.
+        divisor: N.
+    """
+
+    lowest: float
+    highest: float
+    factor: float
+    half: float
+    divisor: float
+
+
+def steps(grid: Grid) -> Steps:
+    """The constants for a grid."""
+    resolution = grid.resolution
+    return Steps(
+        lowest=float((grid.lower - 1) * resolution),
+        highest=float((grid.upper + 1) * resolution),
+        factor=float(resolution.denominator),
+        half=float(Fraction(resolution.numerator, 2)),
+        divisor=float(resolution.numerator),
+    )
+
+
+def cells_of(values: FloatArray, grid: Grid) -> IntArray:
+    """Cells of finite doubles, shape (n,) to (n,)."""
+    by = steps(grid)
+    clipped = np.clip(values, by.lowest, by.highest)
+    cells = np.floor((clipped * by.factor + by.half) / by.divisor)
+    return np.clip(cells, grid.lower, grid.upper).astype(np.int64)
+
+
+def cell_sql(value: str, grid: Grid, literal: Callable[[float], str]) -> str:
+    """SQL of the cell of a finite double.
+
+    Args:
+        value: SQL of the double.
+        grid: Of the cells.
+        literal: SQL of a double in the engine's words.
+    """
+    by = steps(grid)
+    clipped = f"greatest({literal(by.lowest)}, least({literal(by.highest)}, {value}))"
+    scaled = f"({clipped} * {literal(by.factor)} + {literal(by.half)}) / {literal(by.divisor)}"
+    first, last = literal(float(grid.lower)), literal(float(grid.upper))
+    return f"CAST(greatest({first}, least({last}, floor({scaled}))) AS BIGINT)"

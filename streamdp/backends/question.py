@@ -1,0 +1,206 @@
+"""The one question as SQL, in the words all engines share and the few in which they differ.
+
+Groups and cells are one integer, their code: group number times the width of the grid, plus the
+cell above the first. So one scan with one GROUP BY answers for all groups, and a unit's records
+are in one order. What comes back is a row for each occupied code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Literal, Protocol
+
+import numpy as np
+
+from streamdp.backends.cells import LARGEST, cell_sql
+from streamdp.errors import ConfigurationError, SourceError
+from streamdp.types import MOST_ROWS_PER_UNIT, CellCounts, IntArray, Query, UnitBound
+
+PARTS = 2**16
+"""A unit's starting point is one of so many, evenly spaced."""
+
+DIGITS = 4
+"""Hexadecimal digits of the hash that choose it: PARTS is 16 to this power."""
+
+
+Role = Literal["value", "unit", "group", "time"]
+
+_WANTED: Mapping[Role, str] = {
+    "value": "a number, a time or a duration",
+    "unit": "a scalar",
+    "group": "text, a whole number, a date or a truth value",
+    "time": "a date or a timestamp",
+}
+
+
+class Words(Protocol):
+    """In what engines differ."""
+
+    def takes(self, role: Role, kind: str) -> bool:
+        """Whether a column of this type of the engine can play this part."""
+        ...
+
+    def name(self, column: str) -> str:
+        """A column."""
+        ...
+
+    def text(self, value: str) -> str:
+        """A literal text."""
+        ...
+
+    def double(self, value: float) -> str:
+        """A literal double, exact to the last bit."""
+        ...
+
+    def tried(self, expression: str) -> str:
+        """An expression of the configuration; null, if the engine can, where it fails."""
+        ...
+
+    def as_text(self, value: str) -> str:
+        """A value cast to text."""
+        ...
+
+    def number(self, value: str, kind: str) -> str:
+        """A value of a type of the engine as a double, by the rule of `cells`."""
+        ...
+
+    def canonical(self, unit: str, kind: str) -> str:
+        """A text that equal units share, the same in all engines."""
+        ...
+
+    def start(self, text: str) -> str:
+        """The first DIGITS hexadecimal digits of the MD5 of a UTF-8 text, as a BIGINT."""
+        ...
+
+    def quotient(self, dividend: str, divisor: str) -> str:
+        """Whole quotient of two non-negative BIGINTs."""
+        ...
+
+
+def question(words: Words, query: Query, kinds: Mapping[str, str], table: str, within: str) -> str:
+    """SQL whose rows are (code, records).
+
+    Args:
+        words: Of the engine.
+        query: What is asked.
+        kinds: The engine's types of what `asked` names, by name.
+        table: What stands behind FROM.
+        within: Condition that a record belongs to the batch.
+    """
+    where = within if query.where is None else f"{within} AND {words.tried(query.where)}"
+    wanted = [f"{words.number(value_of(words, query), kinds['value'])} AS v"]
+    finite = [f"v BETWEEN {words.double(-LARGEST)} AND {words.double(LARGEST)}"]
+    if query.bound is not None:
+        wanted.append(f"{words.name(query.bound.column)} AS u")
+        finite.append("u IS NOT NULL")
+    wanted += [f"{words.as_text(words.name(name))} AS b{i}" for i, name in enumerate(query.by)]
+    records = f"SELECT {', '.join(wanted)} FROM {table} WHERE {where}"
+    cell = cell_sql("v", query.grid, words.double)
+    unit = "" if query.bound is None else ", u"
+    source = f"({records}) AS record"
+    if query.by:
+        cell = f"part * {_width(query)} + {cell} - ({query.grid.lower})"
+        source += f" JOIN {_public_groups(words, query)}"
+    coded = f"SELECT {cell} AS code{unit} FROM {source} WHERE {' AND '.join(finite)}"
+    if query.bound is not None:
+        coded = _chosen(words, query.bound, kinds["unit"], coded)
+    return f"SELECT code, count(*) AS records FROM ({coded}) AS coded GROUP BY code"
+
+
+def value_of(words: Words, query: Query) -> str:
+    """SQL of the value that is asked for."""
+    return words.name(query.column) if query.expression is None else words.tried(query.expression)
+
+
+def counts_of(query: Query, codes: IntArray, records: IntArray) -> tuple[CellCounts, ...]:
+    """Rows of the answer, in any order, as one `CellCounts` a group."""
+    order = np.argsort(codes)
+    codes, records = codes[order], records[order]
+    if not query.by:
+        return (CellCounts(codes, records),)
+    width = _width(query)
+    edges = np.searchsorted(codes, width * np.arange(len(query.groups) + 1))
+    return tuple(
+        CellCounts(codes[first:stop] - width * part + query.grid.lower, records[first:stop])
+        for part, (first, stop) in enumerate(pairwise(edges))
+    )
+
+
+def _width(query: Query) -> int:
+    width = query.grid.upper - query.grid.lower + 1
+    if width * len(query.groups) >= 2**62:
+        raise ConfigurationError(
+            f"{len(query.groups)} groups of {width} cells are too many to count in one scan",
+            hint="make the resolution coarser, or the bounds narrower",
+        )
+    return width
+
+
+def _public_groups(words: Words, query: Query) -> str:
+    rows = ", ".join(
+        f"({', '.join(words.text(value) for value in group)}, CAST({part} AS BIGINT))"
+        for part, group in enumerate(query.groups)
+    )
+    names = [f"g{i}" for i in range(len(query.by))]
+    same = " AND ".join(f"b{i} = g{i}" for i in range(len(query.by)))
+    return f"(VALUES {rows}) AS public_group({', '.join(names)}, part) ON {same}"
+
+
+def _chosen(words: Words, bound: UnitBound, kind: str, coded: str) -> str:
+    """Records that count: of n in order of codes, number j if floor(j·k/n + r) rises after it.
+
+    r in [0, 1) is the unit's start. Which of several records of one code is taken makes no
+    difference, so nothing hangs on an order within them.
+    """
+    if not 1 <= bound.rows <= MOST_ROWS_PER_UNIT:
+        raise ConfigurationError(f"rows per unit must be 1 to {MOST_ROWS_PER_UNIT}")
+    start = words.start(f"concat({words.text(bound.key + ':')}, {words.canonical('u', kind)})")
+    step = bound.rows * PARTS
+    numbered = (
+        "SELECT code, u, row_number() OVER (PARTITION BY u ORDER BY code) AS j,"
+        f" count(*) OVER (PARTITION BY u) AS n FROM ({coded}) AS coded"
+    )
+    before, after = (
+        words.quotient(f"({j} * {step} + n * {start})", f"(n * {PARTS})") for j in ("(j - 1)", "j")
+    )
+    chosen = f"CASE WHEN n <= {bound.rows} THEN true ELSE {after} > {before} END"
+    return f"SELECT code FROM ({numbered}) AS numbered WHERE {chosen}"
+
+
+def asked(words: Words, query: Query) -> dict[str, str]:
+    """SQL of everything whose type must be known, by its part in the question."""
+    parts = {"value": value_of(words, query)}
+    if query.bound is not None:
+        parts["unit"] = words.name(query.bound.column)
+    return parts | {f"group{i}": words.name(name) for i, name in enumerate(query.by)}
+
+
+def require_kinds(
+    words: Words, query: Query, time: str | None, kinds: Mapping[str, str], source: str
+) -> None:
+    """Refuse a type that cannot play its part.
+
+    Args:
+        words: Know the engine's types.
+        query: What is asked.
+        time: Column that puts a record in a window.
+        kinds: Types by part, as `asked` names the parts; `time` beside them.
+        source: Name of the source.
+
+    Raises:
+        SourceError: A column has another type.
+    """
+    unit = query.bound.column if query.bound is not None else ""
+    names = {"value": query.column, "unit": unit, "time": time or ""}
+    names |= {f"group{i}": name for i, name in enumerate(query.by)}
+    roles: dict[str, Role] = {"value": "value", "unit": "unit", "time": "time"}
+    for part, kind in kinds.items():
+        role = roles.get(part, "group")
+        if not words.takes(role, kind):
+            raise SourceError(
+                f"column {names[part]!r} of source {source} has type {kind},"
+                f" wanted is {_WANTED[role]}",
+                hint="name another column, or cast it in an expression",
+                source=source,
+            )
