@@ -23,7 +23,7 @@ def read_public(
     try:
         with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as connection:
             rows = connection.execute(
-                f"SELECT CAST({_quoted(key)} AS VARCHAR), {names} FROM {reader}(?)",  # noqa: S608
+                f"SELECT CAST({_quoted(key)} AS VARCHAR), {names} FROM {reader}(?)",
                 [path],
             ).fetchall()
     except duckdb.Error:

@@ -25,7 +25,7 @@ def run(config_path: Path, once: bool) -> None:
     """
     configuration = load_configuration(config_path)
     if once:
-        finish(one_round(configuration, list(configuration.releases)))
+        finish(one_round(configuration, configuration.tasks()))
         return
     from streamdp.daemon.clock import SystemClock
     from streamdp.daemon.daemon import Daemon

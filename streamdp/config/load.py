@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from streamdp.config.checks import check
 from streamdp.config.environment import interpolate
+from streamdp.config.gates import TEST_KINDS
 from streamdp.config.model import Configuration
 from streamdp.config.sinks import SINK_KINDS
 from streamdp.config.yaml import Document, parse
@@ -129,7 +130,7 @@ def _is_other_form(problem: Any, found: list[Any]) -> bool:
     return problem["type"] == "literal_error" and any(loc[: len(place)] == place for loc in deeper)
 
 
-_TAGS = ("Family", "MixtureOf", "Mechanism", "Windows", "SecretFile", *SINK_KINDS)
+_TAGS = ("Family", "MixtureOf", "Mechanism", "Windows", "SecretFile", *TEST_KINDS, *SINK_KINDS)
 
 
 def _is_tag(part: str | int, document: Document) -> bool:

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from streamdp.daemon.lock import store_lock
-from streamdp.engine.job import Job
-from streamdp.engine.work import Progress, Worker
+from streamdp.engine.work import Progress, Task, Worker
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Clock, Entropy, Log
 
@@ -24,11 +23,11 @@ HEARTBEAT = 15
 
 @dataclass(slots=True)
 class Shift:
-    """What works: a store, a worker and the jobs it does."""
+    """What works: a store, a worker and what it does under each name."""
 
     store: SqliteStore
     worker: Worker
-    jobs: dict[str, Job]
+    jobs: dict[str, Task]
 
 
 @contextmanager
@@ -38,7 +37,7 @@ def shift(
     clock: Clock,
     log: Log,
     stop: Callable[[], bool] = lambda: False,
-    progress: Progress = lambda job, done, total: None,
+    progress: Progress = lambda task, done, total: None,
 ) -> Iterator[Shift]:
     """Take the store over, for as long as the block lasts, with signs of life while it works.
 
@@ -59,7 +58,7 @@ def shift(
         try:
             wiring.declare(configuration, store, clock.now(), log)
             worker = wiring.worker(configuration, store, entropy, clock, log)
-            running = Shift(store, worker, wiring.jobs(configuration))
+            running = Shift(store, worker, wiring.tasks(configuration))
             store.beat(os.getpid(), clock.now())
             worker.stop, worker.progress = stop, _living(store, clock, progress)
             yield running
@@ -72,11 +71,11 @@ def _living(store: SqliteStore, clock: Clock, progress: Progress) -> Progress:
     """Progress that gives signs of life too: a catch-up may last for hours."""
     last = clock.now()
 
-    def tell(job: Job, done: int, total: int) -> None:
+    def tell(task: Task, done: int, total: int) -> None:
         nonlocal last
         if abs(clock.now() - last) >= HEARTBEAT:
             last = clock.now()
             store.beat(os.getpid(), last)
-        progress(job, done, total)
+        progress(task, done, total)
 
     return tell

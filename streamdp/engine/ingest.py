@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from streamdp.engine.job import Job
-from streamdp.engine.protocols import HasContent, Store, Window
+from streamdp.engine.protocols import HasContent, HasSource, Store, Window
 from streamdp.errors import AlteredBatchError, ConfigurationError, SourceError
 from streamdp.types import Batch, Log
 
 
-def ingest(job: Job, store: Store, now: int, log: Log) -> list[SourceError]:
+def ingest(job: HasSource, store: Store, now: int, log: Log) -> list[SourceError]:
     """Write down the batches of a job's source that are new; a known key is left alone.
 
     Returns:
@@ -46,7 +46,7 @@ def due(job: Job, store: Store, now: int) -> list[Batch]:
     return [batch for batch in job.source.batches(now) if batch.key in waiting]
 
 
-def require_unaltered(job: Job, batch: Batch, store: Store) -> None:
+def require_unaltered(job: HasSource, batch: Batch, store: Store) -> None:
     """Refuse a batch that is not what was written down under its key.
 
     Raises:
@@ -79,7 +79,7 @@ def _require_one_cut(source: str, known: Mapping[str, Window], batches: Iterable
         )
 
 
-def _digest(job: Job, batch: Batch, store: Store) -> bytes | None:
+def _digest(job: HasSource, batch: Batch, store: Store) -> bytes | None:
     if isinstance(job.source, HasContent):
         return store.keyed_digest(job.source.content_digest(batch))
     return None

@@ -10,7 +10,7 @@ from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError
 from streamdp.store.database import transaction
-from streamdp.store.gate_schema import NOTICES
+from streamdp.store.gate_schema import GATES, NOTICES
 
 _FIRST = (
     """
@@ -155,7 +155,7 @@ _RUNS = (
 )
 """Runs of gates: more purposes of a row, which the table no longer lists (`ledger.verify` does)."""
 
-STEPS = (_FIRST, _RUNS, NOTICES)
+STEPS = (_FIRST, _RUNS, NOTICES, GATES)
 """Statements of each schema version; a step is never edited once it has been released."""
 
 

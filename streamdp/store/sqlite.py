@@ -17,6 +17,7 @@ from streamdp.privacy.amounts import epsilon_text
 from streamdp.privacy.filters import Caps
 from streamdp.store import archive, ledger, outbox, runs
 from streamdp.store.database import connect, require_sound, transaction
+from streamdp.store.gates import GateRuns
 from streamdp.store.migrations import migrate
 from streamdp.store.pauses import paused_jobs
 from streamdp.types import Batch, Charge, Delivery, Json, Learned, Release, Reservation, Run
@@ -31,6 +32,7 @@ class SqliteStore:
 
     def __init__(self, database: Database, epoch: int) -> None:
         self.database = database
+        self.gates = GateRuns(database, self._transaction)
         self._epoch = epoch
 
     @classmethod
@@ -102,6 +104,10 @@ class SqliteStore:
     def released_batches(self, job: str, source: str) -> frozenset[str]:
         """Keys that a job has released."""
         return archive.released_batches(self.database, job, source)
+
+    def last_release(self, job: str) -> Release | None:
+        """The newest release of a job."""
+        return archive.last_release(self.database, job)
 
     def learned(self, job: str) -> Learned | None:
         """The newest state of a job's learner."""

@@ -1,8 +1,8 @@
 """The only place that names concrete adapters: from a configuration to things that work."""
 
-from streamdp.wiring.adapters import declare, jobs, start_log, worker
+from streamdp.wiring.adapters import declare, jobs, start_log, tasks, worker
 from streamdp.wiring.priors import learner
 from streamdp.wiring.quantiles import kind, shapes
 from streamdp.wiring.sources import source
 
-__all__ = ["declare", "jobs", "kind", "learner", "shapes", "source", "start_log", "worker"]
+__all__ = ["declare", "jobs", "kind", "learner", "shapes", "source", "start_log", "tasks", "worker"]

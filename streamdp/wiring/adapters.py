@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from streamdp.config.model import Configuration
 from streamdp.engine.job import Job
 from streamdp.engine.release import Surroundings
-from streamdp.engine.work import Worker
+from streamdp.engine.work import Task, Worker
 from streamdp.privacy.amounts import nano_up
 from streamdp.privacy.filters import Caps
 from streamdp.types import Clock, Entropy, Log
+from streamdp.wiring.gates import gates
 from streamdp.wiring.quantiles import kind
 from streamdp.wiring.sinks import sink
 from streamdp.wiring.sources import backend, source
@@ -38,6 +39,18 @@ def start_log(configuration: Configuration, *, console: bool) -> Log:
     section = configuration.log
     rotate = section.rotate
     return configure(section.path, section.level, rotate.size, rotate.keep, console=console)
+
+
+def tasks(configuration: Configuration) -> dict[str, Task]:
+    """What is done under each name of a release or of a gate; a gated release is its gate's.
+
+    Raises:
+        ConfigurationError: A gate is impractical.
+    """
+    plain = jobs(configuration)
+    asked = gates(configuration, plain)
+    gated = {job: asked[gate] for job, gate in configuration.gated().items()}
+    return {**plain, **asked, **gated}
 
 
 def jobs(configuration: Configuration) -> dict[str, Job]:

@@ -1,0 +1,74 @@
+"""What must hold between gates and the rest of a configuration."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from streamdp.config.gates import DriftTest, Gate
+from streamdp.config.model import Configuration
+from streamdp.config.refusal import refuse, require_known
+from streamdp.config.yaml import Document, Path
+
+
+def check_gates(configuration: Configuration, document: Document) -> None:
+    """Check the names that gates refer to, and that each job has one gate at most.
+
+    Raises:
+        ConfigurationError: The first thing that does not hang together.
+    """
+    gated: dict[str, str] = {}
+    for name, gate in configuration.all_gates().items():
+        path = place_of(name, configuration)
+        if name in configuration.releases:
+            refuse("a release has this name", document, path, "give the gate another one")
+        for key, table in (("hold", configuration.releases), ("sinks", configuration.sinks)):
+            for index, each in enumerate(getattr(gate, key)):
+                require_known(each, table, document, (*path, key, index))
+        if gate.source is not None:
+            require_known(gate.source, configuration.sources, document, (*path, "source"))
+        for index, job in enumerate(gate.release):
+            require_known(job, configuration.releases, document, (*path, "release", index))
+            if job in gated:
+                refuse(
+                    f"{job} has the gate {gated[job]} already",
+                    document,
+                    (*path, "release", index),
+                    "a batch is released by one word: take it out of one of them",
+                )
+            gated[job] = name
+        _check_jobs(gate, configuration, document, path)
+
+
+def place_of(name: str, configuration: Configuration) -> Path:
+    """Where a gate stands in the file: in its own section, or at its release."""
+    if name in configuration.gates:
+        return ("gates", name)
+    return ("releases", name.removesuffix(".gate"), "gate")
+
+
+def price_of_gates(configuration: Configuration, source: str) -> Fraction:
+    """What gates of a source cost a batch: it may be in one run of each."""
+    gates = configuration.all_gates().values()
+    return sum(
+        (gate.epsilon for gate in gates if configuration.source_of(gate) == source), Fraction(0)
+    )
+
+
+def _check_jobs(gate: Gate, configuration: Configuration, document: Document, path: Path) -> None:
+    jobs = [configuration.releases[job] for job in gate.release]
+    if len({job.source for job in jobs}) > 1:
+        refuse(
+            "these jobs release batches of different sources",
+            document,
+            (*path, "release"),
+            "write a gate for each source",
+        )
+    if isinstance(gate.test, DriftTest) and jobs:
+        for index, quantile in enumerate(gate.test.quantiles):
+            if quantile not in jobs[0].quantiles:
+                refuse(
+                    f"{gate.release[0]} does not release this quantile",
+                    document,
+                    (*path, "test", "quantiles", index),
+                    "a drift is seen in released quantiles",
+                )

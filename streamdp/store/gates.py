@@ -1,0 +1,148 @@
+"""The memory of gates: runs with their hidden thresholds, and the answer to each batch.
+
+A run is charged when it is armed. Before a batch is read it joins the run and uses up one test,
+in one transaction; its answer is written in a second one. Between the two the batch stands in
+`asked`, so that what a crash interrupted is known.
+
+Privacy: `hidden` (the noisy threshold) and `tests` leave this module for the gate's own draw
+alone, and both are erased when the run ends. What may be seen is the answer, from its slot on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from sqlite_utils import Database
+
+from streamdp.errors import StoreError
+from streamdp.store import archive, outbox, runs
+from streamdp.types import Answer, Batch, Charge, GateRun, Json, Run
+
+
+class GateRuns:
+    """Each method that writes is one transaction of the store.
+
+    Args:
+        database: Of the store.
+        transaction: Opens one that only the newest holder of the store may commit.
+    """
+
+    def __init__(
+        self, database: Database, transaction: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self._database = database
+        self._transaction = transaction
+
+    def open_run(self, gate: str) -> GateRun | None:
+        """The run of a gate that is open, if one is."""
+        row = self._database.execute(
+            "SELECT r.run, l.scope, r.gate, l.epsilon_nano, l.rho_nano, r.terms, r.hidden, r.tests,"
+            " r.asked FROM gate_run r JOIN ledger l ON l.seq = r.run"
+            " WHERE r.gate = ? AND r.ended IS NULL",
+            [gate],
+        ).fetchone()
+        if row is None:
+            return None
+        *run, terms, hidden, tests, asked = row
+        return GateRun(Run(*run), json.loads(terms), json.loads(hidden), tests, asked)
+
+    def waits(self, gate: str) -> bool:
+        """Whether a gate must be re-armed by a person."""
+        (waiting,) = self._database.execute(
+            "SELECT EXISTS (SELECT 1 FROM gate_run WHERE gate = ? AND waits)", [gate]
+        ).fetchone()
+        return bool(waiting)
+
+    def accepted(self, gate: str) -> int:
+        """How often a gate has accepted."""
+        (number,) = self._database.execute(
+            "SELECT count(*) FROM gate_answer WHERE gate = ? AND accepted", [gate]
+        ).fetchone()
+        return int(number)
+
+    def answers(self, gate: str, source: str) -> dict[str, bool]:
+        """Keys of the batches a gate has answered for, and whether it accepted."""
+        rows = self._database.execute(
+            "SELECT batch, accepted FROM gate_answer WHERE gate = ? AND source = ?", [gate, source]
+        )
+        return {batch: bool(accepted) for batch, accepted in rows}
+
+    def arm(
+        self, scope: str, gate: str, charge: Charge, terms: Json, hidden: Json, now: int
+    ) -> GateRun:
+        """Charge a run and keep its noisy threshold.
+
+        Raises:
+            BudgetExhaustedError: A cap refuses; nothing was written.
+        """
+        with self._transaction():
+            run = runs.open_run(self._database, scope, gate, charge, now)
+            self._database.execute(
+                "INSERT INTO gate_run (run, gate, terms, hidden) VALUES (?, ?, ?, ?)",
+                [run.seq, gate, json.dumps(terms), json.dumps(hidden)],
+            )
+        return GateRun(run, terms, hidden, 0, None)
+
+    def use_test(self, run: Run, batch: Batch, now: int) -> int:
+        """Let a batch join the run and use up a test, before the batch is read.
+
+        Returns:
+            The number of the test, from 1; no two have the same.
+
+        Raises:
+            BudgetExhaustedError: A cap of the batch refuses; nothing was written.
+        """
+        with self._transaction():
+            runs.join_run(self._database, run, batch, now)
+            used = self._database.execute(
+                "UPDATE gate_run SET tests = tests + 1, asked = ?"
+                " WHERE run = ? AND ended IS NULL AND asked IS NULL RETURNING tests",
+                [batch.key, run.seq],
+            ).fetchone()
+            if used is None:
+                raise StoreError(f"the last test of {run.job} has no end")
+        return int(used[0])
+
+    def leave_out(self, run: Run) -> None:
+        """A test ended before it was drawn: it is used up, and there is no answer."""
+        with self._transaction():
+            self._database.execute("UPDATE gate_run SET asked = NULL WHERE run = ?", [run.seq])
+
+    def answer(self, run: Run, answer: Answer, now: int) -> None:
+        """Write the answer of the test that is asked, with all that follows from it."""
+        batch = answer.batch
+        with self._transaction():
+            self._database.execute(
+                "INSERT INTO gate_answer VALUES (?, ?, ?, ?, ?, ?)",
+                [run.job, batch.source, batch.key, run.seq, answer.accepted, answer.slot],
+            )
+            self._database.execute("UPDATE gate_run SET asked = NULL WHERE run = ?", [run.seq])
+            for notice, sinks in answer.notices:
+                archive.add_notice(self._database, notice)
+                outbox.post(self._database, notice.id, sinks, now)
+            for job in answer.holds:
+                self._database.execute("INSERT OR IGNORE INTO pause VALUES (?, ?)", [job, now])
+            if answer.accepted:
+                self._end(run, "accepted", answer.waits, now)
+
+    def end(self, run: Run, how: str, waits: bool, now: int) -> None:
+        """End a run without an acceptance."""
+        with self._transaction():
+            self._end(run, how, waits, now)
+
+    def _end(self, run: Run, how: str, waits: bool, now: int) -> None:
+        """Close the run in the ledger and forget its threshold."""
+        runs.close_run(self._database, run, now)
+        self._database.execute(
+            "UPDATE gate_run SET ended = ?, waits = ?, asked = NULL, hidden = NULL, tests = NULL"
+            " WHERE run = ?",
+            [how, waits, run.seq],
+        )
+
+
+def rearm(database: Database, gate: str) -> bool:
+    """Let a gate that waits be armed again; whether it waited. In a transaction of the caller."""
+    changed = database.execute("UPDATE gate_run SET waits = 0 WHERE gate = ? AND waits", [gate])
+    return changed.rowcount > 0
