@@ -38,20 +38,17 @@ def cap(
 
     from streamdp.daemon.lock import store_lock
     from streamdp.store import ledger
-    from streamdp.store.database import connect, transaction
-    from streamdp.store.migrations import migrate
+    from streamdp.store.sqlite import SqliteStore
 
     if batch is None and lifetime is None:
         raise click.UsageError("say what to change: --batch, --lifetime, or both")
     configuration = load_configuration(config_path)
     require_name(scope, configuration.sources, "source")
-    path = configuration.store.path
+    section = configuration.store
     now = int(time.time())
-    with store_lock(path):
-        database = connect(path, create=False)
-        migrate(database, now)
-        ledger.verify(database)
-        old = ledger.caps_of(database, scope)
+    with store_lock(section.path):
+        store = SqliteStore.open(section.path, now, section.anchor)
+        old = ledger.caps_of(store.database, scope)
         new = _changed(old, batch, lifetime)
         click.echo(
             f"{scope}: batch {epsilon_text(old.batch_nano)} -> {epsilon_text(new.batch_nano)},"
@@ -59,9 +56,10 @@ def cap(
         )
         if not yes:
             click.confirm("Write this into the ledger?", abort=True)
-        with transaction(database):
+        with store.transaction():
             about = {"by": _who(), "reason": reason}
-            ledger.set_caps(database, scope, new, about, now)
+            ledger.set_caps(store.database, scope, new, about, now)
+        store.close()
 
 
 def _changed(old: Caps, batch: str | None, lifetime: str | None) -> Caps:

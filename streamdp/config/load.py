@@ -91,8 +91,15 @@ def _with_path(entry: Any, path: Path) -> Any:
 
         resolved = str(files("streamdp").joinpath("demo", named.removeprefix(DEMO)))
     else:
-        resolved = os.path.normpath(path.parent / os.path.expanduser(named))
-    return {**entry, "path": resolved}
+        resolved = _beside(path, named)
+    found = {**entry, "path": resolved}
+    if isinstance(entry.get("anchor"), str) and entry["anchor"]:
+        found["anchor"] = _beside(path, entry["anchor"])
+    return found
+
+
+def _beside(path: Path, named: str) -> str:
+    return os.path.normpath(path.parent / os.path.expanduser(named))
 
 
 def _with_file(value: Any, path: Path) -> Any:

@@ -22,6 +22,11 @@ class Store(Section):
     """Where budget, releases and learned states are kept."""
 
     path: Path = Field(description="SQLite file, relative to the configuration.")
+    anchor: Path | None = Field(
+        default=None,
+        description="Append-only file that finds out a store put back from a backup; keep it on"
+        " another volume. By default beside the store.",
+    )
 
 
 class CapsSection(Section):

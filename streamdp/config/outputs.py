@@ -19,7 +19,11 @@ def check_outputs(configuration: Configuration, document: Document) -> None:
     Raises:
         ConfigurationError: One does, or a secret stands in the file.
     """
-    taken = {os.path.realpath(configuration.store.path): "the store"}
+    store = os.path.realpath(configuration.store.path)
+    anchor = os.path.realpath(configuration.store.anchor or f"{store}.anchor")
+    if anchor == store:
+        refuse("this file is the store", document, ("store", "anchor"), "take another path")
+    taken = {store: "the store", anchor: "its anchor"}
     for place, file, written in _written(configuration):
         for name, source in configuration.sources.items():
             if fnmatch.fnmatch(written, os.path.realpath(source.path)):

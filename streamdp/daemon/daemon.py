@@ -132,8 +132,8 @@ class Daemon:
 
         try:
             fresh = load(self._path)
-            if fresh.store.path != self._configuration.store.path:
-                raise ConfigurationError("another store needs a restart", where="store.path")
+            if fresh.store != self._configuration.store:
+                raise ConfigurationError("another store needs a restart", where="store")
             wiring.declare(fresh, running.store, self._clock.now(), self._log)
             self._log = self._start_log(fresh)
         except StreamdpError as error:

@@ -53,8 +53,9 @@ def shift(
 
     os.umask(0o077)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    with store_lock(configuration.store.path):
-        store = SqliteStore.open(configuration.store.path, clock.now())
+    section = configuration.store
+    with store_lock(section.path):
+        store = SqliteStore.open(section.path, clock.now(), section.anchor)
         try:
             wiring.declare(configuration, store, clock.now(), log)
             worker = wiring.worker(configuration, store, entropy, clock, log)

@@ -21,7 +21,13 @@ from streamdp.privacy.filters import Caps, Item, Limit, Spent
 from streamdp.store.charges import CHARGES, require_own_source, require_room
 from streamdp.types import Batch, Charge, Json, Reservation
 
-PURPOSES = frozenset({"cap", "reserve", "commit", "burn", "open", "join", "close"})
+PURPOSES = frozenset({"cap", "reserve", "commit", "burn", "open", "join", "close", "note"})
+
+WHOLE_STORE = "*"
+"""Scope of rows that concern all scopes; no source has this name."""
+
+ASSUMED = "(assumed)"
+"""Job of charges whose job is not known."""
 
 _GENESIS = "0" * 64
 _HASHED = (
@@ -108,6 +114,62 @@ def set_caps(database: Database, scope: str, caps: Caps, about: Json, now: int) 
     )
 
 
+def note(database: Database, about: Json, now: int) -> None:
+    """Write down what a person decided about the store as a whole."""
+    append(
+        database,
+        at=now,
+        purpose="note",
+        scope=WHOLE_STORE,
+        event={"type": "note", **about},
+        caps=Caps(0, 0),
+        spent_nano=0,
+    )
+
+
+def assume_spent(
+    database: Database, scope: str, batch: str, charge: Charge, about: Json, now: int
+) -> None:
+    """Charge and burn what was spent as far as anyone knows, whatever the caps say."""
+    spent = spent_of(database, scope, batch)
+    seq = append(
+        database,
+        at=now,
+        purpose="reserve",
+        scope=scope,
+        batch=batch,
+        epsilon_nano=charge.epsilon_nano,
+        rho_nano=charge.rho_nano,
+        event={**charge.event, **about},
+        caps=caps_of(database, scope),
+        spent_nano=spent.lifetime_nano + charge.epsilon_nano,
+    )
+    settle(database, Reservation(seq, scope, ASSUMED, batch), now)
+
+
+def head(database: Database) -> tuple[int, str]:
+    """Number and hash of the last row."""
+    row = database.execute("SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1").fetchone()
+    return (row[0], row[1]) if row else (0, _GENESIS)
+
+
+def hashes(database: Database) -> Iterator[tuple[int, str]]:
+    """Number and hash of every row, oldest first, from before the first."""
+    yield 0, _GENESIS
+    yield from database.execute("SELECT seq, hash FROM ledger ORDER BY seq")
+
+
+def charges_after(database: Database, seq: int) -> list[tuple[str, str, int, int, int]]:
+    """Scope, batch, epsilon and rho of every charge behind a row, and whether a run bears it."""
+    return database.execute(
+        "SELECT l.scope, coalesce(l.batch, ''), coalesce(r.epsilon_nano, l.epsilon_nano),"
+        " coalesce(r.rho_nano, l.rho_nano), l.purpose = 'join'"
+        " FROM ledger l LEFT JOIN ledger r ON l.purpose = 'join' AND r.seq = l.reservation"
+        " WHERE l.seq > ? AND l.purpose IN ('reserve', 'open', 'join') ORDER BY l.seq",
+        [seq],
+    ).fetchall()
+
+
 def declaration_of(database: Database, scope: str) -> Json | None:
     """What the first row of a scope says of unit and neighbours, or None for a new scope."""
     row = database.execute(
@@ -183,8 +245,8 @@ def _rows(database: Database) -> Iterator[dict[str, Any]]:
 
 def append(database: Database, *, caps: Caps, spent_nano: int, event: Json, **row: Any) -> int:
     """Write one row behind the last and return its number."""
-    last = database.execute("SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1").fetchone()
-    seq, previous = (last[0] + 1, last[1]) if last else (1, _GENESIS)
+    last, previous = head(database)
+    seq = last + 1
     full = dict.fromkeys(_HASHED) | {
         "seq": seq,
         "previous": previous,

@@ -155,7 +155,10 @@ _RUNS = (
 )
 """Runs of gates: more purposes of a row, which the table no longer lists (`ledger.verify` does)."""
 
-STEPS = (_FIRST, _RUNS, NOTICES, GATES)
+_ANCHORED = ("ALTER TABLE instance ADD COLUMN anchored INTEGER NOT NULL DEFAULT 0",)
+"""Whether the store has an anchor; and in the ledger `note` rows, for what people decided."""
+
+STEPS = (_FIRST, _RUNS, _ANCHORED, NOTICES, GATES)
 """Statements of each schema version; a step is never edited once it has been released."""
 
 

@@ -15,12 +15,14 @@ from streamdp import __version__
 from streamdp.errors import ConfigurationError, LockedError, StoreError
 from streamdp.privacy.amounts import epsilon_text
 from streamdp.privacy.filters import Caps
-from streamdp.store import archive, ledger, outbox, runs
-from streamdp.store.database import connect, require_sound, transaction
+from streamdp.store import archive, ledger, outbox
+from streamdp.store.anchor import Anchor, default_anchor
+from streamdp.store.database import transaction
 from streamdp.store.gates import GateRuns
-from streamdp.store.migrations import migrate
+from streamdp.store.opening import open_store
 from streamdp.store.pauses import paused_jobs
-from streamdp.types import Batch, Charge, Delivery, Json, Learned, Release, Reservation, Run
+from streamdp.store.standing import charges_after, state_of
+from streamdp.types import Batch, Charge, Delivery, Json, Learned, Release, Reservation
 
 
 class SqliteStore:
@@ -30,32 +32,33 @@ class SqliteStore:
     took over finds its own epoch outdated inside the transaction, and writes nothing.
     """
 
-    def __init__(self, database: Database, epoch: int) -> None:
+    def __init__(self, database: Database, anchor: Anchor) -> None:
         self.database = database
-        self.gates = GateRuns(database, self._transaction)
-        self._epoch = epoch
+        self.gates = GateRuns(database, self.transaction)
+        self._anchor = anchor
+        (self._epoch,) = database.execute("SELECT epoch FROM instance").fetchone()
 
     @classmethod
-    def open(cls, path: Path, now: int) -> Self:
-        """Open for work: migrate, verify chain and archive, take a new epoch.
+    def open(cls, path: Path, now: int, anchor: Path | None = None) -> Self:
+        """Open for work: migrate, verify chain, archive and anchor, take a new epoch.
+
+        Args:
+            path: The SQLite file; made if there is none and no anchor knows of one.
+            now: POSIX time.
+            anchor: The anchor's file, by default beside the store.
 
         Raises:
             StoreError: The file cannot be used.
-            IntegrityError: The store is damaged, altered or newer than this streamdp.
+            LockedError: Another process writes to the anchor right now.
+            IntegrityError: The store is damaged, altered, newer than this streamdp, or does not
+                stand where its anchor was left.
         """
-        database = connect(path)
-        migrate(database, now)
-        with transaction(database):
-            require_sound(database)
-            ledger.verify(database)
-            archive.verify(database)
-            database.execute("UPDATE instance SET epoch = epoch + 1, stopped_at = NULL")
-            (epoch,) = database.execute("SELECT epoch FROM instance").fetchone()
-        return cls(database, epoch)
+        return cls(*open_store(path, anchor or default_anchor(path), now))
 
     def close(self) -> None:
-        """Give the connection back."""
+        """Give connection and anchor back."""
         self.database.close()
+        self._anchor.close()
 
     def declare(
         self, scopes: Iterable[str], unit: str, neighbours: str, caps: Caps, now: int
@@ -66,7 +69,7 @@ class SqliteStore:
             ConfigurationError: The configuration says other than the ledger, or asks for more.
         """
         about = {"unit": unit, "neighbours": neighbours}
-        with self._transaction():
+        with self.transaction():
             return [scope for scope in scopes if self._bind(scope, about, caps, now)]
 
     def _bind(self, scope: str, about: dict[str, str], caps: Caps, now: int) -> bool:
@@ -84,7 +87,7 @@ class SqliteStore:
 
     def add_batches(self, batches: Iterable[tuple[Batch, bytes | None]], now: int) -> None:
         """Write new batches down, each with the digest of its content if it is a file."""
-        with self._transaction():
+        with self.transaction():
             for batch, digest in batches:
                 archive.add_batch(self.database, batch, digest, now)
 
@@ -120,42 +123,15 @@ class SqliteStore:
             BudgetExhaustedError: A cap refuses; nothing was spent.
             StoreError: It could not be written; nothing was spent.
         """
-        with self._transaction():
+        with self.transaction():
             if batch.key in archive.released_batches(self.database, job, batch.source):
                 raise StoreError(f"{job} has already released {batch.key}")
             return ledger.reserve(self.database, scope, job, batch, charge, now)
 
     def burn(self, reservation: Reservation, now: int) -> None:
         """The charge stays spent and there will be no release for it."""
-        with self._transaction():
+        with self.transaction():
             ledger.settle(self.database, reservation, now)
-
-    def open_run(self, scope: str, job: str, charge: Charge, now: int) -> Run:
-        """Spend a charge for all batches that a gate will ever test; it stays open.
-
-        Raises:
-            BudgetExhaustedError: A cap over the lifetime refuses; nothing was spent.
-        """
-        with self._transaction():
-            return runs.open_run(self.database, scope, job, charge, now)
-
-    def join_run(self, run: Run, batch: Batch, now: int) -> None:
-        """Count an open run against a batch before it is tested; once for each batch.
-
-        Raises:
-            BudgetExhaustedError: A cap refuses; the batch must not be tested.
-        """
-        with self._transaction():
-            runs.join_run(self.database, run, batch, now)
-
-    def close_run(self, run: Run, now: int) -> None:
-        """End a run; its charge stays spent."""
-        with self._transaction():
-            runs.close_run(self.database, run, now)
-
-    def open_run_of(self, job: str) -> Run | None:
-        """The run of a job that is open, after a restart too."""
-        return runs.open_run_of(self.database, job)
 
     def commit(
         self, reservation: Reservation, release: Release, learned: Learned, sinks: Iterable[str]
@@ -167,7 +143,7 @@ class SqliteStore:
                 and will be burnt.
         """
         now = release.released_at
-        with self._transaction():
+        with self.transaction():
             latest = archive.latest_learned(self.database, release.job)
             if learned.version != (latest.version if latest else 0) + 1:
                 raise StoreError(f"the learner of {release.job} was changed meanwhile")
@@ -179,7 +155,7 @@ class SqliteStore:
 
     def recover(self, now: int) -> tuple[Reservation, ...]:
         """Burn the charges that a dead process left open."""
-        with self._transaction():
+        with self.transaction():
             left = ledger.open_reservations(self.database)
             for reservation in left:
                 ledger.settle(self.database, reservation, now)
@@ -188,8 +164,14 @@ class SqliteStore:
     def due_deliveries(
         self, now: int, sinks: Collection[str]
     ) -> Iterator[tuple[Delivery, Release]]:
-        """Deliveries to these sinks to try now, with their releases, read one by one."""
-        for delivery in outbox.due(self.database, now, sinks):
+        """Deliveries to these sinks to try now, with their releases, read one by one.
+
+        What is handed out is published: the anchor first learns that its commit is certain.
+        """
+        deliveries = outbox.due(self.database, now, sinks)
+        if deliveries:
+            self._anchor.confirm(state_of(self.database))
+        for delivery in deliveries:
             yield delivery, archive.release_of(self.database, delivery.release_id)
 
     def confirm(
@@ -200,7 +182,7 @@ class SqliteStore:
         now: int,
     ) -> None:
         """Write down how deliveries ended."""
-        with self._transaction():
+        with self.transaction():
             outbox.delivered(self.database, delivered, now)
             outbox.failed(self.database, failed, now)
             outbox.died(self.database, dead, now)
@@ -211,25 +193,31 @@ class SqliteStore:
 
     def beat(self, pid: int, now: int) -> None:
         """Sign of life: tells a dead daemon from an idle one."""
-        with self._transaction():
+        with self.transaction():
             self.database.execute("UPDATE instance SET pid = ?, heartbeat_at = ?", [pid, now])
 
     def stopped(self, now: int) -> None:
         """The daemon went on purpose."""
-        with self._transaction():
+        with self.transaction():
             self.database.execute("UPDATE instance SET pid = NULL, stopped_at = ?", [now])
 
     @contextmanager
-    def _transaction(self) -> Iterator[None]:
-        """A transaction that only the newest holder of the store may commit."""
+    def transaction(self) -> Iterator[None]:
+        """A transaction that only the newest holder of the store may commit.
+
+        What it adds to the ledger is in the anchor, on the disk, before it is committed.
+        """
         with transaction(self.database):
-            (epoch,) = self.database.execute("SELECT epoch FROM instance").fetchone()
-            if epoch != self._epoch:
+            base = state_of(self.database)
+            if base.epoch != self._epoch:
                 raise LockedError(
                     "another process has taken this store over",
                     hint="this one was suspended or its lock was lost: stop it",
                 )
             yield
+            target = state_of(self.database)
+            if target != base:
+                self._anchor.intend(base, target, charges_after(self.database, base.seq))
 
 
 def _refuse_other_meaning(scope: str, wanted: dict[str, str], declared: Json) -> None:

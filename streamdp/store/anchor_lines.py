@@ -1,0 +1,141 @@
+"""The lines of an anchor: how they are written, and what they say when they are read."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, Self
+
+from streamdp.errors import IntegrityError
+from streamdp.types import Json
+
+FORMAT = "streamdp-anchor-1"
+"""First word of an anchor; behind it stands the identity of its store."""
+
+_DIGITS = 16
+_FOLLOWS, _REBOUND = 1, 2
+
+
+class State(NamedTuple):
+    """What a store stands at: its epoch, and number and hash of its last ledger row."""
+
+    epoch: int
+    seq: int
+    digest: str
+
+    @classmethod
+    def of(cls, epoch: int, seq: int, digest: str) -> Self:
+        """A state with as much of the hash as the anchor keeps."""
+        return cls(epoch, seq, digest[:_DIGITS])
+
+
+class Spending(NamedTuple):
+    """A charge as the anchor keeps it.
+
+    Args:
+        scope: Whose budget.
+        batch: Whose records; empty for a run, which is charged for all that will join it.
+        epsilon_nano: Amount in units of 1e-9.
+        rho_nano: The same in zero-concentrated differential privacy.
+        joined: 1 if the amount is that of a run, counted against one more batch.
+    """
+
+    scope: str
+    batch: str
+    epsilon_nano: int
+    rho_nano: int
+    joined: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One intent.
+
+    Args:
+        follows: Whether the line before was committed.
+        rebound: Whether the store was bound to the anchor here, wherever the line before ended.
+        base: State of the store before.
+        target: State after.
+        spent: Charges between the two.
+    """
+
+    follows: bool
+    rebound: bool
+    base: State
+    target: State
+    spent: tuple[Spending, ...] = ()
+
+
+def read(path: Path) -> Iterator[Line]:
+    """Lines of an anchor, oldest first; a torn last one is left out.
+
+    Raises:
+        IntegrityError: A line was changed, removed or added by other hands.
+        OSError: It cannot be read.
+    """
+    with path.open("rb") as file:
+        yield from (line for _, _, line in scan(path, file) if isinstance(line, Line))
+
+
+def scan(path: Path, file: BinaryIO) -> Iterator[tuple[str, int, Line | str]]:
+    """Each line, the check it ends in, and the bytes up to its end; the first is an identity."""
+    check, size = "", 0
+    line: Line | None = None
+    for number, text in enumerate(file, start=1):
+        if not text.endswith(b"\n"):
+            return
+        try:
+            *word, _ = json.loads(text)
+            check, expected = sealed(check, word)
+            if expected != text:
+                raise ValueError
+            if number == 1:
+                found: Line | str = _identity(*word)
+            else:
+                found = line = _line(word, line)
+        except (ValueError, TypeError, IndexError, AttributeError):
+            raise IntegrityError(
+                f"the anchor was altered at line {number}",
+                where=str(path),
+                hint="bring back an unaltered copy of it; if there is none, `streamdp anchor adopt`"
+                " starts a new one, and what the ledger has forgotten stays forgotten",
+                line=number,
+            ) from None
+        size += len(text)
+        yield check, size, found
+
+
+def _identity(form: str, store_id: str) -> str:
+    if form != FORMAT:
+        raise ValueError
+    return store_id
+
+
+def _line(word: Json, before: Line | None) -> Line:
+    """A line from its words: bits, epoch, number, hash, then a base if rebound, then charges."""
+    bits, *target = word[:4]
+    follows, rebound, rest = bool(bits & _FOLLOWS), bool(bits & _REBOUND), word[4:]
+    if rebound:
+        base, rest = State(*rest[0]), rest[1:]
+    elif before is None:
+        raise ValueError
+    else:
+        base = before.target if follows else before.base
+    return Line(follows, rebound, base, State(*target), tuple(Spending(*each) for each in rest))
+
+
+def words(line: Line) -> Json:
+    """What is written of a line; `scan` reads it back."""
+    bits = _FOLLOWS * line.follows | _REBOUND * line.rebound
+    spent = [each if each.joined else each[:-1] for each in line.spent]
+    return [bits, *line.target, *([line.base] if line.rebound else []), *spent]
+
+
+def sealed(check: str, word: Json) -> tuple[str, bytes]:
+    """The next check of the chain, and the line that ends in it."""
+    text = json.dumps(word, separators=(",", ":"))
+    check = hashlib.sha256(f"{check}{text}".encode()).hexdigest()[:_DIGITS]
+    return check, f'{text[:-1]},"{check}"]\n'.encode()

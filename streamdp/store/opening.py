@@ -1,0 +1,144 @@
+"""Opening a store for work: sound, unaltered, not a copy, and bound to its anchor."""
+
+from __future__ import annotations
+
+import sqlite3
+from fractions import Fraction
+from pathlib import Path
+
+from sqlite_utils import Database
+
+from streamdp.errors import IntegrityError
+from streamdp.privacy.amounts import NANO
+from streamdp.privacy.events import pure
+from streamdp.store import archive, ledger
+from streamdp.store.anchor import Anchor
+from streamdp.store.anchor_lines import Spending, State, read
+from streamdp.store.database import connect, require_sound, transaction, translate
+from streamdp.store.migrations import migrate
+from streamdp.store.standing import charges_after, difference, refusal, state_of
+from streamdp.types import Charge, Json
+
+
+def open_store(path: Path, anchor_path: Path, now: int) -> tuple[Database, Anchor]:
+    """Migrate, verify, and take a new epoch that the anchor knows of.
+
+    Raises:
+        StoreError: Store or anchor cannot be used.
+        LockedError: Another process writes to the anchor right now.
+        IntegrityError: One of the two is damaged, altered or newer than this streamdp, or they
+            do not belong together.
+    """
+    require_store(path, anchor_path)
+    database, anchor = connect(path), None
+    try:
+        migrate(database, now)
+        anchor = hold_anchor(database, anchor_path)
+        with transaction(database):
+            verify(database)
+            _begin_epoch(database, anchor, now)
+        anchor.confirm(state_of(database))
+    except BaseException as error:
+        database.close()
+        if anchor is not None:
+            anchor.close()
+        if isinstance(error, sqlite3.Error):
+            raise translate(error, path) from None
+        raise
+    return database, anchor
+
+
+def require_store(path: Path, anchor_path: Path) -> None:
+    """Refuse to make a new store where an anchor knows of an old one.
+
+    Raises:
+        IntegrityError: The store is gone.
+    """
+    if not path.exists() and anchor_path.exists() and any(read(anchor_path)):
+        raise IntegrityError(
+            "the store is gone, but its anchor is there",
+            where=str(path),
+            hint="bring the store back, from a backup if need be; `streamdp reconcile"
+            " --assume-spent` then charges what is missing, or makes a store that has only that",
+        )
+
+
+def verify(database: Database) -> None:
+    """Look at every page, every row of the ledger and every release.
+
+    Raises:
+        IntegrityError: Something was changed, removed or added by other hands.
+    """
+    require_sound(database)
+    ledger.verify(database)
+    archive.verify(database)
+
+
+def hold_anchor(database: Database, path: Path) -> Anchor:
+    """Open the anchor; only a store that never had one gets a new one.
+
+    Raises:
+        IntegrityError: It is missing, altered, or another store's.
+    """
+    store_id, anchored = database.execute("SELECT store_id, anchored FROM instance").fetchone()
+    if anchored and not path.exists():
+        raise _missing(path)
+    anchor = Anchor.open(path, create=not anchored)
+    if anchor.store_id == store_id or (anchor.store_id is None and not anchored):
+        return anchor
+    anchor.close()
+    if anchor.store_id is None:
+        raise _missing(path)
+    raise IntegrityError(
+        "this anchor belongs to another store",
+        where=str(path),
+        hint="each store has an anchor of its own: set store.anchor to this one's",
+    )
+
+
+def _missing(path: Path) -> IntegrityError:
+    return IntegrityError(
+        "the anchor of this store is not there",
+        where=str(path),
+        hint="is its volume mounted? if it is lost, `streamdp anchor adopt` goes on without it",
+    )
+
+
+def _begin_epoch(database: Database, anchor: Anchor, now: int) -> None:
+    """Burn what a crash cut off, raise the epoch, and tell the anchor before it is committed."""
+    base = state_of(database)
+    (anchored,) = database.execute("SELECT anchored FROM instance").fetchone()
+    for spent in _cut_off(database, anchor, base):
+        assume_spent(database, spent, {"by": "recovery"}, now)
+    epoch = max(base.epoch, anchor.last.target.epoch if anchor.last else 0) + 1
+    database.execute("UPDATE instance SET epoch = ?, anchored = 1, stopped_at = NULL", [epoch])
+    target = state_of(database)
+    if anchor.last is None:
+        (store_id,) = database.execute("SELECT store_id FROM instance").fetchone()
+        anchor.begin(store_id, base, target, charges_after(database, 0))
+    elif not anchored:
+        anchor.rebind(base, target, charges_after(database, 0))
+    else:
+        anchor.intend(base, target, charges_after(database, base.seq))
+
+
+def assume_spent(database: Database, spent: Spending, about: Json, now: int) -> None:
+    """Charge and burn what the anchor knows of."""
+    event = pure(Fraction(spent.epsilon_nano, NANO))
+    charge = Charge(event, spent.epsilon_nano, spent.rho_nano)
+    ledger.assume_spent(database, spent.scope, spent.batch, charge, about, now)
+
+
+def _cut_off(database: Database, anchor: Anchor, store: State) -> tuple[Spending, ...]:
+    """Charges of the anchor's last line if its transaction is missing.
+
+    Raises:
+        IntegrityError: The store does not stand where the anchor was left.
+    """
+    last = anchor.last
+    if last is None or store == last.target:
+        return ()
+    (anchored,) = database.execute("SELECT anchored FROM instance").fetchone()
+    if store == last.base and not (last.rebound and anchored):
+        return () if last.rebound else last.spent
+    raise refusal(difference(database, anchor.path), store, anchor.path)
