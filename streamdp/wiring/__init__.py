@@ -1,8 +1,20 @@
 """The only place that names concrete adapters: from a configuration to things that work."""
 
 from streamdp.wiring.adapters import declare, jobs, start_log, tasks, worker
+from streamdp.wiring.gates import gate_kind
 from streamdp.wiring.priors import learner
 from streamdp.wiring.quantiles import kind, shapes
 from streamdp.wiring.sources import source
 
-__all__ = ["declare", "jobs", "kind", "learner", "shapes", "source", "start_log", "tasks", "worker"]
+__all__ = [
+    "declare",
+    "gate_kind",
+    "jobs",
+    "kind",
+    "learner",
+    "shapes",
+    "source",
+    "start_log",
+    "tasks",
+    "worker",
+]
