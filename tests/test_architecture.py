@@ -1,6 +1,8 @@
 """The layers hold: imports run downwards, adapters know no adapter, pure code stays pure."""
 
 import ast
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,9 @@ BELOW = {
     "mechanisms": {"types", "errors", "privacy", "priors"},
     "learning": {"types", "errors", "privacy", "priors", "mechanisms"},
     "releases": {"types", "errors", "privacy", "priors", "mechanisms", "learning"},
+    "simulation": {
+        *("types", "errors", "privacy", "priors", "mechanisms", "learning", "releases"),
+    },
     "backends": {"types", "errors"},
     "sources": {"types", "errors"},
     "sinks": {"types", "errors", "privacy"},
@@ -77,8 +82,11 @@ def test_pure_rooms_have_no_clock_file_log_or_generator(path: Path) -> None:
 
 
 def test_production_code_has_no_random_generator() -> None:
-    """Chance comes from the operating system; a generator would have a state to copy."""
-    for path in MODULES:
+    """Chance comes from the operating system; a generator would have a state to copy.
+
+    Simulations alone are repeatable, and release nothing.
+    """
+    for path in (path for path in MODULES if room(path) != "simulation"):
         assert "np.random" not in path.read_text(), path
         assert not {"random", "numpy.random"} & imports(path), path
 
@@ -88,3 +96,26 @@ def test_learning_never_sees_a_statistic() -> None:
     for path in (ROOT / "learning").glob("*.py"):
         assert "CellCounts" not in path.read_text(), path
         assert "grains" not in {name.split(".")[-1] for name in imports(path)}, path
+
+
+SIMULATES = {"streamdp/cli/simulate.py", "streamdp/cli/contenders.py"}
+"""The only modules outside of the room that may evaluate against a truth."""
+
+
+def test_nothing_that_works_on_production_can_evaluate_against_truth() -> None:
+    """The simulation is imported by its command alone, by nothing of engine, daemon or store."""
+    users = {
+        str(path.relative_to(ROOT.parent))
+        for path in MODULES
+        if room(path) != "simulation" and "simulation" in rooms_imported(path)
+    }
+    assert users == SIMULATES
+
+
+def test_the_daemon_loads_no_simulation() -> None:
+    """Not by a detour either: all that works on production, imported, leaves it out."""
+    rooms = ("daemon.daemon", "daemon.shift", "engine.work", "wiring", "store.sqlite", "cli.run")
+    code = f"import sys, {', '.join(f'streamdp.{name}' for name in rooms)}\n"
+    code += "assert not [name for name in sys.modules if name.startswith('streamdp.simulation')]"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr

@@ -25,6 +25,7 @@ COMMANDS = {
     "validate": ("validate", "Check the configuration; show when each job will run."),
     "doctor": ("doctor", "Check sources, store, clock and permissions."),
     "plan": ("plan", "Show what will be spent, before anything is."),
+    "simulate": ("simulate", "Replay a release where the truth is known; spends nothing."),
     "run": ("run", "Work on schedule until stopped, or once."),
     "release": ("release", "Release what is due of one job, now."),
     "backfill": ("backfill", "Release the windows of a stretch of time."),

@@ -23,6 +23,9 @@ OFFSETS = np.concatenate((-_AWAY[::-1], [0.0], _AWAY))
 
 TINY = 1e-300
 
+ROUNDING = 1e-12
+"""Share of a variance that no release removes: what is left of it must not round to below zero."""
+
 
 @dataclass(frozen=True, slots=True)
 class Belief:
@@ -111,7 +114,8 @@ def observe(belief: Belief, draw: NoisyDraw, prior: Prior, release: Release) -> 
     return Belief(
         belief.log_weights + evidence,
         belief.means + gain * moved[:, None],
-        belief.covariances - gain[:, :, None] * gain[:, None, :] * shrink,
+        belief.covariances * (1.0 + ROUNDING * np.eye(len(direction)))
+        - gain[:, :, None] * gain[:, None, :] * shrink,
     )
 
 

@@ -120,7 +120,7 @@ def _information(filters: Filters, after: Posterior, scales: FloatArray) -> Floa
     shares = after.weights / np.maximum(after.weights.sum(axis=1, keepdims=True), TINY)
     before = np.diagonal(filters.deviations, axis1=1, axis2=2)
     before = before * (scales * (shares @ WIDTHS**2))[:, None]
-    left = np.diagonal(after.covariances, axis1=1, axis2=2) / before
+    left = np.diagonal(after.covariances, axis1=1, axis2=2) / np.maximum(before, TINY)
     return np.asarray(np.clip(1.0 - left.max(axis=1), 0.0, 1.0))
 
 

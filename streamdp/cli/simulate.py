@@ -1,0 +1,191 @@
+"""`streamdp simulate`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from fractions import Fraction
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streamdp.cli.jobs import complete_job, require_job
+from streamdp.cli.options import config_option, json_option, load_configuration
+from streamdp.cli.output import print_rows
+
+if TYPE_CHECKING:
+    from streamdp.config import Configuration
+    from streamdp.simulation.study import Progress, Trial
+    from streamdp.types import FloatArray, Json
+
+NOTE = "simulation: not private"
+
+STREAMS = (
+    "table",
+    *("linear", "seasonal", "season-ends", "level-shift", "random-walk", "iid"),
+    *("strange-day", "wrong-guess"),
+)
+"""What can be replayed; a test holds it to the names of `simulation.synthetic`."""
+
+
+def _listed(context: click.Context, parameter: click.Parameter, text: str | None) -> list[str]:
+    return [part.strip() for part in text.split(",")] if text else []
+
+
+@click.command()
+@click.argument("job", required=False, shell_complete=complete_job)
+@click.option(
+    "--learners",
+    callback=_listed,
+    help="Some of experts, online-gradient, last-release,"
+    " none; by default all that the release admits.",
+)
+@click.option(
+    "--epsilons",
+    callback=_listed,
+    help="Prices of a release, such as 0.1,0.3,1; by default the configured one.",
+)
+@click.option("--seeds", type=click.IntRange(1, 1000), default=1, show_default=True)
+@click.option("--stream", type=click.Choice(STREAMS), default="table", show_default=True)
+@click.option("--table", type=click.Path(), help="Files to replay instead of the source's own.")
+@click.option("--length", type=click.IntRange(min=1), help="Number of batches, the first ones.")
+@click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw a PNG.")
+@click.option(
+    "--truth-may-be-seen",
+    is_flag=True,
+    help="These records are public: a table that a source names may be simulated on.",
+)
+@config_option
+@json_option
+def simulate(
+    job: str | None,
+    learners: list[str],
+    epsilons: list[str],
+    seeds: int,
+    stream: str,
+    table: str | None,
+    length: int | None,
+    picture: Path | None,
+    truth_may_be_seen: bool,
+    config_path: Path,
+    as_json: bool,
+) -> None:
+    """Replay the release JOB where the truth is known; say how far each learner is from it.
+
+    Spends nothing, writes no release, opens no store. Figures are rank errors: the share of
+    records by which a released quantile is off, on average over all quantiles and batches, and of
+    the worst quantile of each batch; `late` leaves out the first quarter of the stream. The row
+    `oracle` is the default learner shown the truth of all past batches: about the floor.
+
+    A table is cut into batches as the release's source is. Synthetic streams bring their own unit,
+    guess and number of records: `linear` (the sequence of the paper, with ten features),
+    `seasonal`, `season-ends`, `level-shift`, `random-walk`, `iid`, `strange-day`, `wrong-guess`.
+
+    Results are repeatable and show what the records say: nothing here is private, and a table that
+    any source of the configuration reads is refused.
+    """
+    from streamdp.cli import contenders
+    from streamdp.simulation.study import ORACLE, Trial, run
+
+    if table is not None and stream != "table":
+        raise click.UsageError("--table and --stream exclude each other")
+    configuration = load_configuration(config_path)
+    name = _chosen(configuration, job)
+    if picture is not None:
+        from streamdp.simulation.picture import require_matplotlib
+
+        require_matplotlib()
+    section = configuration.releases[name]
+    if stream == "table":
+        if not truth_may_be_seen:
+            contenders.require_permission(configuration, section, table)
+        study = contenders.on_table(configuration, section, table, length)
+    else:
+        section = contenders.in_unit_of(section, stream)
+        study = contenders.on_synthetic(configuration, section, stream, length)
+    whom = contenders.admitted(section, learners)
+    prices = [_price(each) for each in epsilons] or [section.epsilon]
+    trials = [
+        Trial(learner, epsilon, seed)
+        for learner in (*whom, ORACLE)
+        for epsilon in prices
+        for seed in range(seeds)
+    ]
+    with _progress(len(trials)) as progress:
+        errors = run(study, trials, progress)
+    on_terminal = sys.stdout.isatty() and not as_json
+    rows = _rows(stream if stream != "table" else name, errors)
+    if not on_terminal:
+        rows = [row | {"note": NOTE} for row in rows]
+    print_rows(rows, "json" if as_json else "table", f"rank errors ({NOTE})")
+    if picture is not None:
+        from streamdp.simulation.picture import draw
+
+        what = f"{name} on its table" if stream == "table" else f"{name} on {stream}"
+        draw(picture, f"{what} ({NOTE})", study, errors)
+        click.echo(f"wrote {picture}", err=True)
+
+
+def _chosen(configuration: Configuration, job: str | None) -> str:
+    """The named release, or the only one."""
+    if job is not None:
+        require_job(configuration, job)
+        return job
+    if len(configuration.releases) > 1:
+        raise click.UsageError(f"name a release: {', '.join(configuration.releases)}")
+    return next(iter(configuration.releases))
+
+
+def _price(text: str) -> Fraction:
+    from streamdp.privacy.amounts import exact
+
+    try:
+        epsilon = exact(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="'--epsilons'") from None
+    if epsilon <= 0:
+        raise click.BadParameter("an epsilon is positive", param_hint="'--epsilons'")
+    return epsilon
+
+
+def _rows(stream: str, errors: dict[Trial, FloatArray]) -> list[dict[str, Json]]:
+    """One row a learner and epsilon, over all seeds."""
+    from streamdp.simulation.study import figures
+
+    groups: dict[tuple[str, Fraction], list[FloatArray]] = {}
+    for trial, each in errors.items():
+        groups.setdefault((trial.learner, trial.epsilon), []).append(each)
+    return [
+        {
+            "stream": stream,
+            "learner": learner,
+            "epsilon": float(epsilon),
+            "seeds": len(group),
+            "batches": len(group[0]),
+            **figures(group).rounded(),
+        }
+        for (learner, epsilon), group in groups.items()
+    ]
+
+
+@contextmanager
+def _progress(total: int) -> Iterator[Progress]:
+    """A bar on a terminal; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield lambda done, total: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+    )
+    with bar:
+        task = bar.add_task("replays", total=total)
+        yield lambda done, total: bar.update(task, completed=done)

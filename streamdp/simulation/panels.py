@@ -1,0 +1,169 @@
+"""The panels of a picture, labelled where the lines are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from streamdp.learning.paces import pace_names
+from streamdp.simulation.stream import Stream
+from streamdp.simulation.study import ORACLE
+from streamdp.simulation.trace import Trace
+from streamdp.types import FloatArray
+
+COLOURS = {
+    "experts": "#0072B2",
+    "online-gradient": "#B5578F",
+    "last-release": "#D55E00",
+    "none": "#7A7A7A",
+    ORACLE: "#111111",
+}
+"""After Okabe and Ito: told apart by colour-blind people, and in grey by their labels."""
+
+QUANTILES = ("#0072B2", "#00795A", "#C25400")
+PACES = ("#08306B", "#2F78B3", "#A6CBE6", "#E69F00", "#B5578F", "#7A7A7A")
+INK, GREY, FAINT = "#222222", "#666666", "#DDDDDD"
+
+LINE = 0.075
+"""Height of a label, as a share of the panel: labels stand at least this far apart."""
+
+AROUND = 0.35
+"""Room above and below the truth, in its own range, where priors are shown."""
+
+Times = Sequence[Any]
+
+
+def times(stream: Stream) -> Times:
+    """Days of a table cut by time; numbers of batches otherwise."""
+    starts = [batch.start for batch in stream.batches]
+    known = [each for each in starts if each is not None]
+    if len(known) < len(starts) or stream.synthetic:
+        return list(range(len(starts)))
+    return [datetime.fromtimestamp(each, UTC) for each in known]
+
+
+def errors(axes: Axes, when: Times, series: Mapping[str, FloatArray]) -> None:
+    """Rank error of each learner against time."""
+    for name, each in series.items():
+        style = "dotted" if name == ORACLE else "solid"
+        axes.plot(when, each, color=COLOURS.get(name, INK), linewidth=1.6, linestyle=style)
+    axes.set_ylim(0.0, 1.08 * max(float(np.nanmax(each)) for each in series.values()))
+    ends = {name: float(each[-max(1, len(each) // 20) :].mean()) for name, each in series.items()}
+    _label_ends(axes, [(value, name, COLOURS.get(name, INK)) for name, value in ends.items()])
+    _frame(axes)
+
+
+def priors(axes: Axes, when: Times, seen: Trace, learner: str) -> None:
+    """Middle 50 % and 90 % of the prior of some quantiles before each release, and the truth."""
+    for index, colour in zip(range(len(seen.quantiles)), QUANTILES, strict=False):
+        low, lower, upper, high = seen.bands[:, index].T
+        axes.fill_between(when, low, high, color=colour, alpha=0.16, linewidth=0)
+        axes.fill_between(when, lower, upper, color=colour, alpha=0.38, linewidth=0)
+        axes.plot(when, seen.truth[:, index], color=INK, linewidth=0.8)
+    least, most = float(np.nanmin(seen.truth)), float(np.nanmax(seen.truth))
+    room = AROUND * max(most - least, 1e-9)
+    axes.set_ylim(least - room, most + room)
+    ends = [
+        (float(np.nanmedian(seen.truth[-30:, index])), f"quantile {quantile:g}", QUANTILES[index])
+        for index, quantile in enumerate(seen.quantiles)
+    ]
+    _label_ends(axes, ends)
+    _frame(axes)
+
+
+def paces(axes: Axes, when: Times, shares: FloatArray) -> None:
+    """Weights of the experts, stacked."""
+    colours = PACES[: shares.shape[1] - 1] + PACES[3:4]
+    axes.stackplot(when, shares.T, colors=colours, linewidth=0)
+    axes.set_ylim(0.0, 1.0)
+    tops = np.cumsum(shares[-max(1, len(shares) // 20) :].mean(axis=0))
+    middles = tops - np.diff(np.concatenate(([0.0], tops))) / 2.0
+    _label_ends(
+        axes,
+        [
+            (float(middle), name, colour)
+            for middle, name, colour in zip(middles, pace_names(), colours, strict=True)
+        ],
+    )
+    _frame(axes)
+
+
+def column_title(axes: Axes, text: str) -> None:
+    """What differs between the columns."""
+    axes.set_title(text, fontsize=12, fontweight="bold", color=INK, pad=24)
+
+
+def headings(figure: Figure, axes: Any, title: str, epsilons: str) -> None:
+    """The title of the picture, and one of each row."""
+    figure.suptitle(
+        f"{title}, ε = {epsilons}", x=0.01, ha="left", fontsize=14, fontweight="bold", color=INK
+    )
+    rows = (
+        ("Rank error of each release", "mean of all quantiles, running median"),
+        ("Prior before each release", "middle 50 % and 90 % (bands), and the truth (line)"),
+        ("Which expert is trusted", "weight, by how fast it believes the quantiles to drift"),
+    )
+    for (what, how), row in zip(rows, axes, strict=False):
+        name = row[0].annotate(
+            what, (0.0, 1.04), xycoords="axes fraction", fontsize=11, fontweight="bold", color=INK
+        )
+        row[0].annotate(
+            how,
+            (1.0, 0.0),
+            xycoords=name,
+            xytext=(8, 0),
+            textcoords="offset points",
+            fontsize=9.5,
+            color=GREY,
+        )
+
+
+def _frame(axes: Axes) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.spines[["left", "bottom"]].set_color(FAINT)
+    axes.tick_params(colors=GREY, labelsize=9, length=3)
+    axes.grid(axis="y", color=FAINT, linewidth=0.6)
+    axes.set_axisbelow(True)
+    axes.margins(x=0)
+
+
+def _label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
+    """Names at the right end of their lines, moved apart where they would overlap."""
+    low, high = axes.get_ylim()
+    ordered = sorted(ends)
+    places = _apart([(value - low) / (high - low) for value, _, _ in ordered])
+    for place, (_, name, colour) in zip(places, ordered, strict=True):
+        axes.annotate(
+            name,
+            (1.0, place),
+            xycoords="axes fraction",
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=9.5,
+            color=colour,
+        )
+
+
+def _apart(places: Sequence[float], gap: float = LINE) -> list[float]:
+    """Increasing places, moved as little as leaves a gap between neighbours.
+
+    >>> [round(each, 3) for each in _apart([0.5, 0.5, 0.9], gap=0.1)]
+    [0.45, 0.55, 0.9]
+    """
+    groups: list[list[float]] = []
+    for place in places:
+        groups.append([place])
+        while len(groups) > 1 and _reach(groups[-2], gap)[1] + gap > _reach(groups[-1], gap)[0]:
+            groups[-2:] = [groups[-2] + groups[-1]]
+    return [_reach(group, gap)[0] + gap * k for group in groups for k in range(len(group))]
+
+
+def _reach(group: Sequence[float], gap: float) -> tuple[float, float]:
+    middle, half = sum(group) / len(group), gap * (len(group) - 1) / 2.0
+    return middle - half, middle + half

@@ -1,0 +1,97 @@
+"""The picture of a study: errors over time, priors against the truth, who is trusted.
+
+One column an epsilon; below the errors of all learners, one learner from inside.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Mapping
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from streamdp.errors import ConfigurationError
+from streamdp.simulation.study import Study, Trial, chance
+from streamdp.simulation.trace import trace
+from streamdp.types import FloatArray
+
+MOST_COLUMNS = 3
+"""Epsilons that fit side by side; the first ones are drawn."""
+
+WINDOW = 21
+"""Batches of the running median, at most; a tenth of a short stream."""
+
+INSIDE = "experts"
+"""The learner that is shown from inside, if it takes part."""
+
+WIDTHS, ROW_HEIGHT, DPI = (9.0, 12.0, 15.0), 2.7, 100
+"""Inches of a picture of one, two and three columns; of a row; dots in an inch."""
+
+
+def require_matplotlib() -> None:
+    """Fail before anything is simulated if nothing can be drawn.
+
+    Raises:
+        ConfigurationError: matplotlib is not installed.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        raise ConfigurationError(
+            "a picture needs matplotlib, which is not installed",
+            where="--picture",
+            hint="pip install 'streamdp[plot]'",
+        )
+
+
+def draw(path: Path, title: str, study: Study, errors: Mapping[Trial, FloatArray]) -> None:
+    """Draw a study as a PNG.
+
+    Args:
+        path: Where to.
+        title: What was simulated; the epsilons are added.
+        study: What the trials share.
+        errors: Of every trial.
+    """
+    from matplotlib.figure import Figure
+
+    from streamdp.simulation import panels
+
+    epsilons = list(dict.fromkeys(trial.epsilon for trial in errors))[:MOST_COLUMNS]
+    names = [trial.learner for trial in errors]
+    inside = INSIDE if INSIDE in names else names[0]
+    stream = study.stream(0)
+    seen = [trace(study.kind(inside, each, stream), stream, chance(0)) for each in epsilons]
+    rows = 3 if seen[0].paces is not None else 2
+    figure = Figure((WIDTHS[len(epsilons) - 1], 0.7 + ROW_HEIGHT * rows), layout="constrained")
+    axes = figure.subplots(rows, len(epsilons), sharex=True, sharey="row", squeeze=False)
+    when = panels.times(stream)
+    for column, (epsilon, each) in enumerate(zip(epsilons, seen, strict=True)):
+        panels.errors(axes[0, column], when, _smoothed(errors, epsilon))
+        panels.priors(axes[1, column], when, each, inside)
+        if each.paces is not None:
+            panels.paces(axes[2, column], when, each.paces)
+        if len(epsilons) > 1:
+            panels.column_title(axes[0, column], f"ε = {float(epsilon):g}")
+    panels.headings(figure, axes, title, ", ".join(f"{float(each):g}" for each in epsilons))
+    figure.savefig(path, dpi=DPI)
+
+
+def _smoothed(errors: Mapping[Trial, FloatArray], epsilon: Fraction) -> dict[str, FloatArray]:
+    """Running medians of the mean rank error over quantiles and seeds, by learner."""
+    groups: dict[str, list[FloatArray]] = {}
+    for trial, each in errors.items():
+        if trial.epsilon == epsilon:
+            groups.setdefault(trial.learner, []).append(each.mean(axis=1))
+    return {name: running_median(np.mean(group, axis=0)) for name, group in groups.items()}
+
+
+def running_median(series: FloatArray, window: int = WINDOW) -> FloatArray:
+    """Medians over the batches around each, fewer at the ends; NaN counts for nothing.
+
+    >>> running_median(np.array([1.0, 9.0, 2.0, 3.0] * 10)).round(1)[:3].tolist()
+    [2.0, 2.5, 2.0]
+    """
+    reach = min(window, max(1, len(series) // 10)) // 2
+    around = [series[max(0, i - reach) : i + reach + 1] for i in range(len(series))]
+    return np.array([np.median(each[~np.isnan(each)]) if len(each) else np.nan for each in around])

@@ -1,0 +1,148 @@
+"""Learners times epsilons times seeds, over processes."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from fractions import Fraction
+from multiprocessing import get_context
+
+import numpy as np
+
+from streamdp.mechanisms.simulation import PublicEntropy
+from streamdp.releases.quantiles import Quantiles
+from streamdp.simulation.replay import errors_of, replay
+from streamdp.simulation.stream import Stream
+from streamdp.types import FloatArray
+
+ORACLE = "oracle"
+"""The default learner, shown the truth of all past batches: the floor."""
+
+TRUTH_EPSILON = Fraction(50)
+"""The oracle reads its past with the noise of this epsilon: none to speak of."""
+
+Progress = Callable[[int, int], None]
+"""Called with how many trials are done, and of how many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """One replay: who learns, at what price, with which chance."""
+
+    learner: str
+    epsilon: Fraction
+    seed: int
+
+
+@dataclass(frozen=True, slots=True)
+class Study:
+    """What trials share; crosses to other processes, so its functions have names.
+
+    Args:
+        stream: The stream of a seed.
+        kind: The release kind of a learner, at an epsilon, for that stream.
+    """
+
+    stream: Callable[[int], Stream]
+    kind: Callable[[str, Fraction, Stream], Quantiles]
+
+    def errors(self, trial: Trial) -> FloatArray:
+        """Rank errors of every release of a trial, shape (batches, m)."""
+        stream = self.stream(trial.seed)
+        kind = self.kind(trial.learner, trial.epsilon, stream)
+        oracle = trial.learner == ORACLE
+        shown = self.kind(ORACLE, TRUTH_EPSILON, stream) if oracle else None
+        return errors_of(replay(kind, stream, chance(trial.seed), shown))
+
+
+def chance(seed: int) -> PublicEntropy:
+    """Bits that anyone can repeat: nothing that they draw is released."""
+    return PublicEntropy(f"simulation:{seed}")
+
+
+def run(
+    study: Study,
+    trials: Sequence[Trial],
+    progress: Progress = lambda done, total: None,
+    processes: int | None = None,
+) -> dict[Trial, FloatArray]:
+    """Errors of all trials; the same whatever the number of processes.
+
+    Args:
+        study: What they share.
+        trials: The longest first fills the processes best.
+        progress: Told of every trial that ends.
+        processes: As many as there are processors, if None.
+    """
+    workers = min(processes or os.cpu_count() or 1, len(trials))
+    if workers < 2:
+        found = {}
+        for done, trial in enumerate(trials, start=1):
+            found[trial] = study.errors(trial)
+            progress(done, len(trials))
+        return found
+    context = get_context("spawn")
+    with ProcessPoolExecutor(workers, context, _begin, (study,)) as pool:
+        waiting = {pool.submit(_errors, trial): trial for trial in trials}
+        for done, future in enumerate(as_completed(waiting), start=1):
+            future.result()
+            progress(done, len(trials))
+        return {trial: future.result() for future, trial in waiting.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Figures:
+    """Means over seeds and batches: of all quantiles together, and of the worst.
+
+    Args:
+        average: Over the whole stream.
+        largest: Over the whole stream, of the worst quantile of each batch.
+        late_average: Over its last three quarters.
+        late_largest: The same.
+    """
+
+    average: float
+    largest: float
+    late_average: float
+    late_largest: float
+
+    def rounded(self) -> dict[str, float | None]:
+        """As they are printed; None where no batch had records."""
+        named = {
+            "average_error": self.average,
+            "largest_error": self.largest,
+            "late_average_error": self.late_average,
+            "late_largest_error": self.late_largest,
+        }
+        return {key: None if math.isnan(each) else round(each, 5) for key, each in named.items()}
+
+
+def figures(errors: Sequence[FloatArray]) -> Figures:
+    """Of the trials that differ in their seed; batches without records count for nothing."""
+    late = [each[len(each) // 4 :] for each in errors]
+    return Figures(*_means(errors), *_means(late))
+
+
+def _means(errors: Sequence[FloatArray]) -> tuple[float, float]:
+    held = [each[~np.isnan(each).any(axis=1)] for each in errors]
+    known = [each for each in held if len(each)]
+    if not known:
+        return float("nan"), float("nan")
+    return (
+        float(np.mean([each.mean() for each in known])),
+        float(np.mean([each.max(axis=1).mean() for each in known])),
+    )
+
+
+_shared: list[Study] = []
+
+
+def _begin(study: Study) -> None:
+    _shared[:] = [study]
+
+
+def _errors(trial: Trial) -> FloatArray:
+    return _shared[0].errors(trial)

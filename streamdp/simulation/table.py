@@ -1,0 +1,30 @@
+"""A table whose truth may be seen, as a stream: cut and counted as production cuts and counts."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable
+
+from streamdp.errors import SourceError
+from streamdp.simulation.stream import Stream
+from streamdp.types import Backend, Batch, Query
+
+
+def table_stream(
+    name: str, batches: Iterable[Batch], backend: Backend, query: Query, length: int | None = None
+) -> Stream:
+    """The first `length` batches of a table, all if None.
+
+    Privacy: none. Every record is counted without noise; `permission` decides whether it may be.
+
+    Raises:
+        SourceError: There are no batches, or the table cannot be read.
+    """
+    taken = tuple(itertools.islice(batches, length))
+    if not taken:
+        raise SourceError(
+            f"the table has no batches that source {name} would see",
+            hint="look at the source's start, end and lateness, or at the path",
+        )
+    backend.check(query, taken[0])
+    return Stream(name, taken, tuple(backend.cell_counts(query, batch) for batch in taken))

@@ -1,0 +1,163 @@
+"""`streamdp simulate` as a person types it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from streamdp.cli import cli
+from streamdp.cli.contenders import LEARNERS
+from streamdp.cli.simulate import NOTE, STREAMS
+from streamdp.errors import ConfigurationError, SourceError
+from streamdp.simulation.synthetic import NAMES
+
+DEMO = Path(__file__).parents[2] / "config.yaml"
+ONE = ("--learners", "last-release", "--length", "8")
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "config.yaml").write_text(DEMO.read_text())
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    return tmp_path
+
+
+def typed(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, ["simulate", *arguments])
+
+
+def rows(*arguments: str) -> list[dict[str, object]]:
+    result = typed("--json", *arguments)
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def test_the_names_of_streams_are_those_of_the_room(home: Path) -> None:
+    """The command lists them itself, so that help imports nothing."""
+    assert ("table", *NAMES) == STREAMS
+
+
+def test_a_production_table_is_refused_unless_its_truth_may_be_seen(home: Path) -> None:
+    """The demonstration's own flights, by the source, by their path and by a link."""
+    flights = DEMO.parent / "streamdp" / "demo" / "flights.parquet"
+    (home / "copy.parquet").symlink_to(flights)
+    for table in ((), ("--table", str(flights)), ("--table", "copy.parquet")):
+        refused = typed(*ONE, *table)
+        assert isinstance(refused.exception, ConfigurationError)
+        assert "source flights" in str(refused.exception)
+    assert len(rows(*ONE, "--truth-may-be-seen")) == 2
+
+
+def test_rows_have_one_shape_and_say_what_they_are(home: Path) -> None:
+    """A row for each learner and epsilon, the oracle among them; the same again by seed."""
+    arguments = ("--stream", "iid", "--epsilons", "0.5,1", "--seeds", "2", *ONE)
+    found = rows(*arguments)
+    assert [(row["learner"], row["epsilon"]) for row in found] == [
+        ("last-release", 0.5),
+        ("last-release", 1.0),
+        ("oracle", 0.5),
+        ("oracle", 1.0),
+    ]
+    for row in found:
+        assert list(row)[:5] == ["stream", "learner", "epsilon", "seeds", "batches"]
+        assert (row["stream"], row["seeds"], row["batches"]) == ("iid", 2, 8)
+        assert row["note"] == NOTE == "simulation: not private"
+        for name in ("average_error", "largest_error", "late_average_error", "late_largest_error"):
+            assert 0.0 <= float(str(row[name])) <= 1.0
+        assert float(str(row["average_error"])) <= float(str(row["largest_error"]))
+    assert rows(*arguments) == found
+    header, *lines = typed(*arguments).stdout.splitlines()
+    assert header.endswith("note")
+    assert all(line.endswith(NOTE) for line in lines)
+
+
+@pytest.mark.parametrize("stream", NAMES)
+def test_every_stream_can_be_replayed(home: Path, stream: str) -> None:
+    """Three batches of each."""
+    assert len(rows("--stream", stream, "--learners", "none", "--length", "3")) == 2
+
+
+def test_another_table_is_cut_as_the_source_is(home: Path) -> None:
+    """Days of a public file; a day without records counts for nothing."""
+    lines = [f"2013-01-{1 + i % 4:02d},{100 + i}" for i in range(400)]
+    (home / "public.csv").write_text("\n".join(["date,air_time", *lines]) + "\n")
+    (row, _) = rows("--table", "public.csv", "--learners", "none", "--length", "6")
+    assert row["batches"] == 6
+    assert typed("--table", "public.csv", "--stream", "iid").exit_code == 2
+    missing = typed("--table", "missing.csv", *ONE)
+    assert isinstance(missing.exception, SourceError)
+
+
+def test_by_default_all_learners_that_the_release_admits(home: Path) -> None:
+    """Experts need expected_rows, and are refused by name without them."""
+    three = ("--truth-may-be-seen", "--length", "3")
+    assert [row["learner"] for row in rows(*three)] == [*LEARNERS, "oracle"]
+    text = (home / "config.yaml").read_text()
+    text = text.replace("    expected_rows: 900 ", "    # ").replace("learner: experts", "")
+    (home / "config.yaml").write_text(text)
+    assert [row["learner"] for row in rows(*three)] == [*LEARNERS[1:], "oracle"]
+    refused = typed(*three, "--learners", "experts")
+    assert isinstance(refused.exception, ConfigurationError)
+    assert "expected_rows" in str(refused.exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("--learners", "expert"), "did you mean 'experts'"),
+        (("--epsilons", "a"), "--epsilons"),
+        (("--epsilons", "0"), "positive"),
+        (("--stream", "weekly"), "seasonal"),
+        (("nothing",), "there is no release"),
+    ],
+)
+def test_mistakes_get_a_hint(home: Path, arguments: tuple[str, ...], said: str) -> None:
+    """Exit 2 and what to do."""
+    result = typed("--stream", "iid", "--length", "2", *arguments)
+    assert said in result.output + str(result.exception)
+    assert (result.exception.exit_code if isinstance(result.exception, ConfigurationError)
+            else result.exit_code) == 2  # fmt: skip
+
+
+def test_it_opens_no_store_writes_no_release_and_logs_nothing(home: Path) -> None:
+    """Nothing of the store or its engine is even imported; the folder stays as it was."""
+    code = (
+        "import sys, sqlite3\n"
+        "def refuse(*_, **__): raise SystemExit('a database was opened')\n"
+        "sqlite3.connect = refuse\n"
+        "sys.argv[1:] = ['simulate', '--truth-may-be-seen', '--length', '3',"
+        " '--learners', 'experts']\n"
+        "from streamdp.cli import cli\n"
+        "cli(standalone_mode=False)\n"
+        "assert not [name for name in sys.modules if name.startswith('streamdp.store')]\n"
+    )
+    script = home / "script.py"
+    script.write_text(
+        "if __name__ == '__main__':\n" + "".join(f"    {x}\n" for x in code.splitlines())
+    )
+    before = sorted(path.name for path in home.iterdir())
+    ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.count(NOTE) == 2
+    assert sorted(path.name for path in home.iterdir()) == before
+
+
+def test_a_picture_is_drawn_and_a_missing_library_is_said_before_any_work(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A PNG of a learner with experts and of one without; the pip line where matplotlib is not."""
+    for learner in ("experts", "none"):
+        path = home / f"{learner}.png"
+        arguments = ("--stream", "iid", "--length", "6", "--epsilons", "0.5,1")
+        rows(*arguments, "--learners", learner, "--picture", str(path))
+        assert path.read_bytes().startswith(b"\x89PNG")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    refused = typed("--stream", "iid", "--picture", "out.png", *ONE)
+    assert isinstance(refused.exception, ConfigurationError)
+    assert "pip install 'streamdp[plot]'" in str(refused.exception)

@@ -1,0 +1,108 @@
+"""A replay is what the daemon does, repeatable, and the same over processes."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from streamdp.learning.experts import ExpertMixture
+from streamdp.learning.fixed import Fixed
+from streamdp.mechanisms.tree import QuantileTree
+from streamdp.priors.families import Cauchy
+from streamdp.releases.quantiles import Quantiles
+from streamdp.simulation.replay import errors_of, replay
+from streamdp.simulation.stream import Stream
+from streamdp.simulation.study import ORACLE, Study, Trial, chance, run
+from streamdp.simulation.synthetic import RESOLUTION, moving, synthetic
+from streamdp.simulation.table import table_stream
+from streamdp.simulation.trace import trace
+from streamdp.types import Grid
+from tests.worlds import MemoryBackend, ReplayedEntropy, World
+
+QUARTILES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
+
+
+def kind(learner: str, epsilon: Fraction, stream: Stream) -> Quantiles:
+    """Of quartiles of a synthetic stream."""
+    grid, robust = Grid(RESOLUTION, -(2**40), 2**40), Cauchy(0.0, 1.0)
+    tree = QuantileTree(QUARTILES, epsilon, grid)
+    if learner in ("experts", ORACLE):
+        mixture = ExpertMixture(tree, robust, 0.05, (0.0, 1.0), 500)
+        return Quantiles("x", QUARTILES, epsilon, grid, mixture)
+    return Quantiles("x", QUARTILES, epsilon, grid, Fixed((robust,) * len(QUARTILES)))
+
+
+STUDY = Study(partial(synthetic, "random-walk", QUARTILES, length=12), kind)
+TRIALS = [
+    Trial(who, Fraction(1, 2), seed) for who in ("experts", "none", ORACLE) for seed in (0, 1)
+]
+
+
+def test_a_replay_releases_what_the_daemon_releases(tmp_path: Path) -> None:
+    """Batch by batch, with the same chance: the same rows and the same learned states."""
+    world = World(tmp_path, days=5)
+    values = {key: [30 + 3 * day + i for i in range(20)] for day, key in enumerate(keys(world))}
+    world.backend = MemoryBackend(values)
+    job = world.job()
+    world.worker.round([job])
+    released = [release.rows for release in world.sink.taken]
+    assert isinstance(job.kind, Quantiles)
+    batches = world.source.batches(world.clock.now())
+    query = job.kind.plan(
+        job.kind.init(), next(iter(world.source.batches(world.clock.now())))
+    ).query
+    stream = table_stream("s", batches, world.backend, query)
+    entropy = ReplayedEntropy()
+    steps = replay(job.kind, stream, entropy)
+    replayed = []
+    for _ in stream.batches:
+        entropy.bits(96)  # the daemon draws the id of each release first
+        replayed.append(next(steps).outcome.rows)
+    assert len(released) == 5
+    assert replayed == released
+
+
+def keys(world: World) -> list[str]:
+    return [batch.key for batch in world.source.batches(world.clock.now())]
+
+
+def test_trials_repeat_by_seed_and_do_not_depend_on_processes() -> None:
+    """The same errors again, and from two processes; others from another seed."""
+    once, twice = run(STUDY, TRIALS, processes=1), run(STUDY, TRIALS, processes=2)
+    assert list(once) == list(twice)
+    assert all(np.array_equal(once[trial], twice[trial]) for trial in TRIALS)
+    assert not np.array_equal(once[TRIALS[0]], once[TRIALS[1]])
+
+
+def test_progress_counts_every_trial() -> None:
+    """From one to all."""
+    told: list[tuple[int, int]] = []
+    run(STUDY, TRIALS[2:4], lambda done, total: told.append((done, total)), processes=1)
+    assert told == [(1, 2), (2, 2)]
+
+
+def test_the_oracle_learns_the_truth_and_not_its_releases() -> None:
+    """At an epsilon that says nothing it still knows where the stream lies."""
+    stream = moving("level-shift", 1, 30).take(15)
+    tiny = Fraction(1, 1000)
+    shown = kind(ORACLE, Fraction(50), stream)
+    floor = errors_of(replay(kind(ORACLE, tiny, stream), stream, chance(1), shown))[5:].mean()
+    blind = errors_of(replay(kind("experts", tiny, stream), stream, chance(1)))[5:].mean()
+    assert floor < 0.5 * blind
+
+
+def test_a_trace_shows_priors_around_the_truth_and_weights_that_sum_to_one() -> None:
+    """Bands in order, 90 % around the truth mostly; experts' weights where there are experts."""
+    stream = moving("wrong-guess", 2, 24)
+    seen = trace(kind("experts", Fraction(1), stream), stream, chance(2))
+    assert seen.quantiles == (0.25, 0.5, 0.75)
+    assert seen.paces is not None
+    assert np.allclose(seen.paces.sum(axis=1), 1.0)
+    assert (np.diff(seen.bands, axis=2) >= 0.0).all()
+    inside = (seen.bands[..., 0] <= seen.truth) & (seen.truth <= seen.bands[..., 3])
+    assert inside[12:].mean() > 0.7
+    assert not inside[0].any()
+    assert trace(kind("none", Fraction(1), stream), stream, chance(2)).paces is None
