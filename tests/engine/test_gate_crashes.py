@@ -89,10 +89,9 @@ def in_a_process(work: Callable[[], None]) -> int:
 
 @pytest.mark.parametrize("after", [False, True])
 def test_a_kill_at_every_step(tmp_path: Path, after: bool) -> None:
-    """Before and after each: every batch ends with one word, at most one run is paid twice.
+    """Before and after each: every batch ends with one word, and one more run is paid at most.
 
     A test whose draw may have begun is lost with its run; any other death costs the gate nothing.
-    The first run's threshold is that of its arming, to its end.
     """
     code, step, lost = DIED, 0, 0
     while code == DIED:
