@@ -47,6 +47,8 @@ def budget(config_path: Path, whole: bool, as_json: bool) -> None:
 
 
 def _row(configuration: Configuration, report: ScopeReport) -> dict[str, Json]:
+    source = configuration.sources.get(report.scope)
+    growing = source is not None and source.is_growing()
     left = report.lifetime_cap_nano - report.lifetime_spent_nano
     price = sum(
         nano_up(exact(job.epsilon))
@@ -55,7 +57,9 @@ def _row(configuration: Configuration, report: ScopeReport) -> dict[str, Json]:
     )
     return {
         "scope": report.scope,
-        "worst_batch": epsilon_text(report.worst_batch_nano),
+        "worst_batch": epsilon_text(
+            report.lifetime_spent_nano if growing else report.worst_batch_nano
+        ),
         "batch_cap": epsilon_text(report.batch_cap_nano),
         "lifetime": epsilon_text(report.lifetime_spent_nano),
         "lifetime_cap": epsilon_text(report.lifetime_cap_nano),

@@ -19,6 +19,11 @@ class Windows(Section):
     start: Moment = Field(description="Where the first window begins.")
     end: Moment | None = Field(default=None, description="Where the last one ends, if it does.")
     lateness: Duration = Field(default=0, description="How long a window fills after its end.")
+    growing: bool = Field(
+        default=False,
+        strict=True,
+        description="Each batch is all records up to its end: for gates that renew one answer.",
+    )
 
     @field_validator("every")
     @classmethod
@@ -54,3 +59,7 @@ class Source(Section):
                 " cut by time, or give each batch a file"
             )
         return value
+
+    def is_growing(self) -> bool:
+        """Whether a record is in all batches from its own on."""
+        return isinstance(self.batches, Windows) and self.batches.growing

@@ -63,13 +63,17 @@ def require_unaltered(job: HasSource, batch: Batch, store: Store) -> None:
 
 
 def _require_one_cut(source: str, known: Mapping[str, Window], batches: Iterable[Batch]) -> None:
-    """Refuse batches that overlap with earlier ones: their records would pay from two caps."""
+    """Refuse batches that overlap with earlier ones: their records would pay from two caps.
+
+    Growing batches, which all begin where the first does, pay from one cap (`wiring.declare`).
+    """
     cut = {**known, **{batch.key: (batch.start, batch.end) for batch in batches}}
     windows = sorted((start, end) for start, end in cut.values() if start is not None)
+    growing = len({start for start, _ in windows}) == 1
     if (
         any(cut[key] != window for key, window in known.items())
         or 0 < len(windows) < len(cut)
-        or any(later[0] < (earlier[1] or 0) for earlier, later in pairwise(windows))
+        or any(later[0] < (earlier[1] or 0) and not growing for earlier, later in pairwise(windows))
     ):
         raise ConfigurationError(
             f"source {source} was cut into other batches before",

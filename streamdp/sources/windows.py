@@ -24,6 +24,7 @@ class WindowSource:
         length: Seconds in a window.
         end: Second after the last window, or None if the stream goes on.
         lateness: Seconds after its end in which a window still fills.
+        growing: Whether a batch holds all windows up to its own.
     """
 
     name: str
@@ -31,12 +32,14 @@ class WindowSource:
     length: int
     end: int | None = None
     lateness: int = 0
+    growing: bool = False
 
     def batches(self, now: int) -> Iterator[Batch]:
         """Windows that ended `lateness` seconds ago or earlier, in order."""
         stop = now - self.lateness if self.end is None else min(now - self.lateness, self.end)
         for start in range(self.start, stop - self.length + 1, self.length):
-            yield Batch(self.name, self._key(start), start, start + self.length)
+            begin = self.start if self.growing else start
+            yield Batch(self.name, self._key(start), begin, start + self.length)
 
     def _key(self, start: int) -> str:
         moment = datetime.fromtimestamp(start, UTC)

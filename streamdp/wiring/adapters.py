@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from streamdp.config.model import Configuration
@@ -23,13 +24,19 @@ if TYPE_CHECKING:
 def declare(configuration: Configuration, store: SqliteStore, now: int, log: Log) -> None:
     """Bind every source's budget in the ledger to unit, neighbours and caps.
 
+    A record of a growing source is in all batches from its own on: what it may lose in one batch
+    is then the cap of all.
+
     Raises:
         ConfigurationError: The ledger was opened in other terms, or allows less.
     """
     privacy = configuration.privacy
     caps = Caps(nano_up(privacy.caps.batch), nano_up(privacy.caps.lifetime))
-    for scope in store.declare(configuration.sources, privacy.unit, privacy.neighbours, caps, now):
-        log("cap.lowered", scope=scope)
+    growing = [name for name, source in configuration.sources.items() if source.is_growing()]
+    of_one = replace(caps, lifetime_nano=min(caps.batch_nano, caps.lifetime_nano))
+    for scopes, allowed in ((configuration.sources.keys() - growing, caps), (growing, of_one)):
+        for scope in store.declare(sorted(scopes), privacy.unit, privacy.neighbours, allowed, now):
+            log("cap.lowered", scope=scope)
 
 
 def start_log(configuration: Configuration, *, console: bool) -> Log:

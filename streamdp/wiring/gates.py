@@ -11,7 +11,8 @@ from streamdp.config.model import Configuration
 from streamdp.engine.gate import Gate as EngineGate
 from streamdp.engine.job import Job
 from streamdp.errors import ConfigurationError
-from streamdp.types import Grid, Query
+from streamdp.types import Batch, Grid, Query
+from streamdp.wiring.quantiles import kind
 from streamdp.wiring.sources import backend, source
 
 if TYPE_CHECKING:
@@ -53,7 +54,8 @@ def gate_kind(name: str, configuration: Configuration) -> ThresholdingGate:
         delta, sampled = Fraction(0), False
         if isinstance(section.test, CustomTest):
             delta, sampled = section.test.delta, section.test.sampled
-        terms = Terms(section.epsilon_of_test(), delta, section.success)
+        epsilon = section.epsilon_of_test() * _units(configuration, query)
+        terms = Terms(epsilon, delta, section.success)
         _require_practical(name, section, thresholding, terms, sampled=sampled)
     question = _question(name, section, configuration, query)
     kind = ThresholdingGate(query, question, thresholding, terms)
@@ -87,11 +89,18 @@ def _query(section: Gate, configuration: Configuration) -> Query:
 
     if section.release:
         job = configuration.releases[section.release[0]]
-        return Query(job.column, Grid(job.resolution, *job.cells()))
+        made = kind(job, configuration.privacy.neighbours)
+        return made.plan(made.init(), Batch(job.source, "", 0, 1)).query
     column, resolution, bounds = section.column, section.resolution, section.bounds
     assert column and resolution and bounds, "checked when the configuration was loaded"  # noqa: S101, PT018
     low, high = (math.floor(bound / resolution + Fraction(1, 2)) for bound in bounds)
     return Query(column, Grid(resolution, low, high))
+
+
+def _units(configuration: Configuration, query: Query) -> int:
+    """Most records in which neighbours differ."""
+    rows = query.bound.rows if query.bound is not None else 1
+    return 2 * rows if configuration.privacy.neighbours == "substitute" else rows
 
 
 def _question(name: str, section: Gate, configuration: Configuration, query: Query) -> Question:
@@ -99,7 +108,7 @@ def _question(name: str, section: Gate, configuration: Configuration, query: Que
     from streamdp.releases import gates as kinds
 
     test, grid = section.test, query.grid
-    units = 2 if configuration.privacy.neighbours == "substitute" else 1
+    units = _units(configuration, query)
     if isinstance(test, DriftTest):
         none = Fraction(0)
         around = kinds.Around(test.absolute or none, test.relative or none, test.ranks or none)

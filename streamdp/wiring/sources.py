@@ -15,7 +15,7 @@ def source(name: str, section: SourceSection) -> Source:
 
     cut = section.batches
     if isinstance(cut, Windows):
-        return WindowSource(name, cut.start, cut.every, cut.end, cut.lateness)
+        return WindowSource(name, cut.start, cut.every, cut.end, cut.lateness, cut.growing)
     return FileSource(name, section.path)
 
 
