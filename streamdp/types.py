@@ -345,8 +345,15 @@ class ReleaseKind(Protocol):
         """Question and cost, from public facts alone."""
         ...
 
-    def draw(self, plan: Plan, statistic: CellCounts, entropy: Entropy) -> Outcome:
-        """The private draw; total: no exception depends on the statistic."""
+    def draw(self, plan: Plan, statistic: Any, entropy: Entropy) -> Outcome:
+        """The private draw; total: no exception depends on the statistic.
+
+        Args:
+            plan: What `plan` returned.
+            statistic: The `CellCounts` that answer its query, or, of a query with `by`, those of
+                each group.
+            entropy: Source of chance.
+        """
         ...
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
@@ -361,9 +368,8 @@ class ReleaseKind(Protocol):
 class GateKind(Protocol):
     """Pure functions: what a gate asks, what a run costs, how it is answered."""
 
-    @property
-    def query(self) -> Query:
-        """What is counted of each batch."""
+    def query(self, batch: Batch) -> Query:
+        """What is counted of a batch."""
         ...
 
     def terms(self) -> Json:

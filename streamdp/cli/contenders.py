@@ -21,12 +21,14 @@ from streamdp.simulation.permission import require_no_production_table
 from streamdp.simulation.study import ORACLE, Study
 from streamdp.simulation.synthetic import GUESS, RESOLUTION, expected_rows, synthetic
 from streamdp.simulation.table import table_stream
-from streamdp.types import Grid, Query
+from streamdp.types import Batch
+from streamdp.wiring.quantiles import ONE_RECORD
 from streamdp.wiring.sources import backend
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.config.sources import Source
+    from streamdp.config.units import Unit
     from streamdp.mechanisms.sharpness import Relation
     from streamdp.releases.quantiles import Quantiles
     from streamdp.simulation.stream import Stream
@@ -42,11 +44,13 @@ class Contenders:
         section: The release.
         neighbours: Of the configuration.
         rows: What the oracle takes for expected rows if the release has none.
+        unit: Of the configuration.
     """
 
     section: Release
     neighbours: Relation
     rows: int
+    unit: Unit = ONE_RECORD
 
     def kind(self, learner: str, epsilon: Fraction, stream: Stream) -> Quantiles:
         """As production would make it, with the features a synthetic stream brings.
@@ -57,9 +61,8 @@ class Contenders:
         Raises:
             ConfigurationError: The release does not admit this learner or epsilon.
         """
-        made = replace(
-            wiring.kind(self._with(learner, epsilon), self.neighbours), expected_rows=None
-        )
+        section = self._with(learner, epsilon)
+        made = replace(wiring.kind(section, self.neighbours, self.unit), expected_rows=None)
         feature = stream.feature()
         if feature is None:
             return made
@@ -95,10 +98,12 @@ def on_table(
     """
     source = _read_from(configuration.sources[section.source], table)
     batches = wiring.source(section.source, source).batches(int(time.time()))
-    query = Query(section.column, Grid(section.resolution, *section.cells()))
+    privacy = configuration.privacy
+    kind = wiring.kind(section, privacy.neighbours, privacy.unit)
+    query = kind.query(Batch(section.source, "simulated"))
     stream = table_stream(section.source, batches, backend(source), query, length)
     rows = round(sum(int(each.counts.sum()) for each in stream.counts) / len(stream.counts))
-    contenders = Contenders(section, configuration.privacy.neighbours, max(1, rows))
+    contenders = Contenders(section, privacy.neighbours, max(1, rows), privacy.unit)
     return Study(partial(_same, stream), contenders.kind)
 
 

@@ -51,6 +51,7 @@ def _checks(configuration: Configuration) -> Iterator[Check]:
     yield "clock", _clock
     yield "store", lambda: _store(configuration)
     yield "store folder", lambda: _folder(configuration.store.path.parent)
+    yield "anchor", lambda: _anchor(configuration)
     for name in configuration.releases:
         yield f"source of {name}", lambda name=name: _source(configuration, name)  # type: ignore[misc]
     for name, sink in configuration.sinks.items():
@@ -67,17 +68,34 @@ def _clock() -> str:
 
 
 def _store(configuration: Configuration) -> str:
+    from streamdp import wiring
     from streamdp.daemon.lock import is_locked
     from streamdp.store import ledger
     from streamdp.store.database import connect_to_read
+    from streamdp.store.standing import require_agreement
 
     path = configuration.store.path
     if not path.exists():
         return "not made yet; `streamdp run` makes it"
     if path.stat().st_mode & 0o077:
         raise StreamdpError("others may read the store", where=str(path), hint="chmod 600")
-    ledger.verify(connect_to_read(path))
-    return "ledger verified" + (", a daemon is working on it" if is_locked(path) else "")
+    database = connect_to_read(path)
+    ledger.verify(database)
+    anchor = wiring.store_paths(configuration)[1]
+    require_agreement(database, anchor)
+    return "ledger verified, its anchor agrees" + (
+        ", a daemon is working on it" if is_locked(path) else ""
+    )
+
+
+def _anchor(configuration: Configuration) -> str:
+    from streamdp import wiring
+
+    store, anchor = wiring.store_paths(configuration)
+    free = _folder(anchor.parent)
+    if anchor.parent.stat().st_dev == store.parent.stat().st_dev:
+        return f"{free}; on the volume of the store: store.anchor can name another"
+    return free
 
 
 def _folder(folder: Path) -> str:

@@ -23,6 +23,10 @@ config_option = click.option(
     show_envvar=True,
     help="The configuration.",
 )
+operator_option = click.option(
+    "--operator", required=True, help="Who decides; it stays in the ledger for ever."
+)
+reason_option = click.option("--reason", required=True, help="Why; it stays there too.")
 json_option = click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -96,12 +97,15 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
 
 
 def _line(release: Release, stands: Mapping[str, Standing]) -> dict[str, Json]:
-    """Batch and values; a row's first column names the value in its second."""
-    last = stands.get(release.id)
-    values = [list(row.values()) for row in release.rows]
-    return {
-        "job": release.job,
-        "batch": release.batch,
-        **({"stands_to": last.last if last else None} if stands else {}),
-        **{f"{name:g}" if isinstance(name, float) else str(name): x for name, x, *_ in values},
-    }
+    """Batch and values; a row's columns before its value name it."""
+    values: dict[str, Json] = {}
+    if stands:
+        values["stands_to"] = stands[release.id].last if release.id in stands else None
+    for row in release.rows:
+        names = list(takewhile(lambda name: name != "value", row))
+        values[" ".join(_text(row[name]) for name in names)] = row.get("value")
+    return {"job": release.job, "batch": release.batch, **values}
+
+
+def _text(value: Json) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -18,6 +18,8 @@ from streamdp.config.releases import Release
 from streamdp.config.yaml import Document, Path
 
 LARGEST_EPSILON = 20
+LEAST_EPSILON = Fraction(1, 10**6)
+"""Of one record in one release."""
 
 
 def check(configuration: Configuration, document: Document) -> None:
@@ -40,10 +42,32 @@ def check(configuration: Configuration, document: Document) -> None:
                 (*path, "epsilon"),
                 "lower it, or set privacy.allow_large_epsilon: true",
             )
+        _check_unit(configuration, release, document, path)
         _check_prior(release, document, path)
         _check_public(configuration, release, document, path)
     check_gates(configuration, document)
     _check_caps(configuration, document)
+
+
+def _check_unit(
+    configuration: Configuration, release: Release, document: Document, path: Path
+) -> None:
+    """What a record gets of a unit's epsilon is enough, and groups hold for the relation."""
+    rows = configuration.privacy.unit.rows
+    if release.epsilon < LEAST_EPSILON * rows:
+        refuse(
+            f"each of a unit's {rows} records would get less than {float(LEAST_EPSILON):f}",
+            document,
+            (*path, "epsilon"),
+            "raise it, or lower privacy.unit.rows",
+        )
+    if release.by and configuration.privacy.neighbours == "substitute":
+        refuse(
+            "groups need neighbours: add-remove",
+            document,
+            (*path, "by"),
+            "a record put in another's place may leave one group and enter another: it costs twice",
+        )
 
 
 def _check_sources(configuration: Configuration, document: Document) -> None:

@@ -63,6 +63,14 @@ def _check_jobs(gate: Gate, configuration: Configuration, document: Document, pa
             (*path, "release"),
             "write a gate for each source",
         )
+    for index, job in enumerate(jobs):
+        if job.by:
+            refuse(
+                "this job releases groups, and a gate asks about a whole batch",
+                document,
+                (*path, "release", index),
+                "write a release and a gate for each group, with where",
+            )
     if isinstance(gate.test, DriftTest) and jobs:
         for index, quantile in enumerate(gate.test.quantiles):
             if quantile not in jobs[0].quantiles:

@@ -134,10 +134,21 @@ def _is_other_form(problem: Any, found: list[Any]) -> bool:
     """Whether a value could also have been a word, but was meant as the mapping that has errors."""
     place = problem["loc"][:-1]
     deeper = (other["loc"] for other in found if len(other["loc"]) > len(problem["loc"]))
-    return problem["type"] == "literal_error" and any(loc[: len(place)] == place for loc in deeper)
+    word = problem["type"] in ("literal_error", "string_type")
+    return word and any(loc[: len(place)] == place for loc in deeper)
 
 
-_TAGS = ("Family", "MixtureOf", "Mechanism", "Windows", "SecretFile", *TEST_KINDS, *SINK_KINDS)
+_TAGS = (
+    "Family",
+    "MixtureOf",
+    "Mechanism",
+    "Windows",
+    "SecretFile",
+    "Derived",
+    "constrained-str",
+    *TEST_KINDS,
+    *SINK_KINDS,
+)
 
 
 def _is_tag(part: str | int, document: Document) -> bool:

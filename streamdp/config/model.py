@@ -14,6 +14,7 @@ from streamdp.config.schedules import Schedule
 from streamdp.config.section import Section
 from streamdp.config.sinks import Sink
 from streamdp.config.sources import Source
+from streamdp.config.units import Unit
 from streamdp.config.values import PositiveRational, Size
 from streamdp.types import Json
 
@@ -39,7 +40,7 @@ class CapsSection(Section):
 class Privacy(Section):
     """In which terms privacy is promised."""
 
-    unit: str = Field(min_length=1, description="What one record stands for, in a word.")
+    unit: Unit = Field(description="What one record stands for, in a word; or who has several.")
     neighbours: Literal["add-remove", "substitute"] = Field(
         default="add-remove",
         description="Neighbours differ by one record more, or in one record.",

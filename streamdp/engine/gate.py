@@ -95,7 +95,7 @@ class Gatekeeper:
         """
         with own_words_only():
             require_unaltered(gate, batch, self.around.store)
-            gate.backend.check(gate.kind.query, batch)
+            gate.backend.check(gate.kind.query(batch), batch)
 
     def ask(self, gate: Gate, batch: Batch, standing: tuple[Release, ...]) -> bool | None:
         """Ask a gate about one prepared batch, once.
@@ -152,7 +152,7 @@ class Gatekeeper:
         """Cell counts of a batch; an error that is known to come before the draw leaves it out."""
         try:
             with own_words_only():
-                return gate.backend.cell_counts(gate.kind.query, batch)
+                return gate.backend.cell_counts(gate.kind.query(batch), batch)
         except BaseException:
             self.around.store.gates.leave_out(run)
             raise

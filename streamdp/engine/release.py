@@ -10,7 +10,18 @@ from streamdp.engine.ingest import require_unaltered
 from streamdp.engine.job import Job
 from streamdp.engine.protocols import Store
 from streamdp.errors import InternalError, StreamdpError
-from streamdp.types import Batch, Clock, Entropy, Json, Learned, Log, Outcome, Plan, Release
+from streamdp.types import (
+    Batch,
+    CellCounts,
+    Clock,
+    Entropy,
+    Json,
+    Learned,
+    Log,
+    Outcome,
+    Plan,
+    Release,
+)
 
 RELEASE_ID_BITS = 96
 
@@ -70,9 +81,7 @@ def release_batch(job: Job, batch: Batch, ready: Ready, around: Surroundings) ->
     around.log("release.reserved", **about, epsilon_nano=plan.charge.epsilon_nano)
     try:
         with own_words_only():
-            outcome = job.kind.draw(
-                plan, job.backend.cell_counts(plan.query, batch), around.entropy
-            )
+            outcome = job.kind.draw(plan, _evaluate(job, plan, batch), around.entropy)
             state = _learn(job, learned.state, plan, outcome, around.log)
             published = job.kind.report(state, outcome)
             release = _record(release_id, job, batch, plan, published, around.clock.now())
@@ -84,6 +93,13 @@ def release_batch(job: Job, batch: Batch, ready: Ready, around: Surroundings) ->
         raise
     around.log("release.committed", **about, release=release.id)
     return release
+
+
+def _evaluate(job: Job, plan: Plan, batch: Batch) -> CellCounts | tuple[CellCounts, ...]:
+    """The secret answer to the plan's question."""
+    if plan.query.by:
+        return job.backend.grouped_cell_counts(plan.query, batch)
+    return job.backend.cell_counts(plan.query, batch)
 
 
 def _plan(job: Job, batch: Batch, around: Surroundings) -> tuple[Learned, Plan]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from fractions import Fraction
 from typing import Literal, Protocol
 
@@ -22,7 +22,7 @@ from streamdp.mechanisms.thresholding import Chance, Runs, Terms, Thresholding
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.privacy.amounts import nano_up
 from streamdp.privacy.events import epsilon_of, rho_of
-from streamdp.types import CellCounts, Charge, Entropy, Grid, Json, Past, Query, Row
+from streamdp.types import Batch, CellCounts, Charge, Entropy, Grid, Json, Past, Query, Row
 
 Test = Fraction | Chance | Runs
 """A score of sensitivity one, or a private procedure's chance of yes, or the procedure."""
@@ -49,16 +49,23 @@ class ThresholdingGate:
     """A gate: a question, and the mechanism of its runs.
 
     Args:
-        query: What is counted of each batch.
+        asked: What is counted of each batch.
         question: What is asked of it.
         thresholding: A run.
         terms_of_test: Of procedures; scores need none.
     """
 
-    query: Query
+    asked: Query
     question: Question
     thresholding: Thresholding
     terms_of_test: Terms | None = None
+
+    def query(self, batch: Batch) -> Query:
+        """The question; which of a unit's records count is chosen anew in each batch."""
+        bound = self.asked.bound
+        if bound is None:
+            return self.asked
+        return replace(self.asked, bound=replace(bound, key=f"{batch.source}/{batch.key}"))
 
     def terms(self) -> Json:
         """What the noise of a run was drawn for; a run of other terms cannot go on."""

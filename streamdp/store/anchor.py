@@ -98,14 +98,21 @@ class Anchor:
         """Give the file back."""
         os.close(self._file)
 
-    def begin(
-        self, store_id: str, base: State, target: State, spent: Sequence[Spending] = ()
-    ) -> None:
-        """Write whose anchor it is, where it starts, and what was spent till there."""
-        line = Line(True, True, base, target, tuple(spent))
-        self._append([FORMAT, store_id], words(line))
+    def begin(self, store_id: str, past: Sequence[tuple[State, Spending]], base: State) -> None:
+        """Write whose anchor it is, a line for each charge there was, and where the store stands.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        start = State.of(base.epoch, 0, "0" * 64)
+        lines = [
+            Line(True, True, start, start),
+            *(Line(True, False, state, state, (spent,)) for state, spent in past),
+            Line(True, False, base, base),
+        ]
+        self._append([FORMAT, store_id], *map(words, lines))
         _sync_folder(self.path.parent)
-        self.store_id, self.last = store_id, line
+        self.store_id, self.last = store_id, lines[-1]
 
     def intend(self, base: State, target: State, spent: Sequence[Spending] = ()) -> None:
         """Say what is about to be committed.

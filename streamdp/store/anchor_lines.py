@@ -73,11 +73,22 @@ def read(path: Path) -> Iterator[Line]:
     """Lines of an anchor, oldest first; a torn last one is left out.
 
     Raises:
-        IntegrityError: A line was changed, removed or added by other hands.
-        OSError: It cannot be read.
+        IntegrityError: It is gone, or a line was changed, removed or added by other hands.
     """
-    with path.open("rb") as file:
-        yield from (line for _, _, line in scan(path, file) if isinstance(line, Line))
+    try:
+        with path.open("rb") as file:
+            yield from (line for _, _, line in scan(path, file) if isinstance(line, Line))
+    except OSError:
+        raise missing(path) from None
+
+
+def missing(path: Path) -> IntegrityError:
+    """An anchor that should be there."""
+    return IntegrityError(
+        "the anchor of this store is not there, or cannot be read",
+        where=str(path),
+        hint="is its volume mounted? if it is lost, `streamdp anchor adopt` goes on without it",
+    )
 
 
 def scan(path: Path, file: BinaryIO) -> Iterator[tuple[str, int, Line | str]]:

@@ -109,6 +109,16 @@ def transaction(database: Database) -> Iterator[None]:
         raise translate(error) from None
 
 
+@contextmanager
+def snapshot(database: Database) -> Iterator[None]:
+    """All that is read inside is of one moment, whatever others write meanwhile."""
+    database.execute("BEGIN")
+    try:
+        yield
+    finally:
+        database.conn.rollback()
+
+
 def translate(error: Exception, path: Path | None = None) -> StoreError | IntegrityError:
     """An error of SQLite as ours; its words are kept: they name tables and files, no values."""
     where = str(path) if path else ""

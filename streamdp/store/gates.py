@@ -125,21 +125,30 @@ class GateRuns:
             for job in answer.holds:
                 self._database.execute("INSERT OR IGNORE INTO pause VALUES (?, ?)", [job, now])
             if answer.accepted:
-                self._end(run, "accepted", answer.waits, now)
+                _end(self._database, run, "accepted", answer.waits, now)
 
     def end(self, run: Run, how: str, waits: bool, now: int) -> None:
         """End a run without an acceptance."""
         with self._transaction():
-            self._end(run, how, waits, now)
+            _end(self._database, run, how, waits, now)
 
-    def _end(self, run: Run, how: str, waits: bool, now: int) -> None:
-        """Close the run in the ledger and forget its threshold."""
-        runs.close_run(self._database, run, now)
-        self._database.execute(
-            "UPDATE gate_run SET ended = ?, waits = ?, asked = NULL, hidden = NULL, tests = NULL"
-            " WHERE run = ?",
-            [how, waits, run.seq],
-        )
+
+def end_open_runs(database: Database, now: int) -> None:
+    """End every run of a store that may not be the newest: it may have accepted since."""
+    for (gate,) in database.execute("SELECT gate FROM gate_run WHERE ended IS NULL").fetchall():
+        run = runs.open_run_of(database, gate)
+        if run is not None:
+            _end(database, run, "lost", False, now)
+
+
+def _end(database: Database, run: Run, how: str, waits: bool, now: int) -> None:
+    """Close the run in the ledger and forget its threshold."""
+    runs.close_run(database, run, now)
+    database.execute(
+        "UPDATE gate_run SET ended = ?, waits = ?, asked = NULL, hidden = NULL, tests = NULL"
+        " WHERE run = ?",
+        [how, waits, run.seq],
+    )
 
 
 def rearm(database: Database, gate: str) -> bool:

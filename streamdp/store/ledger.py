@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
@@ -159,15 +160,25 @@ def hashes(database: Database) -> Iterator[tuple[int, str]]:
     yield from database.execute("SELECT seq, hash FROM ledger ORDER BY seq")
 
 
-def charges_after(database: Database, seq: int) -> list[tuple[str, str, int, int, int]]:
-    """Scope, batch, epsilon and rho of every charge behind a row, and whether a run bears it."""
+def charges_after(database: Database, seq: int) -> list[tuple[Any, ...]]:
+    """Every charge behind a row: number, hash, scope, batch, epsilon, rho, whether a run's."""
     return database.execute(
-        "SELECT l.scope, coalesce(l.batch, ''), coalesce(r.epsilon_nano, l.epsilon_nano),"
-        " coalesce(r.rho_nano, l.rho_nano), l.purpose = 'join'"
+        "SELECT l.seq, l.hash, l.scope, coalesce(l.batch, ''),"
+        " coalesce(r.epsilon_nano, l.epsilon_nano), coalesce(r.rho_nano, l.rho_nano),"
+        " l.purpose = 'join'"
         " FROM ledger l LEFT JOIN ledger r ON l.purpose = 'join' AND r.seq = l.reservation"
         " WHERE l.seq > ? AND l.purpose IN ('reserve', 'open', 'join') ORDER BY l.seq",
         [seq],
     ).fetchall()
+
+
+def spent_by_scope(database: Database) -> Counter[str]:
+    """What every scope that has spent anything has spent over its life."""
+    rows = database.execute("SELECT scope, epsilon_nano FROM ledger WHERE epsilon_nano > 0")
+    spent: Counter[str] = Counter()
+    for scope, nano in rows:
+        spent[scope] += nano
+    return spent
 
 
 def declaration_of(database: Database, scope: str) -> Json | None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError
-from streamdp.store.database import transaction
+from streamdp.store.backup import backup
+from streamdp.store.database import require_sound, transaction
 from streamdp.store.gate_schema import GATES, NOTICES
 
 _FIRST = (
@@ -182,6 +184,8 @@ def migrate(database: Database, now: int) -> None:
                 f"the store has schema {done}, this streamdp knows {len(STEPS)}",
                 hint="install the version that wrote it, or a later one",
             )
+        if 0 < done < len(STEPS):
+            _keep(database, done, now)
         for version, statements in enumerate(STEPS[done:], start=done + 1):
             for statement in statements:
                 database.execute(statement)
@@ -193,6 +197,12 @@ def migrate(database: Database, now: int) -> None:
                 "INSERT INTO instance (id, store_id, digest_key, epoch) VALUES (1, ?, ?, 0)",
                 [secrets.token_hex(16), secrets.token_bytes(32)],
             )
+
+
+def _keep(database: Database, done: int, now: int) -> None:
+    """Copy the store as it was, beside it, before a migration touches it."""
+    path = Path(database.execute("PRAGMA database_list").fetchone()[2])
+    backup(path, path.with_name(f"{path.name}.schema-{done}.{now}"), require_sound)
 
 
 @contextmanager

@@ -13,10 +13,10 @@ from streamdp.privacy.amounts import NANO
 from streamdp.privacy.events import pure
 from streamdp.store import archive, ledger
 from streamdp.store.anchor import Anchor
-from streamdp.store.anchor_lines import Spending, State, read
+from streamdp.store.anchor_lines import Line, Spending, State, missing, read
 from streamdp.store.database import connect, require_sound, transaction, translate
 from streamdp.store.migrations import migrate
-from streamdp.store.standing import charges_after, difference, refusal, state_of
+from streamdp.store.standing import charges_after, difference, history, refusal, state_of
 from streamdp.types import Charge, Json
 
 
@@ -82,13 +82,13 @@ def hold_anchor(database: Database, path: Path) -> Anchor:
     """
     store_id, anchored = database.execute("SELECT store_id, anchored FROM instance").fetchone()
     if anchored and not path.exists():
-        raise _missing(path)
+        raise missing(path)
     anchor = Anchor.open(path, create=not anchored)
     if anchor.store_id == store_id or (anchor.store_id is None and not anchored):
         return anchor
     anchor.close()
     if anchor.store_id is None:
-        raise _missing(path)
+        raise missing(path)
     raise IntegrityError(
         "this anchor belongs to another store",
         where=str(path),
@@ -96,30 +96,23 @@ def hold_anchor(database: Database, path: Path) -> Anchor:
     )
 
 
-def _missing(path: Path) -> IntegrityError:
-    return IntegrityError(
-        "the anchor of this store is not there",
-        where=str(path),
-        hint="is its volume mounted? if it is lost, `streamdp anchor adopt` goes on without it",
-    )
+def begin_anchor(database: Database, anchor: Anchor) -> Line:
+    """The last line of an anchor; one that is empty first gets the store's past."""
+    if anchor.last is None:
+        (store_id,) = database.execute("SELECT store_id FROM instance").fetchone()
+        anchor.begin(store_id, history(database), state_of(database))
+    assert anchor.last is not None  # noqa: S101
+    return anchor.last
 
 
 def _begin_epoch(database: Database, anchor: Anchor, now: int) -> None:
     """Burn what a crash cut off, raise the epoch, and tell the anchor before it is committed."""
-    base = state_of(database)
-    (anchored,) = database.execute("SELECT anchored FROM instance").fetchone()
-    for spent in _cut_off(database, anchor, base):
+    base, last = state_of(database), begin_anchor(database, anchor)
+    for spent in _cut_off(database, anchor.path, last, base):
         assume_spent(database, spent, {"by": "recovery"}, now)
-    epoch = max(base.epoch, anchor.last.target.epoch if anchor.last else 0) + 1
-    database.execute("UPDATE instance SET epoch = ?, anchored = 1, stopped_at = NULL", [epoch])
-    target = state_of(database)
-    if anchor.last is None:
-        (store_id,) = database.execute("SELECT store_id FROM instance").fetchone()
-        anchor.begin(store_id, base, target, charges_after(database, 0))
-    elif not anchored:
-        anchor.rebind(base, target, charges_after(database, 0))
-    else:
-        anchor.intend(base, target, charges_after(database, base.seq))
+    raised = "UPDATE instance SET epoch = max(epoch, ?) + 1, anchored = 1, stopped_at = NULL"
+    database.execute(raised, [last.target.epoch])
+    anchor.intend(base, state_of(database), charges_after(database, base.seq))
 
 
 def assume_spent(database: Database, spent: Spending, about: Json, now: int) -> None:
@@ -129,16 +122,14 @@ def assume_spent(database: Database, spent: Spending, about: Json, now: int) -> 
     ledger.assume_spent(database, spent.scope, spent.batch, charge, about, now)
 
 
-def _cut_off(database: Database, anchor: Anchor, store: State) -> tuple[Spending, ...]:
+def _cut_off(database: Database, anchor: Path, last: Line, store: State) -> tuple[Spending, ...]:
     """Charges of the anchor's last line if its transaction is missing.
 
     Raises:
         IntegrityError: The store does not stand where the anchor was left.
     """
-    last = anchor.last
-    if last is None or store == last.target:
+    if store == last.target:
         return ()
-    (anchored,) = database.execute("SELECT anchored FROM instance").fetchone()
-    if store == last.base and not (last.rebound and anchored):
-        return () if last.rebound else last.spent
-    raise refusal(difference(database, anchor.path), store, anchor.path)
+    if store == last.base and not last.rebound:
+        return last.spent
+    raise refusal(difference(database, anchor), store, anchor)

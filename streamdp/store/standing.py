@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from streamdp.errors import IntegrityError
 from streamdp.privacy.amounts import epsilon_text
 from streamdp.store import ledger
 from streamdp.store.anchor_lines import Spending, State, read
+from streamdp.store.database import snapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +43,14 @@ def state_of(database: Database) -> State:
 
 def charges_after(database: Database, seq: int) -> tuple[Spending, ...]:
     """Charges of the ledger behind a row, as the anchor keeps them."""
-    return tuple(Spending(*charge) for charge in ledger.charges_after(database, seq))
+    return tuple(Spending(*charge) for _, _, *charge in ledger.charges_after(database, seq))
+
+
+def history(database: Database) -> list[tuple[State, Spending]]:
+    """All charges of the ledger, and where it stood after each, for an anchor that begins late."""
+    (epoch,) = database.execute("SELECT epoch FROM instance").fetchone()
+    rows = ledger.charges_after(database, 0)
+    return [(State.of(epoch, seq, digest), Spending(*charge)) for seq, digest, *charge in rows]
 
 
 def difference(database: Database, anchor: Path) -> Difference:
@@ -60,6 +70,8 @@ def difference(database: Database, anchor: Path) -> Difference:
         if line.follows:
             missing += open_spent
         open_spent, target = line.spent, line.target
+        if line.rebound and rows.get(line.base.seq) == line.base.digest:
+            open_spent = ()
         if rows.get(target.seq) == target.digest:
             common, open_spent = target.seq, ()
             missing.clear()
@@ -70,6 +82,39 @@ def difference(database: Database, anchor: Path) -> Difference:
         (*missing, *open_spent),
         charges_after(database, common),
     )
+
+
+def require_agreement(database: Database, anchor: Path) -> None:
+    """Hold that the store stands where its anchor was left, with the same charges.
+
+    A daemon may work meanwhile: lines behind the one that ends where the store stood are then its
+    doing, and the store has moved on too.
+
+    Raises:
+        IntegrityError: They differ.
+    """
+    with snapshot(database):
+        state, spent = state_of(database), ledger.spent_by_scope(database)
+    known, agrees = Counter[str](), None
+    line = None
+    for following in read(anchor):
+        known.update(_sums(line.spent if line and following.follows else ()))
+        line = following
+        if line.target == state:
+            agrees = known + _sums(line.spent)
+    at_end = line is not None and state in (line.target, line.base)
+    if agrees is None or not (at_end or state_of(database) != state):
+        raise refusal(difference(database, anchor), state, anchor)
+    if agrees != spent:
+        raise IntegrityError("ledger and anchor add up to different charges", where=str(anchor))
+
+
+def _sums(spent: Iterable[Spending]) -> Counter[str]:
+    """What scopes spent over their lives; a run that joins a batch was charged before."""
+    sums: Counter[str] = Counter()
+    for each in spent:
+        sums[each.scope] += each.epsilon_nano * (not each.joined)
+    return sums
 
 
 def refusal(found: Difference, store: State, anchor: Path) -> IntegrityError:

@@ -1,9 +1,17 @@
 """The only place that names concrete adapters: from a configuration to things that work."""
 
-from streamdp.wiring.adapters import declare, jobs, start_log, tasks, worker
+from streamdp.wiring.adapters import (
+    declare,
+    jobs,
+    start_log,
+    store_paths,
+    tasks,
+    terms,
+    worker,
+)
 from streamdp.wiring.gates import gate_kind
 from streamdp.wiring.priors import learner
-from streamdp.wiring.quantiles import kind, shapes
+from streamdp.wiring.quantiles import kind, release_kind, shapes
 from streamdp.wiring.sources import source
 
 __all__ = [
@@ -12,9 +20,12 @@ __all__ = [
     "jobs",
     "kind",
     "learner",
+    "release_kind",
     "shapes",
     "source",
     "start_log",
+    "store_paths",
     "tasks",
+    "terms",
     "worker",
 ]

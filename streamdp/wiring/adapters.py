@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamdp.config.model import Configuration
@@ -13,30 +13,50 @@ from streamdp.privacy.amounts import nano_up
 from streamdp.privacy.filters import Caps
 from streamdp.types import Clock, Entropy, Log
 from streamdp.wiring.gates import gates
-from streamdp.wiring.quantiles import kind
+from streamdp.wiring.quantiles import release_kind
 from streamdp.wiring.sinks import sink
 from streamdp.wiring.sources import backend, source
 
 if TYPE_CHECKING:
+    from streamdp.store.reconcile import Terms
     from streamdp.store.sqlite import SqliteStore
 
 
 def declare(configuration: Configuration, store: SqliteStore, now: int, log: Log) -> None:
     """Bind every source's budget in the ledger to unit, neighbours and caps.
 
-    A record of a growing source is in all batches from its own on: what it may lose in one batch
-    is then the cap of all.
-
     Raises:
         ConfigurationError: The ledger was opened in other terms, or allows less.
     """
     privacy = configuration.privacy
-    caps = Caps(nano_up(privacy.caps.batch), nano_up(privacy.caps.lifetime))
-    growing = [name for name, source in configuration.sources.items() if source.is_growing()]
-    of_one = replace(caps, lifetime_nano=min(caps.batch_nano, caps.lifetime_nano))
-    for scopes, allowed in ((configuration.sources.keys() - growing, caps), (growing, of_one)):
-        for scope in store.declare(sorted(scopes), privacy.unit, privacy.neighbours, allowed, now):
-            log("cap.lowered", scope=scope)
+    unit, neighbours = str(privacy.unit), privacy.neighbours
+    for scope in configuration.sources:
+        caps = _caps(configuration, scope)
+        for lowered in store.declare([scope], unit, neighbours, caps, now):
+            log("cap.lowered", scope=lowered)
+
+
+def terms(configuration: Configuration) -> dict[str, Terms]:
+    """What every source's budget would be bound to if the ledger did not know it."""
+    privacy = configuration.privacy
+    said: dict[str, str] = {"unit": str(privacy.unit), "neighbours": privacy.neighbours}
+    return {source: (_caps(configuration, source), said) for source in configuration.sources}
+
+
+def store_paths(configuration: Configuration) -> tuple[Path, Path]:
+    """The store's file and its anchor's."""
+    from streamdp.store.anchor import default_anchor
+
+    section = configuration.store
+    return section.path, section.anchor or default_anchor(section.path)
+
+
+def _caps(configuration: Configuration, source: str) -> Caps:
+    """A record of a growing source is in all later batches: the cap of one is the cap of all."""
+    section = configuration.privacy.caps
+    batch, lifetime = nano_up(section.batch), nano_up(section.lifetime)
+    growing = configuration.sources[source].is_growing()
+    return Caps(batch, min(batch, lifetime) if growing else lifetime)
 
 
 def start_log(configuration: Configuration, *, console: bool) -> Log:
@@ -69,7 +89,7 @@ def jobs(configuration: Configuration) -> dict[str, Job]:
             scope=section.source,
             source=sources[section.source],
             backend=backend(configuration.sources[section.source]),
-            kind=kind(section, configuration.privacy.neighbours),
+            kind=release_kind(configuration, name),
             sinks=section.sinks,
         )
         for name, section in configuration.releases.items()

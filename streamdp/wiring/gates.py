@@ -11,7 +11,7 @@ from streamdp.config.model import Configuration
 from streamdp.engine.gate import Gate as EngineGate
 from streamdp.engine.job import Job
 from streamdp.errors import ConfigurationError
-from streamdp.types import Batch, Grid, Query
+from streamdp.types import Batch, Grid, Query, UnitBound
 from streamdp.wiring.quantiles import kind
 from streamdp.wiring.sources import backend, source
 
@@ -89,12 +89,14 @@ def _query(section: Gate, configuration: Configuration) -> Query:
 
     if section.release:
         job = configuration.releases[section.release[0]]
-        made = kind(job, configuration.privacy.neighbours)
-        return made.plan(made.init(), Batch(job.source, "", 0, 1)).query
+        made = kind(job, configuration.privacy.neighbours, configuration.privacy.unit)
+        return made.query(Batch(job.source, ""))
     column, resolution, bounds = section.column, section.resolution, section.bounds
     assert column and resolution and bounds, "checked when the configuration was loaded"  # noqa: S101, PT018
     low, high = (math.floor(bound / resolution + Fraction(1, 2)) for bound in bounds)
-    return Query(column, Grid(resolution, low, high))
+    unit = configuration.privacy.unit
+    bound = None if unit.column is None else UnitBound(unit.column, unit.rows)
+    return Query(column, Grid(resolution, low, high), bound=bound)
 
 
 def _units(configuration: Configuration, query: Query) -> int:

@@ -29,8 +29,8 @@ from streamdp.learning.fixed import Fixed
 from streamdp.priors.families import Cauchy
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.releases.quantiles import Quantiles
+from streamdp.simulation.truth import rank_errors
 from tests.benchmarks.report import Row, main
-from tests.benchmarks.streams.replay import rank_errors
 from tests.invariants import violations
 
 CONFIG = Path(__file__).parents[2] / "config.yaml"
@@ -188,8 +188,8 @@ def release_errors(job: Job, kind: Quantiles) -> Iterable[np.ndarray]:
         outcome = kind.draw(plan, counts, OperatingSystemEntropy())
         state = kind.learn(state, plan, outcome)
         values = [Fraction(float(row["value"] or 0)) for row in outcome.rows]
-        cells = np.array([int(value / kind.grid.resolution) for value in values])
-        yield rank_errors(counts, cells)
+        cells = np.array([round(value / kind.grid.resolution) for value in values])
+        yield rank_errors(counts, kind.quantiles, cells)
 
 
 if __name__ == "__main__":

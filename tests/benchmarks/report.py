@@ -14,7 +14,7 @@ import argparse
 import json
 from collections.abc import Callable, Iterable, Mapping
 
-PIPED_WIDTH = 140
+PIPED_WIDTH = 180
 """Columns of a table that is not on a terminal."""
 
 Row = Mapping[str, str | int | float | bool | None]

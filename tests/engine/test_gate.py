@@ -17,7 +17,7 @@ from streamdp.releases.gates import Around, Drift, Growth, ThresholdingGate
 from streamdp.sources.windows import DAY
 from streamdp.store.gates import rearm
 from streamdp.store.pauses import resume_job
-from streamdp.types import CellCounts, Charge, Entropy, Json, Past, Query
+from streamdp.types import Batch, CellCounts, Charge, Entropy, Json, Past, Query
 from tests.worlds import EPSILON_NANO, World, quantiles_kind
 
 RUN_NANO = 4 * EPSILON_NANO
@@ -32,9 +32,8 @@ class Scripted:
     fails: bool = False
     kind: ThresholdingGate | None = None
 
-    @property
-    def query(self) -> Query:
-        return gate_kind().query
+    def query(self, batch: Batch) -> Query:
+        return gate_kind().query(batch)
 
     def terms(self) -> Json:
         return {"epsilon": "0.4"}

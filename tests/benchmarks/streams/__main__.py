@@ -1,82 +1,77 @@
 """Learning over streams: average and largest rank error of the last three quarters.
 
-Run it: ``python -m tests.benchmarks.streams [--json] [--quick]``.
+    python -m tests.benchmarks.streams [--json] [--quick]
+
+`oracle` is the floor: the default learner, shown the truth of all past batches.
+`loss_to_best_static` is the average error over that of the best static prior with the same
+mechanism, and one of the static priors has seen the whole stream; wanted is at most 1.02.
+`releases_to_recover` counts from the event of the stream until a learner is within 20 % of its
+own stable error. `no-learning` is another mechanism: that of `learner: none`. A last row says what
+learning costs.
 """
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterable
-from fractions import Fraction
+from collections.abc import Iterable
+from functools import partial
 
-import numpy as np
-
+from streamdp.simulation.stream import Stream
+from streamdp.simulation.study import ORACLE, Study, Trial, figures, run
 from streamdp.types import FloatArray
 from tests.benchmarks.report import Row, main
-from tests.benchmarks.streams import sequences
-from tests.benchmarks.streams.contenders import CONTENDERS, trees
-from tests.benchmarks.streams.replay import oracle, replay
-from tests.benchmarks.streams.sequences import Stream, flights, moving, synthetic
+from tests.benchmarks.streams.contenders import LEARNING, OURS, STATICS, Contenders, names
+from tests.benchmarks.streams.cost import cost
+from tests.benchmarks.streams.recovery import releases_to_recover
+from tests.benchmarks.streams.settings import Setting, settings
 
-SETTINGS: tuple[tuple[Callable[[int], Stream], str], ...] = (
-    (lambda seed: flights("air_time"), "0.1"),
-    (lambda seed: flights("air_time"), "0.3"),
-    (lambda seed: flights("arrival_delay"), "0.1"),
-    (synthetic, "1"),
-    (synthetic, "3"),
-    (lambda seed: moving("level-shift", seed, sequences.level_shift), "0.2"),
-    (lambda seed: moving("wrong-guess", seed, sequences.wrong_guess), "0.5"),
-    (lambda seed: moving("random-walk", seed, sequences.random_walk), "0.2"),
-    (lambda seed: moving("seasonal", seed, sequences.seasonal), "0.2"),
-    (lambda seed: moving("independent", seed, sequences.independent), "0.2"),
-)
+SEEDS, QUICK_LENGTH = 5, 24
 
 
 def rows(quick: bool) -> Iterable[Row]:
     """One row a stream, epsilon, learner and sharpness, with the floor beside it."""
-    for make, epsilon in SETTINGS:
-        streams = [make(seed) for seed in range(1 if quick else 5)]
-        if quick:
-            streams = [stream.take(40) for stream in streams]
-        floor, _ = _figures([_floor(*each, Fraction(epsilon)) for each in _numbered(streams)])
-        for who, sharpness in itertools.product(CONTENDERS, ("textbook", "ours")):
-            if quick and sharpness == "textbook" and who != "static":
-                continue
-            errors = [
-                _errors(*each, Fraction(epsilon), who, sharpness) for each in _numbered(streams)
-            ]
-            average, largest = _figures(errors)
-            yield {
-                "stream": streams[0].name,
-                "epsilon": float(epsilon),
-                "who": who,
-                "sharpness": sharpness,
-                "average_error": round(average, 4),
-                "largest_error": round(largest, 4),
-                "oracle": round(floor, 4),
-            }
+    for setting in settings():
+        yield from _rows(setting, _measured(setting, quick))
+    yield cost(settings()[0], 20 if quick else 100)
 
 
-def _numbered(streams: list[Stream]) -> list[tuple[int, Stream]]:
-    return list(enumerate(streams))
+def _measured(setting: Setting, quick: bool) -> dict[str, list[FloatArray]]:
+    """Errors of each seed, shape (batches, m), by `learner/sharpness`."""
+    stream = partial(_stream, setting, QUICK_LENGTH if quick else None)
+    who = [ORACLE, *names(setting, quick)]
+    trials = [
+        Trial(name, setting.epsilon, seed) for name in who for seed in range(1 if quick else SEEDS)
+    ]
+    errors = run(Study(stream, Contenders(setting).kind), trials, processes=1 if quick else None)
+    return {name: [errors[trial] for trial in trials if trial.learner == name] for name in who}
 
 
-def _errors(seed: int, stream: Stream, epsilon: Fraction, who: str, sharpness: str) -> FloatArray:
-    tree = trees(stream, epsilon)[sharpness]
-    return replay(stream, tree, CONTENDERS[who](stream, tree), seed)
+def _stream(setting: Setting, length: int | None, seed: int) -> Stream:
+    return setting.make(seed, length)
 
 
-def _floor(seed: int, stream: Stream, epsilon: Fraction) -> FloatArray:
-    return oracle(stream, trees(stream, epsilon)["ours"], seed)
+def _rows(setting: Setting, measured: dict[str, list[FloatArray]]) -> Iterable[Row]:
+    found = {name: figures(errors) for name, errors in measured.items()}
+    floor = found.pop(ORACLE).late_average
+    best = min(found[f"{name}/{OURS}"].late_average for name in STATICS)
+    for name, each in found.items():
+        who, _, sharpness = name.partition("/")
+        yield {
+            "stream": setting.name,
+            "epsilon": float(setting.epsilon),
+            "who": who,
+            "sharpness": sharpness,
+            "average_error": round(each.late_average, 4),
+            "largest_error": round(each.late_largest, 4),
+            "oracle": round(floor, 4),
+            "loss_to_best_static": round(each.late_average / best, 3),
+            "releases_to_recover": _recovery(setting, who, measured[name]),
+        }
 
 
-def _figures(errors: list[FloatArray]) -> tuple[float, float]:
-    """Means over seeds and the last three quarters of the days: of all quantiles, of the worst."""
-    late = [each[len(each) // 4 :] for each in errors]
-    return (
-        float(np.mean([each.mean() for each in late])),
-        float(np.mean([each.max(axis=1).mean() for each in late])),
-    )
+def _recovery(setting: Setting, who: str, errors: list[FloatArray]) -> int | None:
+    if setting.event is None or who not in LEARNING:
+        return None
+    return releases_to_recover(errors, int(setting.event * len(errors[0])))
 
 
 if __name__ == "__main__":

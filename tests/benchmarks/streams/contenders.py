@@ -5,32 +5,30 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
+
+import numpy as np
 
 from streamdp.learning.experts import ExpertMixture
+from streamdp.learning.fixed import Fixed
 from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.last_release import LastRelease
+from streamdp.learning.learner import Learner
 from streamdp.learning.optimizers import coin_betting
-from streamdp.mechanisms.grains import GRAINS
+from streamdp.mechanisms.choice import CANDIDATES, choose_tree
 from streamdp.mechanisms.sharpness import Level
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.families import Cauchy
-from streamdp.priors.joint import JointPrior
-from streamdp.types import Json, Prior
-from tests.benchmarks.streams.sequences import DECILES, Stream
+from streamdp.priors.shapes import shapes_from_guess
+from streamdp.releases.quantiles import Quantiles
+from streamdp.simulation.stream import Stream
+from streamdp.simulation.study import ORACLE
+from streamdp.simulation.truth import true_cells
+from tests.benchmarks.streams.settings import DECILES, Setting
 
-Features = tuple[float, ...]
-Priors = tuple[Prior, ...] | JointPrior
+OURS, TEXTBOOK = "ours", "textbook"
 
-
-class Learner(Protocol):
-    """Priors from past releases; what the replay needs."""
-
-    def init(self) -> Json: ...
-
-    def priors(self, state: Json, count: int, features: Features = ()) -> Priors: ...
-
-    def learn(self, state: Json, values: tuple[float, ...], features: Features = ()) -> Json: ...
+ROBUST = 0.1
+"""λ of the paper's experiments."""
 
 
 class TextbookLevel(Level):
@@ -40,15 +38,7 @@ class TextbookLevel(Level):
         return self.budget / 2
 
 
-class CoupledTree(QuantileTree):
-    """Each level is drawn from priors that know what the levels above have released."""
-
-    def _updated(self, prior: JointPrior, points: dict[int, int]) -> JointPrior:
-        width = float(self.grid.resolution)
-        return prior.given({j: point // GRAINS * width for j, point in points.items()}, width)
-
-
-class TextbookTree(CoupledTree):
+class TextbookTree(QuantileTree):
     """The same tree with textbook sharpness."""
 
     def levels(self) -> tuple[Level, ...]:
@@ -56,72 +46,107 @@ class TextbookTree(CoupledTree):
         return tuple(TextbookLevel(e.budget, e.nodes, e.kind, e.relation) for e in ours)
 
 
-@dataclass(frozen=True, slots=True)
-class Static:
-    """The robust prior for ever."""
+class TextbookQuantiles(Quantiles):
+    """The release kind with that tree."""
 
-    robust: Prior
-
-    def init(self) -> Json:
-        return None
-
-    def priors(self, state: Json, count: int, features: Features = ()) -> tuple[Prior, ...]:
-        return (self.robust,) * count
-
-    def learn(self, state: Json, values: tuple[float, ...], features: Features = ()) -> Json:
-        return None
+    def tree(self) -> QuantileTree:
+        return TextbookTree(self.quantiles, self.epsilon, self.grid)
 
 
-@dataclass(frozen=True, slots=True)
-class Unfeatured:
-    """Last release + robust prior, 0.1 of it; knows no features."""
-
-    inner: LastRelease
-
-    def init(self) -> Json:
-        return self.inner.init()
-
-    def priors(self, state: Json, count: int, features: Features = ()) -> tuple[Prior, ...]:
-        return self.inner.priors(state, count)
-
-    def learn(self, state: Json, values: tuple[float, ...], features: Features = ()) -> Json:
-        return self.inner.learn(state, values)
-
-
-def trees(stream: Stream, epsilon: Fraction) -> dict[str, QuantileTree]:
-    """The tree with each sharpness."""
-    return {
-        "textbook": TextbookTree(DECILES, epsilon, stream.grid),
-        "ours": CoupledTree(DECILES, epsilon, stream.grid),
-    }
-
-
-def static(stream: Stream, tree: QuantileTree) -> Learner:
+def static(setting: Setting, tree: QuantileTree, stream: Stream, widths: float = 1.0) -> Learner:
     """Cauchy at the guess."""
-    return Static(Cauchy(*stream.guess))
+    location, scale = setting.guess
+    return Fixed((Cauchy(location, widths * scale),) * len(DECILES))
 
 
-def last_release(stream: Stream, tree: QuantileTree) -> Learner:
-    """Last release + robust, λ = 0.1."""
-    resolution = float(stream.grid.resolution)
-    return Unfeatured(LastRelease(Cauchy(*stream.guess), 0.1, stream.guess[1], resolution))
+def narrow(setting: Setting, tree: QuantileTree, stream: Stream) -> Learner:
+    """The same of a quarter of the scale."""
+    return static(setting, tree, stream, 0.25)
 
 
-def paper(stream: Stream, tree: QuantileTree) -> Learner:
-    """The paper's best: COCOB on the proxy loss, λ = 0.1, φ at most 1/0.01 guessed scales."""
-    half = float(stream.grid.resolution) / 2
-    narrowest = max(half, 0.01 * stream.guess[1])
-    return OnlineGradient(Cauchy(*stream.guess), 0.1, stream.guess, coin_betting(), half, narrowest)
+def wide(setting: Setting, tree: QuantileTree, stream: Stream) -> Learner:
+    """The same of four times the scale."""
+    return static(setting, tree, stream, 4.0)
 
 
-def experts(stream: Stream, tree: QuantileTree) -> ExpertMixture:
+def hindsight(setting: Setting, tree: QuantileTree, stream: Stream) -> Learner:
+    """Cauchy of each quantile at its median over the whole stream, as wide as it deviates."""
+    truth = np.array([true_cells(batch, DECILES) for batch in stream.counts if len(batch.cells)])
+    values = truth * float(setting.grid.resolution)
+    middles = np.median(values, axis=0)
+    away = np.abs(values - middles).mean(axis=0).clip(float(setting.grid.resolution))
+    return Fixed(tuple(Cauchy(*each) for each in zip(middles, away, strict=True)))
+
+
+def last_release(setting: Setting, tree: QuantileTree, stream: Stream) -> Learner:
+    """Last release + robust."""
+    resolution = float(setting.grid.resolution)
+    return LastRelease(Cauchy(*setting.guess), ROBUST, setting.guess[1], resolution)
+
+
+def paper(setting: Setting, tree: QuantileTree, stream: Stream) -> Learner:
+    """The paper's best: COCOB on the proxy loss, φ at most 1/0.01 guessed scales."""
+    guess, half = setting.guess, float(setting.grid.resolution) / 2
+    narrowest = max(half, 0.01 * guess[1])
+    return OnlineGradient(Cauchy(*guess), ROBUST, guess, coin_betting(), half, narrowest)
+
+
+def experts(setting: Setting, tree: QuantileTree, stream: Stream) -> Learner:
     """The default learner."""
-    return ExpertMixture(tree, Cauchy(*stream.guess), 0.05, stream.guess, stream.rows)
+    return ExpertMixture(tree, Cauchy(*setting.guess), 0.05, setting.guess, setting.rows)
 
 
-CONTENDERS: dict[str, Callable[[Stream, QuantileTree], Learner]] = {
-    "static": static,
-    "last-release": last_release,
-    "paper-cocob": paper,
+LEARNERS: dict[str, Callable[[Setting, QuantileTree, Stream], Learner]] = {
     "experts": experts,
+    "paper-cocob": paper,
+    "last-release": last_release,
+    "static": static,
+    "static-narrow": narrow,
+    "static-wide": wide,
+    "static-hindsight": hindsight,
 }
+
+BOTH = ("experts", "paper-cocob", "last-release", "static")
+"""Measured with textbook sharpness too."""
+
+LEARNING = BOTH[:3]
+"""Can recover from an event."""
+
+STATICS = ("static", "static-narrow", "static-wide", "static-hindsight")
+"""The best of these is the best static prior: three guesses, and one that has seen the stream."""
+
+NO_LEARNING = "no-learning"
+"""What `learner: none` makes of `mechanism: auto`: another tree, mostly with joint nodes."""
+
+
+def names(setting: Setting, quick: bool) -> list[str]:
+    """Who is measured, as `learner/sharpness`; who takes long comes first."""
+    ours = [f"{name}/{OURS}" for name in LEARNERS]
+    slow = [f"{NO_LEARNING}/{OURS}"] if setting.unlearned else []
+    return slow + ours + [f"{name}/{TEXTBOOK}" for name in (BOTH[-1:] if quick else BOTH)]
+
+
+@dataclass(frozen=True, slots=True)
+class Contenders:
+    """The release kinds of one setting, by name."""
+
+    setting: Setting
+
+    def kind(self, name: str, epsilon: Fraction, stream: Stream) -> Quantiles:
+        """A kind as the product makes it, or with textbook sharpness."""
+        if name == f"{NO_LEARNING}/{OURS}":
+            return self._unlearned(epsilon, stream)
+        learner, _, sharpness = name.partition("/")
+        textbook = sharpness == TEXTBOOK
+        tree = (TextbookTree if textbook else QuantileTree)(DECILES, epsilon, self.setting.grid)
+        made = LEARNERS["experts" if learner == ORACLE else learner](self.setting, tree, stream)
+        kind = TextbookQuantiles if textbook else Quantiles
+        return kind("value", DECILES, epsilon, self.setting.grid, made, features=stream.feature())
+
+    def _unlearned(self, epsilon: Fraction, stream: Stream) -> Quantiles:
+        form = choose_tree(len(DECILES), epsilon, self.setting.rows)
+        assert form in CANDIDATES.values()
+        prior = Fixed((Cauchy(*self.setting.guess),) * len(DECILES))
+        shapes = shapes_from_guess(DECILES, *self.setting.guess) if form.shapes else ()
+        grid = self.setting.grid
+        return Quantiles("value", DECILES, epsilon, grid, prior, form=form, shapes=shapes)

@@ -1,0 +1,104 @@
+"""What the learners are measured on: a stream, an epsilon, and what a user would have written."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from importlib import resources
+
+from streamdp.backends.duckdb import DuckDBBackend
+from streamdp.simulation import synthetic
+from streamdp.simulation.stream import Stream
+from streamdp.simulation.table import table_stream
+from streamdp.sources.windows import DAY, WindowSource
+from streamdp.types import Grid, Query
+
+DECILES = tuple(Fraction(index, 10) for index in range(1, 10))
+
+YEAR_2013 = 1_356_998_400
+
+BOUNDS = {"air_time": (0, 1440), "arrival_delay": (-1440, 1440)}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One stream at one epsilon.
+
+    Args:
+        name: As the benchmark prints it.
+        epsilon: Price of a release.
+        make: The stream of a seed, and of a length (None: the usual one).
+        grid: Public cells.
+        guess: Location and scale a user would write down, in the unit of the column.
+        rows: Expected number of rows of a batch, public.
+        event: Share of the stream after which recovery is counted; None where nothing happens.
+        unlearned: Whether to measure the mechanism without learning: joint nodes take long.
+    """
+
+    name: str
+    epsilon: Fraction
+    make: Callable[[int, int | None], Stream]
+    grid: Grid
+    guess: tuple[float, float]
+    rows: int
+    event: Fraction | None = None
+    unlearned: bool = True
+
+
+def settings() -> tuple[Setting, ...]:
+    """All of them."""
+    return (
+        _flights("air_time", "0.1", (120.0, 60.0)),
+        _flights("air_time", "0.3", (120.0, 60.0)),
+        _flights("arrival_delay", "0.1", (0.0, 30.0)),
+        _synthetic("linear", "1"),
+        _synthetic("linear", "3"),
+        _synthetic("level-shift", "0.2", Fraction(1, 2)),
+        _synthetic("wrong-guess", "0.5", Fraction(0)),
+        _synthetic("random-walk", "0.2"),
+        _synthetic("seasonal", "0.2"),
+        _synthetic("season-ends", "0.2", Fraction(1, 2)),
+        _synthetic("strange-day", "0.2", Fraction(1, 2)),
+        _synthetic("iid", "0.2"),
+    )
+
+
+def _synthetic(name: str, epsilon: str, event: Fraction | None = None) -> Setting:
+    grid = Grid(synthetic.RESOLUTION, -100_000_000, 100_000_000)
+    paper = name == "linear"
+    return Setting(
+        "synthetic" if paper else name,
+        Fraction(epsilon),
+        functools.partial(_moving, name),
+        grid,
+        synthetic.GUESS,
+        synthetic.expected_rows(name),
+        event,
+        unlearned=not paper,
+    )
+
+
+def _moving(name: str, seed: int, length: int | None) -> Stream:
+    return synthetic.synthetic(name, DECILES, seed, length)
+
+
+def _flights(column: str, epsilon: str, guess: tuple[float, float]) -> Setting:
+    grid = Grid(Fraction(1), *BOUNDS[column])
+    make = functools.partial(_year, column)
+    return Setting(f"flights-{column}", Fraction(epsilon), make, grid, guess, 900)
+
+
+def _year(column: str, seed: int, length: int | None) -> Stream:
+    """Every day of the flights shipped with the package; the guesses are round numbers."""
+    stream = _flights_read(column)
+    return stream if length is None else stream.take(length)
+
+
+@functools.cache
+def _flights_read(column: str) -> Stream:
+    path = str(resources.files("streamdp.demo") / "flights.parquet")
+    days = WindowSource("flights", YEAR_2013, DAY, YEAR_2013 + 365 * DAY)
+    query = Query(column, Grid(Fraction(1), *BOUNDS[column]))
+    return table_stream(column, days.batches(2**40), DuckDBBackend(path, "parquet", "date"), query)

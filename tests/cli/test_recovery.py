@@ -1,0 +1,78 @@
+"""Backup, restore, reconcile, adopt and verify, as a person types them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from streamdp.errors import StreamdpError
+from tests.cli.test_commands import home, process, released, typed
+
+__all__ = ["home", "released"]
+
+WHO = ("--operator", "me", "--reason", "a disk died")
+
+
+def states(*command: str) -> dict[str, str]:
+    rows = [json.loads(line) for line in typed(*command, "--json").stdout.splitlines()]
+    return {row["check"]: row["state"] for row in rows}
+
+
+def lifetime() -> str:
+    return str(json.loads(typed("budget", "--json").stdout)["lifetime"])
+
+
+def test_a_backup_is_put_back_and_reconciled(released: Path) -> None:
+    """What was released since the backup stays spent; the refused start says what to type."""
+    assert typed("backup", "b.db").exit_code == 0
+    path = released / "config.yaml"
+    path.write_text(path.read_text().replace("2013-01-11", "2013-01-14"))
+    assert "3 released" in typed("run", "--once").output
+    told = typed("restore", "b.db", "--yes").output
+    assert "0.3 was spent since" in told
+    refused = process("run", "--once")
+    assert refused.returncode == 6
+    assert "reconcile" in refused.stderr
+    assert typed("verify").exit_code == 6
+    assert "charged 0.3" in typed("reconcile", "--assume-spent", *WHO).output
+    assert lifetime() == "1.3"
+    assert set(states("verify").values()) == {"ok"}
+    assert "3 released" in typed("run", "--once").output
+    assert lifetime() == "1.6"
+    assert typed("doctor").exit_code == 0
+
+
+def test_reconcile_says_who_and_that_it_is_spent(released: Path) -> None:
+    """Without the words --assume-spent, a name and a reason there is nothing but the usage."""
+    for left_out in (WHO[:2], WHO[2:]):
+        assert typed("reconcile", "--assume-spent", *left_out).exit_code == 2
+    assert typed("reconcile", *WHO).exit_code == 2
+    agreeing = typed("reconcile", "--assume-spent", *WHO)
+    assert isinstance(agreeing.exception, StreamdpError)
+    assert "agree" in str(agreeing.exception)
+
+
+def test_an_anchor_on_another_volume_is_lost_and_adopted(home: Path) -> None:
+    """The anchor is where the configuration says; without it nothing starts until it is adopted."""
+    (home / "volume").mkdir()
+    path = home / "config.yaml"
+    text = path.read_text().replace("path: streamdp.db", "path: streamdp.db\n  anchor: volume/a")
+    path.write_text(text)
+    assert typed("run", "--once").exit_code == 0
+    assert not (home / "streamdp.db.anchor").exists()
+    (home / "volume" / "a").unlink()
+    assert process("run", "--once").returncode == 6
+    assert states("doctor")["store"] == "WRONG"
+    assert typed("anchor", "adopt", *WHO).exit_code == 0
+    assert typed("run", "--once").exit_code == 0
+    assert (home / "volume" / "a").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("file", ["streamdp.db", "streamdp.db.anchor"])
+def test_a_file_of_the_store_is_no_sink(home: Path, file: str) -> None:
+    """Neither the store nor its anchor can be written to by a sink."""
+    path = home / "config.yaml"
+    path.write_text(path.read_text().replace("path: releases.jsonl", f"path: {file}"))
+    assert typed("validate").exit_code != 0

@@ -1,0 +1,242 @@
+"""The ways out of a refused start, and what they cost."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from streamdp.errors import IntegrityError, StoreError
+from streamdp.privacy.filters import Caps
+from streamdp.store import ledger, runs
+from streamdp.store.anchor import default_anchor
+from streamdp.store.backup import backup, put_back
+from streamdp.store.database import connect_to_read
+from streamdp.store.opening import verify
+from streamdp.store.reconcile import Terms, adopt, reconcile
+from streamdp.store.standing import require_agreement
+from streamdp.types import Batch, Charge
+from tests.store.test_anchor import charge, copy, restore
+from tests.worlds import EPSILON_NANO, World
+
+ABOUT = {"operator": "me", "reason": "test"}
+TERMS: dict[str, Terms] = {
+    "s": (
+        Caps(3 * EPSILON_NANO, 100 * EPSILON_NANO),
+        {"unit": "person", "neighbours": "add-remove"},
+    )
+}
+
+
+def reconciled(world: World) -> int:
+    """Number of charges that were missing."""
+    path = world.path
+    return len(reconcile(path, default_anchor(path), TERMS, ABOUT, 0).missing)
+
+
+def spent(world: World) -> int:
+    return world.count("SELECT coalesce(sum(epsilon_nano), 0) FROM ledger")
+
+
+def agrees(world: World) -> None:
+    database = connect_to_read(world.path)
+    require_agreement(database, default_anchor(world.path))
+    database.close()
+
+
+@pytest.fixture
+def world(tmp_path: Path) -> World:
+    """Two of five windows released, then a copy made, then the other three; closed."""
+    made = World(tmp_path)
+    made.clock.seconds = made.source.start + 2 * 86_400
+    made.worker.round([made.job()])
+    copy(made.path, "early")
+    made.clock.seconds += 30 * 86_400
+    made.worker.round([made.job()])
+    made.store.close()
+    agrees(made)
+    return made
+
+
+def test_what_a_backup_has_forgotten_is_charged(world: World) -> None:
+    """To the batches it was spent on; after that the store works, and spends within its caps."""
+    restore(world.path, "early")
+    assert reconciled(world) == 3
+    agrees(world)
+    world.open()
+    assert spent(world) == 5 * EPSILON_NANO
+    assert world.worker.round([world.job()]).released == 3
+    assert spent(world) == 8 * EPSILON_NANO
+    of_last = world.count("SELECT sum(epsilon_nano) FROM ledger WHERE batch LIKE '%-19'")
+    assert of_last == 2 * EPSILON_NANO
+    (event,) = world.store.database.execute(
+        "SELECT event FROM ledger WHERE purpose = 'note'"
+    ).fetchone()
+    assert json.loads(event) | ABOUT == json.loads(event)
+    verify(world.store.database)
+    agrees(world)
+
+
+def test_putting_the_same_backup_back_again_charges_the_same(world: World) -> None:
+    """Each time as much as was ever spent, and never a charge twice."""
+    for _ in range(3):
+        restore(world.path, "early")
+        assert reconciled(world) == 3
+        world.open()
+        assert spent(world) == 5 * EPSILON_NANO
+        world.store.close()
+        agrees(world)
+
+
+def test_copies_that_parted_are_added_up(world: World) -> None:
+    """What either of two copies spent is spent in the one that goes on."""
+    shutil.copy(default_anchor(world.path), world.path.with_name("anchor of the other"))
+    copy(world.path, "other")
+    world.open()
+    charge(world.store, "x", 7)
+    world.store.close()
+    shutil.copy(world.path, world.path.with_name("first"))
+    first_anchor = default_anchor(world.path).read_bytes()
+    restore(world.path, "other")
+    default_anchor(world.path).write_bytes(world.path.with_name("anchor of the other").read_bytes())
+    world.open()
+    charge(world.store, "y", 11)
+    world.store.close()
+    default_anchor(world.path).write_bytes(first_anchor)
+    with pytest.raises(IntegrityError, match="part ways"):
+        world.open()
+    assert reconciled(world) == 1
+    world.open()
+    assert spent(world) == 5 * EPSILON_NANO + 18
+    agrees(world)
+
+
+def test_a_store_that_is_gone_is_made_of_its_charges(world: World) -> None:
+    """No release, no batch, but every charge, hence no more than the caps allow."""
+    world.path.unlink()
+    for suffix in ("-wal", "-shm"):
+        world.path.with_name(world.path.name + suffix).unlink(missing_ok=True)
+    assert reconciled(world) == 5
+    world.open()
+    assert spent(world) == 5 * EPSILON_NANO
+    assert ledger.caps_of(world.store.database, "s") == TERMS["s"][0]
+    agrees(world)
+
+
+def test_runs_are_reconciled_on_the_safe_side(world: World) -> None:
+    """A lost run is charged once, and again for each batch that had joined it."""
+    world.open()
+    with world.store.transaction():
+        run = runs.open_run(world.store.database, "s", "gate", Charge({"type": "x"}, 7, 1), 0)
+    for key in ("2023-11-15", "2023-11-16"):
+        with world.store.transaction():
+            runs.join_run(world.store.database, run, Batch("s", key), 0)
+    world.store.close()
+    agrees(world)
+    restore(world.path, "early")
+    assert reconciled(world) == 6
+    agrees(world)
+    world.open()
+    assert spent(world) == 5 * EPSILON_NANO + 3 * 7
+
+
+def test_a_restored_store_goes_on_with_no_threshold(world: World) -> None:
+    """The run that a backup holds may have ended since: its threshold answers nothing more."""
+    world.open()
+    charge = Charge({"type": "x"}, 7, 1)
+    world.store.gates.arm("s", "gate", charge, {}, {"rho": 12345}, 0)
+    world.store.close()
+    copy(world.path, "armed")
+    world.open()
+    armed = world.store.gates.open_run("gate")
+    assert armed is not None
+    world.store.gates.end(armed.run, "accepted", False, 0)
+    world.store.close()
+    restore(world.path, "armed")
+    reconciled(world)
+    agrees(world)
+    world.open()
+    assert world.store.gates.open_run("gate") is None
+    assert world.count("SELECT count(*) FROM gate_run WHERE hidden NOT NULL") == 0
+
+
+def test_what_is_not_configured_is_refused(world: World) -> None:
+    """Charges are not dropped because nobody knows their caps; nothing is written."""
+    world.path.unlink()
+    path, anchor = world.path, default_anchor(world.path)
+    before = anchor.read_bytes()
+    with pytest.raises(IntegrityError, match="not configured"):
+        reconcile(path, anchor, {}, ABOUT, 0)
+    assert anchor.read_bytes() == before
+    assert reconciled(world) == 5
+
+
+def test_nothing_is_reconciled_or_adopted_without_need(world: World) -> None:
+    """A store that agrees is left alone."""
+    anchor = default_anchor(world.path)
+    before = anchor.read_bytes()
+    for do in (lambda: reconciled(world), lambda: adopt(world.path, anchor, ABOUT, 0)):
+        with pytest.raises(StoreError, match="agree"):
+            do()
+        assert anchor.read_bytes() == before
+
+
+@pytest.mark.parametrize("what", ["missing", "empty", "damaged", "older"])
+def test_an_anchor_is_adopted(world: World, what: str) -> None:
+    """Lost, damaged or old: the store goes on, and the ledger says who decided it."""
+    anchor = default_anchor(world.path)
+    whole = anchor.read_bytes()
+    if what == "missing":
+        anchor.unlink()
+    else:
+        end = whole.index(b"\n", len(whole) // 2) + 1
+        anchor.write_bytes({"empty": b"", "damaged": b"x" + whole, "older": whole[:end]}[what])
+    with pytest.raises(IntegrityError):
+        world.open()
+    adopt(world.path, anchor, ABOUT, 0)
+    agrees(world)
+    world.open()
+    assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'note'") == 1
+    charge(world.store, "x", 7)
+    agrees(world)
+    world.store.close()
+    restore(world.path, "early")
+    assert reconciled(world) == 4
+
+
+def test_an_anchor_that_knows_more_is_not_adopted(world: World) -> None:
+    """That would forget charges."""
+    restore(world.path, "early")
+    with pytest.raises(IntegrityError, match="reconcile"):
+        adopt(world.path, default_anchor(world.path), ABOUT, 0)
+
+
+def test_a_backup_is_whole_private_and_new(world: World) -> None:
+    """Made beside a store that works; its mode is 0600; no file is overwritten."""
+    world.open()
+    target = world.path.with_name("backup.db")
+    backup(world.path, target, verify)
+    assert target.stat().st_mode & 0o777 == 0o600
+    assert not list(world.path.parent.glob("backup.db-*"))
+    verify(connect_to_read(target))
+    with pytest.raises(StoreError):
+        backup(world.path, target, verify)
+    charge(world.store, "x", 7)
+    world.store.close()
+    put_back(target, world.path, 5, verify)
+    assert world.path.with_name("store.db.replaced-5").exists()
+    assert reconciled(world) == 1
+
+
+def test_an_altered_store_gives_no_backup(world: World) -> None:
+    """What was altered is not copied as if it were good."""
+    raw = sqlite3.connect(world.path)
+    raw.execute("UPDATE release SET epsilon_nano = 1 WHERE rowid = 1")
+    raw.commit()
+    raw.close()
+    with pytest.raises(IntegrityError):
+        backup(world.path, world.path.with_name("backup.db"), verify)
+    assert not list(world.path.parent.glob("backup*"))
