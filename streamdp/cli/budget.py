@@ -47,6 +47,8 @@ def budget(config_path: Path, whole: bool, as_json: bool) -> None:
 
 
 def _row(configuration: Configuration, report: ScopeReport) -> dict[str, Json]:
+    from streamdp.config.gate_checks import price_of_gates
+
     source = configuration.sources.get(report.scope)
     growing = source is not None and source.is_growing()
     left = report.lifetime_cap_nano - report.lifetime_spent_nano
@@ -55,6 +57,8 @@ def _row(configuration: Configuration, report: ScopeReport) -> dict[str, Json]:
         for job in configuration.releases.values()
         if job.source == report.scope
     )
+    gates = price_of_gates(configuration, report.scope)
+    price += nano_up(gates) if gates else 0
     return {
         "scope": report.scope,
         "worst_batch": epsilon_text(

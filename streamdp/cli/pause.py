@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from streamdp.cli.jobs import job_argument, require_job
+from streamdp.cli.jobs import job_argument, require_name
 from streamdp.cli.options import config_option, load_configuration
 
 
@@ -35,7 +35,7 @@ def _set(config_path: Path, job: str, *, paused: bool) -> None:
     from streamdp.store.pauses import pause_job, resume_job
 
     configuration = load_configuration(config_path)
-    require_job(configuration, job)
+    require_name(job, configuration.tasks(), "release")
     now = int(time.time())
     database = connect(configuration.store.path)
     migrate(database, now)

@@ -28,6 +28,7 @@ def gate_row(
     kind = wiring.gate_kind(gate, configuration)
     windows = unanswered(configuration, database, gate, until)
     run = nano_up(section.epsilon)
+    sure = None if section.is_drawn() else kind.records_to_be_sure(section.horizon)
     releases = sum(nano_up(configuration.releases[job].epsilon) for job in section.release)
     return {
         "gate": gate,
@@ -37,7 +38,9 @@ def gate_row(
         "epsilon_of_a_run": epsilon_text(run),
         "epsilon_at_least": epsilon_text(least_nano(configuration, gate, len(windows))),
         "epsilon_at_most": epsilon_text((run + releases) * len(windows)),
-        "yes_from_records": None if section.is_drawn() else kind.margin(section.horizon),
+        "yes_from_records": None
+        if section.is_drawn()
+        else kind.records_to_be_sure(section.horizon),
     }
 
 

@@ -134,6 +134,7 @@ class Daemon:
             fresh = load(self._path)
             if fresh.store != self._configuration.store:
                 raise ConfigurationError("another store needs a restart", where="store")
+            wiring.tasks(fresh)
             wiring.declare(fresh, running.store, self._clock.now(), self._log)
             self._log = self._start_log(fresh)
         except StreamdpError as error:

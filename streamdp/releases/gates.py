@@ -53,12 +53,14 @@ class ThresholdingGate:
         question: What is asked of it.
         thresholding: A run.
         terms_of_test: Of procedures; scores need none.
+        rows_per_unit: Most records in which neighbours differ: one of a score.
     """
 
     asked: Query
     question: Question
     thresholding: Thresholding
     terms_of_test: Terms | None = None
+    rows_per_unit: int = 1
 
     def query(self, batch: Batch) -> Query:
         """The question; which of a unit's records count is chosen anew in each batch."""
@@ -72,8 +74,12 @@ class ThresholdingGate:
         return self.thresholding.event()
 
     def margin(self, number: int) -> int:
-        """Records by which a score must be above zero to be sure of a yes at some test."""
+        """How far a score must be above zero to be sure of a yes at some test."""
         return math.ceil(self.thresholding.noise.margin(number))
+
+    def records_to_be_sure(self, number: int) -> int:
+        """The margin in records."""
+        return self.margin(number) * self.rows_per_unit
 
     def charge(self) -> Charge:
         """What a run costs."""

@@ -128,9 +128,10 @@ class GateRuns:
                 _end(self._database, run, "accepted", answer.waits, now)
 
     def end(self, run: Run, how: str, waits: bool, now: int) -> None:
-        """End a run without an acceptance."""
+        """End a run without an acceptance; one that has ended stays as it ended."""
         with self._transaction():
-            _end(self._database, run, how, waits, now)
+            if runs.open_run_of(self._database, run.job) == run:
+                _end(self._database, run, how, waits, now)
 
 
 def end_open_runs(database: Database, now: int) -> None:

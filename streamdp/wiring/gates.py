@@ -58,10 +58,12 @@ def gate_kind(name: str, configuration: Configuration) -> ThresholdingGate:
         terms = Terms(epsilon, delta, section.success)
         _require_practical(name, section, thresholding, terms, sampled=sampled)
     question = _question(name, section, configuration, query)
-    kind = ThresholdingGate(query, question, thresholding, terms)
+    rows = _units(configuration, query)
+    made = ThresholdingGate(query, question, thresholding, terms, rows)
     if terms is None:
-        _require_reach(name, section, configuration, kind.margin(section.horizon))
-    return kind
+        sure = made.records_to_be_sure(section.horizon)
+        _require_reach(name, section, configuration, sure)
+    return made
 
 
 def _gate(
