@@ -38,9 +38,7 @@ def gate_row(
         "epsilon_of_a_run": epsilon_text(run),
         "epsilon_at_least": epsilon_text(least_nano(configuration, gate, len(windows))),
         "epsilon_at_most": epsilon_text((run + releases) * len(windows)),
-        "yes_from_records": None
-        if section.is_drawn()
-        else kind.records_to_be_sure(section.horizon),
+        "yes_from_records": sure,
     }
 
 
