@@ -47,7 +47,7 @@ class Batch:
         key: Public key, unique within the source; batches are released in key order.
         start: First second of the window (POSIX time), or None for a file.
         end: Second after its last.
-        path: The file that holds it, or None when the source is cut by time.
+        path: The file that holds it, or the folder of its files; None when cut by time.
     """
 
     source: str
@@ -195,20 +195,20 @@ class Run:
 class GateRun:
     """The open run of a gate.
 
-    Private: `hidden` and `tests` never leave the engine, and its repr shows nothing.
+    Private: `hidden` never leaves the engine, and its repr shows nothing.
 
     Args:
         run: Its charge.
         terms: What its noise was drawn for.
         hidden: The noisy threshold.
-        tests: How many were used up.
+        answered: How many tests had an answer.
         asked: Key of the batch whose test has no end, or None.
     """
 
     run: Run
     terms: Json
     hidden: Json
-    tests: int
+    answered: int
     asked: str | None
 
     def __repr__(self) -> str:

@@ -16,10 +16,12 @@ from streamdp.config.priors import Family, MixtureOf
 from streamdp.config.refusal import refuse, require_known
 from streamdp.config.releases import Release
 from streamdp.config.yaml import Document, Path
+from streamdp.privacy.amounts import epsilon_text, nano_up
 
 LARGEST_EPSILON = 20
 LEAST_EPSILON = Fraction(1, 10**6)
 """Of one record in one release."""
+CAPS = ("batch", "lifetime")
 
 
 def check(configuration: Configuration, document: Document) -> None:
@@ -86,11 +88,14 @@ def _check_sources(configuration: Configuration, document: Document) -> None:
                 )
         seen[real] = name
         if source.format is None and file_format(source.path) is None:
+            arrow = source.path.endswith((".arrow", ".feather", ".ipc"))
             refuse(
-                "the format is not to be told from this name",
+                "Arrow files cannot be read"
+                if arrow
+                else "the format is not to be told from this name",
                 document,
                 place,
-                "add format: parquet, csv or jsonl",
+                "write Parquet" if arrow else "add format: parquet, csv or jsonl",
             )
 
 
@@ -118,15 +123,16 @@ def _check_caps(configuration: Configuration, document: Document) -> None:
         )
     for source in configuration.sources:
         prices = [r.epsilon for r in configuration.releases.values() if r.source == source]
-        price = sum(prices, Fraction(0)) + price_of_gates(configuration, source)
-        if price > caps.batch:
-            refuse(
-                f"the releases and gates of source {source!r} cost {float(price):g} a batch,"
-                f" the cap is {float(caps.batch):g}",
-                document,
-                ("privacy", "caps", "batch"),
-                "raise the cap or lower an epsilon: some release could never be made",
-            )
+        price = sum(map(nano_up, prices)) + price_of_gates(configuration, source)
+        for limit in caps.caps().limits:
+            if limit.measure == "epsilon" and price > limit.nano:
+                refuse(
+                    f"the releases and gates of source {source!r} cost {epsilon_text(price)}"
+                    f" a batch, the {limit.name} cap is {epsilon_text(limit.nano)}",
+                    document,
+                    ("privacy", "caps", limit.name if limit.name in CAPS else "windows"),
+                    "raise the cap or lower an epsilon: some release could never be made",
+                )
 
 
 def _check_public(

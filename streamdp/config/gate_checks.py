@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from streamdp.config.gates import DriftTest, Gate
 from streamdp.config.model import Configuration
 from streamdp.config.refusal import refuse, require_known
 from streamdp.config.yaml import Document, Path
+from streamdp.privacy.amounts import nano_up
 
 
 def check_gates(configuration: Configuration, document: Document) -> None:
@@ -46,12 +45,16 @@ def place_of(name: str, configuration: Configuration) -> Path:
     return ("releases", name.removesuffix(".gate"), "gate")
 
 
-def price_of_gates(configuration: Configuration, source: str) -> Fraction:
-    """What gates of a source cost a batch: it may be in one run of each."""
-    gates = configuration.all_gates().values()
-    return sum(
-        (gate.epsilon for gate in gates if configuration.source_of(gate) == source), Fraction(0)
-    )
+def gates_of(configuration: Configuration, source: str) -> list[str]:
+    """Names of the gates of a source."""
+    gates = configuration.all_gates().items()
+    return [name for name, gate in gates if configuration.source_of(gate) == source]
+
+
+def price_of_gates(configuration: Configuration, source: str) -> int:
+    """What gates of a source cost a batch, in nano units: it may be in one run of each."""
+    gates = configuration.all_gates()
+    return sum(nano_up(gates[name].epsilon) for name in gates_of(configuration, source))
 
 
 def _check_jobs(gate: Gate, configuration: Configuration, document: Document, path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from streamdp.config.caps import CapsSection
 from streamdp.config.gates import Gate
 from streamdp.config.releases import Name, Release
 from streamdp.config.schedules import Schedule
@@ -15,7 +16,7 @@ from streamdp.config.section import Section
 from streamdp.config.sinks import Sink
 from streamdp.config.sources import Source
 from streamdp.config.units import Unit
-from streamdp.config.values import PositiveRational, Size
+from streamdp.config.values import Size
 from streamdp.types import Json
 
 
@@ -28,13 +29,6 @@ class Store(Section):
         description="Append-only file that finds out a store put back from a backup; keep it on"
         " another volume. By default beside the store.",
     )
-
-
-class CapsSection(Section):
-    """What one record may lose, in epsilon; a later rise needs `streamdp cap`."""
-
-    batch: PositiveRational = Field(description="In all releases of one batch.")
-    lifetime: PositiveRational = Field(description="In all releases of a source, for ever.")
 
 
 class Privacy(Section):
@@ -91,6 +85,12 @@ class Configuration(Section):
     def source_of(self, gate: Gate) -> str:
         """The source whose batches a gate is asked about."""
         return gate.source or self.releases[gate.release[0]].source
+
+    def source_of_task(self, task: str) -> str:
+        """The source of a scheduled release or gate."""
+        if task in self.releases:
+            return self.releases[task].source
+        return self.source_of(self.gates[task])
 
     def quantiles_of(self, gate: Gate) -> tuple[Fraction, ...]:
         """What the first job of a gate releases."""

@@ -247,4 +247,4 @@ def _why_over(gate: Gate, run: GateRun) -> str | None:
         return "lost"
     if run.terms != gate.kind.terms():
         return "changed"
-    return "exhausted" if run.tests >= gate.horizon else None
+    return "exhausted" if run.answered >= gate.horizon else None

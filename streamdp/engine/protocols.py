@@ -34,6 +34,10 @@ class GateMemory(Protocol):
         """Whether a gate must be re-armed by a person."""
         ...
 
+    def losses_in_a_row(self, gate: str) -> tuple[int, int]:
+        """Runs that were lost since the last answer, and when."""
+        ...
+
     def accepted(self, gate: str) -> int:
         """How often a gate has accepted."""
         ...
@@ -113,6 +117,10 @@ class Store(Protocol):
         self, reservation: Reservation, release: Release, learned: Learned, sinks: Iterable[str]
     ) -> None:
         """Settle a charge with its release, learner state and outbox."""
+        ...
+
+    def burns_in_a_row(self, scope: str, job: str) -> tuple[int, int]:
+        """Charges of a job burnt since its last release, and when the last was."""
         ...
 
     def recover(self, now: int) -> tuple[Reservation, ...]:

@@ -20,8 +20,8 @@ Task = Job | Gate
 Progress = Callable[[Task, int, int], None]
 """Told of a task, how many of its due batches are done, and how many there are."""
 
-FIRST_REST, LONGEST_REST = 60, 6 * 3600
-"""Seconds a job rests after an attempt that failed with its charge spent; they double."""
+FIRST_REST, LONGEST_REST = 120, 6 * 3600
+"""Seconds a job rests after its second burnt charge in a row; they double."""
 
 
 @dataclass(slots=True)
@@ -31,6 +31,7 @@ class Outcomes:
     released: int = 0
     refused: int = 0
     paused: list[str] = field(default_factory=list)
+    resting: list[str] = field(default_factory=list)
     stopped: bool = False
     errors: list[StreamdpError] = field(default_factory=list)
 
@@ -44,14 +45,15 @@ class Worker:
         sinks: By name.
         stop: Asked between releases: should this be the end of the round?
         progress: Told after each batch.
+        patient: Whether jobs rest whose charges were burnt.
     """
 
     around: Surroundings
     sinks: Mapping[str, Sink]
     stop: Callable[[], bool] = lambda: False
     progress: Progress = lambda job, done, total: None
+    patient: bool = True
     _refused: set[tuple[str, str]] = field(default_factory=set, init=False)
-    _rests: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
 
     def round(self, tasks: Iterable[Task], only: Callable[[Batch], bool] | None = None) -> Outcomes:
         """Burn what was left open, release what is due of each job, deliver what is owed.
@@ -70,7 +72,7 @@ class Worker:
         outcomes = Outcomes()
         self._deliver(outcomes)
         for task in {task.name: task for task in tasks}.values():
-            if not (self.stop() or self._is_paused(task, outcomes) or self._rests_now(task)):
+            if not (self.stop() or self._is_paused(task, outcomes) or self._rests(task, outcomes)):
                 self._catch_up(task, only, outcomes)
         outcomes.stopped = self.stop()
         return outcomes
@@ -169,10 +171,6 @@ class Worker:
             spend()
         except BudgetExhaustedError as error:
             return self._refuse(task, batch, error, outcomes)
-        except StreamdpError:
-            self._rest(task)
-            raise
-        self._rests.pop(task.name, None)
         self._deliver(outcomes)
         return True
 
@@ -200,18 +198,23 @@ class Worker:
         outcomes.paused += sorted(paused)
         return bool(paused)
 
-    def _rest(self, task: Task) -> None:
-        """An engine that fails for ever must not burn a lifetime's budget in an hour."""
-        times = self._rests.get(task.name, (0, 0))[0] + 1
-        self._rests[task.name] = (times, self.around.clock.now())
-        self.around.log("job.rests", job=task.name)
+    def _rests(self, task: Task, outcomes: Outcomes) -> bool:
+        """An engine that fails, or a process that dies, must not burn a lifetime in an hour.
 
-    def _rests_now(self, task: Task) -> bool:
-        if task.name not in self._rests:
+        It follows from the store: a supervisor that starts the process anew changes nothing.
+        """
+        store, now = self.around.store, self.around.clock.now()
+        found = [store.burns_in_a_row(task.scope, task.name)]
+        if isinstance(task, Gate):
+            found = [store.burns_in_a_row(job.scope, job.name) for job in task.jobs]
+            found.append(store.gates.losses_in_a_row(task.name))
+        rests = any(burns > 1 and abs(now - since) < _rest_of(burns) for burns, since in found)
+        if not self.patient or not rests:
             return False
-        times, since = self._rests[task.name]
-        return abs(self.around.clock.now() - since) < _rest_of(times)
+        outcomes.resting.append(task.name)
+        self.around.log("job.rests", job=task.name)
+        return True
 
 
-def _rest_of(times: int) -> int:
-    return int(min(FIRST_REST * 2 ** min(times - 1, 20), LONGEST_REST))
+def _rest_of(burns: int) -> int:
+    return int(min(FIRST_REST * 2 ** min(burns - 2, 20), LONGEST_REST))

@@ -47,19 +47,21 @@ GATES = (
         tests INTEGER DEFAULT 0,
         asked TEXT,
         ended TEXT,
-        waits INTEGER NOT NULL DEFAULT 0
+        waits INTEGER NOT NULL DEFAULT 0,
+        seal TEXT NOT NULL DEFAULT ''
     ) STRICT
     """,
     "CREATE UNIQUE INDEX gate_run_open ON gate_run (gate) WHERE ended IS NULL",
     """
     CREATE TABLE gate_answer (
         gate TEXT NOT NULL,
-        source TEXT NOT NULL,
         batch TEXT NOT NULL,
+        source TEXT NOT NULL,
         run INTEGER NOT NULL REFERENCES gate_run (run),
         accepted INTEGER NOT NULL,
         slot INTEGER NOT NULL,
-        PRIMARY KEY (gate, source, batch),
+        seal TEXT NOT NULL DEFAULT '',
+        PRIMARY KEY (gate, batch),
         FOREIGN KEY (source, batch) REFERENCES batch (source, key)
     ) STRICT, WITHOUT ROWID
     """,

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager
 from sqlite_utils import Database
 
 from streamdp.errors import StoreError
-from streamdp.store import archive, outbox, runs
+from streamdp.store import archive, outbox, pauses, runs, seals
 from streamdp.types import Answer, Batch, Charge, GateRun, Json, Run
 
 
@@ -38,15 +38,16 @@ class GateRuns:
     def open_run(self, gate: str) -> GateRun | None:
         """The run of a gate that is open, if one is."""
         row = self._database.execute(
-            "SELECT r.run, l.scope, r.gate, l.epsilon_nano, l.rho_nano, r.terms, r.hidden, r.tests,"
-            " r.asked FROM gate_run r JOIN ledger l ON l.seq = r.run"
+            "SELECT r.run, l.scope, r.gate, l.epsilon_nano, l.rho_nano, r.terms, r.hidden,"
+            " (SELECT count(*) FROM gate_answer a WHERE a.run = r.run), r.asked"
+            " FROM gate_run r JOIN ledger l ON l.seq = r.run"
             " WHERE r.gate = ? AND r.ended IS NULL",
             [gate],
         ).fetchone()
         if row is None:
             return None
-        *run, terms, hidden, tests, asked = row
-        return GateRun(Run(*run), json.loads(terms), json.loads(hidden), tests, asked)
+        *run, terms, hidden, answered, asked = row
+        return GateRun(Run(*run), json.loads(terms), json.loads(hidden), answered, asked)
 
     def waits(self, gate: str) -> bool:
         """Whether a gate must be re-armed by a person."""
@@ -54,6 +55,16 @@ class GateRuns:
             "SELECT EXISTS (SELECT 1 FROM gate_run WHERE gate = ? AND waits)", [gate]
         ).fetchone()
         return bool(waiting)
+
+    def losses_in_a_row(self, gate: str) -> tuple[int, int]:
+        """Runs that were lost since the last answer, and when the gate last did something."""
+        row: tuple[int, int] = self._database.execute(
+            "SELECT count(*), (SELECT coalesce(max(at), 0) FROM ledger WHERE job = :gate)"
+            " FROM gate_run WHERE gate = :gate AND (ended = 'lost' OR asked NOT NULL)"
+            " AND run > coalesce((SELECT max(run) FROM gate_answer WHERE gate = :gate), 0)",
+            {"gate": gate},
+        ).fetchone()
+        return row
 
     def accepted(self, gate: str) -> int:
         """How often a gate has accepted."""
@@ -83,6 +94,7 @@ class GateRuns:
                 "INSERT INTO gate_run (run, gate, terms, hidden) VALUES (?, ?, ?, ?)",
                 [run.seq, gate, json.dumps(terms), json.dumps(hidden)],
             )
+            seals.seal(self._database, "gate_run", run=run.seq)
         return GateRun(run, terms, hidden, 0, None)
 
     def use_test(self, run: Run, batch: Batch, now: int) -> int:
@@ -103,27 +115,30 @@ class GateRuns:
             ).fetchone()
             if used is None:
                 raise StoreError(f"the last test of {run.job} has no end")
+            seals.seal(self._database, "gate_run", run=run.seq)
         return int(used[0])
 
     def leave_out(self, run: Run) -> None:
         """A test ended before it was drawn: it is used up, and there is no answer."""
         with self._transaction():
-            self._database.execute("UPDATE gate_run SET asked = NULL WHERE run = ?", [run.seq])
+            _set(self._database, run, "asked = NULL")
 
     def answer(self, run: Run, answer: Answer, now: int) -> None:
         """Write the answer of the test that is asked, with all that follows from it."""
         batch = answer.batch
         with self._transaction():
             self._database.execute(
-                "INSERT INTO gate_answer VALUES (?, ?, ?, ?, ?, ?)",
-                [run.job, batch.source, batch.key, run.seq, answer.accepted, answer.slot],
+                "INSERT INTO gate_answer (gate, batch, source, run, accepted, slot)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                [run.job, batch.key, batch.source, run.seq, answer.accepted, answer.slot],
             )
-            self._database.execute("UPDATE gate_run SET asked = NULL WHERE run = ?", [run.seq])
+            seals.seal(self._database, "gate_answer", gate=run.job, batch=batch.key)
+            _set(self._database, run, "asked = NULL")
             for notice, sinks in answer.notices:
                 archive.add_notice(self._database, notice)
                 outbox.post(self._database, notice.id, sinks, now)
             for job in answer.holds:
-                self._database.execute("INSERT OR IGNORE INTO pause VALUES (?, ?)", [job, now])
+                pauses.add(self._database, job, now)
             if answer.accepted:
                 _end(self._database, run, "accepted", answer.waits, now)
 
@@ -145,14 +160,18 @@ def end_open_runs(database: Database, now: int) -> None:
 def _end(database: Database, run: Run, how: str, waits: bool, now: int) -> None:
     """Close the run in the ledger and forget its threshold."""
     runs.close_run(database, run, now)
-    database.execute(
-        "UPDATE gate_run SET ended = ?, waits = ?, asked = NULL, hidden = NULL, tests = NULL"
-        " WHERE run = ?",
-        [how, waits, run.seq],
-    )
+    forgotten = "asked = NULL, hidden = NULL, tests = NULL"
+    _set(database, run, f"{forgotten}, ended = ?, waits = ?", how, waits)
+
+
+def _set(database: Database, run: Run, change: str, *values: str | int) -> None:
+    """Change the row of a run."""
+    database.execute(f"UPDATE gate_run SET {change} WHERE run = ?", [*values, run.seq])  # noqa: S608
+    seals.seal(database, "gate_run", run=run.seq)
 
 
 def rearm(database: Database, gate: str) -> bool:
     """Let a gate that waits be armed again; whether it waited. In a transaction of the caller."""
     changed = database.execute("UPDATE gate_run SET waits = 0 WHERE gate = ? AND waits", [gate])
+    seals.seal(database, "gate_run", gate=gate)
     return changed.rowcount > 0

@@ -15,14 +15,14 @@ from streamdp import __version__
 from streamdp.errors import ConfigurationError, LockedError, StoreError
 from streamdp.privacy.amounts import epsilon_text
 from streamdp.privacy.filters import Caps
-from streamdp.store import archive, ledger, outbox
+from streamdp.store import archive, ledger, outbox, runs
 from streamdp.store.anchor import Anchor, default_anchor
 from streamdp.store.database import transaction
 from streamdp.store.gates import GateRuns
 from streamdp.store.opening import open_store
 from streamdp.store.pauses import paused_jobs
 from streamdp.store.standing import charges_after, state_of
-from streamdp.types import Batch, Charge, Delivery, Json, Learned, Release, Reservation
+from streamdp.types import Batch, Charge, Delivery, Json, Learned, Release, Reservation, Run
 
 
 class SqliteStore:
@@ -40,7 +40,7 @@ class SqliteStore:
 
     @classmethod
     def open(cls, path: Path, now: int, anchor: Path | None = None) -> Self:
-        """Open for work: migrate, verify chain, archive and anchor, take a new epoch.
+        """Open for work: migrate, verify all that is remembered and the anchor, take a new epoch.
 
         Args:
             path: The SQLite file; made if there is none and no anchor knows of one.
@@ -133,6 +133,33 @@ class SqliteStore:
         with self.transaction():
             ledger.settle(self.database, reservation, now)
 
+    def open_run(self, scope: str, job: str, charge: Charge, now: int) -> Run:
+        """Spend a charge for all batches that a gate will ever test; it stays open.
+
+        Raises:
+            BudgetExhaustedError: A cap over the lifetime refuses; nothing was spent.
+        """
+        with self.transaction():
+            return runs.open_run(self.database, scope, job, charge, now)
+
+    def join_run(self, run: Run, batch: Batch, now: int) -> None:
+        """Count an open run against a batch before it is tested; once for each batch.
+
+        Raises:
+            BudgetExhaustedError: A cap refuses; the batch must not be tested.
+        """
+        with self.transaction():
+            runs.join_run(self.database, run, batch, now)
+
+    def close_run(self, run: Run, now: int) -> None:
+        """End a run; its charge stays spent."""
+        with self.transaction():
+            runs.close_run(self.database, run, now)
+
+    def open_run_of(self, job: str) -> Run | None:
+        """The run of a job that is open, after a restart too."""
+        return runs.open_run_of(self.database, job)
+
     def commit(
         self, reservation: Reservation, release: Release, learned: Learned, sinks: Iterable[str]
     ) -> None:
@@ -152,6 +179,13 @@ class SqliteStore:
             outbox.post(self.database, release.id, sinks, now)
             seal = archive.seal_of(self.database, release.id)
             ledger.settle(self.database, reservation, now, release.id, seal)
+
+    def burns_in_a_row(self, scope: str, job: str) -> tuple[int, int]:
+        """How many charges of a job were burnt since its last release, and when the last was.
+
+        A charge that a crash cut off names no job; it counts for all of its scope.
+        """
+        return ledger.burns_in_a_row(self.database, scope, job)
 
     def recover(self, now: int) -> tuple[Reservation, ...]:
         """Burn the charges that a dead process left open."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -9,7 +10,6 @@ from streamdp.config.model import Configuration
 from streamdp.engine.job import Job
 from streamdp.engine.release import Surroundings
 from streamdp.engine.work import Task, Worker
-from streamdp.privacy.amounts import nano_up
 from streamdp.privacy.filters import Caps
 from streamdp.types import Clock, Entropy, Log
 from streamdp.wiring.gates import gates
@@ -52,11 +52,12 @@ def store_paths(configuration: Configuration) -> tuple[Path, Path]:
 
 
 def _caps(configuration: Configuration, source: str) -> Caps:
-    """A record of a growing source is in all later batches: the cap of one is the cap of all."""
-    section = configuration.privacy.caps
-    batch, lifetime = nano_up(section.batch), nano_up(section.lifetime)
-    growing = configuration.sources[source].is_growing()
-    return Caps(batch, min(batch, lifetime) if growing else lifetime)
+    """A record of a growing source is in all later batches: each cap counts for its life."""
+    caps = configuration.privacy.caps.caps()
+    if not configuration.sources[source].is_growing():
+        return caps
+    windows = tuple(replace(limit, batches=None, seconds=None) for limit in caps.windows)
+    return Caps(caps.batch_nano, min(caps.batch_nano, caps.lifetime_nano), windows)
 
 
 def start_log(configuration: Configuration, *, console: bool) -> Log:

@@ -69,8 +69,8 @@ class MemoryGates:
 
     def use_test(self, run: Run, batch: Batch, now: int) -> int:
         assert self.current is not None
-        self.current = replace(self.current, tests=self.current.tests + 1)
-        return self.current.tests
+        self.current = replace(self.current, answered=self.current.answered + 1)
+        return self.current.answered
 
     def answer(self, run: Run, answer: Answer, now: int) -> None:
         self.words.append((run.seq, answer.accepted))
