@@ -125,7 +125,7 @@ def test_hidden_state_is_in_no_output(home: Path) -> None:
         (GATE.replace("[0.5]", "[0.55]"), "does not release this quantile"),
         (GATE.replace("horizon: 20", "horizon: 0"), "greater than or equal to 1"),
         (GATE + "      sinks: [nowhere]\n", "not configured"),
-        (GATE.replace("epsilon: 1", "epsilon: 2.95"), "the cap is 3"),
+        (GATE.replace("epsilon: 1", "epsilon: 2.95"), "cap is 3"),
         (GATE.replace("drift, absolute: 20, quantiles: [0.5]", "custom, name: x"), "no installed"),
         (GATE.replace("absolute: 20", "ranks: 0.1") + "      test_epsilon: 0.05\n", "counted"),
         (GATE.replace("drift", "drought"), "drought"),
