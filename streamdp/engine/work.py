@@ -100,7 +100,8 @@ class Worker:
             if error.code in ("locked", "store", "integrity"):
                 raise
             outcomes.errors.append(error)
-            self.around.log("release.failed", job=task.name, code=error.code)
+            number = {"id": error.fields["id"]} if "id" in error.fields else {}
+            self.around.log("release.failed", job=task.name, code=error.code, **number)
 
     def _pass(self, gate: Gate, batch: Batch, outcomes: Outcomes) -> bool:
         """Ask a gate and release what it lets through; False at the end of the budget."""

@@ -12,15 +12,17 @@ from streamdp.wiring.adapters import (
 from streamdp.wiring.gates import gate_kind
 from streamdp.wiring.priors import learner
 from streamdp.wiring.quantiles import kind, release_kind, shapes
-from streamdp.wiring.sources import source
+from streamdp.wiring.sources import data_of, same_data, source
 
 __all__ = [
+    "data_of",
     "declare",
     "gate_kind",
     "jobs",
     "kind",
     "learner",
     "release_kind",
+    "same_data",
     "shapes",
     "source",
     "start_log",
