@@ -1,6 +1,15 @@
 """The only place that names concrete adapters: from a configuration to things that work."""
 
-from streamdp.wiring.adapters import declare, jobs, start_log, store_paths, terms, worker
+from streamdp.wiring.adapters import (
+    declare,
+    jobs,
+    start_log,
+    store_paths,
+    tasks,
+    terms,
+    worker,
+)
+from streamdp.wiring.gates import gate_kind
 from streamdp.wiring.priors import learner
 from streamdp.wiring.quantiles import kind, release_kind, shapes
 from streamdp.wiring.sources import data_of, same_data, source
@@ -8,6 +17,7 @@ from streamdp.wiring.sources import data_of, same_data, source
 __all__ = [
     "data_of",
     "declare",
+    "gate_kind",
     "jobs",
     "kind",
     "learner",
@@ -17,6 +27,7 @@ __all__ = [
     "source",
     "start_log",
     "store_paths",
+    "tasks",
     "terms",
     "worker",
 ]
