@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from streamdp.types import Grid
 
-HOW_MANY = 150
+HOW_MANY = 200
 
 ODD_DOUBLES = [math.nan, math.inf, -math.inf, -0.0, 1e308, -1e308, 5e-324, -5e-324, 0.5, 1.5, -0.5]
 ODD_DOUBLES += [2.5, 0.49999999999999994, 1.7976931348623157e308, 2.0**53 + 2, 0.145, 1.005, 1e16]

@@ -5,14 +5,14 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from streamdp.backends.memory import MemoryBackend
 from streamdp.errors import SourceError
 from streamdp.types import Backend, Batch, CellCounts, Grid, Query, UnitBound
-from tests.backends.contract.engines import Column, Columns, DuckDBFiles, Engine, Postgres
-from tests.backends.contract.values import GRIDS, HOW_MANY, KINDS, UNITS, columns, same
+from tests.contract.engines import Column, Columns, DuckDBFiles, Engine, Postgres, Spark
+from tests.contract.values import GRIDS, HOW_MANY, KINDS, UNITS, columns, same
 
 BATCH = Batch("s", "b")
 
@@ -20,7 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*socket:pytest.PytestUnraisable
 """The bridge to Java leaves sockets to the garbage collector."""
 
 SOME = settings(
-    max_examples=2,
+    max_examples=1,
     deadline=None,
     suppress_health_check=[
         HealthCheck.function_scoped_fixture,
@@ -63,6 +63,7 @@ def test_each_value_falls_in_one_cell(
 ) -> None:
     """Every record is a group of its own, so one question compares hundreds of cells."""
     values = same(data.draw(columns(kind)), kind)
+    assume(len({str(value) for value in values}) > HOW_MANY // 10)  # the first try is all alike
     names = [str(number) for number in range(HOW_MANY)]
     table = {"x": Column(kind, values), "record": Column("VARCHAR", names)}
     agree(engine, table, Query("x", grid, by=("record",), groups=tuple((n,) for n in names)))
@@ -86,7 +87,7 @@ def test_a_unit_counts_the_same_records(engine: Engine, kind: str) -> None:
     values = chance.integers(0, 30, 200).tolist()
     table = {"x": Column("BIGINT", values), "u": Column(kind, units)}
     bounds = [UnitBound("u", 3, "it's")]
-    if kind == "VARCHAR":
+    if kind == "VARCHAR" and not isinstance(engine, Spark):
         bounds += [UnitBound("u", 1), UnitBound("u", 1000)]
     for bound in bounds:
         agree(engine, table, Query("x", Grid(GRIDS[0].resolution, 0, 25), bound=bound))

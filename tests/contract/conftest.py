@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.backends.contract.engines import (
+from tests.contract.engines import (
     DuckDBFiles,
     DuckDBTable,
     Engine,
@@ -12,7 +12,7 @@ from tests.backends.contract.engines import (
     Postgres,
     Spark,
 )
-from tests.backends.servers import java, postgres
+from tests.contract.servers import java, postgres
 
 NAMES = ("memory", "duckdb-files", "duckdb-table", "postgres", "spark")
 
@@ -45,8 +45,15 @@ def spark_session() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", params=NAMES)
-def engine(request: pytest.FixtureRequest, folder: Path) -> Engine:
+def engine(request: pytest.FixtureRequest, folder: Path) -> Iterator[Engine]:
     """Each engine in turn; all tests of one, then of the next."""
+    made = _engine(request, folder)
+    yield made
+    if isinstance(made, Postgres) and made.backend is not None:
+        made.backend.close()
+
+
+def _engine(request: pytest.FixtureRequest, folder: Path) -> Engine:
     home = folder / request.param
     home.mkdir()
     if request.param == "memory":
