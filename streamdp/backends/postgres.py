@@ -64,7 +64,11 @@ class PostgresBackend(SqlBackend):
     @contextmanager
     def session(self) -> Iterator[None]:
         """A connection that answers; a question that is left unanswered is cancelled."""
-        self._connect()
+        try:
+            self._connect().execute("SELECT 1")
+        except self.failures():
+            self.close()
+            self._connect()
         try:
             yield
         except BaseException:
