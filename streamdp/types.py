@@ -47,7 +47,7 @@ class Batch:
         key: Public key, unique within the source; batches are released in key order.
         start: First second of the window (POSIX time), or None for a file.
         end: Second after its last.
-        path: The file that holds it, or None when the source is cut by time.
+        path: The file that holds it, or the folder of its files; None when cut by time.
     """
 
     source: str
@@ -279,8 +279,15 @@ class ReleaseKind(Protocol):
         """Question and cost, from public facts alone."""
         ...
 
-    def draw(self, plan: Plan, statistic: CellCounts, entropy: Entropy) -> Outcome:
-        """The private draw; total: no exception depends on the statistic."""
+    def draw(self, plan: Plan, statistic: Any, entropy: Entropy) -> Outcome:
+        """The private draw; total: no exception depends on the statistic.
+
+        Args:
+            plan: What `plan` returned.
+            statistic: The `CellCounts` that answer its query, or, of a query with `by`, those of
+                each group.
+            entropy: Source of chance.
+        """
         ...
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:

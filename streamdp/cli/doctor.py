@@ -72,6 +72,7 @@ def _store(configuration: Configuration) -> str:
     from streamdp.daemon.lock import is_locked
     from streamdp.store import ledger
     from streamdp.store.database import connect_to_read
+    from streamdp.store.migrations import is_current
     from streamdp.store.standing import require_agreement
 
     path = configuration.store.path
@@ -81,6 +82,8 @@ def _store(configuration: Configuration) -> str:
         raise StreamdpError("others may read the store", where=str(path), hint="chmod 600")
     database = connect_to_read(path)
     ledger.verify(database)
+    if not is_current(database):
+        return "ledger verified; the next run brings the store up to this version"
     anchor = wiring.store_paths(configuration)[1]
     require_agreement(database, anchor)
     return "ledger verified, its anchor agrees" + (
@@ -110,12 +113,13 @@ def _folder(folder: Path) -> str:
 
 def _source(configuration: Configuration, name: str) -> str:
     from streamdp import wiring
+    from streamdp.config.sources import Windows
 
     job = wiring.jobs(configuration)[name]
     first = next(iter(job.source.batches(int(time.time()))), None)
     if first is None:
         section = configuration.sources[configuration.releases[name].source]
-        files = section.batches == "files"
+        files = not isinstance(section.batches, Windows)
         return f"no file is there yet: {section.path}" if files else "no batch is complete yet"
     job.backend.check(job.kind.plan(job.kind.init(), first).query, first)
     return "can be read, its columns are there"

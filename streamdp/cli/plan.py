@@ -92,6 +92,7 @@ def _job_row(
     price = nano_up(release.epsilon)
     return {
         "job": job,
+        "protects": str(configuration.privacy.unit),
         "due_now": due,
         "later": len(windows) - due,
         "first": windows[0].key if windows else None,
@@ -105,7 +106,7 @@ def _accuracy(configuration: Configuration, job: str, wanted: float | None) -> d
     """What accuracy to expect, and the epsilon for a wanted one; simulated, a few seconds."""
     from streamdp import wiring
 
-    kind = wiring.kind(configuration.releases[job], configuration.privacy.neighbours)
+    kind = wiring.release_kind(configuration, job)
     row: dict[str, Json] = {"rank_error_95": kind.rank_error()}
     if wanted is not None:
         needed = kind.epsilon_needed(wanted)

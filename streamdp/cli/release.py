@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 @click.option("--batch", help="Only this batch, by its key.")
 @config_option
 def release(job: str, batch: str | None, config_path: Path) -> None:
-    """Release what is due of JOB now, without waiting for its schedule.
+    """Release what is due of JOB now, without waiting for its schedule or a rest.
 
     A batch that was released is never released again: `streamdp show` shows it.
     """
@@ -30,7 +30,7 @@ def release(job: str, batch: str | None, config_path: Path) -> None:
     configuration = load_configuration(config_path)
     require_job(configuration, job)
     only = None if batch is None else lambda found: found.key == batch
-    outcomes = one_round(configuration, [job], only)
+    outcomes = one_round(configuration, [job], only, patient=False)
     if batch is not None and outcomes == Outcomes():
         _say_why_not(configuration, job, batch)
     finish(outcomes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,10 +82,13 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
 
 
 def _line(release: Release) -> dict[str, Json]:
-    """Batch and values; a row's first column names the value in its second."""
-    values = [list(row.values()) for row in release.rows]
-    return {
-        "job": release.job,
-        "batch": release.batch,
-        **{f"{name:g}" if isinstance(name, float) else str(name): x for name, x, *_ in values},
-    }
+    """Batch and values; a row's columns before its value name it."""
+    values: dict[str, Json] = {}
+    for row in release.rows:
+        names = list(takewhile(lambda name: name != "value", row))
+        values[" ".join(_text(row[name]) for name in names)] = row.get("value")
+    return {"job": release.job, "batch": release.batch, **values}
+
+
+def _text(value: Json) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -21,9 +21,12 @@ def one_round(
     configuration: Configuration,
     names: Sequence[str],
     only: Callable[[Batch], bool] | None = None,
+    *,
+    patient: bool = True,
 ) -> Outcomes:
     """Do one round of the named jobs, of the batches that `only` admits.
 
+    Jobs whose last charges were burnt rest for a while if `patient`.
     SIGTERM and SIGINT end it after the running release.
 
     Raises:
@@ -48,6 +51,7 @@ def one_round(
             progress,
         ) as running,
     ):
+        running.worker.patient = patient
         return running.worker.round([running.jobs[name] for name in names], only)
 
 
@@ -59,12 +63,20 @@ def finish(outcomes: Outcomes) -> None:
     click.echo(", ".join(parts), err=True)
     for job in outcomes.paused:
         click.echo(f"{job} is paused; `streamdp resume {job}` goes on with it", err=True)
+    for job in outcomes.resting:
+        click.echo(
+            f"{job} rests, since its last charges were burnt: `streamdp budget --ledger` shows"
+            f" them, `streamdp release {job}` does not wait",
+            err=True,
+        )
     if outcomes.stopped:
         click.echo("stopped by a signal; the next run goes on from here", err=True)
     for message in dict.fromkeys(map(str, outcomes.errors)):
         click.secho("error: ", fg="red", bold=True, nl=False, err=True)
         click.echo(message, err=True)
-    codes = {error.exit_code for error in outcomes.errors} | {int(outcomes.stopped)}
+    codes = {error.exit_code for error in outcomes.errors} | {
+        int(outcomes.stopped or bool(outcomes.resting))
+    }
     sys.exit(max(codes) or (3 if outcomes.refused else 0))
 
 

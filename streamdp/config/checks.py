@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import fnmatch
-import glob
 import os
 from collections.abc import Iterable
 from fractions import Fraction
@@ -12,12 +10,17 @@ from fractions import Fraction
 from streamdp.config.formats import file_format
 from streamdp.config.model import Configuration
 from streamdp.config.outputs import check_outputs
+from streamdp.config.paths import overlap
 from streamdp.config.priors import Family, MixtureOf
 from streamdp.config.refusal import refuse
 from streamdp.config.releases import Release
 from streamdp.config.yaml import Document, Path
+from streamdp.privacy.amounts import epsilon_text, nano_up
 
 LARGEST_EPSILON = 20
+LEAST_EPSILON = Fraction(1, 10**6)
+"""Of one record in one release."""
+CAPS = ("batch", "lifetime")
 
 
 def check(configuration: Configuration, document: Document) -> None:
@@ -40,9 +43,31 @@ def check(configuration: Configuration, document: Document) -> None:
                 (*path, "epsilon"),
                 "lower it, or set privacy.allow_large_epsilon: true",
             )
+        _check_unit(configuration, release, document, path)
         _check_prior(release, document, path)
         _check_public(configuration, release, document, path)
     _check_caps(configuration, document)
+
+
+def _check_unit(
+    configuration: Configuration, release: Release, document: Document, path: Path
+) -> None:
+    """What a record gets of a unit's epsilon is enough, and groups hold for the relation."""
+    rows = configuration.privacy.unit.rows
+    if release.epsilon < LEAST_EPSILON * rows:
+        refuse(
+            f"each of a unit's {rows} records would get less than {float(LEAST_EPSILON):f}",
+            document,
+            (*path, "epsilon"),
+            "raise it, or lower privacy.unit.rows",
+        )
+    if release.by and configuration.privacy.neighbours == "substitute":
+        refuse(
+            "groups need neighbours: add-remove",
+            document,
+            (*path, "by"),
+            "a record put in another's place may leave one group and enter another: it costs twice",
+        )
 
 
 def _check_sources(configuration: Configuration, document: Document) -> None:
@@ -52,7 +77,7 @@ def _check_sources(configuration: Configuration, document: Document) -> None:
         place: Path = ("sources", name, "path")
         real = os.path.realpath(source.path)
         for path, other in seen.items():
-            if _overlap(real, path):
+            if overlap(real, path):
                 refuse(
                     f"this is the same data as source {other!r}, with a budget of its own",
                     document,
@@ -61,25 +86,15 @@ def _check_sources(configuration: Configuration, document: Document) -> None:
                 )
         seen[real] = name
         if source.format is None and file_format(source.path) is None:
+            arrow = source.path.endswith((".arrow", ".feather", ".ipc"))
             refuse(
-                "the format is not to be told from this name",
+                "Arrow files cannot be read"
+                if arrow
+                else "the format is not to be told from this name",
                 document,
                 place,
-                "add format: parquet, csv or jsonl",
+                "write Parquet" if arrow else "add format: parquet, csv or jsonl",
             )
-
-
-def _overlap(one: str, other: str) -> bool:
-    """Whether two paths can name one file: equal, one within the other's pattern, or both there."""
-    if one == other or fnmatch.fnmatch(one, other) or fnmatch.fnmatch(other, one):
-        return True
-    if not (glob.has_magic(one) or glob.has_magic(other)):
-        return False
-    first, second = (
-        {os.path.realpath(file) for file in glob.glob(path, recursive=True)}
-        for path in (one, other)
-    )
-    return not first.isdisjoint(second)
 
 
 def _check_caps(configuration: Configuration, document: Document) -> None:
@@ -93,15 +108,16 @@ def _check_caps(configuration: Configuration, document: Document) -> None:
         )
     for source in configuration.sources:
         prices = [r.epsilon for r in configuration.releases.values() if r.source == source]
-        price = sum(prices, Fraction(0))
-        if price > caps.batch:
-            refuse(
-                f"the releases of source {source!r} cost {float(price):g} a batch,"
-                f" the cap is {float(caps.batch):g}",
-                document,
-                ("privacy", "caps", "batch"),
-                "raise the cap or lower an epsilon: some release could never be made",
-            )
+        price = sum(map(nano_up, prices))
+        for limit in caps.caps().limits:
+            if limit.measure == "epsilon" and price > limit.nano:
+                refuse(
+                    f"the releases of source {source!r} cost {epsilon_text(price)} a batch,"
+                    f" the {limit.name} cap is {epsilon_text(limit.nano)}",
+                    document,
+                    ("privacy", "caps", limit.name if limit.name in CAPS else "windows"),
+                    "raise the cap or lower an epsilon: some release could never be made",
+                )
 
 
 def _check_public(
@@ -113,7 +129,7 @@ def _check_public(
             continue
         place = (*path, "prior", key, "path")
         for name, source in configuration.sources.items():
-            if _overlap(os.path.realpath(named.path), os.path.realpath(source.path)):
+            if overlap(os.path.realpath(named.path), os.path.realpath(source.path)):
                 refuse(
                     f"source {name!r} reads this file: its records are not public",
                     document,

@@ -7,11 +7,13 @@ from typing import Literal
 
 from pydantic import Field
 
+from streamdp.config.caps import CapsSection
 from streamdp.config.releases import Name, Release
 from streamdp.config.section import Section
 from streamdp.config.sinks import Sink
 from streamdp.config.sources import Source
-from streamdp.config.values import PositiveRational, Size
+from streamdp.config.units import Unit
+from streamdp.config.values import PositiveDuration, Size
 from streamdp.types import Json
 
 
@@ -24,19 +26,17 @@ class Store(Section):
         description="Append-only file that finds out a store put back from a backup; keep it on"
         " another volume. By default beside the store.",
     )
-
-
-class CapsSection(Section):
-    """What one record may lose, in epsilon; a later rise needs `streamdp cap`."""
-
-    batch: PositiveRational = Field(description="In all releases of one batch.")
-    lifetime: PositiveRational = Field(description="In all releases of a source, for ever.")
+    max_clock_step: PositiveDuration = Field(
+        default=30 * 86_400,
+        description="How far the clock may be ahead of the last time the store knew; beyond it"
+        " no window is sealed until someone has looked.",
+    )
 
 
 class Privacy(Section):
     """In which terms privacy is promised."""
 
-    unit: str = Field(min_length=1, description="What one record stands for, in a word.")
+    unit: Unit = Field(description="What one record stands for, in a word; or who has several.")
     neighbours: Literal["add-remove", "substitute"] = Field(
         default="add-remove",
         description="Neighbours differ by one record more, or in one record.",

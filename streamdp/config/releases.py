@@ -7,8 +7,9 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
+from streamdp.config.expressions import expression
 from streamdp.config.priors import Guess, PriorSection
 from streamdp.config.schedules import Schedule
 from streamdp.config.section import Section
@@ -29,6 +30,32 @@ NAMED_QUANTILES = {
 }
 
 
+MOST_GROUPS = 1000
+
+PUBLISHED = frozenset(
+    {"release_id", "row", "job", "batch", "window_start", "window_end", "kind", "epsilon"}
+    | {"released_at", "quantile", "value", "rank_error_95"}
+    | {"smoothed", "smoothed_lower", "smoothed_upper"}
+)
+"""Columns of a release, which a group's columns would hide."""
+
+DATA_DEFINED = (
+    "groups must be a public list: groups found in the data would tell who is there, and no private"
+    " selection of keys is configured"
+)
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | str):
+        return str(value)
+    raise ValueError("a group's value is text, a whole number, or true or false")
+
+
+Group = tuple[Annotated[str, BeforeValidator(_as_text), WithJsonSchema({})], ...]
+
+
 class Mechanism(Section):
     """How the quantiles are drawn; `mechanism: auto` is the choice of a public table."""
 
@@ -47,12 +74,31 @@ class Mechanism(Section):
         return self
 
 
+class Derived(Section):
+    """A number made of the columns of one record."""
+
+    sql: str = Field(description="SQL expression, in DuckDB's dialect whatever the engine.")
+
+    @field_validator("sql")
+    @classmethod
+    def _of_one_record(cls, value: str) -> str:
+        expression(value)
+        return value
+
+
 class Release(Section):
     """Quantiles of one column of every batch of one source."""
 
     kind: Literal["quantiles"]
     source: str
-    column: str = Field(min_length=1)
+    column: Annotated[str, Field(min_length=1)] | Derived
+    where: str | None = Field(
+        default=None, description="SQL condition on one record; only those it is true of count."
+    )
+    by: tuple[str, ...] = Field(default=(), description="Columns that say a record's group.")
+    groups: tuple[Group, ...] = Field(
+        default=(), description="The public groups: a list, or for several columns one of lists."
+    )
     quantiles: tuple[Rational, ...] = Field(description="Or median, quartiles, deciles.")
     resolution: PositiveRational = Field(description="Width of a cell; results are multiples.")
     bounds: tuple[Rational, Rational] | None = Field(
@@ -63,14 +109,33 @@ class Release(Section):
         default=None,
         ge=1,
         le=10**10,
-        description="About how many records a batch has, a public number: it chooses the mechanism"
-        " and says what accuracy to expect.",
+        description="About how many records a batch has (with groups: each of them), a public"
+        " number: it chooses the mechanism and says what accuracy to expect.",
     )
     epsilon: PositiveRational = Field(description="Price of one release.")
     mechanism: Literal["auto"] | Mechanism = "auto"
     schedule: Schedule = Schedule(on="batch")
     prior: PriorSection = PriorSection()
     sinks: tuple[str, ...] = ()
+
+    @field_validator("where")
+    @classmethod
+    def _of_one_record(cls, value: str | None) -> str | None:
+        if value is not None:
+            expression(value)
+        return value
+
+    @field_validator("by", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
+
+    @field_validator("groups", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        if not isinstance(value, list | tuple):
+            raise ValueError(DATA_DEFINED)
+        return [each if isinstance(each, list | tuple) else [each] for each in value]
 
     @field_validator("quantiles", mode="before")
     @classmethod
@@ -104,6 +169,25 @@ class Release(Section):
         return value
 
     @model_validator(mode="after")
+    def _groups_are_public(self) -> Release:
+        if self.by and not self.groups:
+            raise ValueError(DATA_DEFINED)
+        if self.groups and not self.by:
+            raise ValueError("groups need by: the columns that say a record's group")
+        if len(set(self.by)) != len(self.by) or set(self.by) & PUBLISHED:
+            raise ValueError("by names a column twice, or one that releases have themselves")
+        for number, group in enumerate(self.groups, start=1):
+            if len(group) != len(self.by):
+                raise ValueError(
+                    f"group {number} has {len(group)} values for {len(self.by)} columns"
+                )
+        if len(set(self.groups)) != len(self.groups):
+            raise ValueError("a group is listed twice: it would be released twice at one price")
+        if len(self.groups) > MOST_GROUPS:
+            raise ValueError(f"there are at most {MOST_GROUPS} groups")
+        return self
+
+    @model_validator(mode="after")
     def _bounds_and_guess(self) -> Release:
         if self.bounds is None and self.guess is None:
             raise ValueError("give bounds or a guess: without either there is no prior")
@@ -126,6 +210,10 @@ class Release(Section):
                 "bounds / resolution is beyond 2^46 cells: make the resolution coarser"
             )
         return self
+
+    def column_name(self) -> str:
+        """The column, or the expression in its place."""
+        return self.column.sql if isinstance(self.column, Derived) else self.column
 
     def learner(self) -> Literal["experts", "online-gradient", "last-release", "none"]:
         """The configured learner, or the default."""

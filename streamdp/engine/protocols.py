@@ -52,6 +52,10 @@ class Store(Protocol):
         """Settle a charge with its release, learner state and outbox."""
         ...
 
+    def burns_in_a_row(self, scope: str, job: str) -> tuple[int, int]:
+        """Charges of a job burnt since its last release, and when the last was."""
+        ...
+
     def recover(self, now: int) -> tuple[Reservation, ...]:
         """Burn what a dead process left open."""
         ...

@@ -15,8 +15,8 @@ from streamdp.types import Batch, Sink
 Progress = Callable[[Job, int, int], None]
 """Told of a job, how many of its due batches are done, and how many there are."""
 
-FIRST_REST, LONGEST_REST = 60, 6 * 3600
-"""Seconds a job rests after an attempt that failed with its charge spent; they double."""
+FIRST_REST, LONGEST_REST = 120, 6 * 3600
+"""Seconds a job rests after its second burnt charge in a row; they double."""
 
 
 @dataclass(slots=True)
@@ -26,6 +26,7 @@ class Outcomes:
     released: int = 0
     refused: int = 0
     paused: list[str] = field(default_factory=list)
+    resting: list[str] = field(default_factory=list)
     stopped: bool = False
     errors: list[StreamdpError] = field(default_factory=list)
 
@@ -39,14 +40,15 @@ class Worker:
         sinks: By name.
         stop: Asked between releases: should this be the end of the round?
         progress: Told after each batch.
+        patient: Whether jobs rest whose charges were burnt.
     """
 
     around: Surroundings
     sinks: Mapping[str, Sink]
     stop: Callable[[], bool] = lambda: False
     progress: Progress = lambda job, done, total: None
+    patient: bool = True
     _refused: set[tuple[str, str]] = field(default_factory=set, init=False)
-    _rests: dict[str, tuple[int, int]] = field(default_factory=dict, init=False)
 
     def round(self, jobs: Iterable[Job], only: Callable[[Batch], bool] | None = None) -> Outcomes:
         """Burn what was left open, release what is due of each job, deliver what is owed.
@@ -65,7 +67,7 @@ class Worker:
         outcomes = Outcomes()
         self._deliver(outcomes)
         for job in jobs:
-            if not (self.stop() or self._is_paused(job, outcomes) or self._rests_now(job)):
+            if not (self.stop() or self._is_paused(job, outcomes) or self._rests(job, outcomes)):
                 self._catch_up(job, only, outcomes)
         outcomes.stopped = self.stop()
         return outcomes
@@ -88,7 +90,8 @@ class Worker:
             if error.code in ("locked", "store", "integrity"):
                 raise
             outcomes.errors.append(error)
-            self.around.log("release.failed", job=job.name, code=error.code)
+            number = {"id": error.fields["id"]} if "id" in error.fields else {}
+            self.around.log("release.failed", job=job.name, code=error.code, **number)
 
     def _prepare(self, job: Job, batch: Batch, outcomes: Outcomes) -> Ready | None:
         """Prepare a batch; a file that is altered or cannot be read holds up no others."""
@@ -109,10 +112,6 @@ class Worker:
             release_batch(job, batch, ready, self.around)
         except BudgetExhaustedError as error:
             return self._refuse(job, batch, error, outcomes)
-        except StreamdpError:
-            self._rest(job)
-            raise
-        self._rests.pop(job.name, None)
         outcomes.released += 1
         self._deliver(outcomes)
         return True
@@ -141,18 +140,19 @@ class Worker:
             outcomes.paused.append(job.name)
         return paused
 
-    def _rest(self, job: Job) -> None:
-        """An engine that fails for ever must not burn a lifetime's budget in an hour."""
-        times = self._rests.get(job.name, (0, 0))[0] + 1
-        self._rests[job.name] = (times, self.around.clock.now())
-        self.around.log("job.rests", job=job.name)
+    def _rests(self, job: Job, outcomes: Outcomes) -> bool:
+        """An engine that fails, or a process that dies, must not burn a lifetime in an hour.
 
-    def _rests_now(self, job: Job) -> bool:
-        if job.name not in self._rests:
+        It follows from the ledger: a supervisor that starts the process anew changes nothing.
+        """
+        burns, since = self.around.store.burns_in_a_row(job.scope, job.name)
+        away = abs(self.around.clock.now() - since)
+        if not self.patient or burns < 2 or away >= _rest_of(burns):
             return False
-        times, since = self._rests[job.name]
-        return abs(self.around.clock.now() - since) < _rest_of(times)
+        outcomes.resting.append(job.name)
+        self.around.log("job.rests", job=job.name)
+        return True
 
 
-def _rest_of(times: int) -> int:
-    return int(min(FIRST_REST * 2 ** min(times - 1, 20), LONGEST_REST))
+def _rest_of(burns: int) -> int:
+    return int(min(FIRST_REST * 2 ** min(burns - 2, 20), LONGEST_REST))

@@ -37,9 +37,9 @@ def sequence(events: Iterable[Json], **about: Json) -> Json:
     return {"type": "sequence", "events": list(events), **about}
 
 
-def parallel(events: Iterable[Json]) -> Json:
-    """Events on disjoint shares of one record."""
-    return {"type": "parallel", "events": list(events)}
+def parallel(events: Iterable[Json], **about: Json) -> Json:
+    """Events on disjoint shares of one record; `about` says what the parts are."""
+    return {"type": "parallel", "events": list(events), **about}
 
 
 def group(event: Json, size: int) -> Json:

@@ -18,7 +18,7 @@ from streamdp.mechanisms.sharpness import Relation
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.joint import JointPrior, Shapes
 from streamdp.privacy.amounts import nano_up
-from streamdp.privacy.events import epsilon_of, rho_of
+from streamdp.privacy.events import epsilon_of, group, rho_of
 from streamdp.types import (
     Batch,
     CellCounts,
@@ -30,6 +30,7 @@ from streamdp.types import (
     Plan,
     Query,
     Row,
+    UnitBound,
 )
 
 
@@ -39,6 +40,7 @@ class QuantilePlan:
 
     tree: QuantileTree
     prior: JointPrior
+    event: Json
     rank_error: float | None
     features: Features
 
@@ -61,6 +63,9 @@ class Quantiles:
         features: Public numbers of a batch that the learner may use.
         feature_names: What they are called; others are another signature.
         smooth: Whether to publish what all releases together say, beside the release.
+        expression: SQL over one record that takes the place of the column.
+        where: SQL condition; records of which it is not true do not count.
+        bound: How many records of one unit count; None where one record is a unit.
     """
 
     column: str
@@ -76,13 +81,17 @@ class Quantiles:
     features: Feature | None = None
     feature_names: tuple[str, ...] = ()
     smooth: bool = True
+    expression: str | None = None
+    where: str | None = None
+    bound: UnitBound | None = None
 
     name: ClassVar[str] = "quantiles"
 
     def signature(self) -> Json:
-        """Column, targets and learner: a state learned for others would mislead."""
+        """Question, targets and learner: a state learned for others would mislead."""
         targets = [str(quantile) for quantile in self.quantiles]
         about = {"column": self.column, "quantiles": targets, "features": list(self.feature_names)}
+        about |= {} if self.where is None else {"where": self.where}
         return about | self.learner.describe()
 
     def init(self) -> Json:
@@ -90,9 +99,21 @@ class Quantiles:
         return self.learner.init()
 
     def tree(self) -> QuantileTree:
-        """The mechanism."""
-        tree = self.form.tree(self.quantiles, self.epsilon, self.grid, self.relation)
+        """The mechanism, at the share of epsilon that one record of a unit has."""
+        epsilon = self.epsilon / self.rows_of_unit()
+        tree = self.form.tree(self.quantiles, epsilon, self.grid, self.relation)
         return replace(tree, restriction=self.restriction)
+
+    def rows_of_unit(self) -> int:
+        """The most records of one unit that count."""
+        return 1 if self.bound is None else self.bound.rows
+
+    def query(self, batch: Batch) -> Query:
+        """The question; which of a unit's records count is chosen anew in each batch."""
+        bound = None
+        if self.bound is not None:
+            bound = replace(self.bound, key=f"{batch.source}/{batch.key}")
+        return Query(self.column, self.grid, self.expression, self.where, bound)
 
     def believed(self, state: Json, features: Features = ()) -> JointPrior:
         """The prior of the next release: the learner's, and the shapes."""
@@ -100,14 +121,23 @@ class Quantiles:
         return self.form.prior(priors, self.shapes)
 
     def plan(self, state: Json, batch: Batch) -> Plan:
-        """Prior from the state; question and charge from the configuration."""
+        """Prior from the state; question and charge from the configuration.
+
+        Privacy: the tree costs epsilon/k for one record, `relation`. A unit has at most k records
+        in what the backend counts, so two batches with and without it are k steps of one record
+        apart, and k times epsilon/k is what it loses (event `group`).
+        """
         features = self.features(batch) if self.features else ()
         tree, believed = self.tree(), self.believed(state, features)
         described = json.dumps(believed.describe(), sort_keys=True)
-        event = tree.event() | {"prior": hashlib.sha256(described.encode()).hexdigest()}
-        charge = Charge(event, nano_up(epsilon_of(event)), nano_up(rho_of(event)))
-        mechanism = QuantilePlan(tree, believed, self.rank_error(), features)
-        return Plan(Query(self.column, self.grid), charge, mechanism)
+        event = tree.event() | {
+            "column": self.column,
+            "resolution": str(self.grid.resolution),
+            "cells": [self.grid.lower, self.grid.upper],
+            "prior": hashlib.sha256(described.encode()).hexdigest(),
+        }
+        mechanism = QuantilePlan(tree, believed, event, self.rank_error(), features)
+        return Plan(self.query(batch), charge_of_unit(event, self.rows_of_unit()), mechanism)
 
     def rank_error(self) -> float | None:
         """The share of ranks that 95 % of releases stay within; None without expected rows.
@@ -120,11 +150,12 @@ class Quantiles:
         return _rank_error(self, self.expected_rows)
 
     def epsilon_needed(self, rank_error: float) -> Fraction | None:
-        """An epsilon with which 95 % of releases stay within; None if none was found."""
+        """A price with which 95 % of releases stay within; None if none was found."""
         if self.expected_rows is None:
             return None
         prior = self.first_prior()
-        return accuracy.epsilon_needed(self.tree(), prior, self.expected_rows, rank_error)
+        needed = accuracy.epsilon_needed(self.tree(), prior, self.expected_rows, rank_error)
+        return None if needed is None else needed * self.rows_of_unit()
 
     def first_prior(self) -> JointPrior:
         """What is believed before any release."""
@@ -174,6 +205,12 @@ class Quantiles:
                 for row, each in zip(outcome.rows, smoothed, strict=True)
             )
         )
+
+
+def charge_of_unit(event: Json, rows: int) -> Charge:
+    """What an event on records costs a unit that has at most so many of them."""
+    event = event if rows == 1 else group(event, rows)
+    return Charge(event, nano_up(epsilon_of(event)), nano_up(rho_of(event)))
 
 
 @functools.lru_cache(maxsize=64)

@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from sqlite_utils import Database
@@ -27,8 +27,8 @@ PURPOSES = frozenset({"cap", "reserve", "commit", "burn", "open", "join", "close
 WHOLE_STORE = "*"
 """Scope of rows that concern all scopes; no source has this name."""
 
-ASSUMED = "(assumed)"
-"""Job of charges whose job is not known."""
+ASSUMED, CUT_OFF = "(assumed)", "(cut off)"
+"""Jobs of charges whose job is not known: what was reconciled, and what a crash cut off."""
 
 _GENESIS = "0" * 64
 _HASHED = (
@@ -128,24 +128,42 @@ def note(database: Database, about: Json, now: int) -> None:
     )
 
 
+def notes(database: Database) -> list[Json]:
+    """What was decided about the store as a whole, oldest first."""
+    rows = database.execute("SELECT event FROM ledger WHERE purpose = 'note' ORDER BY seq")
+    return [json.loads(event) for (event,) in rows]
+
+
 def assume_spent(
-    database: Database, scope: str, batch: str, charge: Charge, about: Json, now: int
+    database: Database, reservation: Reservation, charge: Charge, about: Json, now: int
 ) -> None:
     """Charge and burn what was spent as far as anyone knows, whatever the caps say."""
-    spent = spent_of(database, scope, batch)
+    scope, batch = reservation.scope, reservation.batch
     seq = append(
         database,
         at=now,
         purpose="reserve",
         scope=scope,
+        job=reservation.job,
         batch=batch,
         epsilon_nano=charge.epsilon_nano,
         rho_nano=charge.rho_nano,
         event={**charge.event, **about},
         caps=caps_of(database, scope),
-        spent_nano=spent.lifetime_nano + charge.epsilon_nano,
+        spent_nano=spent_of(database, scope, batch).lifetime_nano + charge.epsilon_nano,
     )
-    settle(database, Reservation(seq, scope, ASSUMED, batch), now)
+    settle(database, replace(reservation, seq=seq), now)
+
+
+def burns_in_a_row(database: Database, scope: str, job: str) -> tuple[int, int]:
+    """Charges of a job that were burnt since its last release, and when the last was (or 0)."""
+    row: tuple[int, int] = database.execute(
+        "SELECT count(*), coalesce(max(at), 0) FROM ledger WHERE scope = :scope"
+        " AND job IN (:job, :cut_off) AND purpose = 'burn' AND seq > coalesce("
+        " (SELECT max(seq) FROM ledger WHERE job = :job AND purpose = 'commit'), 0)",
+        {"scope": scope, "job": job, "cut_off": CUT_OFF},
+    ).fetchone()
+    return row
 
 
 def head(database: Database) -> tuple[int, str]:

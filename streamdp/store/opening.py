@@ -11,13 +11,14 @@ from sqlite_utils import Database
 from streamdp.errors import IntegrityError
 from streamdp.privacy.amounts import NANO
 from streamdp.privacy.events import pure
-from streamdp.store import archive, ledger
+from streamdp.store import archive, ledger, seals
 from streamdp.store.anchor import Anchor
 from streamdp.store.anchor_lines import Line, Spending, State, missing, read
 from streamdp.store.database import connect, require_sound, transaction, translate
-from streamdp.store.migrations import migrate
+from streamdp.store.migrations import is_current, migrate
+from streamdp.store.schema import require_schema
 from streamdp.store.standing import charges_after, difference, history, refusal, state_of
-from streamdp.types import Charge, Json
+from streamdp.types import Charge, Json, Reservation
 
 
 def open_store(path: Path, anchor_path: Path, now: int) -> tuple[Database, Anchor]:
@@ -64,14 +65,29 @@ def require_store(path: Path, anchor_path: Path) -> None:
 
 
 def verify(database: Database) -> None:
-    """Look at every page, every row of the ledger and every release.
+    """Look at every page, the schema, the ledger's chain, every release and every seal.
 
     Raises:
         IntegrityError: Something was changed, removed or added by other hands.
     """
     require_sound(database)
+    require_schema(database)
     ledger.verify(database)
     archive.verify(database)
+    seals.verify(database)
+
+
+def verify_copy(database: Database) -> None:
+    """The same of a store that may be of an earlier schema, hence without all that is verified.
+
+    Raises:
+        IntegrityError: Something was changed, removed or added by other hands.
+    """
+    if is_current(database):
+        verify(database)
+    else:
+        require_sound(database)
+        ledger.verify(database)
 
 
 def hold_anchor(database: Database, path: Path) -> Anchor:
@@ -109,17 +125,18 @@ def _begin_epoch(database: Database, anchor: Anchor, now: int) -> None:
     """Burn what a crash cut off, raise the epoch, and tell the anchor before it is committed."""
     base, last = state_of(database), begin_anchor(database, anchor)
     for spent in _cut_off(database, anchor.path, last, base):
-        assume_spent(database, spent, {"by": "recovery"}, now)
+        assume_spent(database, spent, ledger.CUT_OFF, {"by": "recovery"}, now)
     raised = "UPDATE instance SET epoch = max(epoch, ?) + 1, anchored = 1, stopped_at = NULL"
     database.execute(raised, [last.target.epoch])
+    seals.seal(database, "instance")
     anchor.intend(base, state_of(database), charges_after(database, base.seq))
 
 
-def assume_spent(database: Database, spent: Spending, about: Json, now: int) -> None:
+def assume_spent(database: Database, spent: Spending, job: str, about: Json, now: int) -> None:
     """Charge and burn what the anchor knows of."""
     event = pure(Fraction(spent.epsilon_nano, NANO))
     charge = Charge(event, spent.epsilon_nano, spent.rho_nano)
-    ledger.assume_spent(database, spent.scope, spent.batch, charge, about, now)
+    ledger.assume_spent(database, Reservation(0, spent.scope, job, spent.batch), charge, about, now)
 
 
 def _cut_off(database: Database, anchor: Path, last: Line, store: State) -> tuple[Spending, ...]:

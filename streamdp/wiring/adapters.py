@@ -9,12 +9,10 @@ from streamdp.config.model import Configuration
 from streamdp.engine.job import Job
 from streamdp.engine.release import Surroundings
 from streamdp.engine.work import Worker
-from streamdp.privacy.amounts import nano_up
-from streamdp.privacy.filters import Caps
 from streamdp.types import Clock, Entropy, Log
-from streamdp.wiring.quantiles import kind
+from streamdp.wiring.quantiles import release_kind
 from streamdp.wiring.sinks import sink
-from streamdp.wiring.sources import backend, source
+from streamdp.wiring.sources import backend, data_of, same_data, source
 
 if TYPE_CHECKING:
     from streamdp.store.reconcile import Terms
@@ -22,20 +20,24 @@ if TYPE_CHECKING:
 
 
 def declare(configuration: Configuration, store: SqliteStore, now: int, log: Log) -> None:
-    """Bind every source's budget in the ledger to unit, neighbours and caps.
+    """Bind every source's budget in the ledger to its data, unit, neighbours and caps.
 
     Raises:
-        ConfigurationError: The ledger was opened in other terms, or allows less.
+        ConfigurationError: The ledger was opened in other terms, allows less, or knows the data
+            under another name.
     """
-    privacy, caps = configuration.privacy, _caps(configuration)
-    for scope in store.declare(configuration.sources, privacy.unit, privacy.neighbours, caps, now):
+    privacy, caps = configuration.privacy, configuration.privacy.caps.caps()
+    unit, neighbours = str(privacy.unit), privacy.neighbours
+    data = {name: data_of(section) for name, section in configuration.sources.items()}
+    store.claim(data, same_data, now)
+    for scope in store.declare(configuration.sources, unit, neighbours, caps, now):
         log("cap.lowered", scope=scope)
 
 
 def terms(configuration: Configuration) -> dict[str, Terms]:
     """What every source's budget would be bound to if the ledger did not know it."""
-    privacy, caps = configuration.privacy, _caps(configuration)
-    said = {"unit": privacy.unit, "neighbours": privacy.neighbours}
+    privacy, caps = configuration.privacy, configuration.privacy.caps.caps()
+    said: dict[str, str] = {"unit": str(privacy.unit), "neighbours": privacy.neighbours}
     return dict.fromkeys(configuration.sources, (caps, said))
 
 
@@ -45,11 +47,6 @@ def store_paths(configuration: Configuration) -> tuple[Path, Path]:
 
     section = configuration.store
     return section.path, section.anchor or default_anchor(section.path)
-
-
-def _caps(configuration: Configuration) -> Caps:
-    section = configuration.privacy.caps
-    return Caps(nano_up(section.batch), nano_up(section.lifetime))
 
 
 def start_log(configuration: Configuration, *, console: bool) -> Log:
@@ -70,7 +67,7 @@ def jobs(configuration: Configuration) -> dict[str, Job]:
             scope=section.source,
             source=sources[section.source],
             backend=backend(configuration.sources[section.source]),
-            kind=kind(section, configuration.privacy.neighbours),
+            kind=release_kind(configuration, name),
             sinks=section.sinks,
         )
         for name, section in configuration.releases.items()

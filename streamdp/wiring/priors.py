@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamdp.config.expressions import expression
 from streamdp.config.formats import file_format
 from streamdp.config.priors import Family, MixtureOf
+from streamdp.config.releases import Derived
 from streamdp.config.releases import Release as ReleaseSection
 from streamdp.errors import ConfigurationError
 from streamdp.types import Batch, Grid, Prior, Query
@@ -78,8 +80,10 @@ def _public_rows(section: ReleaseSection, grid: Grid) -> PublicRows | None:
     from streamdp.backends.duckdb import DuckDBBackend
     from streamdp.priors.public import PublicRows
 
-    path, name = str(public.path), public.column or section.column
-    query, whole = Query(name, grid), Batch("public", path)
+    path, name = str(public.path), public.column or section.column_name()
+    derived = public.column is None and isinstance(section.column, Derived)
+    query = Query(name, grid, expression(name) if derived else None)
+    whole = Batch("public", path)
     backend = DuckDBBackend(path, public.format or file_format(path) or "parquet", None)
     backend.check(query, whole)
     rows = backend.cell_counts(query, whole)

@@ -4,34 +4,69 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamdp.config.expressions import Dialect, expression
 from streamdp.config.formats import file_format
+from streamdp.config.releases import Derived
 from streamdp.config.releases import Release as ReleaseSection
-from streamdp.types import Grid
+from streamdp.config.units import Unit
+from streamdp.types import Grid, UnitBound
 from streamdp.wiring.priors import learner
 
 if TYPE_CHECKING:
+    from fractions import Fraction
+
+    from streamdp.config.model import Configuration
     from streamdp.learning.features import Feature
     from streamdp.mechanisms.choice import Choice
     from streamdp.mechanisms.sharpness import Relation
     from streamdp.priors.joint import Shapes
+    from streamdp.releases.grouped import Grouped
     from streamdp.releases.quantiles import Quantiles
+
+ONE_RECORD = Unit(name="record")
+"""Where nothing is said of units."""
 
 TREND_ORIGIN = 1_767_225_600
 """2026-01-01: where the feature `trend` is 0."""
 
 
-def kind(section: ReleaseSection, neighbours: Relation) -> Quantiles:
-    """The release kind with its mechanism and its learner."""
+def release_kind(configuration: Configuration, name: str) -> Quantiles | Grouped:
+    """The kind of a configured release: quantiles of a batch, or of each public group of it."""
+    section, privacy = configuration.releases[name], configuration.privacy
+    one = kind(section, privacy.neighbours, privacy.unit)
+    if not section.by:
+        return one
+    from streamdp.releases.grouped import Grouped
+
+    return Grouped(one, section.by, section.groups)
+
+
+def kind(
+    section: ReleaseSection,
+    neighbours: Relation,
+    unit: Unit = ONE_RECORD,
+    dialect: Dialect = "duckdb",
+) -> Quantiles:
+    """Quantiles with their mechanism and learner.
+
+    Args:
+        section: The release.
+        neighbours: Relation of one record.
+        unit: Who may have several.
+        dialect: Of the engine that reads expressions.
+    """
     from dataclasses import replace
 
     from streamdp.releases.quantiles import Quantiles
 
-    form, chosen = _form(section), section.mechanism
+    share = section.epsilon / unit.rows
+    form, chosen = _form(section, share), section.mechanism
     restriction = "conditional" if chosen == "auto" else chosen.restriction
     grid = Grid(section.resolution, *section.cells())
-    tree = form.tree(section.quantiles, section.epsilon, grid, neighbours)
+    tree = form.tree(section.quantiles, share, grid, neighbours)
+    derived = isinstance(section.column, Derived)
     return Quantiles(
-        column=section.column,
+        column=section.column_name(),
         quantiles=section.quantiles,
         epsilon=section.epsilon,
         grid=grid,
@@ -44,10 +79,13 @@ def kind(section: ReleaseSection, neighbours: Relation) -> Quantiles:
         features=_feature(section),
         feature_names=_feature_names(section),
         smooth=section.prior.smoothed,
+        expression=expression(section.column_name(), dialect) if derived else None,
+        where=None if section.where is None else expression(section.where, dialect),
+        bound=None if unit.column is None else UnitBound(unit.column, unit.rows),
     )
 
 
-def _form(section: ReleaseSection) -> Choice:
+def _form(section: ReleaseSection, epsilon: Fraction) -> Choice:
     """The form of the tree: the configured one, or that of the public table.
 
     The table was made for priors that do not learn. Where one learns it is the binary tree, which
@@ -61,7 +99,7 @@ def _form(section: ReleaseSection) -> Choice:
         return Choice(chosen.branching, chosen.node, chosen.level_power, chosen.shapes)
     if section.learner() != "none":
         return CANDIDATES["binary"]
-    return choose_tree(len(section.quantiles), section.epsilon, section.expected_rows)
+    return choose_tree(len(section.quantiles), epsilon, section.expected_rows)
 
 
 def _feature(section: ReleaseSection) -> Feature | None:

@@ -86,6 +86,17 @@ FAULTS = [
     ("epsilon: 0.1", "epsilon: 0.31", "caps.batch"),
     ("batch: 0.3", "batch: 0", "caps.batch"),
     ("batch: 0.3", "batch: 61", "caps.batch"),
+    ("lifetime: 60", "lifetime: 60, windows: [{batches: 7}]", "caps.windows"),
+    ("lifetime: 60", "lifetime: 60, windows: [{epsilon: 1}]", "caps.windows"),
+    ("lifetime: 60", "lifetime: 60, windows: [{batches: 0, epsilon: 1}]", "batches"),
+    ("lifetime: 60", "lifetime: 60, windows: [{batches: 7.5, epsilon: 1}]", "batches"),
+    ("lifetime: 60", "lifetime: 60, windows: [{batches: 7, time: 1d, epsilon: 1}]", "windows"),
+    ("lifetime: 60", "lifetime: 60, windows: [{time: 30, epsilon: 1}]", "time"),
+    ("lifetime: 60", "lifetime: 60, windows: [{time: 1d, epsilon: 1, rho: 1}]", "windows"),
+    ("lifetime: 60", "lifetime: 60, windows: [{time: 1d, epsilon: 1, delta: 1}]", "windows"),
+    ("lifetime: 60", "lifetime: 60, windows: [{time: 1d, rho: 1, delta: 0.1}]", "windows"),
+    ("lifetime: 60", "lifetime: 60, windows: [{time: 1d, rho: 1e-20}]", "windows"),
+    ("lifetime: 60", "lifetime: 60, windows: [{batches: 7, epsilon: 0.09}]", "caps.windows"),
     ("unit: flight", "unit: flight\n  allow_large_epsilon: yes", "allow_large_epsilon"),
     ("unit: flight", "unit: flight\n  neighbours: substitude", "neighbours"),
     ("every: 1d", "every: 30s", "batches.every"),
@@ -132,6 +143,26 @@ FAULTS = [
     ("path: flights.parquet", "path: flights.xlsx", "sources.flights.path"),
     ("kind: jsonl, path: out.jsonl", "kind: table, table: ledger", "sinks.file"),
     ("kind: jsonl, path: out.jsonl", "kind: table, table: a b", "sinks.file"),
+    # rows 49, 54: units of several records
+    ("unit: flight", "unit: {name: plane, rows: 4}", "privacy.unit"),
+    ("unit: flight", "unit: {name: plane, column: tail, rows: 0}", "unit.rows"),
+    ("unit: flight", "unit: {name: plane, column: tail, rows: 1001}", "unit.rows"),
+    ("unit: flight", "unit: {name: plane, column: tail, rows: 2.0}", "unit.rows"),
+    ("unit: flight", "unit: {name: plane, colum: tail}", "unit.colum"),
+    ("unit: flight", "unit: ''", "privacy.unit"),
+    # expressions that read across records, groups that are not public
+    ("column: air_time", "column: {sql: avg(air_time)}", "column.sql"),
+    ("column: air_time", "column: {sql: 'a, b'}", "column.sql"),
+    ("column: air_time", "column: {sq: a}", "column.sq"),
+    ("resolution: 1", "resolution: 1\n    where: x > (SELECT 1)", "air_time.where"),
+    ("resolution: 1", "resolution: 1\n    where: rank() OVER () < 9", "air_time.where"),
+    ("resolution: 1", "resolution: 1\n    by: origin", "air_time"),
+    ("resolution: 1", "resolution: 1\n    by: origin\n    groups: all", "air_time.groups"),
+    ("resolution: 1", "resolution: 1\n    groups: [JFK]", "air_time"),
+    ("resolution: 1", "resolution: 1\n    by: origin\n    groups: [JFK, JFK]", "air_time"),
+    ("resolution: 1", "resolution: 1\n    by: origin\n    groups: [[JFK, B6]]", "air_time"),
+    ("resolution: 1", "resolution: 1\n    by: origin\n    groups: [1.5]", "air_time.groups"),
+    ("resolution: 1", "resolution: 1\n    by: value\n    groups: [1]", "air_time"),
     # webhooks and their secrets
     (HOOK_AT, f"{HOOK_AT}\n  h: {{kind: webhook, url: 'https://a.b', secret: s}}", "h.secret"),
     (HOOK_AT, f"{HOOK_AT}\n  h: {{kind: webhook, url: 'http://a.b', secret: {KEY}}}", "h.url"),
@@ -185,10 +216,28 @@ def test_a_pattern_that_takes_in_another_source_is_refused(tmp_path: Path, path:
 
 
 @pytest.mark.parametrize("path", ["s.db", "./s.log", "flights.parquet"])
-def test_a_sink_cannot_write_over_store_log_or_source(tmp_path: Path, path: str) -> None:
+@pytest.mark.parametrize("kind", ["kind: jsonl", "kind: duckdb, table: t"])
+def test_a_sink_cannot_write_over_store_log_or_source(tmp_path: Path, path: str, kind: str) -> None:
     """A line appended to the store would destroy the ledger."""
     with pytest.raises(ConfigurationError, match=r"sinks\.file"):
-        loaded(tmp_path, GOOD.replace("out.jsonl", path))
+        loaded(tmp_path, GOOD.replace("kind: jsonl", kind).replace("out.jsonl", path))
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_folder_of_files_is_not_one_that_a_source_reads(tmp_path: Path, kind: str) -> None:
+    """A release that became a batch would be released again."""
+    text = GOOD.replace("kind: jsonl, path: out.jsonl", f"kind: {kind}, path: data/out")
+    text = text.replace("path: flights.parquet", f"path: 'data/**/*.{kind}'")
+    with pytest.raises(ConfigurationError, match="reads this file"):
+        loaded(tmp_path, text)
+
+
+def test_sinks_may_share_a_database(tmp_path: Path) -> None:
+    """Two tables of one database are two sinks."""
+    two = (
+        "{kind: duckdb, path: w.duckdb, table: a}\n  more: {kind: duckdb, path: w.duckdb, table: b}"
+    )
+    loaded(tmp_path, GOOD.replace("{kind: jsonl, path: out.jsonl}", two))
 
 
 def test_prices_of_one_source_add_up(tmp_path: Path) -> None:
@@ -271,3 +320,31 @@ def test_a_bad_secret_is_refused_without_being_shown(tmp_path: Path, name: str) 
         loaded(tmp_path, GOOD.replace(HOOK_AT, HOOK), known | {name: "T0PSECRET"})
     assert "T0PSECRET" not in str(caught.value)
     assert re.search(r"config\.yaml:24:\d+ sinks\.h\.", str(caught.value))
+
+
+def test_groups_of_a_relation_they_do_not_hold_for(tmp_path: Path) -> None:
+    """Under substitution a record may change its group, which costs twice."""
+    text = GOOD.replace("unit: flight", "unit: flight\n  neighbours: substitute")
+    text = text.replace("resolution: 1", "resolution: 1\n    by: origin\n    groups: [JFK]")
+    with pytest.raises(ConfigurationError, match=r"air_time\.by: groups need neighbours"):
+        loaded(tmp_path, text)
+
+
+def test_data_defined_groups_are_refused_with_the_reason(tmp_path: Path) -> None:
+    """The exact words a person sees."""
+    with pytest.raises(ConfigurationError) as caught:
+        loaded(tmp_path, GOOD.replace("resolution: 1", "resolution: 1\n    by: origin"))
+    assert str(caught.value) == (
+        "config.yaml:10:3 releases.air_time: groups must be a public list: groups found in the data"
+        " would tell who is there, and no private selection of keys is configured"
+    )
+
+
+def test_an_aggregate_is_refused_at_its_line(tmp_path: Path) -> None:
+    """The exact words a person sees."""
+    with pytest.raises(ConfigurationError) as caught:
+        loaded(tmp_path, GOOD.replace("column: air_time", "column: {sql: avg(air_time)}"))
+    assert str(caught.value) == (
+        "config.yaml:13:14 releases.air_time.column.sql:"
+        " avg is an aggregate: it reads other records"
+    )

@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,7 +63,36 @@ def test_an_engine_that_fails_for_ever_burns_slowly(tmp_path: Path) -> None:
     world.backend.fails = False
     world.clock.seconds += LONGEST_REST
     assert world.worker.round([world.job()]).released >= 1
-    assert not world.worker._rests
+
+
+def test_a_restart_is_no_way_around_a_rest(tmp_path: Path) -> None:
+    """A process that dies in each draw and is started anew each second burns a few charges a day.
+
+    After the first death there is no rest; `patient=False` waits for none; a release ends it.
+    """
+    world = World(tmp_path, caps=Caps(100 * EPSILON_NANO, 1000 * EPSILON_NANO))
+    job = world.job()
+    (batch, *_) = world.source.batches(world.clock.now())
+    world.store.add_batches([(batch, None)], 0)
+
+    def die(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    world.store.commit = die  # type: ignore[method-assign,assignment]
+    for _ in range(2000):
+        world.clock.seconds += 60
+        with suppress(KeyboardInterrupt):
+            world.worker.round([job])
+        world.store.recover(world.clock.now())
+    burnt = world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'")
+    assert 5 <= burnt <= 14
+    assert world.count("SELECT sum(epsilon_nano) FROM ledger") == burnt * EPSILON_NANO
+    world.open()
+    assert world.worker.round([job]).resting == ["job"]
+    world.worker.patient = False
+    assert world.worker.round([job]).released == 5
+    world.worker.patient = True
+    assert world.worker.round([job]).resting == []
 
 
 @pytest.mark.parametrize("edit", ["longer", "shifted", "files"])
@@ -144,6 +174,12 @@ def test_foreign_words_stay_inside(tmp_path: Path) -> None:
     (error,) = world.worker.round([world.job()]).errors
     assert error.code == "internal"
     assert "CANARY" not in f"{error}{error.__cause__}"
+    assert "KeyError" not in str(error)
+    assert (
+        "release.failed",
+        {"job": "job", "code": "internal", **error.fields},
+    ) in world.log.events
+    assert str(error.fields["id"]) in str(error)
     assert error.__suppress_context__
     assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'") == 1
 

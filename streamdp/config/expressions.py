@@ -1,0 +1,168 @@
+"""SQL expressions over one record: filters and derived columns, by an allow-list of what they say.
+
+An expression that could look at another record would tie records together: one more of them could
+change what many say, and a bound on one would bound nothing. So an expression is parsed, each node
+of its tree must be on the list below, and the engine gets SQL made from the tree, never the text.
+
+It is written in DuckDB's dialect whatever the engine. What fails for some values and not for others
+(a cast, a quotient by zero, a logarithm of nothing) is made null, since an error would tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from sqlglot.expressions import Expr
+
+Dialect = Literal["duckdb", "postgres", "spark"]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+ALLOWED = _words(
+    "Column Identifier Literal Boolean Null Paren Tuple Var Interval DataType DataTypeParam"
+    " Add Sub Mul Div Mod Neg Abs Round Floor Ceil Ln Sqrt Greatest Least"
+    " EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ And Or Not Is Between In Like"
+    " Case If Coalesce Nullif Cast TryCast Lower Upper Trim Length Substring"
+    " Extract Year Month Day Hour Minute Second TimestampTrunc DateTrunc"
+)
+"""Names of sqlglot's classes; each is a function of one record, and of nothing else."""
+
+TYPES = _words(
+    "TINYINT SMALLINT INT BIGINT INT128 FLOAT DOUBLE DECIMAL BOOLEAN VARCHAR TEXT DATE"
+    " TIMESTAMP TIMESTAMPTZ TIMESTAMPNTZ"
+)
+"""What may be cast to."""
+
+POSITIONS = _words(
+    "rowid file_row_number file_index filename ctid xmin xmax cmin cmax tableoid _metadata"
+)
+"""Columns engines add that say where a record lies, which hangs on the others."""
+
+LONGEST = 2000
+"""Characters."""
+
+_ACROSS = {
+    "Window": "a window function reads other records",
+    "Subquery": "a subquery reads other records",
+    "Select": "a subquery reads other records",
+    "Exists": "a subquery reads other records",
+    "Star": "a star stands for no column",
+    "Placeholder": "there are no parameters here",
+    "Rand": "it would not be the same the next time",
+    "Uuid": "it would not be the same the next time",
+}
+
+
+def expression(text: str, dialect: Dialect = "duckdb") -> str:
+    """SQL of an expression in the words of an engine.
+
+    Args:
+        text: As configured.
+        dialect: Of the engine.
+
+    Raises:
+        ValueError: It is no expression, or says something that is not on the list.
+
+    >>> expression("arr_delay - dep_delay")
+    '"arr_delay" - "dep_delay"'
+    >>> expression("delay / distance > 2 -- fast", "postgres")
+    'CAST("delay" AS DOUBLE PRECISION) / NULLIF("distance", 0) > 2'
+    """
+    tree = _parsed(text)
+    for node in tree.walk():
+        _require_allowed(node, dialect)
+    return str(_total(tree).sql(dialect, identify=True, comments=False))
+
+
+def _parsed(text: str) -> Expr:
+    import sqlglot
+
+    if len(text) > LONGEST:
+        raise ValueError(f"this expression is longer than {LONGEST} characters")
+    try:
+        found = sqlglot.parse(text, read="duckdb")
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        raise ValueError("this is no SQL expression") from None
+    if len(found) != 1 or found[0] is None:
+        raise ValueError("this is not one SQL expression")
+    return found[0]
+
+
+def _require_allowed(node: Expr, dialect: Dialect) -> None:
+    from sqlglot import exp
+
+    name = type(node).__name__
+    if name not in ALLOWED:
+        if isinstance(node, exp.AggFunc):
+            raise ValueError(f"{node.sql_name().lower()} is an aggregate: it reads other records")
+        raise ValueError(_ACROSS.get(name) or f"{_called(node)} is not among what is allowed here")
+    if isinstance(node, exp.Column):
+        if len(node.parts) != 1:
+            raise ValueError("name columns without a table: there is only one")
+        if node.name.lower() in POSITIONS:
+            raise ValueError(f"{node.name} says where a record lies among the others")
+    if isinstance(node, exp.DataType) and node.this.name not in TYPES:
+        raise ValueError(f"there are no casts to {node.this.name.lower()} here")
+    if dialect == "postgres" and isinstance(node, exp.Cast) and not _is_constant(node):
+        raise ValueError(
+            "PostgreSQL ends a query at a value that cannot be cast, which would tell of it:"
+            " cast in a view"
+        )
+
+
+def _called(node: Expr) -> str:
+    from sqlglot import exp
+
+    if isinstance(node, exp.Anonymous):
+        return f"the function {node.name.lower()}"
+    if isinstance(node, exp.Func):
+        return f"the function {node.sql_name().lower()}"
+    return f"{node.key}"
+
+
+def _is_constant(node: Expr) -> bool:
+    from sqlglot import exp
+
+    return isinstance(node.this, exp.Literal)
+
+
+def _total(tree: Expr) -> Expr:
+    """The same where it has a value, and null where it would fail; children before parents."""
+    from sqlglot import exp
+
+    total: dict[type[Expr], Callable[[Expr], Expr]] = {
+        exp.Div: lambda n: exp.Div(this=n.this, expression=_nullif(n.expression)),
+        exp.Mod: lambda n: exp.Mod(this=n.this, expression=_nullif(n.expression)),
+        exp.Ln: lambda n: exp.Ln(this=_where(exp.GT, n.this)),
+        exp.Sqrt: lambda n: exp.Sqrt(this=_where(exp.GTE, n.this)),
+        exp.Cast: lambda n: exp.TryCast(**n.args),
+    }
+    for part in (exp.Year, exp.Month, exp.Day, exp.Hour, exp.Minute, exp.Second):
+        total[part] = lambda n: exp.Extract(this=exp.var(n.key.upper()), expression=n.this)
+    for node in reversed(list(tree.walk())):
+        if type(node) in total:
+            parent = node.parent
+            made = total[type(node)](node.copy())
+            if parent is None:
+                tree = made
+            else:
+                node.replace(made)
+    return tree
+
+
+def _nullif(divisor: Expr) -> Expr:
+    from sqlglot import exp
+
+    return exp.Nullif(this=divisor.copy(), expression=exp.Literal.number(0))
+
+
+def _where(comparison: type[Expr], value: Expr) -> Expr:
+    from sqlglot import exp
+
+    condition = comparison(this=value.copy(), expression=exp.Literal.number(0))
+    return exp.Case(ifs=[exp.If(this=condition, true=value.copy())])

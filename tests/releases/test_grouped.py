@@ -1,0 +1,132 @@
+"""Filters, derived columns, units and groups: from the configuration to what DuckDB is asked."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import cast
+
+import pytest
+
+from streamdp import wiring
+from streamdp.config import load
+from streamdp.engine.job import Job
+from streamdp.privacy.events import epsilon_of
+from streamdp.releases.grouped import Grouped
+from streamdp.types import Json
+from tests.worlds import ReplayedEntropy
+
+DEMO = (Path(__file__).parents[2] / "config.yaml").read_text()
+NEW_YORK = "    by: origin\n    groups: [JFK, LGA, EWR]\n"
+
+
+def job_of(folder: Path, *edits: tuple[str, str]) -> Job:
+    text = DEMO
+    for old, new in (("learner: experts", "learner: last-release"), *edits):
+        assert old in text, old
+        text = text.replace(old, new)
+    (folder / "config.yaml").write_text(text)
+    return wiring.jobs(load(folder / "config.yaml"))["air_time"]
+
+
+def with_line(line: str) -> tuple[str, str]:
+    return "    quantiles: deciles", f"{line}    quantiles: deciles"
+
+
+def first_day(job: Job, state: Json = None) -> tuple[list[Json], Json, Json]:
+    """Rows, next state and event of the release of one day, with forced chance."""
+    batch = next(iter(job.source.batches(2_000_000_000)))
+    state = job.kind.init() if state is None else state
+    plan = job.kind.plan(state, batch)
+    job.backend.check(plan.query, batch)
+    answer = job.backend.grouped_cell_counts(plan.query, batch)
+    outcome = job.kind.draw(plan, answer if plan.query.by else answer[0], ReplayedEntropy())
+    learned = json.loads(json.dumps(job.kind.learn(state, plan, outcome)))
+    rows = [dict(row) for row in job.kind.report(learned, outcome).rows]
+    return rows, learned, plan.charge.event
+
+
+def test_the_first_group_is_drawn_as_its_records_alone_are(tmp_path: Path) -> None:
+    """With the same chance JFK of a grouped release is the release of what a filter leaves."""
+    grouped, _, event = first_day(job_of(tmp_path, with_line(NEW_YORK)))
+    alone, _, _ = first_day(job_of(tmp_path, with_line("    where: origin = 'JFK'\n")))
+    assert len(grouped) == 27
+    assert [row["value"] for row in grouped[:9]] == [row["value"] for row in alone]
+    assert [row["origin"] for row in grouped[::9]] == ["JFK", "LGA", "EWR"]
+    assert float(epsilon_of(event)) == 0.1
+
+
+def test_groups_learn_apart_and_a_new_group_forgets_no_other(tmp_path: Path) -> None:
+    """Each group has its own state; one more in the list begins anew, the others go on."""
+    job = job_of(tmp_path, with_line(NEW_YORK))
+    _, state, _ = first_day(job)
+    assert len(state) == 3
+    more = job_of(tmp_path, with_line(NEW_YORK.replace("EWR]", "EWR, XYZ]")))
+    assert more.kind.signature() == job.kind.signature()
+    rows, following, _ = first_day(more, state)
+    assert len(rows) == 36
+    assert {name for name in following if name not in state} == {'["XYZ"]'}
+
+
+def test_groups_of_several_columns(tmp_path: Path) -> None:
+    """Each row says the values of all columns, whole numbers as text."""
+    groups = "    by: [origin, carrier]\n    groups: [[JFK, B6], [LGA, DL]]\n"
+    rows, _, _ = first_day(job_of(tmp_path, with_line(groups)))
+    assert [(row["origin"], row["carrier"]) for row in rows[::9]] == [("JFK", "B6"), ("LGA", "DL")]
+
+
+def test_a_derived_column_is_drawn_and_is_another_signature(tmp_path: Path) -> None:
+    """The column moved by 100 is the column by 100 lower bounds; its learner begins anew."""
+    moved = ("    column: air_time\n", "    column: {sql: air_time + 100}\n")
+    bounds = ("bounds: [0, 1000]", "bounds: [100, 1100]")
+    guess = ("location: 120", "location: 220")
+    plain, derived = job_of(tmp_path), job_of(tmp_path, moved, bounds, guess)
+    values, others = ([row["value"] for row in first_day(job)[0]] for job in (plain, derived))
+    assert others == [value + 100 for value in values]
+    assert plain.kind.signature() != derived.kind.signature()
+
+
+def test_a_unit_with_rows_is_bounded_and_charged_as_a_group(tmp_path: Path) -> None:
+    """At most two flights of a plane count; the event says the size, the price stays."""
+    unit = ("unit: flight ", "unit: {name: plane, column: tail_number, rows: 2} ")
+    job = job_of(tmp_path, unit)
+    batch = next(iter(job.source.batches(2_000_000_000)))
+    plan = job.kind.plan(job.kind.init(), batch)
+    assert plan.charge.event["type"] == "group"
+    assert plan.charge.event["size"] == 2
+    assert plan.charge.epsilon_nano == 10**8
+    bounded = job.backend.cell_counts(plan.query, batch).counts.sum()
+    whole = job_of(tmp_path)
+    all_rows = whole.backend.cell_counts(whole.kind.plan(whole.kind.init(), batch).query, batch)
+    assert 0 < bounded < all_rows.counts.sum()
+
+
+def test_more_rows_of_a_unit_make_it_less_accurate(tmp_path: Path) -> None:
+    """The accuracy to expect follows from the part of epsilon that one record has."""
+    unit = ("unit: flight ", "unit: {name: plane, column: tail_number, rows: 4} ")
+    whole = wiring.release_kind(load_of(tmp_path), "air_time").rank_error()
+    split = wiring.release_kind(load_of(tmp_path, unit), "air_time").rank_error()
+    assert whole is not None
+    assert split is not None
+    assert split > 1.5 * whole
+
+
+def load_of(folder: Path, *edits: tuple[str, str]) -> Json:
+    job_of(folder, *edits)
+    return load(folder / "config.yaml")
+
+
+def test_an_unknown_column_in_a_filter_is_found_before_anything_is_spent(tmp_path: Path) -> None:
+    """The check of the source names it."""
+    job = job_of(tmp_path, with_line("    where: orign = 'JFK'\n"))
+    batch = next(iter(job.source.batches(2_000_000_000)))
+    plan = job.kind.plan(job.kind.init(), batch)
+    with pytest.raises(Exception, match="orign"):
+        job.backend.check(plan.query, batch)
+
+
+def test_grouped_is_the_kind_of_its_groups(tmp_path: Path) -> None:
+    """Sinks and archive see releases of kind quantiles."""
+    kind = cast(Grouped, job_of(tmp_path, with_line(NEW_YORK)).kind)
+    assert kind.name == "quantiles"
+    assert kind.rank_error() == kind.of.rank_error()

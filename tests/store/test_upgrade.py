@@ -1,0 +1,90 @@
+"""Stores that earlier versions wrote: brought up to date, kept as they were, nothing forgotten.
+
+A fixture is the SQL of a store with three releases and one burnt charge, as the code of its time
+wrote it, and its anchor if it had one. When the schema changes, the present one becomes a fixture.
+"""
+
+from __future__ import annotations
+
+import re
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from streamdp.errors import StoreError
+from streamdp.store import archive, ledger, migrations
+from streamdp.store.anchor import default_anchor
+from streamdp.store.database import connect_to_read
+from streamdp.store.opening import verify
+from streamdp.store.sqlite import SqliteStore
+from streamdp.store.standing import require_agreement
+from tests.worlds import EPSILON_NANO, World
+
+FIXTURES = sorted((Path(__file__).parent / "fixtures").glob("*.sql"))
+
+
+def written(fixture: Path, folder: Path) -> Path:
+    """The store that a fixture describes."""
+    path = folder / "store.db"
+    raw = sqlite3.connect(path)
+    raw.executescript(fixture.read_text())
+    raw.close()
+    anchor = fixture.with_name(fixture.stem + ".anchor.txt")
+    if anchor.exists():
+        default_anchor(path).write_bytes(anchor.read_bytes())
+    return path
+
+
+def rows(path: Path, table: str) -> list[object]:
+    raw = sqlite3.connect(path)
+    found = raw.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall()
+    raw.close()
+    return found
+
+
+def schema_of(path: Path) -> int:
+    return len(rows(path, "migration"))
+
+
+@pytest.mark.parametrize("fixture", FIXTURES, ids=lambda fixture: fixture.stem)
+def test_a_store_of_every_schema_is_brought_up_to_date(fixture: Path, tmp_path: Path) -> None:
+    """Ledger, releases and states are what they were, work goes on, and a copy is kept."""
+    path = written(fixture, tmp_path)
+    old = schema_of(path)
+    assert old == int(re.findall(r"\d+", fixture.stem)[0])
+    tables = ("ledger", "release", "learner", "batch")
+    before = {table: rows(path, table) for table in tables}
+    world = World(tmp_path, days=4)
+    assert schema_of(path) == len(migrations.STEPS)
+    for table in tables:
+        kept = [row[: len(before[table][0])] for row in rows(path, table)]  # type: ignore[index,arg-type]
+        assert kept == before[table]
+    assert ledger.spent_of(world.store.database, "s", "2023-11-15").batch_nano == 2 * EPSILON_NANO
+    assert len(rows(path, "outbox")) == 3
+    assert len(archive.select_releases(world.store.database)) == 3
+    assert world.worker.round([world.job()]).released == 1
+    verify(world.store.database)
+    require_agreement(connect_to_read(path), default_anchor(path))
+    copies = list(tmp_path.glob(f"store.db.schema-{old}.*"))
+    assert len(copies) == (old < len(migrations.STEPS))
+    for copy in copies:
+        assert copy.stat().st_mode & 0o777 == 0o600
+        assert schema_of(copy) == old
+        assert {table: rows(copy, table) for table in tables} == before
+
+
+@pytest.mark.parametrize("failing", range(1, len(migrations.STEPS)))
+def test_a_migration_that_fails_changes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failing: int
+) -> None:
+    """Whichever step fails, the store has its old schema, and the next try succeeds."""
+    path = written(FIXTURES[0], tmp_path)
+    broken = (*migrations.STEPS[:failing], ("NO SQL",), *migrations.STEPS[failing + 1 :])
+    with monkeypatch.context() as patch:
+        patch.setattr(migrations, "STEPS", broken)
+        with pytest.raises(StoreError):
+            SqliteStore.open(path, 0)
+    assert schema_of(path) == 1
+    SqliteStore.open(path, 1).close()
+    assert schema_of(path) == len(migrations.STEPS)
