@@ -2,6 +2,7 @@
 
 from collections import Counter
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from hypothesis import given
@@ -18,7 +19,7 @@ records = st.lists(st.tuples(units, st.integers(0, 20)), max_size=40)
 
 
 def counted(rows: Records, k: int, key: str = "") -> Counter[int]:
-    columns = {"u": [unit for unit, _ in rows], "x": [x for _, x in rows]}
+    columns: dict[str, list[Any]] = {"u": [unit for unit, _ in rows], "x": [x for _, x in rows]}
     found = MemoryBackend(columns).cell_counts(
         Query("x", GRID, bound=UnitBound("u", k, key)), Batch("s", "b")
     )
