@@ -181,7 +181,7 @@ def _against_own(engine: str, backend: Backend, size: int, own: Work) -> Iterato
         yield _row(
             engine, size, what, took[what], took["own"], "own exact percentiles", None, moved
         )
-    yield from _bounded(engine, backend, size, works, tuple(BOUNDS))
+    yield from _bounded(engine, backend, size, works, tuple(BOUNDS)[: 3 if size >= 10**6 else 1])
 
 
 def _relational_layer(path: Path, size: int) -> Iterator[Row]:

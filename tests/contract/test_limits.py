@@ -14,6 +14,7 @@ from streamdp.backends.duckdb import DuckDBBackend
 from streamdp.backends.limits import Limits
 from streamdp.backends.postgres import PAUSES, PostgresBackend
 from streamdp.backends.relation import Relation
+from streamdp.backends.spark import SparkBackend
 from streamdp.errors import SourceError
 from streamdp.types import Batch, Grid, Query, UnitBound
 
@@ -119,3 +120,14 @@ def test_postgres_cannot_write(server: str) -> None:
             other.execute("DROP SEQUENCE IF EXISTS s; CREATE SEQUENCE s")
         with pytest.raises(SourceError):
             backend.cell_counts(Query("x", GRID), BATCH)
+
+
+@pytest.mark.filterwarnings("ignore:.*socket:pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.usefixtures("spark_session")
+def test_spark_ends_a_question_that_takes_too_long() -> None:
+    """The job is cancelled on the cluster too."""
+    endless = Relation(query="SELECT id AS x FROM range(1000000000000)")
+    backend = SparkBackend("local[2]", endless, limits=Limits(seconds=3))
+    with pytest.raises(SourceError, match="could not be read") as caught:
+        backend.cell_counts(Query("x", GRID, where="hash(x) % 7 = 1"), BATCH)
+    assert caught.value.__suppress_context__
