@@ -49,6 +49,7 @@ BOUNDS = {
 DECILES = [index / 10 for index in range(1, 10)]
 BYTES_A_CELL = 16
 TURNS = 3
+LARGEST_BOUNDED = 10**7
 
 Work = Callable[[], object]
 
@@ -66,13 +67,17 @@ def rows(quick: bool) -> Iterator[Row]:
 
 
 def _parquet(folder: Path, size: int) -> Path:
-    """Normal values; units with ten records on average, and some with many."""
+    """Normal values; units with ten records on average, and some with many.
+
+    Sizes that are asked without a bound have no names, which would be most of the file.
+    """
     path = folder / f"{size}.parquet"
+    name = "'user-' || unit" if size <= LARGEST_BOUNDED else "NULL"
     if not path.exists():
         with duckdb.connect() as connection:
             connection.execute("SELECT setseed(0.5)")
             connection.execute(
-                "COPY (SELECT x, unit, 'user-' || unit AS name FROM (SELECT"
+                f"COPY (SELECT x, unit, {name} AS name FROM (SELECT"
                 " sqrt(-2 * ln(1 - random())) * cos(2 * pi() * random()) AS x,"
                 f" CAST({size // 10} * random() * random() AS BIGINT) AS unit"
                 f" FROM range({size}))) TO '{path}' (FORMAT parquet)"
@@ -124,7 +129,9 @@ def _duckdb(path: str, size: int) -> Iterator[Row]:
     peak = _peak()
     for what, of in (("counts", "quantile_cont"), ("counts", "scan"), ("release", "quantile_cont")):
         yield _row("duckdb", size, what, plain[what], plain[of], of, peak, moved)
-    yield from _bounded("duckdb", backend, size, works, tuple(BOUNDS) if size <= 10**7 else ())
+    yield from _bounded(
+        "duckdb", backend, size, works, tuple(BOUNDS) if size <= LARGEST_BOUNDED else ()
+    )
 
 
 def _bounded(
