@@ -15,7 +15,7 @@ import numpy as np
 
 from streamdp.backends.cells import LARGEST, cell_sql
 from streamdp.errors import ConfigurationError, SourceError
-from streamdp.types import MOST_ROWS_PER_UNIT, CellCounts, IntArray, Query, UnitBound
+from streamdp.types import CellCounts, IntArray, Query, UnitBound
 
 PARTS = 2**16
 """A unit's starting point is one of so many, evenly spaced."""
@@ -154,8 +154,6 @@ def _bounded(words: Words, bound: UnitBound, kind: str, coded: str) -> str:
     large units that are not chosen taken off again: units with k records or fewer, most of them
     where the bound is well chosen, are neither hashed nor sorted.
     """
-    if not 1 <= bound.rows <= MOST_ROWS_PER_UNIT:
-        raise ConfigurationError(f"rows per unit must be 1 to {MOST_ROWS_PER_UNIT}")
     start = words.start(f"concat({words.text(bound.key + ':')}, {words.canonical('u', kind)})")
     step = bound.rows * PARTS
     before, after = (

@@ -5,10 +5,12 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdp.backends.memory import MemoryBackend
+from streamdp.errors import ConfigurationError
 from streamdp.types import Batch, Grid, Query, UnitBound
 
 GRID = Grid(Fraction(1), 0, 20)
@@ -45,13 +47,33 @@ def test_the_order_of_the_records_means_nothing(rows: Records, chance: object, k
     assert counted(shuffled, k) == counted(rows, k)
 
 
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"by": ("g",), "groups": (("a",), ("b",), ("a",))},
+        {"by": ("g", "h"), "groups": (("a",),)},
+        {"by": ("g",)},
+    ],
+)
+def test_groups_are_disjoint_by_construction(wrong: dict[str, Any]) -> None:
+    """One that stands twice would count its records twice for one price."""
+    with pytest.raises(ConfigurationError):
+        Query("x", GRID, **wrong)
+
+
+@pytest.mark.parametrize("rows", [0, -1, 1001])
+def test_a_bound_is_a_number_that_bounds(rows: int) -> None:
+    with pytest.raises(ConfigurationError):
+        UnitBound("u", rows)
+
+
 def test_every_record_has_the_same_chance() -> None:
     """Over keys, each of eleven records is among three about 3/11 of the time, ties or none.
 
     A rule that took the first, or drew among distinct values, would be off by half and more.
     """
     values = [0, 0, 0, 0, 0, 0, 3, 5, 5, 9, 20]
-    keys = 3000
+    keys = 1000
     found = sum(
         (counted([("ann", x) for x in values], 3, str(key)) for key in range(keys)), Counter()
     )
