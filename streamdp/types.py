@@ -10,6 +10,8 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from streamdp.errors import ConfigurationError
+
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Json = Any
@@ -57,6 +59,10 @@ class Batch:
     path: str | None = None
 
 
+MOST_ROWS_PER_UNIT = 1000
+"""Keeps the arithmetic of the choice within 64 bits for 10^11 records of one unit."""
+
+
 @dataclass(frozen=True, slots=True)
 class UnitBound:
     """At most so many records of one unit count in a batch, in all groups together.
@@ -76,9 +82,9 @@ class UnitBound:
     rows: int
     key: str = ""
 
-
-MOST_ROWS_PER_UNIT = 1000
-"""Keeps the arithmetic of the choice within 64 bits for 10^11 records of one unit."""
+    def __post_init__(self) -> None:
+        if not 1 <= self.rows <= MOST_ROWS_PER_UNIT:
+            raise ConfigurationError(f"rows per unit must be 1 to {MOST_ROWS_PER_UNIT}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +109,13 @@ class Query:
     bound: UnitBound | None = None
     by: tuple[str, ...] = ()
     groups: tuple[tuple[str, ...], ...] = ((),)
+
+    def __post_init__(self) -> None:
+        """A group that stood there twice would count its records twice."""
+        if len(set(self.groups)) < len(self.groups):
+            raise ConfigurationError("a group is listed twice")
+        if any(len(group) != len(self.by) for group in self.groups):
+            raise ConfigurationError("each group needs one value for each column of by")
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

@@ -88,8 +88,8 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
             f"{job} has no release of {batch!r}",
             hint="`streamdp releases` lists the batches that were released",
         )
-    claim = {"claim": claim_of(database, release.id)}
-    whole = record(release) | claim | ({"stands_for": batch} if stands else {})
+    about = {"claim": claim_of(database, release.id)}
+    whole = record(release) | about | ({"stands_for": batch} if stands else {})
     if as_json:
         click.echo(json.dumps(whole))
         return

@@ -1,0 +1,133 @@
+"""Limits and failures: a question that takes too long ends, and a server that is gone is said."""
+
+import os
+import signal
+from contextlib import closing
+from fractions import Fraction
+from pathlib import Path
+from threading import Timer
+
+import duckdb
+import pytest
+
+from streamdp.backends.duckdb import DuckDBBackend
+from streamdp.backends.limits import Limits
+from streamdp.backends.postgres import PAUSES, PostgresBackend
+from streamdp.backends.relation import Relation
+from streamdp.backends.spark import SparkBackend
+from streamdp.errors import SourceError
+from streamdp.types import Batch, Grid, Query, UnitBound
+
+GRID = Grid(Fraction(1), 0, 10**9)
+BATCH = Batch("s", "b")
+
+
+@pytest.fixture(scope="module")
+def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("limits") / "large.parquet"
+    duckdb.execute(f"COPY (SELECT range AS x FROM range(3000000)) TO '{path}' (FORMAT parquet)")
+    return path
+
+
+def test_duckdb_ends_a_question_that_needs_more_memory_than_it_may(large: Path) -> None:
+    """Three million cells and units do not fit in 20 MB, and nothing is spilled to disk."""
+    backend = DuckDBBackend(str(large), "parquet", limits=Limits(memory=20_000_000, threads=1))
+    query = Query("x", GRID, bound=UnitBound("x", 1))
+    backend.check(query, BATCH)
+    with pytest.raises(SourceError) as caught:
+        backend.cell_counts(query, BATCH)
+    assert caught.value.__suppress_context__
+
+
+def test_duckdb_ends_a_question_that_takes_too_long(large: Path) -> None:
+    """A derived column that counts to a billion for each record is interrupted."""
+    slow = "list_sum(list_transform(range(CAST(1000 + x AS BIGINT)), lambda y: y % 7))"
+    backend = DuckDBBackend(str(large), "parquet", limits=Limits(seconds=1, threads=1))
+    with pytest.raises(SourceError):
+        backend.cell_counts(Query("z", GRID, expression=slow), BATCH)
+
+
+@pytest.fixture
+def server(postgres_server: str) -> str:
+    import psycopg
+
+    with psycopg.connect(postgres_server) as connection:
+        connection.execute("DROP TABLE IF EXISTS slow")
+        connection.execute("CREATE TABLE slow AS SELECT 1 AS x, 'CANARY' AS note")
+    return postgres_server
+
+
+def test_postgres_ends_a_question_that_takes_too_long(server: str) -> None:
+    """By itself: `statement_timeout` is set on every session."""
+    query = Query("x", GRID, where="pg_sleep(30) IS NOT NULL")
+    with closing(PostgresBackend(server, Relation("slow"), limits=Limits(seconds=1))) as backend:
+        backend.check(query, BATCH)
+        with pytest.raises(SourceError, match="could not be read") as caught:
+            backend.cell_counts(query, BATCH)
+    assert caught.value.__suppress_context__
+
+
+def test_postgres_is_reached_again_after_its_connection_was_lost(server: str) -> None:
+    """Between check and count the server dropped it: nothing was asked, so nothing is burnt."""
+    import psycopg
+
+    query = Query("x", GRID)
+    with closing(PostgresBackend(server, Relation("slow"))) as backend:
+        backend.check(query, BATCH)
+        with psycopg.connect(server) as other:
+            killed = other.execute(
+                "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+                " WHERE application_name = 'streamdp'"
+            ).fetchall()
+        assert killed[0][0] >= 1
+        assert backend.cell_counts(query, BATCH).counts.tolist() == [1]
+
+
+def test_a_question_that_is_left_is_cancelled(server: str) -> None:
+    """An interrupt, as of a shutdown, leaves no query behind in the server."""
+    import psycopg
+
+    query = Query("x", GRID, where="pg_sleep(60) IS NOT NULL")
+    backend = PostgresBackend(server, Relation("slow"))
+    running = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%'"
+    running += " AND state = 'active' AND pid <> pg_backend_pid()"
+    Timer(1.0, os.kill, [os.getpid(), signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        backend.cell_counts(query, BATCH)
+    with psycopg.connect(server) as other:
+        assert other.execute(running).fetchone() == (0,)
+
+
+def test_connecting_is_tried_again_with_pauses_and_shows_no_password() -> None:
+    """Nothing is asked in between, so nothing can be spent twice."""
+    pauses: list[float] = []
+    secret = "host=/nowhere user=u password=CANARY"  # noqa: S105
+    backend = PostgresBackend(secret, Relation("t"), sleep=pauses.append)
+    with pytest.raises(SourceError) as caught:
+        backend.check(Query("x", GRID), BATCH)
+    assert pauses == list(PAUSES)
+    assert "CANARY" not in str(caught.value) + repr(backend)
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__
+
+
+def test_postgres_cannot_write(server: str) -> None:
+    """The session is read-only: a relation that would write is refused by the server."""
+    with closing(PostgresBackend(server, Relation(query="SELECT setval('s', 5) AS x"))) as backend:
+        import psycopg
+
+        with psycopg.connect(server) as other:
+            other.execute("DROP SEQUENCE IF EXISTS s; CREATE SEQUENCE s")
+        with pytest.raises(SourceError):
+            backend.cell_counts(Query("x", GRID), BATCH)
+
+
+@pytest.mark.filterwarnings("ignore:.*socket:pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.usefixtures("spark_session")
+def test_spark_ends_a_question_that_takes_too_long() -> None:
+    """The job is cancelled on the cluster too."""
+    endless = Relation(query="SELECT id AS x FROM range(1000000000000)")
+    backend = SparkBackend("local[2]", endless, limits=Limits(seconds=3))
+    with pytest.raises(SourceError, match="could not be read") as caught:
+        backend.cell_counts(Query("x", GRID, where="hash(x) % 7 = 1"), BATCH)
+    assert caught.value.__suppress_context__
