@@ -58,6 +58,8 @@ def _checks(configuration: Configuration) -> Iterator[Check]:
         path = getattr(sink, "path", None)
         if path is not None:
             yield f"sink {name}", lambda path=path: _folder(path.parent)  # type: ignore[misc]
+        if getattr(sink, "secret", None) is not None:
+            yield f"secrets of {name}", lambda at=name: _secrets(configuration, at)  # type: ignore[misc]
 
 
 def _clock() -> str:
@@ -106,6 +108,15 @@ def _folder(folder: Path) -> str:
     if free < LEAST_FREE:
         raise StreamdpError("the disk is nearly full", where=str(folder), hint="free 100 MB")
     return f"{free // 10**9} GB free"
+
+
+def _secrets(configuration: Configuration, name: str) -> str:
+    from streamdp.config.secrets import reveal
+
+    sink = configuration.sinks[name]
+    for key in ("url", "secret"):
+        reveal(getattr(sink, key))
+    return "can be read"
 
 
 def _source(configuration: Configuration, name: str) -> str:

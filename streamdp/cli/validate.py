@@ -26,7 +26,7 @@ def validate(config_path: Path, as_json: bool) -> None:
     rows: list[dict[str, Json]] = []
     for name, release in configuration.releases.items():
         times = next_times(release.schedule, int(time.time()), 5)
-        row: dict[str, Json] = {"job": name}
+        row: dict[str, Json] = {"job": name, "protects": str(configuration.privacy.unit)}
         row |= {f"wake_{index}": local(moment) for index, moment in enumerate(times, start=1)}
         rows.append(row)
     if not as_json:

@@ -34,7 +34,7 @@ def check_outputs(configuration: Configuration, document: Document) -> None:
     taken = {store: "the store", anchor: "its anchor"}
     for place, file, written in _written(configuration):
         for name, source in configuration.sources.items():
-            if fnmatch.fnmatch(written, os.path.realpath(source.path)):
+            if source.path and fnmatch.fnmatch(written, os.path.realpath(source.path)):
                 refuse(f"source {name!r} reads this file", document, place, "take another path")
         shared = isinstance(configuration.sinks.get(str(place[1])), DuckDBSinkSection)
         holder = SHARED if shared else ".".join(map(str, place[:-1]))
