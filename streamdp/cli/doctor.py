@@ -129,5 +129,8 @@ def _source(configuration: Configuration, name: str) -> str:
         section = configuration.sources[configuration.releases[name].source]
         files = not isinstance(section.batches, Windows)
         return f"no file is there yet: {section.path}" if files else "no batch is complete yet"
-    job.backend.check(job.kind.plan(job.kind.init(), first).query, first)
+    try:
+        job.backend.check(job.kind.plan(job.kind.init(), first).query, first)
+    finally:
+        wiring.hang_up([job])
     return "can be read, its columns are there"

@@ -57,15 +57,18 @@ def shift(
     section = configuration.store
     with store_lock(section.path):
         store = SqliteStore.open(section.path, clock.now(), section.anchor)
+        jobs: dict[str, Job] = {}
         try:
             wiring.declare(configuration, store, clock.now(), log)
             worker = wiring.worker(configuration, store, entropy, clock, log)
-            running = Shift(store, worker, wiring.jobs(configuration))
+            jobs = wiring.jobs(configuration)
+            running = Shift(store, worker, jobs)
             store.beat(os.getpid(), clock.now())
             worker.stop, worker.progress = stop, _living(store, clock, progress)
             yield running
             store.stopped(clock.now())
         finally:
+            wiring.hang_up(jobs.values())
             store.close()
 
 

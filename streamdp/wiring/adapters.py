@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from streamdp.config.model import Configuration
 from streamdp.engine.job import Job
+from streamdp.engine.protocols import Connected
 from streamdp.engine.release import Surroundings
 from streamdp.engine.work import Worker
 from streamdp.privacy.amounts import nano_up
@@ -76,6 +78,13 @@ def jobs(configuration: Configuration) -> dict[str, Job]:
         )
         for name, section in configuration.releases.items()
     }
+
+
+def hang_up(jobs: Iterable[Job]) -> None:
+    """Close the connections that jobs hold to servers."""
+    for job in jobs:
+        if isinstance(job.backend, Connected):
+            job.backend.close()
 
 
 def worker(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from streamdp.config.engines import PostgresEngine, SparkEngine
 from streamdp.config.formats import file_format
+from streamdp.config.secrets import reveal
 from streamdp.config.sources import Partitions, Windows
 from streamdp.config.sources import Source as SourceSection
 from streamdp.types import Backend, Source
@@ -23,9 +25,33 @@ def source(name: str, section: SourceSection) -> Source:
 
 
 def backend(section: SourceSection) -> Backend:
-    """DuckDB, which reads files of every format."""
+    """The engine that reads a source.
+
+    Raises:
+        ConfigurationError: The secret of its connection cannot be read.
+    """
+    from streamdp.backends.limits import Limits
+    from streamdp.backends.relation import Relation
+
+    engine = section.engine
+    time_column = section.batches.column if isinstance(section.batches, Windows) else None
+    relation = Relation(table=section.table or "")
+    if isinstance(engine, PostgresEngine):
+        from streamdp.backends.postgres import PostgresBackend
+
+        limits = Limits(engine.memory, engine.timeout)
+        return PostgresBackend(reveal(engine.connection), relation, time_column, limits)
+    if isinstance(engine, SparkEngine):
+        from streamdp.backends.spark import SparkBackend
+
+        if section.path:
+            relation = Relation(query=f"SELECT * FROM parquet.`{section.path}`")  # noqa: S608
+        limits = Limits(engine.memory, engine.timeout)
+        return SparkBackend(engine.master, relation, time_column, limits)
     from streamdp.backends.duckdb import DuckDBBackend
 
-    time_column = section.batches.column if isinstance(section.batches, Windows) else None
+    limits = Limits(engine.memory, engine.timeout, engine.threads)
+    if section.table is not None:
+        return DuckDBBackend(section.path, "duckdb", time_column, limits, relation)
     kind = section.format or file_format(section.path) or "parquet"
-    return DuckDBBackend(section.path, kind, time_column)
+    return DuckDBBackend(section.path, kind, time_column, limits)
