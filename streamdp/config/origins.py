@@ -5,18 +5,16 @@ from __future__ import annotations
 import fnmatch
 import glob
 import os
-import re
 
 from pydantic import SecretStr
 
 from streamdp.config.engines import DuckDBEngine, PostgresEngine, SparkEngine
 from streamdp.config.formats import file_format
 from streamdp.config.model import Configuration
-from streamdp.config.refusal import refuse
+from streamdp.config.refusal import refuse, refuse_password
 from streamdp.config.sources import Source
 from streamdp.config.yaml import Document, Path
 
-_PASSWORD = re.compile(r"passw|://[^/@]*:[^/@]*@", re.IGNORECASE)
 _ARROW = (".arrow", ".feather", ".ipc")
 
 
@@ -72,7 +70,7 @@ def _check_form(source: Source, document: Document, path: Path) -> None:
     """Path, table and engine fit together."""
     engine = source.engine
     if isinstance(engine, PostgresEngine):
-        _check_connection(engine, document, (*path, "engine", "connection"))
+        refuse_password(engine.connection, document, (*path, "engine", "connection"))
     if source.table is None and not isinstance(engine, PostgresEngine):
         _check_files(source, document, path)
     elif source.batches == "files" or not hasattr(source.batches, "every"):
@@ -111,18 +109,3 @@ def _check_files(source: Source, document: Document, path: Path) -> None:
         )
     if isinstance(source.engine, SparkEngine) and (format != "parquet" or "`" in source.path):
         refuse("spark reads Parquet files", document, (*path, "path"), "or name a table")
-
-
-def _check_connection(engine: PostgresEngine, document: Document, path: Path) -> None:
-    found = engine.connection
-    if (
-        isinstance(found, SecretStr)
-        and path not in document.interpolated
-        and _PASSWORD.search(found.get_secret_value())
-    ):
-        refuse(
-            "a password does not stand in the configuration",
-            document,
-            path,
-            "take the connection from the environment, ${NAME}, or from a file, {file: PATH}",
-        )

@@ -8,11 +8,12 @@ import os
 from pydantic import SecretStr
 
 from streamdp.config.model import Configuration
-from streamdp.config.refusal import refuse
+from streamdp.config.refusal import refuse, refuse_password
 from streamdp.config.sinks import (
     DuckDBSinkSection,
     FilesSinkSection,
     JsonLinesSinkSection,
+    PostgresSinkSection,
     Sink,
     WebhookSinkSection,
 )
@@ -48,6 +49,8 @@ def check_outputs(configuration: Configuration, document: Document) -> None:
     for name, sink in configuration.sinks.items():
         if isinstance(sink, WebhookSinkSection):
             _require_kept_apart(sink.secret, document, ("sinks", name, "secret"))
+        elif isinstance(sink, PostgresSinkSection):
+            refuse_password(sink.connection, document, ("sinks", name, "connection"))
 
 
 def _sink_at(configuration: Configuration, place: Path) -> Sink | None:

@@ -6,6 +6,7 @@ another tool keeps. Reprs and errors are without the text.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,8 @@ from pydantic import BeforeValidator, Field, SecretStr, WithJsonSchema
 from streamdp.config.section import Section
 from streamdp.errors import ConfigurationError
 from streamdp.types import Json
+
+_PASSWORD = re.compile(r"passw|://[^/@]*:[^/@]*@", re.IGNORECASE)
 
 
 class SecretFile(Section):
@@ -41,6 +44,13 @@ Secret = Annotated[
     ),
 ]
 """Text from the environment, or the file that holds it."""
+
+
+def has_password(connection: SecretFile | SecretStr) -> bool:
+    """Whether the text of a connection holds a password, as one of a file may."""
+    return isinstance(connection, SecretStr) and bool(
+        _PASSWORD.search(connection.get_secret_value())
+    )
 
 
 def reveal(secret: SecretFile | SecretStr) -> str:

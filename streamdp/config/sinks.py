@@ -50,6 +50,14 @@ class DuckDBSinkSection(Section):
     table: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,62}$")
 
 
+class PostgresSinkSection(Section):
+    """A table of a PostgreSQL database."""
+
+    kind: Literal["postgres"]
+    connection: Secret = Field(description="URL or words of libpq.")
+    table: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?$")
+
+
 class WebhookSinkSection(Section):
     """An address that each release is posted to as JSON, signed."""
 
@@ -117,11 +125,22 @@ Sink = Annotated[
     | JsonLinesSinkSection
     | FilesSinkSection
     | DuckDBSinkSection
+    | PostgresSinkSection
     | WebhookSinkSection
     | CommandSinkSection
     | StandardOutputSinkSection,
     Field(discriminator="kind"),
 ]
 
-SINK_KINDS = ("table", "jsonl", "csv", "parquet", "duckdb", "webhook", "command", "stdout")
+SINK_KINDS = (
+    "table",
+    "jsonl",
+    "csv",
+    "parquet",
+    "duckdb",
+    "postgres",
+    "webhook",
+    "command",
+    "stdout",
+)
 """What `kind` may say."""
