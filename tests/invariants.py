@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from streamdp.store import ledger
+from streamdp.store import archive, ledger
 from streamdp.store.database import connect_to_read
 
 
-def violations(path: Path, sinks: int) -> list[str]:
+def violations(path: Path, sinks: int | None = None) -> list[str]:
     """Names of the invariants a store breaks; none is wanted.
 
     Args:
         path: The store; no process works on it, and recovery has run.
-        sinks: Number of sinks each release is owed to.
+        sinks: Number of sinks each release is owed to; None where that differs between jobs.
     """
     database = connect_to_read(path)
 
@@ -22,6 +22,7 @@ def violations(path: Path, sinks: int) -> list[str]:
         return int(value)
 
     ledger.verify(database)
+    archive.verify(database)
     releases = number("SELECT count(*) FROM release")
     committed = "FROM ledger WHERE purpose = 'commit'"
     reserved = number("SELECT count(*) FROM ledger WHERE purpose = 'reserve'")
@@ -32,6 +33,7 @@ def violations(path: Path, sinks: int) -> list[str]:
         " GROUP BY scope, batch HAVING sum(epsilon_nano) >"
         " (SELECT max(batch_cap_nano) FROM ledger))"
     )
+    lifetime = "purpose = 'reserve' AND lifetime_spent_nano > lifetime_cap_nano"
     unpaid = (
         "SELECT count(*) FROM release r LEFT JOIN ledger l ON l.seq = r.reservation"
         " WHERE l.seq IS NULL OR l.epsilon_nano != r.epsilon_nano"
@@ -39,10 +41,12 @@ def violations(path: Path, sinks: int) -> list[str]:
     holds = {
         "committed charges = releases": number(f"SELECT count(*) {committed}") == releases,
         "learner versions = releases": number("SELECT count(*) FROM learner") == releases,
-        "outbox rows = releases x sinks": number("SELECT count(*) FROM outbox") == releases * sinks,
+        "outbox rows = releases x sinks": sinks is None
+        or number("SELECT count(*) FROM outbox") == releases * sinks,
         "no reservation is open": reserved == settled,
         "no batch is released twice": number(f"{twice} HAVING count(*) > 1)") == 0,
         "no batch is above its cap": number(over) == 0,
+        "no scope is above its cap": number(f"SELECT count(*) FROM ledger WHERE {lifetime}") == 0,
         "every release is paid for": number(unpaid) == 0,
     }
     return [name for name, held in holds.items() if not held]

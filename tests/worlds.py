@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import sqlite3
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -100,6 +102,16 @@ class EventLog:
 
     def names(self) -> list[str]:
         return [name for name, _ in self.events]
+
+
+@contextmanager
+def without(database: sqlite3.Connection, trigger: str) -> Iterator[None]:
+    """Put a trigger aside, as a forger would."""
+    named = "SELECT sql FROM sqlite_master WHERE name = ?"
+    (sql,) = database.execute(named, [trigger]).fetchone()
+    database.execute(f"DROP TRIGGER {trigger}")
+    yield
+    database.execute(sql)
 
 
 def quantiles_kind(epsilon: Fraction = Fraction(1, 10), resolution: int = 1) -> Quantiles:

@@ -10,10 +10,14 @@ import click
 from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import Form, local, print_rows
 from streamdp.privacy.amounts import epsilon_text, exact, nano_up
+from streamdp.privacy.filters import Item
 
 if TYPE_CHECKING:
+    from sqlite_utils import Database
+
     from streamdp.config import Configuration
     from streamdp.store.reports import ScopeReport
+    from streamdp.store.rooms import Room
     from streamdp.types import Json
 
 
@@ -25,10 +29,13 @@ def budget(config_path: Path, whole: bool, as_json: bool) -> None:
     """Show what was spent, what is left, and for how many releases it lasts.
 
     `worst batch` is the most that one record has lost, if its unit is in one batch only;
-    `lifetime` is the most that a unit has lost that is in all of them.
+    `lifetime` is the most that a unit has lost that is in all of them; `fullest` the most that one
+    has lost in a window. `fits next` is the largest epsilon that the next batch has room for, and
+    `has room` says when all releases of a batch fit.
     """
     from streamdp.store.database import connect_to_read
     from streamdp.store.reports import ledger_rows, scope_reports
+    from streamdp.store.rooms import rooms
 
     configuration = load_configuration(config_path)
     database = connect_to_read(configuration.store.path)
@@ -42,17 +49,30 @@ def budget(config_path: Path, whole: bool, as_json: bool) -> None:
                 row[name.removesuffix("_nano")] = epsilon_text(row.pop(name))
         print_rows(rows, form)
     else:
-        reports = scope_reports(database)
-        print_rows([_row(configuration, report) for report in reports], form)
+        rows, windows = [], []
+        for report in scope_reports(database):
+            price = _price(configuration, database, report.scope)
+            found = rooms(database, report.scope, price)
+            rows.append(_row(report, found, price))
+            windows += [_window(report.scope, room) for room in found[2:]]
+        print_rows(rows, form, "budget")
+        if windows:
+            print_rows(windows, form, "windows")
 
 
-def _row(configuration: Configuration, report: ScopeReport) -> dict[str, Json]:
+def _price(configuration: Configuration, database: Database, scope: str) -> Item:
+    """What all releases of a batch cost; in rho as they last did."""
+    from streamdp.store.reports import last_rho
+
+    jobs = {name: job for name, job in configuration.releases.items() if job.source == scope}
+    epsilon = sum(nano_up(exact(job.epsilon)) for job in jobs.values())
+    return Item(0, epsilon, sum(last_rho(database, name) for name in jobs))
+
+
+def _row(report: ScopeReport, found: tuple[Room, ...], price: Item) -> dict[str, Json]:
     left = report.lifetime_cap_nano - report.lifetime_spent_nano
-    price = sum(
-        nano_up(exact(job.epsilon))
-        for job in configuration.releases.values()
-        if job.source == report.scope
-    )
+    fits = min(room.left_nano for room in found if room.limit.measure == "epsilon")
+    cost = price.epsilon_nano
     return {
         "scope": report.scope,
         "worst_batch": epsilon_text(report.worst_batch_nano),
@@ -60,6 +80,19 @@ def _row(configuration: Configuration, report: ScopeReport) -> dict[str, Json]:
         "lifetime": epsilon_text(report.lifetime_spent_nano),
         "lifetime_cap": epsilon_text(report.lifetime_cap_nano),
         "left": epsilon_text(left),
+        "fits_next": epsilon_text(fits),
         "burnt": epsilon_text(report.burnt_nano),
-        "batches_left": max(left, 0) // price if price else None,
+        "batches_left": max(left, 0) // cost if cost else None,
+    }
+
+
+def _window(scope: str, room: Room) -> dict[str, Json]:
+    return {
+        "scope": scope,
+        "window": room.limit.name,
+        "measure": room.limit.measure,
+        "cap": epsilon_text(room.limit.nano),
+        "fullest": epsilon_text(room.fullest_nano),
+        "fits_next": epsilon_text(room.left_nano),
+        "has_room": room.frees,
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+import math
 import os
 from pathlib import Path
 
@@ -10,8 +11,10 @@ import click
 
 from streamdp.cli.jobs import require_name
 from streamdp.cli.options import config_option, load_configuration
-from streamdp.privacy.amounts import epsilon_text, exact, nano_up
+from streamdp.cli.output import print_rows
+from streamdp.privacy.amounts import NANO, epsilon_text, exact
 from streamdp.privacy.filters import Caps
+from streamdp.types import Json
 
 
 @click.command()
@@ -31,8 +34,10 @@ def cap(
 ) -> None:
     """Change the caps of SCOPE (the name of a source) with a ledger entry.
 
-    Raising a cap lets more be learned about everyone whose records are in the source. Set the
-    same value in the configuration afterwards.
+    Without --batch and --lifetime the ledger takes over what the configuration says, windows
+    included: edit it first. With them, set the same value in the configuration afterwards.
+
+    Raising a cap lets more be learned about everyone whose records are in the source.
     """
     import time
 
@@ -40,8 +45,6 @@ def cap(
     from streamdp.store import ledger
     from streamdp.store.sqlite import SqliteStore
 
-    if batch is None and lifetime is None:
-        raise click.UsageError("say what to change: --batch, --lifetime, or both")
     configuration = load_configuration(config_path)
     require_name(scope, configuration.sources, "source")
     section = configuration.store
@@ -49,11 +52,13 @@ def cap(
     with store_lock(section.path):
         store = SqliteStore.open(section.path, now, section.anchor)
         old = ledger.caps_of(store.database, scope)
-        new = _changed(old, batch, lifetime)
-        click.echo(
-            f"{scope}: batch {epsilon_text(old.batch_nano)} -> {epsilon_text(new.batch_nano)},"
-            f" lifetime {epsilon_text(old.lifetime_nano)} -> {epsilon_text(new.lifetime_nano)}"
-        )
+        if batch or lifetime:
+            new = _changed(old, batch, lifetime)
+        else:
+            new = configuration.privacy.caps.caps()
+        if new == old:
+            raise click.UsageError("the ledger has these caps: edit the configuration first")
+        print_rows(_compared(old, new), "table", f"caps of {scope}")
         if not yes:
             click.confirm("Write this into the ledger?", abort=True)
         with store.transaction():
@@ -66,10 +71,26 @@ def _changed(old: Caps, batch: str | None, lifetime: str | None) -> Caps:
     new = Caps(
         _nano(batch) if batch else old.batch_nano,
         _nano(lifetime) if lifetime else old.lifetime_nano,
+        old.windows,
     )
     if new.batch_nano > new.lifetime_nano:
         raise click.UsageError("a batch cannot be allowed more than all batches together")
     return new
+
+
+def _compared(old: Caps, new: Caps) -> list[dict[str, Json]]:
+    """Each cap before and after, by its width."""
+    widths = {(limit.name, limit.measure): None for limit in (*old.limits, *new.limits)}
+    return [
+        {"cap": name, "measure": measure, "before": _amount(old, *key), "after": _amount(new, *key)}
+        for key in widths
+        for name, measure in [key]
+    ]
+
+
+def _amount(caps: Caps, name: str, measure: str) -> str:
+    found = [limit.nano for limit in caps.limits if (limit.name, limit.measure) == (name, measure)]
+    return epsilon_text(min(found)) if found else "none"
 
 
 def _who() -> str:
@@ -85,6 +106,7 @@ def _nano(text: str) -> int:
         amount = exact(text)
     except ValueError as error:
         raise click.BadParameter(str(error)) from None
-    if amount <= 0:
+    nano = math.floor(amount * NANO)
+    if nano <= 0:
         raise click.BadParameter("a cap is positive")
-    return nano_up(amount)
+    return nano

@@ -16,10 +16,12 @@ from streamdp.config.priors import Family, MixtureOf
 from streamdp.config.refusal import refuse
 from streamdp.config.releases import Derived, Release
 from streamdp.config.yaml import Document, Path
+from streamdp.privacy.amounts import epsilon_text, nano_up
 
 LARGEST_EPSILON = 20
 LEAST_EPSILON = Fraction(1, 10**6)
 """Of one record in one release."""
+CAPS = ("batch", "lifetime")
 
 
 def check(configuration: Configuration, document: Document) -> None:
@@ -96,15 +98,16 @@ def _check_caps(configuration: Configuration, document: Document) -> None:
         )
     for source in configuration.sources:
         prices = [r.epsilon for r in configuration.releases.values() if r.source == source]
-        price = sum(prices, Fraction(0))
-        if price > caps.batch:
-            refuse(
-                f"the releases of source {source!r} cost {float(price):g} a batch,"
-                f" the cap is {float(caps.batch):g}",
-                document,
-                ("privacy", "caps", "batch"),
-                "raise the cap or lower an epsilon: some release could never be made",
-            )
+        price = sum(map(nano_up, prices))
+        for limit in caps.caps().limits:
+            if limit.measure == "epsilon" and price > limit.nano:
+                refuse(
+                    f"the releases of source {source!r} cost {epsilon_text(price)} a batch,"
+                    f" the {limit.name} cap is {epsilon_text(limit.nano)}",
+                    document,
+                    ("privacy", "caps", limit.name if limit.name in CAPS else "windows"),
+                    "raise the cap or lower an epsilon: some release could never be made",
+                )
 
 
 def _check_public(

@@ -7,12 +7,13 @@ from typing import Literal
 
 from pydantic import Field
 
+from streamdp.config.caps import CapsSection
 from streamdp.config.releases import Name, Release
 from streamdp.config.section import Section
 from streamdp.config.sinks import Sink
 from streamdp.config.sources import Source
 from streamdp.config.units import Unit
-from streamdp.config.values import PositiveRational, Size
+from streamdp.config.values import Size
 from streamdp.types import Json
 
 
@@ -25,13 +26,6 @@ class Store(Section):
         description="Append-only file that finds out a store put back from a backup; keep it on"
         " another volume. By default beside the store.",
     )
-
-
-class CapsSection(Section):
-    """What one record may lose, in epsilon; a later rise needs `streamdp cap`."""
-
-    batch: PositiveRational = Field(description="In all releases of one batch.")
-    lifetime: PositiveRational = Field(description="In all releases of a source, for ever.")
 
 
 class Privacy(Section):

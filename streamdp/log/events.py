@@ -44,7 +44,9 @@ EVENTS = {
     "release.delivered": _event("debug", "job batch release sink", "a sink has it"),
     "release.failed": _event("error", "job code source", "a job's turn ended in an error"),
     "job.rests": _event("warning", "job", "a charge was burnt; the next try waits"),
-    "budget.exhausted": _event("warning", "job batch cap left_nano", "a cap refused a release"),
+    "budget.exhausted": _event(
+        "warning", "job batch cap left_nano frees", "a cap refused a release"
+    ),
     "cap.lowered": _event("info", "scope", "the configuration lowered a cap"),
     "store.failed": _event("error", "reason", "the store cannot be used; it is tried again"),
     "learner.restarted": _event("warning", "job code", "what was learned was put aside"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from contextlib import suppress
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
@@ -25,6 +26,14 @@ _LOGGERS = (_NAME, "apscheduler")
 
 class _PrivateFile(RotatingFileHandler):
     """A rotated file that is its user's alone, from its first byte, whatever the umask."""
+
+    def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
+        """A log that cannot be written ends no work; logging's own answer is a traceback."""
+
+    def close(self) -> None:
+        """Give the file back, though what is left to write may not fit on its disk."""
+        with suppress(OSError):
+            super().close()
 
     def _open(self) -> TextIOWrapper:
         file = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

@@ -134,21 +134,28 @@ Borne = Mapping[str, Sequence[Item]]
 """What each batch bears, by its key."""
 
 
-def fullest(limit: Limit, key: str, near: Sequence[Place], borne: Borne, new: Item | None) -> int:
-    """The most that is spent in a stretch of a limit's width which holds a batch.
+def fullest(
+    limit: Limit,
+    near: Sequence[Place],
+    borne: Borne,
+    key: str | None = None,
+    new: Item | None = None,
+) -> int:
+    """The most that is spent in a stretch of a limit's width.
 
     Args:
         limit: One that is not over the lifetime.
-        key: The batch.
-        near: It and its neighbours in the order of the source: all that share a stretch with it.
+        near: Places in the order of their source.
         borne: What they bear.
-        new: Added to what the batch bears; a charge that is in the stretch already adds nothing.
+        key: Only stretches that hold this batch; all that share one with it must be near.
+        new: Added to what it bears; a charge that is in the stretch already adds nothing.
     """
     near = _in_order(limit, near)
-    at = next(index for index, place in enumerate(near) if place.key == key)
     items = [[*borne.get(place.key, ())] for place in near]
-    if new is not None:
-        items[at].append(new)
+    at = None
+    if key is not None:
+        at = next(index for index, place in enumerate(near) if place.key == key)
+        items[at] += [new] if new else []
     most, total, first, last = 0, 0, 0, 0
     held: Counter[int] = Counter()
     for low, high in _stretches(limit, near):
@@ -157,38 +164,30 @@ def fullest(limit: Limit, key: str, near: Sequence[Place], borne: Borne, new: It
         for leaving in items[first:low]:
             total -= sum(_leave(held, item, limit.measure) for item in leaving)
         first, last = low, high
-        if low <= at < high:
+        if at is None or low <= at < high:
             most = max(most, total)
     return most
 
 
-def leaves_room(
-    limit: Limit, near: Sequence[Place], borne: Borne, cost_nano: int
-) -> tuple[bool, Place | None]:
-    """When a batch behind all others could bear a cost.
+def full_since(limit: Limit, near: Sequence[Place], borne: Borne, room: int) -> Place | None:
+    """The last batch that must have left the stretch before the next batch finds some room.
 
     Args:
         limit: One that is not over the lifetime.
-        near: The last places of the source, in order.
+        near: The last places of the source, in order: all that share a stretch with the next.
         borne: What they bear.
-        cost_nano: In the measure of the limit.
+        room: In the measure of the limit; at most the limit.
 
     Returns:
-        Whether it ever could, and the last batch that must have left the stretch by then; None if
-        it could be the very next.
+        None if the very next batch finds it.
     """
-    if cost_nano > limit.nano:
-        return False, None
-    behind = _in_order(limit, near)
-    if limit.batches is not None:
-        behind = behind[max(len(behind) - limit.batches + 1, 0) :]
     held: Counter[int] = Counter()
-    total = cost_nano
-    for place in reversed(behind):
+    total = room
+    for place in reversed(_in_order(limit, near)):
         total += sum(_enter(held, item, limit.measure) for item in borne.get(place.key, ()))
         if total > limit.nano:
-            return True, place
-    return True, None
+            return place
+    return None
 
 
 def _in_order(limit: Limit, near: Sequence[Place]) -> Sequence[Place]:

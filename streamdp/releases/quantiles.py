@@ -130,7 +130,12 @@ class Quantiles:
         features = self.features(batch) if self.features else ()
         tree, believed = self.tree(), self.believed(state, features)
         described = json.dumps(believed.describe(), sort_keys=True)
-        event = tree.event() | {"prior": hashlib.sha256(described.encode()).hexdigest()}
+        event = tree.event() | {
+            "column": self.column,
+            "resolution": str(self.grid.resolution),
+            "cells": [self.grid.lower, self.grid.upper],
+            "prior": hashlib.sha256(described.encode()).hexdigest(),
+        }
         mechanism = QuantilePlan(tree, believed, event, self.rank_error(), features)
         return Plan(self.query(batch), charge_of_unit(event, self.rows_of_unit()), mechanism)
 

@@ -14,6 +14,7 @@ from typing import Any
 from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError
+from streamdp.store import seals
 from streamdp.types import Batch, Json, Learned, Release
 
 _NOTICE = (
@@ -36,9 +37,11 @@ _SEALED = (
 def add_batch(database: Database, batch: Batch, digest: bytes | None, now: int) -> None:
     """Write a batch down; a known key stays as it was."""
     database.execute(
-        "INSERT INTO batch VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        "INSERT INTO batch (source, key, window_start, window_end, digest, arrived_at)"
+        " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         [batch.source, batch.key, batch.start, batch.end, digest, now],
     )
+    seals.seal(database, "batch", source=batch.source, key=batch.key)
 
 
 def digest_of(database: Database, batch: Batch) -> bytes | None:
@@ -91,12 +94,14 @@ def release_of(database: Database, release_id: str) -> Release:
 def add_notice(database: Database, notice: Release) -> None:
     """Write a public fact that cost nothing, in the form in which sinks take releases."""
     database.execute(
-        "INSERT INTO notice VALUES (?, ?, ?, ?, ?, ?, ?)",
+        'INSERT INTO notice (id, job, source, batch, kind, noticed_at, "rows")'
+        " VALUES (?, ?, ?, ?, ?, ?, ?)",
         [
             *(notice.id, notice.job, notice.source, notice.batch, notice.kind),
             *(notice.released_at, json.dumps(notice.rows)),
         ],
     )
+    seals.seal(database, "notice", id=notice.id)
 
 
 def select_releases(

@@ -8,14 +8,14 @@ apart, so a stretch that was within its cap stays within.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
 from sqlite_utils import Database
 
 from streamdp.errors import BudgetExhaustedError, IntegrityError
 from streamdp.privacy.amounts import epsilon_text
-from streamdp.privacy.filters import Borne, Caps, Item, Limit, Place, fullest, leaves_room
+from streamdp.privacy.filters import Borne, Caps, Item, Limit, Place, full_since, fullest
 from streamdp.types import Batch
 
 CHARGES = (
@@ -47,18 +47,23 @@ def require_room(
     Raises:
         BudgetExhaustedError: A cap refuses.
     """
+    scope, what = batch.source, f"{job} for {batch.key}"
     for limit in caps.limits:
         cost = item.amount(limit.measure)
         if limit.lifetime:
-            used = lifetime_spent(database, batch.source, limit)
-            wanted = used + cost if new else 0
-        else:
-            near = neighbours(database, limit, batch)
-            borne = borne_by(database, batch.source, near)
-            used = fullest(limit, batch.key, near, borne, None)
-            wanted = fullest(limit, batch.key, near, borne, item)
-        if wanted > limit.nano:
-            raise _exhausted(limit, used, cost, f"{job} for {batch.key}", batch.source, database)
+            if new:
+                _require_lifetime(database, limit, scope, cost, what)
+            continue
+        near = neighbours(database, limit, batch)
+        borne = borne_by(database, scope, near)
+        if fullest(limit, near, borne, batch.key, item) > limit.nano:
+            used = fullest(limit, near, borne, batch.key)
+            here = next(place for place in near if place.key == batch.key)
+            if any(place.start >= here.end and place.key in borne for place in near):
+                near = last_places(database, limit, scope)
+            raise _exhausted(
+                limit, used, cost, what, scope, frees(database, limit, scope, cost, near)
+            )
 
 
 def require_lifetime(database: Database, caps: Caps, scope: str, job: str, item: Item) -> None:
@@ -69,9 +74,14 @@ def require_lifetime(database: Database, caps: Caps, scope: str, job: str, item:
     """
     for limit in caps.limits:
         if limit.lifetime:
-            used, cost = lifetime_spent(database, scope, limit), item.amount(limit.measure)
-            if used + cost > limit.nano:
-                raise _exhausted(limit, used, cost, f"a run of {job}", scope, database)
+            cost = item.amount(limit.measure)
+            _require_lifetime(database, limit, scope, cost, f"a run of {job}")
+
+
+def _require_lifetime(database: Database, limit: Limit, scope: str, cost: int, what: str) -> None:
+    used = lifetime_spent(database, scope, limit)
+    if used + cost > limit.nano:
+        raise _exhausted(limit, used, cost, what, scope, "never")
 
 
 def lifetime_spent(database: Database, scope: str, limit: Limit) -> int:
@@ -123,8 +133,8 @@ def neighbours(database: Database, limit: Limit, batch: Batch) -> list[Place]:
 
 
 def last_places(database: Database, limit: Limit, source: str) -> list[Place]:
-    """The last batches of a source: all that could share a stretch with a batch behind them."""
-    about = {"source": source, "width": limit.seconds, "number": limit.batches or -1}
+    """The last batches of a source: all that share a stretch of a limit with the next one."""
+    about = {"source": source, "width": limit.seconds, "number": (limit.batches or 0) - 1}
     rows = database.execute(
         f"{_PLACE} AND (:width IS NULL OR coalesce(window_end, arrived_at) + :width >"  # noqa: S608
         " (SELECT max(coalesce(window_end, arrived_at)) FROM batch WHERE source = :source))"
@@ -134,16 +144,21 @@ def last_places(database: Database, limit: Limit, source: str) -> list[Place]:
     return [Place(*row) for row in reversed(rows)]
 
 
-def frees(database: Database, limit: Limit, source: str, cost_nano: int) -> str:
-    """When a batch behind all others could bear a cost, in words."""
-    if limit.lifetime or limit.batches == 1:
+def all_places(database: Database, source: str) -> list[Place]:
+    """All batches of a source, in order."""
+    rows = database.execute(
+        f"{_PLACE} ORDER BY coalesce(window_start, 0), key", {"source": source}
+    ).fetchall()
+    return [Place(*row) for row in rows]
+
+
+def frees(database: Database, limit: Limit, scope: str, cost: int, near: Sequence[Place]) -> str:
+    """When a batch behind some places finds room for a cost, in words."""
+    if cost > limit.nano or limit.lifetime:
         return "never"
-    near = last_places(database, limit, source)
-    ever, gone = leaves_room(limit, near, borne_by(database, source, near), cost_nano)
-    if not ever:
-        return "never"
-    if gone is None:
-        return "at once"
+    gone = full_since(limit, near, borne_by(database, scope, near), cost)
+    if gone is None or limit.batches == 1:
+        return "with the next batch"
     if limit.seconds is None:
         return f"{limit.batches} batches after {gone.key}"
     moment = datetime.fromtimestamp(gone.end + limit.seconds, UTC)
@@ -151,14 +166,13 @@ def frees(database: Database, limit: Limit, source: str, cost_nano: int) -> str:
 
 
 def _exhausted(
-    limit: Limit, used: int, cost: int, what: str, scope: str, database: Database
+    limit: Limit, used: int, cost: int, what: str, scope: str, when: str
 ) -> BudgetExhaustedError:
     """A refusal that says what is left, hence what would fit, and when it frees."""
     left = max(limit.nano - used, 0)
-    when = frees(database, limit, scope, cost)
     hint = "`streamdp budget` shows what was spent; `streamdp cap` changes a cap"
     if when != "never":
-        hint = f"it has room for this {when}; {hint}"
+        hint = f"it has room for as much {when}; {hint}"
     return BudgetExhaustedError(
         f"the {limit.name} cap of {scope} has {epsilon_text(left)} of {epsilon_text(limit.nano)}"
         f" {limit.measure} left, {what} costs {epsilon_text(cost)}",

@@ -45,7 +45,7 @@ def connect(path: Path, *, create: bool = True) -> Database:
             "trusted_schema=OFF",
         ):
             connection.execute(f"PRAGMA {pragma}")
-    except (OSError, sqlite3.Error) as error:
+    except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
         raise translate(error, path) from None
     return Database(connection, execute_plugins=False, strict=True)
 
@@ -104,7 +104,7 @@ def transaction(database: Database) -> Iterator[None]:
             connection.rollback()
             raise
         connection.execute("COMMIT")
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:
         connection.rollback()
         raise translate(error) from None
 
@@ -128,8 +128,9 @@ def translate(error: Exception, path: Path | None = None) -> StoreError | Integr
             where=where,
             hint="look at free space, permissions of the file and its folder, and other writers",
         )
+    what = "a text in it is none" if isinstance(error, UnicodeDecodeError) else str(error)
     return IntegrityError(
-        f"the store is damaged: {error}",
+        f"the store is damaged: {what}",
         where=where,
         hint="do not delete it: its ledger says what was spent; restore it from a backup",
     )

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError
+from streamdp.store import seals
 from streamdp.store.backup import backup
 from streamdp.store.database import require_sound, transaction
 from streamdp.store.gate_schema import NOTICES
+
+Step = tuple[str | Callable[[Database], None], ...]
 
 _FIRST = (
     """
@@ -157,10 +160,13 @@ _RUNS = (
 )
 """Runs of gates: more purposes of a row, which the table no longer lists (`ledger.verify` does)."""
 
-_ANCHORED = ("ALTER TABLE instance ADD COLUMN anchored INTEGER NOT NULL DEFAULT 0",)
+_ANCHORED: Step = ("ALTER TABLE instance ADD COLUMN anchored INTEGER NOT NULL DEFAULT 0",)
 """Whether the store has an anchor; and in the ledger `note` rows, for what people decided."""
 
-STEPS = (_FIRST, _RUNS, _ANCHORED, NOTICES)
+_SEALS: Step = (*seals.COLUMNS, seals.seal_all)
+"""A digest in each row of the tables beside the ledger."""
+
+STEPS: tuple[Step, ...] = (_FIRST, _RUNS, _ANCHORED, NOTICES, _SEALS)
 """Statements of each schema version; a step is never edited once it has been released."""
 
 
@@ -187,8 +193,7 @@ def migrate(database: Database, now: int) -> None:
         if 0 < done < len(STEPS):
             _keep(database, done, now)
         for version, statements in enumerate(STEPS[done:], start=done + 1):
-            for statement in statements:
-                database.execute(statement)
+            apply(database, statements)
             database.execute("INSERT INTO migration VALUES (?, ?)", [version, now])
         if done < len(STEPS) and database.execute("PRAGMA foreign_key_check").fetchone():
             raise IntegrityError("the store holds rows that belong to none", hint=_DAMAGED)
@@ -197,6 +202,16 @@ def migrate(database: Database, now: int) -> None:
                 "INSERT INTO instance (id, store_id, digest_key, epoch) VALUES (1, ?, ?, 0)",
                 [secrets.token_hex(16), secrets.token_bytes(32)],
             )
+            seals.seal(database, "instance")
+
+
+def apply(database: Database, statements: Step) -> None:
+    """Take one step."""
+    for statement in statements:
+        if callable(statement):
+            statement(database)
+        else:
+            database.execute(statement)
 
 
 def _keep(database: Database, done: int, now: int) -> None:

@@ -11,11 +11,12 @@ from sqlite_utils import Database
 from streamdp.errors import IntegrityError
 from streamdp.privacy.amounts import NANO
 from streamdp.privacy.events import pure
-from streamdp.store import archive, ledger
+from streamdp.store import archive, ledger, seals
 from streamdp.store.anchor import Anchor
 from streamdp.store.anchor_lines import Line, Spending, State, missing, read
 from streamdp.store.database import connect, require_sound, transaction, translate
 from streamdp.store.migrations import migrate
+from streamdp.store.schema import require_schema
 from streamdp.store.standing import charges_after, difference, history, refusal, state_of
 from streamdp.types import Charge, Json, Reservation
 
@@ -64,14 +65,16 @@ def require_store(path: Path, anchor_path: Path) -> None:
 
 
 def verify(database: Database) -> None:
-    """Look at every page, every row of the ledger and every release.
+    """Look at every page, the schema, the ledger's chain, every release and every seal.
 
     Raises:
         IntegrityError: Something was changed, removed or added by other hands.
     """
     require_sound(database)
+    require_schema(database)
     ledger.verify(database)
     archive.verify(database)
+    seals.verify(database)
 
 
 def hold_anchor(database: Database, path: Path) -> Anchor:
@@ -112,6 +115,7 @@ def _begin_epoch(database: Database, anchor: Anchor, now: int) -> None:
         assume_spent(database, spent, ledger.CUT_OFF, {"by": "recovery"}, now)
     raised = "UPDATE instance SET epoch = max(epoch, ?) + 1, anchored = 1, stopped_at = NULL"
     database.execute(raised, [last.target.epoch])
+    seals.seal(database, "instance")
     anchor.intend(base, state_of(database), charges_after(database, base.seq))
 
 

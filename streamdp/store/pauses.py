@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from sqlite_utils import Database
 
+from streamdp.store import seals
 from streamdp.store.database import transaction
 
 
 def pause_job(database: Database, job: str, now: int) -> None:
     """Pause a job until it is resumed."""
     with transaction(database):
-        database.execute("INSERT OR IGNORE INTO pause VALUES (?, ?)", [job, now])
+        database.execute("INSERT OR IGNORE INTO pause (job, since) VALUES (?, ?)", [job, now])
+        seals.seal(database, "pause", job=job)
 
 
 def resume_job(database: Database, job: str) -> None:

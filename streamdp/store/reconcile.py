@@ -10,7 +10,7 @@ from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError, StoreError
 from streamdp.privacy.filters import Caps
-from streamdp.store import ledger
+from streamdp.store import ledger, seals
 from streamdp.store.anchor import Anchor
 from streamdp.store.anchor_lines import Spending, State
 from streamdp.store.database import connect, transaction
@@ -138,6 +138,7 @@ def _charge(
 
 def _next_epoch(database: Database, known: int) -> State:
     database.execute("UPDATE instance SET epoch = max(epoch, ?) + 1, anchored = 1", [known])
+    seals.seal(database, "instance")
     return state_of(database)
 
 

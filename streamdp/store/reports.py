@@ -102,6 +102,16 @@ def scope_reports(database: Database) -> tuple[ScopeReport, ...]:
     return tuple(ScopeReport(**row) for row in rows)
 
 
+def last_rho(database: Database, job: str) -> int:
+    """Zero-concentrated loss of the last charge of a job, in nano units; 0 before the first."""
+    row = database.execute(
+        "SELECT rho_nano FROM ledger WHERE job = ? AND purpose = 'reserve'"
+        " ORDER BY seq DESC LIMIT 1",
+        [job],
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
 def owed_rows(database: Database) -> list[dict[str, Json]]:
     """What sinks have not confirmed, oldest first; `dead_at` where they gave up."""
     return list(database.query(f"{_OWED} ORDER BY o.seq"))

@@ -38,7 +38,7 @@ class SqliteStore:
 
     @classmethod
     def open(cls, path: Path, now: int, anchor: Path | None = None) -> Self:
-        """Open for work: migrate, verify chain, archive and anchor, take a new epoch.
+        """Open for work: migrate, verify all that is remembered and the anchor, take a new epoch.
 
         Args:
             path: The SQLite file; made if there is none and no anchor knows of one.

@@ -11,8 +11,6 @@ from streamdp.engine.job import Job
 from streamdp.engine.protocols import Connected
 from streamdp.engine.release import Surroundings
 from streamdp.engine.work import Worker
-from streamdp.privacy.amounts import nano_up
-from streamdp.privacy.filters import Caps
 from streamdp.types import Clock, Entropy, Log
 from streamdp.wiring.quantiles import release_kind
 from streamdp.wiring.sinks import sink
@@ -29,7 +27,7 @@ def declare(configuration: Configuration, store: SqliteStore, now: int, log: Log
     Raises:
         ConfigurationError: The ledger was opened in other terms, or allows less.
     """
-    privacy, caps = configuration.privacy, _caps(configuration)
+    privacy, caps = configuration.privacy, configuration.privacy.caps.caps()
     unit, neighbours = str(privacy.unit), privacy.neighbours
     for scope in store.declare(configuration.sources, unit, neighbours, caps, now):
         log("cap.lowered", scope=scope)
@@ -37,7 +35,7 @@ def declare(configuration: Configuration, store: SqliteStore, now: int, log: Log
 
 def terms(configuration: Configuration) -> dict[str, Terms]:
     """What every source's budget would be bound to if the ledger did not know it."""
-    privacy, caps = configuration.privacy, _caps(configuration)
+    privacy, caps = configuration.privacy, configuration.privacy.caps.caps()
     said: dict[str, str] = {"unit": str(privacy.unit), "neighbours": privacy.neighbours}
     return dict.fromkeys(configuration.sources, (caps, said))
 
@@ -48,11 +46,6 @@ def store_paths(configuration: Configuration) -> tuple[Path, Path]:
 
     section = configuration.store
     return section.path, section.anchor or default_anchor(section.path)
-
-
-def _caps(configuration: Configuration) -> Caps:
-    section = configuration.privacy.caps
-    return Caps(nano_up(section.batch), nano_up(section.lifetime))
 
 
 def start_log(configuration: Configuration, *, console: bool) -> Log:

@@ -312,6 +312,37 @@ def test_a_cap_is_raised_by_a_person_only(released: Path) -> None:
     assert rows[-1]["lifetime_cap"] == "70"
 
 
+def test_a_window_refuses_and_renews(home: Path) -> None:
+    """Six days of seven fit; the seventh is passed over and the eighth released, as budget says."""
+    path = home / "config.yaml"
+    windows = "lifetime: 60\n    windows: [{batches: 7, epsilon: 0.6}]"
+    path.write_text(path.read_text().replace("lifetime: 60", windows))
+    result = typed("run", "--once")
+    assert result.exit_code == 3
+    assert "9 released, 1 refused" in result.output
+    rows = [json.loads(line) for line in typed("releases", "--json").stdout.splitlines()]
+    assert "2013-01-07" not in [row["batch"] for row in rows]
+    total, window = [json.loads(line) for line in typed("budget", "--json").stdout.splitlines()]
+    assert (total["lifetime"], total["fits_next"]) == ("0.9", "0.1")
+    assert (window["fullest"], window["has_room"]) == ("0.6", "now")
+    (refused,) = typed("logs", "--level", "warning", "--json").stdout.splitlines()
+    assert json.loads(refused)["frees"] == "7 batches after 2013-01-01"
+
+
+def test_a_window_is_widened_by_a_person_only(released: Path) -> None:
+    """An edit may add a window, not raise or drop one; `cap` takes over what the file says."""
+    path = released / "config.yaml"
+    plain = path.read_text()
+    for amount, code in (("5", 0), ("6", 2), ("4", 0)):
+        window = f"lifetime: 60\n    windows: [{{time: 30d, epsilon: {amount}}}]"
+        path.write_text(plain.replace("lifetime: 60", window))
+        assert process("run", "--once").returncode == code
+    path.write_text(plain)
+    assert process("run", "--once").returncode == 2
+    assert "30d" in typed("cap", "flights", "--reason", "test", "--yes").output
+    assert process("run", "--once").returncode == 0
+
+
 def test_plan_knows_the_caps_of_the_ledger(released: Path) -> None:
     """A cap that a person lowered counts, whatever the file still says."""
     typed("cap", "flights", "--lifetime", "1.5", "--reason", "test", "--yes")

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import resource
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ from streamdp.errors import ConfigurationError
 from streamdp.log import configure
 from streamdp.log.events import EVENTS
 from streamdp.log.read import Filter, follow, read
+from streamdp.log.setup import close
 from streamdp.types import Log
 
 PRIVATE = {"rows", "count", "counts", "values", "value", "duration", "seconds", "score", "n"}
@@ -130,3 +132,16 @@ def test_a_log_that_cannot_be_written_is_an_error_with_its_place(tmp_path: Path)
     """Told before anything is released."""
     with pytest.raises(ConfigurationError):
         started(tmp_path / "no" / "such" / "folder" / "s.log")
+
+
+def test_a_full_disk_ends_no_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What cannot be logged is lost without a word: no exception, no traceback."""
+    say, before = started(tmp_path / "log"), resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        say("daemon.stopped")
+        close()
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert (tmp_path / "log").read_text() == ""
+    assert capsys.readouterr().err == ""

@@ -19,7 +19,7 @@ from streamdp.store.anchor import Anchor, default_anchor
 from streamdp.store.anchor_lines import Spending, read
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge
-from tests.worlds import EPSILON_NANO, World
+from tests.worlds import EPSILON_NANO, World, without
 
 
 @pytest.fixture
@@ -90,11 +90,11 @@ def test_a_ledger_without_its_last_rows_is_refused(world: World) -> None:
     """The chain of what is left is whole, and the anchor knows that there was more."""
     raw = sqlite3.connect(world.path)
     raw.execute("PRAGMA foreign_keys=OFF")
-    raw.execute("DROP TRIGGER ledger_keeps_rows")
-    raw.execute("DELETE FROM learner WHERE version = 5")
-    raw.execute("DELETE FROM release WHERE reservation = 10")
-    raw.execute("DELETE FROM outbox WHERE release_id NOT IN (SELECT id FROM release)")
-    raw.execute("DELETE FROM ledger WHERE seq > 9")
+    with without(raw, "ledger_keeps_rows"):
+        raw.execute("DELETE FROM learner WHERE version = 5")
+        raw.execute("DELETE FROM release WHERE reservation = 10")
+        raw.execute("DELETE FROM outbox WHERE release_id NOT IN (SELECT id FROM release)")
+        raw.execute("DELETE FROM ledger WHERE seq > 9")
     raw.commit()
     ledger.verify(Database(raw))
     raw.close()

@@ -15,7 +15,7 @@ from streamdp.store.database import connect, transaction
 from streamdp.store.migrations import STEPS, migrate
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge
-from tests.worlds import World
+from tests.worlds import World, without
 
 CAPS = Caps(300, 1000)
 
@@ -96,9 +96,9 @@ def test_an_edited_row_is_found(tmp_path: Path, column: str) -> None:
         store.burn(store.reserve("s", "j", batch(key), charge(10), 0), 0)
     store.close()
     raw = sqlite3.connect(path)
-    raw.execute("DROP TRIGGER ledger_keeps_values")
     value = "burn" if column == "purpose" else "7"
-    raw.execute(f"UPDATE ledger SET {column} = ? WHERE seq = 4", [value])
+    with without(raw, "ledger_keeps_values"):
+        raw.execute(f"UPDATE ledger SET {column} = ? WHERE seq = 4", [value])
     raw.commit()
     raw.close()
     with pytest.raises(IntegrityError, match="row 4"):
@@ -114,8 +114,8 @@ def test_a_removed_row_is_found(tmp_path: Path, row: int) -> None:
     store.reserve("s", "j", batch("b"), charge(10), 0)
     store.close()
     raw = sqlite3.connect(path)
-    raw.execute("DROP TRIGGER ledger_keeps_rows")
-    raw.execute("DELETE FROM ledger WHERE seq = ?", [row])
+    with without(raw, "ledger_keeps_rows"):
+        raw.execute("DELETE FROM ledger WHERE seq = ?", [row])
     raw.commit()
     raw.close()
     with pytest.raises(IntegrityError):
@@ -167,6 +167,18 @@ def test_the_meaning_of_a_budget_cannot_change(tmp_path: Path, unit: str, neighb
     store = opened(tmp_path / "s.db")
     with pytest.raises(ConfigurationError):
         store.declare(["s"], unit, neighbours, CAPS, 0)
+
+
+@pytest.mark.parametrize("trigger", ["ledger_keeps_rows", "ledger_keeps_values"])
+def test_a_schema_that_lost_a_guard_is_refused(tmp_path: Path, trigger: str) -> None:
+    """A trigger that is gone, or anything else that the steps did not make, is damage."""
+    path = tmp_path / "s.db"
+    opened(path).close()
+    raw = sqlite3.connect(path)
+    raw.execute(f"DROP TRIGGER {trigger}")
+    raw.close()
+    with pytest.raises(IntegrityError, match="schema"):
+        SqliteStore.open(path, 0)
 
 
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:

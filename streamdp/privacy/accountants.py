@@ -1,0 +1,78 @@
+"""Conversions between measures of loss, each rounded to the safe side on exact numbers.
+
+A ρ-zCDP mechanism is (ε, δ)-DP for every α > 1 with
+
+    ε = αρ + ln(1 − 1/α) + (ln(1/δ) − ln α)/(α − 1)
+
+(Canonne, Kamath & Steinke 2020, Proposition 12, with the Rényi loss αρ of order α). Any α is a
+proof, so a search in floating-point numbers may choose it; the bound itself is evaluated with 50
+digits, whose logarithms are correctly rounded.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, Context, Decimal
+from fractions import Fraction
+
+from streamdp.privacy.amounts import NANO
+
+_EXACT = Context(prec=50)
+_SLACK = Decimal("1e-20")
+"""More than all roundings of one evaluation together, in nano units."""
+
+
+def epsilon_of_rho(rho_nano: int, delta: Fraction) -> int:
+    """Nano units of ε such that ρ-zCDP implies (ε, δ)-DP.
+
+    >>> epsilon_of_rho(500_000_000, Fraction(1, 10**6))
+    5221534445
+
+    Args:
+        rho_nano: Zero-concentrated loss, in nano units.
+        delta: Above 0, below 1.
+    """
+    if rho_nano == 0:
+        return 0
+    alpha = Decimal(_best_order(rho_nano / NANO, math.log(1 / delta)))
+    one = Decimal(1)
+    numbers = _EXACT
+    log_delta = numbers.subtract(
+        numbers.ln(Decimal(delta.denominator)), numbers.ln(Decimal(delta.numerator))
+    )
+    rest = numbers.divide(numbers.subtract(log_delta, numbers.ln(alpha)), alpha - one)
+    shrink = numbers.ln(numbers.divide(alpha - one, alpha))
+    epsilon = numbers.add(numbers.multiply(alpha, Decimal(rho_nano)), (shrink + rest) * NANO)
+    return max(int((epsilon + _SLACK).to_integral_value(ROUND_CEILING)), 0)
+
+
+def rho_for(epsilon: Fraction, delta: Fraction) -> int:
+    """Most nano units of ρ that imply (ε, δ)-DP by `epsilon_of_rho`, hence a cap in ρ."""
+    most = math.floor(epsilon * NANO)
+    low, high = 0, most
+    while low < high:
+        middle = (low + high + 1) // 2
+        if epsilon_of_rho(middle, delta) <= most:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _best_order(rho: float, log_delta: float) -> float:
+    """The α that gives the smallest ε, nearly: a search over ln(α − 1), in which ε has one dip."""
+
+    def epsilon(log_order: float) -> float:
+        order = 1.0 + math.exp(log_order)
+        rest = (log_delta - math.log(order)) / (order - 1.0)
+        return order * rho + math.log1p(-1.0 / order) + rest
+
+    middle = math.log(max(math.sqrt(log_delta / rho), 1e-6))
+    low, high = middle - 6.0, middle + 6.0
+    for _ in range(80):
+        third = (high - low) / 3.0
+        if epsilon(low + third) < epsilon(high - third):
+            high -= third
+        else:
+            low += third
+    return 1.0 + math.exp((low + high) / 2.0)

@@ -1,0 +1,54 @@
+"""What every cap of a scope has held, and what it has room for: read-only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlite_utils import Database
+
+from streamdp.privacy.filters import Item, Limit, fullest
+from streamdp.store.charges import all_places, borne_by, frees, last_places, lifetime_spent
+from streamdp.store.ledger import caps_of
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """One cap; amounts in nano units of its measure.
+
+    Args:
+        limit: The cap.
+        fullest_nano: The most that any stretch of its width has ever held.
+        left_nano: What it has room for in the next batch.
+        frees: When the next batch finds room for the price that was asked for.
+    """
+
+    limit: Limit
+    fullest_nano: int
+    left_nano: int
+    frees: str
+
+
+def rooms(database: Database, scope: str, price: Item) -> tuple[Room, ...]:
+    """Every cap in force.
+
+    Args:
+        database: The store.
+        scope: One that was declared.
+        price: Of all releases of a batch together.
+    """
+    places = all_places(database, scope)
+    borne = borne_by(database, scope, places)
+    found = []
+    for limit in caps_of(database, scope).limits:
+        near = last_places(database, limit, scope)
+        if limit.lifetime:
+            most = used = lifetime_spent(database, scope, limit)
+        else:
+            most = fullest(limit, places, borne)
+            held = {item for place in near for item in borne.get(place.key, ())}
+            used = sum(item.amount(limit.measure) for item in held)
+        left = max(limit.nano - used, 0)
+        cost = price.amount(limit.measure)
+        when = "now" if cost <= left else frees(database, limit, scope, cost, near)
+        found.append(Room(limit, most, left, when))
+    return tuple(found)

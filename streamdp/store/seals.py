@@ -1,0 +1,67 @@
+"""Seals: a digest in each row of the tables beside the ledger, so that a flipped bit is found.
+
+The ledger is a chain, and each commit in it seals its release. What else is remembered (which
+batches arrived, what is owed to sinks, who is paused) changes, and carries a digest row by row.
+There is no key: a seal finds damage, not forgery.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+from sqlite_utils import Database
+
+from streamdp.errors import IntegrityError
+from streamdp.types import Json
+
+SEALED = {
+    "instance": ("id", "store_id", "digest_key", "anchored"),
+    "batch": ("source", "key", "window_start", "window_end", "digest", "arrived_at"),
+    "outbox": ("seq", "release_id", "sink", "attempts", "next_at", "delivered_at", "dead_at"),
+    "notice": ("id", "job", "source", "batch", "kind", "noticed_at", "rows"),
+    "pause": ("job", "since"),
+}
+"""Columns of each table that its seals cover."""
+
+COLUMNS = tuple(f"ALTER TABLE {table} ADD COLUMN seal TEXT NOT NULL DEFAULT ''" for table in SEALED)
+"""The schema step that gives each table its seals."""
+
+
+def seal(database: Database, table: str, **where: Json) -> None:
+    """Seal the rows of a table that have just been written, those with these values."""
+    matches = " AND ".join(f"{name} IS :{name}" for name in where) or "true"
+    for row in database.query(f"SELECT * FROM {table} WHERE {matches}", where):  # noqa: S608
+        key = dict(list(row.items())[:2])
+        same = " AND ".join(f"{name} = :{name}" for name in key)
+        database.execute(
+            f"UPDATE {table} SET seal = :seal WHERE {same}",  # noqa: S608
+            {**key, "seal": _digest(table, row)},
+        )
+
+
+def seal_all(database: Database) -> None:
+    """Seal what was written before there were seals."""
+    for table in SEALED:
+        seal(database, table)
+
+
+def verify(database: Database) -> None:
+    """Look at every seal.
+
+    Raises:
+        IntegrityError: A row is not what was written.
+    """
+    for table in SEALED:
+        for row in database.query(f"SELECT * FROM {table}"):  # noqa: S608
+            if row["seal"] != _digest(table, row):
+                raise IntegrityError(
+                    f"table {table} was altered",
+                    hint="restore the store from a backup; what was spent since must be assumed"
+                    " spent",
+                )
+
+
+def _digest(table: str, row: dict[str, Json]) -> str:
+    text = json.dumps([row[name] for name in SEALED[table]], default=bytes.hex)
+    return hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -1,0 +1,1 @@
+"""Proofs by sweep that the ledger cannot be overspent and no release is lost."""

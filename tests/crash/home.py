@@ -1,0 +1,183 @@
+"""A small installation in a folder: a configuration, a few records, and lives of the daemon."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import sqlite3
+import tempfile
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from streamdp import wiring
+from streamdp.config import Configuration, load
+from streamdp.daemon.shift import shift
+from streamdp.engine.work import Outcomes
+from streamdp.log.setup import close
+from streamdp.types import Batch, CellCounts, Entropy, Query
+from tests.invariants import violations
+from tests.worlds import HandClock, ReplayedEntropy
+
+CONFIG = """
+store: {path: store.db}
+privacy:
+  unit: person
+  neighbours: add-remove
+  caps: {batch: 0.3, lifetime: 20}
+sources:
+  stream:
+    path: stream.csv
+    batches: {column: at, every: 1d, start: 2023-11-15, end: 2023-11-18}
+  drops: {path: "drops/*.csv", batches: files}
+releases:
+  daily:
+    {kind: quantiles, source: stream, column: x, quantiles: [0.5], resolution: 1, bounds: [0, 100],
+     epsilon: 0.1, prior: {learner: last-release}, sinks: [table, file]}
+  parts:
+    {kind: quantiles, source: drops, column: x, quantiles: [0.5], resolution: 1, bounds: [0, 100],
+     epsilon: 0.1, prior: {learner: last-release}, sinks: [file]}
+sinks:
+  table: {kind: table, table: medians}
+  file: {kind: jsonl, path: out.jsonl}
+log: {path: streamdp.log, level: debug}
+"""
+
+BATCHES = 3 + 2
+DEBTS = 3 * 2 + 2
+"""Deliveries owed once all batches are released."""
+
+EPSILON_NANO = 100_000_000
+Facts = dict[str, list[tuple[object, ...]]]
+"""Rows of each table of a store."""
+
+FAST = Path("/dev/shm")  # noqa: S108
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """A backend without an engine: it takes a tenth of the time to start, and writes as little."""
+
+    path: Path
+
+    def check(self, query: Query, batch: Batch) -> None:
+        """Any column will do."""
+
+    def cell_counts(self, query: Query, batch: Batch) -> CellCounts:
+        """Whole numbers of a small file, by the day of column `at` if there is one."""
+        with Path(batch.path or self.path).open(newline="") as file:
+            rows = list(csv.DictReader(file))
+        values = [int(row["x"]) for row in rows if row.get("at", batch.key)[:10] == batch.key]
+        cells, counts = np.unique(np.asarray(values, dtype=np.int64), return_counts=True)
+        return CellCounts(cells, counts.astype(np.int64))
+
+    def grouped_cell_counts(self, query: Query, batch: Batch) -> tuple[CellCounts, ...]:
+        """One group for all: there are no others here."""
+        return (self.cell_counts(query, batch),)
+
+
+@contextmanager
+def folder() -> Iterator[Path]:
+    """A folder for a sweep, in memory where there is such a place."""
+    with tempfile.TemporaryDirectory(dir=FAST if FAST.is_dir() else None) as made:
+        yield Path(made)
+
+
+@dataclass
+class Home:
+    """One installation.
+
+    Args:
+        path: Its folder.
+        clock: What its daemons believe the time to be.
+        engine: Whether they read through DuckDB.
+    """
+
+    path: Path
+    clock: HandClock = field(default_factory=HandClock)
+    engine: bool = False
+
+    @classmethod
+    def furnish(cls, path: Path, config: str = CONFIG) -> Home:
+        """Make a folder with a configuration and records."""
+        (path / "drops").mkdir(parents=True)
+        (path / "config.yaml").write_text(config)
+        rows = [f"2023-11-{day}T12:00:00,{40 + day}" for day in (15, 16, 17) for _ in range(3)]
+        (path / "stream.csv").write_text("\n".join(["at,x", *rows, ""]))
+        for name in "ab":
+            (path / "drops" / f"{name}.csv").write_text("x\n50\n60\n")
+        return cls(path)
+
+    def copy(self, path: Path) -> Home:
+        """The same installation in another folder."""
+        shutil.copytree(self.path, path)
+        return Home(path, self.clock, self.engine)
+
+    @property
+    def store(self) -> Path:
+        """Its store."""
+        return self.path / "store.db"
+
+    def configuration(self) -> Configuration:
+        """What its file says now."""
+        return load(self.path / "config.yaml")
+
+    def live(self, entropy: Entropy | None = None) -> Outcomes:
+        """One life of a daemon: what `streamdp run --once` does, with a clock to turn."""
+        configuration = self.configuration()
+        chance = entropy or ReplayedEntropy()
+        log = wiring.start_log(configuration, console=False)
+        try:
+            with shift(configuration, chance, self.clock, log) as running:
+                reader = Reader(self.path / "stream.csv")
+                jobs = list(running.jobs.values())
+                if not self.engine:
+                    jobs = [replace(job, backend=reader) for job in jobs]
+                return running.worker.round(jobs)
+        finally:
+            close()
+
+    def published(self) -> dict[str, bytes]:
+        """Whole lines that the sink has, by release id; a line that is there twice is an error."""
+        path = self.path / "out.jsonl"
+        whole = path.read_bytes() if path.exists() else b""
+        lines = whole[: whole.rfind(b"\n") + 1].splitlines()
+        found = {json.loads(line)["release_id"]: line for line in lines}
+        assert len(found) == len(lines), "a line was written twice"
+        return found
+
+    def facts(self) -> Facts:
+        """Rows of the ledger, releases and learned states; nothing where there is no store yet."""
+        if not self.store.exists():
+            return {}
+        with closing(sqlite3.connect(self.store)) as database:
+            made = "SELECT name FROM sqlite_master WHERE type = 'table'"
+            tables = {name for (name,) in database.execute(made)}
+            return {
+                table: database.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall()
+                for table in sorted({"ledger", "release", "learner"} & tables)
+            }
+
+    def broken(self) -> list[str]:
+        """Invariants that do not hold once all the work is done."""
+        wrong = violations(self.store)
+        facts, lines = self.facts(), self.published()
+        if len(facts["release"]) != BATCHES:
+            wrong.append("every batch is released")
+        if sorted(lines) != sorted(str(row[0]) for row in facts["release"]):
+            wrong.append("the sink has each release once")
+        with closing(sqlite3.connect(self.store)) as database:
+            table = database.execute("SELECT release_id FROM medians").fetchall()
+            daily = database.execute("SELECT id FROM release WHERE job = 'daily'").fetchall()
+            (owed,) = database.execute(
+                "SELECT count(*) FROM outbox WHERE delivered_at NOT NULL"
+            ).fetchone()
+        if sorted(table) != sorted(daily):
+            wrong.append("the table has each release once")
+        if owed != DEBTS:
+            wrong.append("every debt is paid")
+        return wrong

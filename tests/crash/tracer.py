@@ -1,0 +1,201 @@
+"""A child process that can be killed at every write, without a compiler: ptrace and seccomp.
+
+A filter in the kernel stops the child before each call that changes files, and a mark (a call that
+nothing else makes) stops it before each SQL statement. The parent counts the stops and kills with
+SIGKILL at the one it was asked for: before the call, half-way through a write, or after it. What a
+process held in memory is gone by then, so the state after a statement is the state before the next
+stop.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import signal
+import sqlite3
+import struct
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Moment = Literal["before", "half", "after"]
+
+_X86 = {
+    1: "write", 18: "pwrite", 20: "writev", 74: "fsync", 75: "fdatasync", 76: "truncate",
+    77: "truncate", 82: "rename", 264: "rename", 316: "rename", 87: "unlink", 263: "unlink",
+    83: "mkdir", 86: "link", 265: "link", 90: "chmod", 91: "chmod", 268: "chmod",
+    285: "allocate", 40: "sendfile", 326: "copy", 146: "sql",
+}  # fmt: skip
+_ARM = {
+    64: "write", 68: "pwrite", 66: "writev", 82: "fsync", 83: "fdatasync", 45: "truncate",
+    46: "truncate", 38: "rename", 276: "rename", 35: "unlink", 34: "mkdir", 37: "link",
+    52: "chmod", 53: "chmod", 47: "allocate", 71: "sendfile", 285: "copy", 125: "sql",
+}  # fmt: skip
+_CALLS = {"x86_64": _X86, "aarch64": _ARM}.get(platform.machine(), {})
+_OPENAT = {"x86_64": 257, "aarch64": 56}.get(platform.machine(), -1)
+_O_CREAT = os.O_CREAT
+
+SUPPORTED = bool(_CALLS) and platform.system() == "Linux"
+
+_TRACEME, _PEEKUSER, _POKEUSER, _CONT, _SYSCALL = 0, 3, 6, 7, 24
+_SETOPTIONS, _GETEVENTMSG = 0x4200, 0x4201
+_OPTIONS = 0x1 | 0x8 | 0x80 | 0x100000
+"""Tell system-call stops from signals, follow threads, stop at the filter, die with the tracer."""
+_EVENT_SECCOMP, _WALL = 7, 0x40000000
+_RAX, _RDX = 15 * 8, 12 * 8
+
+_libc = ctypes.CDLL(None, use_errno=True)
+_libc.ptrace.restype = ctypes.c_long
+_libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """A place to die: the n-th stop of the child, and where in it."""
+
+    stop: int
+    moment: Moment
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """How a child ended, and the stops it came to.
+
+    Args:
+        killed: Whether it died at its point, and not of itself.
+        status: Exit status of one that was not killed.
+        stops: Kinds of calls, in order.
+    """
+
+    killed: bool
+    status: int
+    stops: tuple[str, ...]
+
+    def points(self) -> Iterator[Point]:
+        """Every place at which such a child can die."""
+        for number, kind in enumerate(self.stops):
+            yield Point(number, "before")
+            if kind in ("write", "pwrite") and platform.machine() == "x86_64":
+                yield Point(number, "half")
+            if kind != "sql":
+                yield Point(number, "after")
+
+
+def live(work: Callable[[], object], death: Point | None = None) -> Life:
+    """Run work in a forked child, and kill it at a point; without one it lives to its end."""
+    child = os.fork()
+    if child == 0:
+        _serve(work)
+    os.waitpid(child, 0)
+    _ptrace(_SETOPTIONS, child, 0, _OPTIONS)
+    _ptrace(_CONT, child, 0, 0)
+    stops: list[str] = []
+    while True:
+        thread, status = os.waitpid(-1, _WALL)
+        if os.WIFSIGNALED(status) or os.WIFEXITED(status):
+            if thread == child:
+                code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
+                return Life(False, code, tuple(stops))
+            continue
+        if status >> 16 != _EVENT_SECCOMP:
+            ours = os.WSTOPSIG(status) in (signal.SIGTRAP, signal.SIGSTOP)
+            _ptrace(_CONT, thread, 0, 0 if ours else os.WSTOPSIG(status))
+            continue
+        stops.append(_kind(thread))
+        if death is None or death.stop != len(stops) - 1:
+            _ptrace(_CONT, thread, 0, 0)
+            continue
+        if death.moment != "before":
+            _finish_call(thread, half=death.moment == "half")
+        os.kill(child, signal.SIGKILL)
+        _reap(child)
+        return Life(True, 0, tuple(stops))
+
+
+def _serve(work: Callable[[], object]) -> None:
+    """The child: be traced, filter calls, mark statements, work, and never return."""
+    status = 70
+    try:
+        _ptrace(_TRACEME, 0, 0, 0)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        silent = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(silent, 2)
+        _mark_statements()
+        _install(_program())
+        work()
+        status = 0
+    finally:
+        os._exit(status)
+
+
+def _mark_statements() -> None:
+    """Make the call that marks a statement whenever a connection is about to run one."""
+    connect = sqlite3.connect
+
+    def marking(*arguments: Any, **named: Any) -> sqlite3.Connection:
+        connection: sqlite3.Connection = connect(*arguments, **named)
+        connection.set_trace_callback(lambda statement: os.sched_get_priority_max(0))
+        return connection
+
+    sqlite3.connect = marking  # type: ignore[assignment]
+
+
+def _finish_call(thread: int, *, half: bool) -> None:
+    """Let the call that a thread is about to make happen, or the first half of a write."""
+    if half:
+        size = _ptrace(_PEEKUSER, thread, _RDX, 0)
+        _ptrace(_POKEUSER, thread, _RDX, size // 2)
+    _ptrace(_SYSCALL, thread, 0, 0)
+    os.waitpid(thread, _WALL)
+
+
+def _reap(child: int) -> None:
+    """Wait until all threads of a killed child are gone."""
+    while True:
+        thread, status = os.waitpid(-1, _WALL)
+        if thread == child and (os.WIFSIGNALED(status) or os.WIFEXITED(status)):
+            return
+
+
+def _kind(thread: int) -> str:
+    """Name of the call a thread is about to make; the filter passes its number along."""
+    message = ctypes.c_ulong()
+    _ptrace(_GETEVENTMSG, thread, 0, ctypes.addressof(message))
+    return _KINDS[message.value]
+
+
+_KINDS = tuple(dict.fromkeys([*_CALLS.values(), "create"]))
+
+
+def _program() -> bytes:
+    """The filter: stop at the calls of the table, and at `openat` that may make a file."""
+    load, equal, any_bit, answer = 0x20, 0x15, 0x45, 0x06
+    allow, trace = 0x7FFF0000, 0x7FF00000
+    program = [(load, 0, 0, 0)]
+    for number, kind in _CALLS.items():
+        program += [(equal, 0, 1, number), (answer, 0, 0, trace | _KINDS.index(kind))]
+    program += [
+        (equal, 0, 3, _OPENAT),
+        (load, 0, 0, 32),
+        (any_bit, 0, 1, _O_CREAT),
+        (answer, 0, 0, trace | _KINDS.index("create")),
+        (answer, 0, 0, allow),
+    ]
+    return b"".join(struct.pack("HBBI", *line) for line in program)
+
+
+def _install(program: bytes) -> None:
+    code = ctypes.create_string_buffer(program)
+    header = struct.pack("HxxxxxxQ", len(program) // 8, ctypes.addressof(code))
+    pointer = ctypes.create_string_buffer(header)
+    if _libc.prctl(38, 1, 0, 0, 0) or _libc.prctl(22, 2, ctypes.byref(pointer), 0, 0):
+        raise OSError(ctypes.get_errno(), "the kernel takes no filter")
+
+
+def _ptrace(request: int, thread: int, address: int, data: int) -> int:
+    ctypes.set_errno(0)
+    result = int(_libc.ptrace(request, thread, address, data))
+    if result == -1 and ctypes.get_errno():
+        raise OSError(ctypes.get_errno(), f"ptrace {request}")
+    return result
