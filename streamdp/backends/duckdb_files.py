@@ -47,20 +47,21 @@ class Files:
     _dialects: dict[_Seen, Dialect] = field(default_factory=dict, init=False, repr=False)
 
     def table(self, connection: duckdb.DuckDBPyConnection, path: str, named: Iterable[str]) -> str:
-        """SQL of the table in a file or glob, which is a parameter of it.
+        """SQL of the table in a file or glob.
 
         Args:
             connection: To look at first lines with.
             path: File or glob.
             named: Columns that will be named; JSON lines have no others.
         """
+        file = quoted(path, "'")
         if self.format == "parquet":
-            return "read_parquet(?, union_by_name = true)"
+            return f"read_parquet({file}, union_by_name = true)"
         if self.format == "jsonl":
-            return f"read_ndjson(?, columns = {_as_text(named)}, ignore_errors = true)"
+            return f"read_ndjson({file}, columns = {_as_text(named)}, ignore_errors = true)"
         dialect = self._dialect(connection, path)
         return (
-            f"read_csv(?, columns = {_as_text(dialect.columns)}, header = true,"
+            f"read_csv({file}, columns = {_as_text(dialect.columns)}, header = true,"
             f" delim = {quoted(dialect.delimiter, chr(39))}, quote = '\"', escape = '\"',"
             " auto_detect = false, ignore_errors = true, strict_mode = false)"
         )
@@ -103,10 +104,10 @@ class Files:
         return dialects.pop()
 
 
-def columns_named(connection: duckdb.DuckDBPyConnection, expressions: Iterable[str]) -> list[str]:
-    """Columns that expressions name, as DuckDB parses them; none of one that cannot be parsed."""
-    statement = f"SELECT {', '.join(f'({each})' for each in expressions)}"
-    found = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [statement]).fetchone()
+def columns_named(connection: duckdb.DuckDBPyConnection, expression: str) -> list[str]:
+    """Columns that an expression names, as DuckDB parses it; none if it cannot be parsed."""
+    select = f"SELECT ({expression})"
+    found = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [select]).fetchone()
     return list(dict.fromkeys(_column_names(json.loads(found[0] if found else "null"))))
 
 

