@@ -16,7 +16,7 @@ psycopg = pytest.importorskip("psycopg")
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    from tests.backends.servers import postgres
+    from tests.contract.servers import postgres
 
     with postgres() as conninfo:
         if conninfo is None:

@@ -124,7 +124,7 @@ def test_a_server_that_is_not_there_is_told_without_its_password(
 def test_a_postgresql_table_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The same configuration against a real server; skipped where none can be started."""
     psycopg = pytest.importorskip("psycopg")
-    from tests.backends.servers import postgres
+    from tests.contract.servers import postgres
 
     with postgres() as conninfo:
         if conninfo is None:
