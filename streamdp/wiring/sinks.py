@@ -19,6 +19,7 @@ from streamdp.config.sinks import (
 from streamdp.errors import ConfigurationError
 from streamdp.types import Clock
 from streamdp.types import Sink as SinkProtocol
+from streamdp.wiring.extras import require_extra
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -53,6 +54,7 @@ def sink(name: str, section: Sink, database: Database, clock: Clock) -> SinkProt
     if isinstance(section, DuckDBSinkSection):
         return DuckDBTableSink(name, section.path, section.table)
     if isinstance(section, PostgresSinkSection):
+        require_extra("psycopg", "postgres", f"sinks.{name}")
         return PostgresTableSink(name, reveal(section.connection), section.table)
     if isinstance(section, WebhookSinkSection):
         return WebhookSink(webhook(name, section, clock), section.attempts)

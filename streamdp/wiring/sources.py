@@ -8,6 +8,7 @@ from streamdp.config.secrets import reveal
 from streamdp.config.sources import Partitions, Windows
 from streamdp.config.sources import Source as SourceSection
 from streamdp.types import Backend, Source
+from streamdp.wiring.extras import require_extra
 
 
 def source(name: str, section: SourceSection) -> Source:
@@ -28,7 +29,7 @@ def backend(section: SourceSection) -> Backend:
     """The engine that reads a source.
 
     Raises:
-        ConfigurationError: The secret of its connection cannot be read.
+        ConfigurationError: Its connection cannot be read, or its library is not installed.
     """
     from streamdp.backends.limits import Limits
     from streamdp.backends.relation import Relation
@@ -37,11 +38,13 @@ def backend(section: SourceSection) -> Backend:
     time_column = section.batches.column if isinstance(section.batches, Windows) else None
     relation = Relation(table=section.table or "")
     if isinstance(engine, PostgresEngine):
+        require_extra("psycopg", "postgres", "sources.engine")
         from streamdp.backends.postgres import PostgresBackend
 
         limits = Limits(engine.memory, engine.timeout)
         return PostgresBackend(reveal(engine.connection), relation, time_column, limits)
     if isinstance(engine, SparkEngine):
+        require_extra("pyspark", "spark", "sources.engine")
         from streamdp.backends.spark import SparkBackend
 
         if section.path:

@@ -136,3 +136,19 @@ def test_a_postgresql_table_is_released(tmp_path: Path, monkeypatch: pytest.Monk
         ran(path, "doctor")
         ran(path, "run", "--once")
     assert len((tmp_path / "out.jsonl").read_text().splitlines()) == 2
+
+
+@pytest.mark.parametrize(("place", "words"), [(0, "sources.engine"), (1, "sinks.kept")])
+def test_a_library_that_is_missing_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: int, words: str
+) -> None:
+    """What to install, before anything is spent."""
+    monkeypatch.setattr("streamdp.wiring.extras.find_spec", lambda name: None)
+    monkeypatch.setenv("PG", "host=h")
+    sinks = ("{kind: stdout}", '{kind: postgres, connection: "${PG}", table: t}')
+    path = written(tmp_path, (SERVER, DATABASE)[place], sinks[place])
+    result = CliRunner().invoke(cli, ["run", "--once", "-c", str(path)])
+    close()
+    assert isinstance(result.exception, ConfigurationError)
+    assert words in str(result.exception)
+    assert "streamdp[postgres]" in str(result.exception)
