@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from streamdp.config.secrets import Secret
+from streamdp.config.secrets import Concealed
 from streamdp.config.section import Section
 from streamdp.config.values import PositiveDuration, Size
 
@@ -29,7 +29,7 @@ class PostgresEngine(_Limited):
     """A PostgreSQL server."""
 
     kind: Literal["postgres"]
-    connection: Secret = Field(
+    connection: Concealed = Field(
         description="URL or words of libpq; a role that may SELECT is enough."
     )
 

@@ -31,19 +31,23 @@ def _refused_elsewise(value: Json) -> Json:
     raise ValueError("a secret is ${NAME} of the environment, or {file: PATH}")
 
 
+def _schema(text: Json) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [text, SecretFile.model_json_schema()]})
+
+
 Secret = Annotated[
     SecretFile | SecretStr,
     BeforeValidator(_refused_elsewise),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "string", "pattern": r"^\$\{.+\}$"},
-                SecretFile.model_json_schema(),
-            ]
-        }
-    ),
+    _schema({"type": "string", "pattern": r"^\$\{.+\}$"}),
 ]
 """Text from the environment, or the file that holds it."""
+
+Concealed = Annotated[
+    SecretFile | SecretStr,
+    BeforeValidator(_refused_elsewise),
+    _schema({"type": "string", "minLength": 1}),
+]
+"""Text that may hold a secret, and is not shown even if it holds none."""
 
 
 def has_password(connection: SecretFile | SecretStr) -> bool:

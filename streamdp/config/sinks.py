@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, SecretStr, field_validator
 
 from streamdp.config.addresses import require_address, require_key
-from streamdp.config.secrets import Secret, SecretFile
+from streamdp.config.secrets import Concealed, Secret, SecretFile
 from streamdp.config.section import Section
 from streamdp.config.values import PositiveDuration
 
@@ -54,7 +54,7 @@ class PostgresSinkSection(Section):
     """A table of a PostgreSQL database."""
 
     kind: Literal["postgres"]
-    connection: Secret = Field(description="URL or words of libpq.")
+    connection: Concealed = Field(description="URL or words of libpq.")
     table: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?$")
 
 
@@ -62,7 +62,7 @@ class WebhookSinkSection(Section):
     """An address that each release is posted to as JSON, signed."""
 
     kind: Literal["webhook"]
-    url: Secret = Field(description="https, or http to this machine; often a secret itself.")
+    url: Concealed = Field(description="https, or http to this machine; often a secret itself.")
     secret: Secret = Field(description="Key of the signature, known to the receiver too.")
     timeout: PositiveDuration = Field(default=10, description="For one whole exchange.")
     attempts: int = Field(
