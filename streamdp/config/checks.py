@@ -10,8 +10,9 @@ from fractions import Fraction
 from streamdp.config.expressions import expression
 from streamdp.config.formats import file_format
 from streamdp.config.model import Configuration
-from streamdp.config.origins import check_sources, overlap
+from streamdp.config.origins import check_sources
 from streamdp.config.outputs import check_outputs
+from streamdp.config.paths import overlap
 from streamdp.config.priors import Family, MixtureOf
 from streamdp.config.refusal import refuse
 from streamdp.config.releases import Derived, Release

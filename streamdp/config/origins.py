@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fnmatch
-import glob
 import os
 
 from pydantic import SecretStr
@@ -11,6 +9,7 @@ from pydantic import SecretStr
 from streamdp.config.engines import DuckDBEngine, PostgresEngine, SparkEngine
 from streamdp.config.formats import file_format
 from streamdp.config.model import Configuration
+from streamdp.config.paths import overlap
 from streamdp.config.refusal import refuse, refuse_password
 from streamdp.config.sources import Source
 from streamdp.config.yaml import Document, Path
@@ -38,19 +37,6 @@ def check_sources(configuration: Configuration, document: Document) -> None:
                     f"give both releases the source {other!r}",
                 )
         seen[place] = name
-
-
-def overlap(one: str, other: str) -> bool:
-    """Whether two paths can name one file: equal, one within the other's pattern, or both there."""
-    if one == other or fnmatch.fnmatch(one, other) or fnmatch.fnmatch(other, one):
-        return True
-    if not (glob.has_magic(one) or glob.has_magic(other)):
-        return False
-    first, second = (
-        {os.path.realpath(file) for file in glob.glob(path, recursive=True)}
-        for path in (one, other)
-    )
-    return not first.isdisjoint(second)
 
 
 def _place(source: Source) -> str:

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from importlib.resources import files
+
 from streamdp.config.engines import PostgresEngine, SparkEngine
 from streamdp.config.formats import file_format
+from streamdp.config.load import DEMO
+from streamdp.config.paths import overlap
 from streamdp.config.secrets import reveal
 from streamdp.config.sources import Partitions, Windows
 from streamdp.config.sources import Source as SourceSection
-from streamdp.types import Backend, Source
+from streamdp.errors import ConfigurationError
+from streamdp.types import Backend, Json, Source
 from streamdp.wiring.extras import require_extra
 
 
@@ -58,3 +64,45 @@ def backend(section: SourceSection) -> Backend:
         return DuckDBBackend(section.path, "duckdb", time_column, limits, relation)
     kind = section.format or file_format(section.path) or "parquet"
     return DuckDBBackend(section.path, kind, time_column, limits)
+
+
+def data_of(section: SourceSection) -> Json:
+    """What a source reads and is cut by, whatever it is called: what its budget belongs to.
+
+    Links are followed. Data that is shipped is named by its word: its place changes with the
+    installation. Of a server there are host, port and database, and neither user nor password.
+    """
+    cut, table = section.batches, (section.table or "").lower()
+    place = _server_of(section) if not section.path else os.path.realpath(section.path)
+    shipped = os.path.realpath(str(files("streamdp").joinpath("demo")))
+    if os.path.dirname(place) == shipped:
+        place = DEMO + os.path.basename(place)
+    column = cut.column if isinstance(cut, Windows) else None
+    return {
+        "path": f"{place}#{table}" if table else place,
+        "column": cut.partition if isinstance(cut, Partitions) else column,
+    }
+
+
+def same_data(one: Json, other: Json) -> bool:
+    """Whether two sources can read the same file or table."""
+    return overlap(one["path"], other["path"])
+
+
+def _server_of(section: SourceSection) -> str:
+    engine = section.engine
+    if not isinstance(engine, PostgresEngine):
+        return engine.kind
+    require_extra("psycopg", "postgres", "sources.engine")
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        known = conninfo_to_dict(reveal(engine.connection))
+    except ProgrammingError:
+        raise ConfigurationError(
+            "this is no connection",
+            where="sources.engine.connection",
+            hint="host=db dbname=warehouse user=streamdp, or postgresql://streamdp@db/warehouse",
+        ) from None
+    return f"postgres://{known.get('host')}:{known.get('port')}/{known.get('dbname')}"
