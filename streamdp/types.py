@@ -191,6 +191,43 @@ class Run:
     rho_nano: int
 
 
+@dataclass(frozen=True, slots=True, repr=False)
+class GateRun:
+    """The open run of a gate.
+
+    Private: `hidden` never leaves the engine, and its repr shows nothing.
+
+    Args:
+        run: Its charge.
+        terms: What its noise was drawn for.
+        hidden: The noisy threshold.
+        answered: How many tests had an answer.
+        asked: Key of the batch whose test has no end, or None.
+    """
+
+    run: Run
+    terms: Json
+    hidden: Json
+    answered: int
+    asked: str | None
+
+    def __repr__(self) -> str:
+        return "GateRun(<private>)"
+
+
+@dataclass(frozen=True, slots=True)
+class Past:
+    """What a gate knows when it asks; all public.
+
+    Args:
+        accepted: How often it has accepted.
+        rows: The last release of its first job, or nothing.
+    """
+
+    accepted: int
+    rows: tuple[Row, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Delivery:
     """A release that one sink has not confirmed."""
@@ -231,6 +268,27 @@ class Release:
     rows: tuple[Row, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The word of a gate on one batch, and what follows from it.
+
+    Args:
+        batch: The batch.
+        accepted: The word.
+        slot: When it may be seen (POSIX seconds).
+        notices: What is owed to which sinks.
+        holds: Jobs that are paused.
+        waits: Whether a person must re-arm the gate.
+    """
+
+    batch: Batch
+    accepted: bool
+    slot: int
+    notices: tuple[tuple[Release, tuple[str, ...]], ...]
+    holds: tuple[str, ...]
+    waits: bool
+
+
 class Entropy(Protocol):
     """A source of uniform random bits; the operating system's in production."""
 
@@ -244,6 +302,14 @@ class Clock(Protocol):
 
     def now(self) -> int:
         """POSIX time in whole seconds."""
+        ...
+
+    def timer(self) -> float:
+        """Seconds since some moment, which go on evenly whatever is done to the clock."""
+        ...
+
+    def wait(self, seconds: float) -> None:
+        """Let so many seconds pass."""
         ...
 
 
@@ -296,6 +362,32 @@ class ReleaseKind(Protocol):
 
     def report(self, state: Json, outcome: Outcome) -> Outcome:
         """What is published: the outcome, and what follows from it and the state it led to."""
+        ...
+
+
+class GateKind(Protocol):
+    """Pure functions: what a gate asks, what a run costs, how it is answered."""
+
+    def query(self, batch: Batch) -> Query:
+        """What is counted of a batch."""
+        ...
+
+    def terms(self) -> Json:
+        """What the noise of a run is drawn for; a run of other terms cannot go on."""
+        ...
+
+    def charge(self) -> Charge:
+        """What a run costs, however many tests it has."""
+        ...
+
+    def start(self, entropy: Entropy) -> Json:
+        """The noisy threshold of a run. Private, and never drawn again."""
+        ...
+
+    def accepts(
+        self, hidden: Json, number: int, past: Past, statistic: CellCounts, entropy: Entropy
+    ) -> bool:
+        """The private answer; total: no exception depends on the statistic."""
         ...
 
 

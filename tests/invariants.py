@@ -50,3 +50,47 @@ def violations(path: Path, sinks: int | None = None) -> list[str]:
         "every release is paid for": number(unpaid) == 0,
     }
     return [name for name, held in holds.items() if not held]
+
+
+def gate_violations(path: Path, jobs: int) -> list[str]:
+    """Names of the invariants of gates a store breaks; none is wanted.
+
+    Args:
+        path: The store; no process works on it.
+        jobs: Number of jobs behind each gate.
+    """
+    database = connect_to_read(path)
+
+    def number(sql: str) -> int:
+        (value,) = database.execute(sql).fetchone()
+        return int(value)
+
+    unjoined = (
+        "SELECT count(*) FROM gate_answer a WHERE NOT EXISTS (SELECT 1 FROM ledger l"
+        " WHERE l.purpose = 'join' AND l.reservation = a.run AND l.batch = a.batch)"
+    )
+    open_runs = (
+        "SELECT count(*) FROM ledger o WHERE purpose = 'open' AND NOT EXISTS"
+        " (SELECT 1 FROM ledger c WHERE c.purpose = 'close' AND c.reservation = o.seq)"
+    )
+    after = (
+        "SELECT count(*) FROM gate_answer y JOIN gate_answer a ON a.run = y.run"
+        " WHERE y.accepted AND a.batch > y.batch"
+    )
+    ends = "SELECT count(*) FROM gate_run WHERE ended"
+    yes = "SELECT count(*) FROM gate_answer WHERE accepted"
+    no = "SELECT count(*) FROM gate_answer WHERE NOT accepted"
+    told = "SELECT count(*) FROM notice WHERE kind"
+    holds = {
+        "every answer is of a batch that had joined its run": number(unjoined) == 0,
+        "every run is in the ledger": number("SELECT count(*) FROM gate_run")
+        == number("SELECT count(*) FROM ledger WHERE purpose = 'open'"),
+        "an acceptance ends its run": number(f"{ends} = 'accepted'") == number(yes),
+        "nothing is answered after it": number(after) == 0,
+        "what is open in one table is in the other": number(f"{ends} IS NULL") == number(open_runs),
+        "an ended run has no threshold": number(f"{ends} NOT NULL AND hidden NOT NULL") == 0,
+        "every rejection let each job's release stand": number(f"{told} = 'standing'")
+        == jobs * number(no),
+        "every acceptance was told": number(f"{told} = 'gate'") == number(yes),
+    }
+    return [name for name, held in holds.items() if not held]

@@ -34,8 +34,20 @@ class HandClock:
 
     seconds: int = START + 30 * DAY
 
+    waited: list[float] = field(default_factory=list)
+    busy: float = 0.0
+    timed: float = 0.0
+
     def now(self) -> int:
         return self.seconds
+
+    def timer(self) -> float:
+        """Each look takes `busy` seconds: work between two looks."""
+        self.timed += self.busy
+        return self.timed
+
+    def wait(self, seconds: float) -> None:
+        self.waited.append(seconds)
 
 
 @dataclass
@@ -128,7 +140,11 @@ class World:
         folder: Path,
         days: int = 5,
         caps: Caps = Caps(3 * EPSILON_NANO, 100 * EPSILON_NANO),  # noqa: B008
+        *,
+        make: bool = False,
     ) -> None:
+        if make:
+            folder.mkdir()
         self.path = folder / "store.db"
         self.clock, self.log, self.entropy = HandClock(), EventLog(), ReplayedEntropy()
         self.sink = ListSink()

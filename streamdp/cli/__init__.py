@@ -31,6 +31,7 @@ COMMANDS = {
     "backfill": ("backfill", "Release the windows of a stretch of time."),
     "pause": ("pause", "Stop releasing a job until it is resumed."),
     "resume": ("pause", "Go on with a paused job."),
+    "rearm": ("rearm", "Pay for the next run of a gate that waits."),
     "status": ("status", "Is the daemon alive, and where does each job stand?"),
     "releases": ("releases", "List releases as a table, JSON or CSV."),
     "show": ("releases", "Show one release."),

@@ -36,6 +36,12 @@ def backfill(job: str, since: int, until: int, yes: bool, config_path: Path) -> 
 
     configuration = load_configuration(config_path)
     require_job(configuration, job)
+    if job in configuration.gated():
+        raise ConfigurationError(
+            f"what {job} releases is for its gate to say",
+            where=f"gates.{configuration.gated()[job]}",
+            hint=f"`streamdp release {job}` asks it about what is due",
+        )
     if since >= until:
         raise click.BadParameter("it is not after --from", param_hint="'--to'")
     if not isinstance(configuration.sources[configuration.releases[job].source].batches, Windows):

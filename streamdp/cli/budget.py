@@ -53,7 +53,9 @@ def budget(config_path: Path, whole: bool, as_json: bool) -> None:
         for report in scope_reports(database):
             price = _price(configuration, database, report.scope)
             found = rooms(database, report.scope, price)
-            rows.append(_row(report, found, price))
+            source = configuration.sources.get(report.scope)
+            growing = source is not None and source.is_growing()
+            rows.append(_row(report, found, price, growing=growing))
             windows += [_window(report.scope, room) for room in found[2:]]
         print_rows(rows, form, "budget")
         if windows:
@@ -62,20 +64,27 @@ def budget(config_path: Path, whole: bool, as_json: bool) -> None:
 
 def _price(configuration: Configuration, database: Database, scope: str) -> Item:
     """What all releases of a batch cost; in rho as they last did."""
+    from streamdp.config.gate_checks import gates_of, price_of_gates
     from streamdp.store.reports import last_rho
 
     jobs = {name: job for name, job in configuration.releases.items() if job.source == scope}
     epsilon = sum(nano_up(exact(job.epsilon)) for job in jobs.values())
-    return Item(0, epsilon, sum(last_rho(database, name) for name in jobs))
+    epsilon += price_of_gates(configuration, scope)
+    names = [*jobs, *gates_of(configuration, scope)]
+    return Item(0, epsilon, sum(last_rho(database, name) for name in names))
 
 
-def _row(report: ScopeReport, found: tuple[Room, ...], price: Item) -> dict[str, Json]:
+def _row(
+    report: ScopeReport, found: tuple[Room, ...], price: Item, *, growing: bool
+) -> dict[str, Json]:
+    """A record of a growing source is in all batches from its own on."""
+    worst = report.lifetime_spent_nano if growing else report.worst_batch_nano
     left = report.lifetime_cap_nano - report.lifetime_spent_nano
     fits = min(room.left_nano for room in found if room.limit.measure == "epsilon")
     cost = price.epsilon_nano
     return {
         "scope": report.scope,
-        "worst_batch": epsilon_text(report.worst_batch_nano),
+        "worst_batch": epsilon_text(worst),
         "batch_cap": epsilon_text(report.batch_cap_nano),
         "lifetime": epsilon_text(report.lifetime_spent_nano),
         "lifetime_cap": epsilon_text(report.lifetime_cap_nano),

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from streamdp.cli.jobs import job_argument, require_job
+from streamdp.cli.jobs import job_argument, require_name
 from streamdp.cli.options import config_option, load_configuration
 
 
@@ -37,7 +37,7 @@ def _set(config_path: Path, job: str, *, paused: bool) -> None:
     from streamdp.store.pauses import pause_job, resume_job
 
     configuration = load_configuration(config_path)
-    require_job(configuration, job)
+    require_name(job, configuration.tasks(), "release")
     now = int(time.time())
     require_store(*wiring.store_paths(configuration))
     database = connect(configuration.store.path)

@@ -10,6 +10,7 @@ import click
 
 from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import Form, print_rows
+from streamdp.cli.plan_gates import gate_row, least_nano, unanswered
 from streamdp.privacy.amounts import epsilon_text, nano_up
 
 DAY = 86_400
@@ -46,6 +47,7 @@ def plan(days: int, wanted: float | None, config_path: Path, as_json: bool) -> N
     waiting = {
         name: _windows(configuration, database, name, now + days * DAY)
         for name in configuration.releases
+        if name not in configuration.gated()
     }
     form: Form = "json" if as_json else "table"
     print_rows(
@@ -57,9 +59,18 @@ def plan(days: int, wanted: float | None, config_path: Path, as_json: bool) -> N
         form,
         f"releases of the next {days} days",
     )
+    gates = configuration.all_gates()
+    if gates:
+        ends = now + days * DAY
+        rows = [gate_row(configuration, database, name, ends) for name in gates]
+        print_rows(rows, form, f"gates in the next {days} days")
     scopes = {configuration.releases[name].source for name in waiting}
+    scopes |= {configuration.source_of(gate) for gate in gates.values()}
     print_rows(
-        [_budget_row(configuration, database, scope, waiting) for scope in sorted(scopes)],
+        [
+            _budget_row(configuration, database, scope, waiting, now + days * DAY)
+            for scope in sorted(scopes)
+        ],
         form,
         "budget",
     )
@@ -119,20 +130,31 @@ def _budget_row(
     database: Database | None,
     scope: str,
     waiting: dict[str, list[Batch]],
+    until: int,
 ) -> dict[str, Json]:
-    """Spent, planned and left of one scope, and the window at which the lifetime cap ends it."""
+    """Spent, planned and left of one scope, and the window at which the lifetime cap ends it.
+
+    Of gates what they cost at least is planned: what they let through is not to be known.
+    """
     from streamdp.store.ledger import caps_of, declaration_of, spent_of
 
     cap = nano_up(configuration.privacy.caps.lifetime)
     if database and declaration_of(database, scope) is not None:
         cap = min(cap, caps_of(database, scope).lifetime_nano)
     spent = spent_of(database, scope, "").lifetime_nano if database else 0
-    charges = sorted(
+    charges = [
         (batch.start or 0, batch.key, nano_up(configuration.releases[job].epsilon))
         for job, batches in waiting.items()
         if configuration.releases[job].source == scope
         for batch in batches
-    )
+    ]
+    for name, gate in configuration.all_gates().items():
+        windows = unanswered(configuration, database, name, until)
+        if configuration.source_of(gate) == scope and windows:
+            first = windows[0]
+            least = least_nano(configuration, name, len(windows))
+            charges.append((first.start or 0, first.key, least))
+    charges.sort()
     total, ends_at = spent, None
     for _, key, price in charges:
         total += price

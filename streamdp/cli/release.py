@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,8 +45,14 @@ def _say_why_not(configuration: Configuration, job: str, batch: str) -> None:
     """
     from streamdp.store.archive import find_release
     from streamdp.store.database import connect_to_read
+    from streamdp.store.gate_reports import standing_for
 
-    if find_release(connect_to_read(configuration.store.path), job, batch) is None:
+    database = connect_to_read(configuration.store.path)
+    stands = standing_for(database, job, batch, int(time.time()))
+    if stands is not None:
+        click.echo(f"the gate let the release of {stands} stand for {batch}", err=True)
+        return
+    if find_release(database, job, batch) is None:
         raise StreamdpError(
             f"{job} has no complete batch {batch!r}",
             where=f"sources.{configuration.releases[job].source}",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,6 +16,9 @@ from streamdp.cli.output import Form, print_rows
 from streamdp.errors import StreamdpError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from streamdp.store.gate_reports import Standing
     from streamdp.types import Json, Release
 
 
@@ -35,9 +39,13 @@ def releases(
     as_csv: bool,
     as_json: bool,
 ) -> None:
-    """List releases, of one JOB or of all: one line a release, one column a quantile."""
+    """List releases, of one JOB or of all: one line a release, one column a quantile.
+
+    Where a gate lets a release stand for later batches too, `stands to` is the last of them.
+    """
     from streamdp.store.archive import select_releases
     from streamdp.store.database import connect_to_read
+    from streamdp.store.gate_reports import standing
 
     configuration = load_configuration(config_path)
     if job is not None:
@@ -48,7 +56,8 @@ def releases(
     for release in select_releases(database, job, since, until, last):
         by_job.setdefault(release.job, []).append(release)
     for name, found in by_job.items():
-        print_rows([_line(release) for release in found], form, title=name)
+        stands = standing(database, name, int(time.time()))
+        print_rows([_line(release, stands) for release in found], form, title=name)
     if not by_job and form == "table":
         click.echo("no releases", err=True)
 
@@ -59,20 +68,26 @@ def releases(
 @config_option
 @json_option
 def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
-    """Show the release of BATCH by JOB: what was published, when, at what price."""
+    """Show the release of BATCH by JOB: what was published, when, at what price.
+
+    If a gate rejected BATCH, it is the release that still stands for it.
+    """
     from streamdp.sinks.record import record
     from streamdp.store.archive import find_release
     from streamdp.store.database import connect_to_read
+    from streamdp.store.gate_reports import standing_for
 
     configuration = load_configuration(config_path)
     require_job(configuration, job)
-    release = find_release(connect_to_read(configuration.store.path), job, batch)
+    database = connect_to_read(configuration.store.path)
+    stands = standing_for(database, job, batch, int(time.time()))
+    release = find_release(database, job, stands or batch)
     if release is None:
         raise StreamdpError(
             f"{job} has no release of {batch!r}",
             hint="`streamdp releases` lists the batches that were released",
         )
-    whole = record(release)
+    whole = record(release) | ({"stands_for": batch} if stands else {})
     if as_json:
         click.echo(json.dumps(whole))
         return
@@ -81,9 +96,11 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
     print_rows(rows, "table")
 
 
-def _line(release: Release) -> dict[str, Json]:
+def _line(release: Release, stands: Mapping[str, Standing]) -> dict[str, Json]:
     """Batch and values; a row's columns before its value name it."""
     values: dict[str, Json] = {}
+    if stands:
+        values["stands_to"] = stands[release.id].last if release.id in stands else None
     for row in release.rows:
         names = list(takewhile(lambda name: name != "value", row))
         values[" ".join(_text(row[name]) for name in names)] = row.get("value")

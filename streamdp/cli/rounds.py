@@ -12,8 +12,7 @@ import click
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
-    from streamdp.engine.job import Job
-    from streamdp.engine.work import Outcomes, Progress
+    from streamdp.engine.work import Outcomes, Progress, Task
     from streamdp.types import Batch
 
 
@@ -116,7 +115,7 @@ def _progress() -> Iterator[Progress]:
     )
     tasks: dict[str, int] = {}
 
-    def show(job: Job, done: int, total: int) -> None:
+    def show(job: Task, done: int, total: int) -> None:
         if job.name not in tasks:
             tasks[job.name] = bar.add_task(job.name, total=total)
         bar.update(tasks[job.name], completed=done, total=total)  # type: ignore[arg-type]

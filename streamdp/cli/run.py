@@ -49,7 +49,8 @@ def _jobs(configuration: Configuration, source: str | None) -> list[str]:
     """All jobs, or those of one source."""
     if source is not None:
         require_name(source, configuration.sources, "source")
-    return [name for name, job in configuration.releases.items() if source in (None, job.source)]
+    of = configuration.source_of_task
+    return [name for name in configuration.tasks() if source in (None, of(name))]
 
 
 def _accept_clock(configuration: Configuration) -> None:

@@ -20,12 +20,14 @@ def validate(config_path: Path, as_json: bool) -> None:
 
     Times are UTC.
     """
+    from streamdp import wiring
     from streamdp.config import next_times
 
     configuration = load_configuration(config_path)
     rows: list[dict[str, Json]] = []
-    for name, release in configuration.releases.items():
-        times = next_times(release.schedule, int(time.time()), 5)
+    wiring.tasks(configuration)
+    for name in configuration.tasks():
+        times = next_times(configuration.schedule_of(name), int(time.time()), 5)
         row: dict[str, Json] = {"job": name, "protects": str(configuration.privacy.unit)}
         row |= {f"wake_{index}": local(moment) for index, moment in enumerate(times, start=1)}
         rows.append(row)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from collections.abc import Iterable
 from fractions import Fraction
 
 from streamdp.config.expressions import expression
 from streamdp.config.formats import file_format
+from streamdp.config.gate_checks import check_gates, price_of_gates
 from streamdp.config.model import Configuration
 from streamdp.config.origins import check_sources
 from streamdp.config.outputs import check_outputs
 from streamdp.config.paths import overlap
 from streamdp.config.priors import Family, MixtureOf
-from streamdp.config.refusal import refuse
+from streamdp.config.refusal import refuse, require_known
 from streamdp.config.releases import Derived, Release
 from streamdp.config.yaml import Document, Path
 from streamdp.privacy.amounts import epsilon_text, nano_up
@@ -35,9 +35,9 @@ def check(configuration: Configuration, document: Document) -> None:
     check_outputs(configuration, document)
     for name, release in configuration.releases.items():
         path: Path = ("releases", name)
-        _known(release.source, configuration.sources, document, (*path, "source"))
+        require_known(release.source, configuration.sources, document, (*path, "source"))
         for index, sink in enumerate(release.sinks):
-            _known(sink, configuration.sinks, document, (*path, "sinks", index))
+            require_known(sink, configuration.sinks, document, (*path, "sinks", index))
         if release.epsilon > LARGEST_EPSILON and not configuration.privacy.allow_large_epsilon:
             refuse(
                 f"an epsilon above {LARGEST_EPSILON} protects next to nothing",
@@ -49,6 +49,7 @@ def check(configuration: Configuration, document: Document) -> None:
         _check_unit(configuration, release, document, path)
         _check_prior(release, document, path)
         _check_public(configuration, release, document, path)
+    check_gates(configuration, document)
     _check_caps(configuration, document)
 
 
@@ -99,12 +100,12 @@ def _check_caps(configuration: Configuration, document: Document) -> None:
         )
     for source in configuration.sources:
         prices = [r.epsilon for r in configuration.releases.values() if r.source == source]
-        price = sum(map(nano_up, prices))
+        price = sum(map(nano_up, prices)) + price_of_gates(configuration, source)
         for limit in caps.caps().limits:
             if limit.measure == "epsilon" and price > limit.nano:
                 refuse(
-                    f"the releases of source {source!r} cost {epsilon_text(price)} a batch,"
-                    f" the {limit.name} cap is {epsilon_text(limit.nano)}",
+                    f"the releases and gates of source {source!r} cost {epsilon_text(price)}"
+                    f" a batch, the {limit.name} cap is {epsilon_text(limit.nano)}",
                     document,
                     ("privacy", "caps", limit.name if limit.name in CAPS else "windows"),
                     "raise the cap or lower an epsilon: some release could never be made",
@@ -193,11 +194,3 @@ def _covers(family: Family, release: Release) -> bool:
         and family.lower <= low
         and high <= family.upper
     )
-
-
-def _known(name: str, table: Iterable[str], document: Document, path: Path) -> None:
-    names = list(table)
-    if name not in names:
-        near = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
-        refuse("this name is not configured", document, path, hint)

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 
 from streamdp.config.checks import check
 from streamdp.config.environment import interpolate
+from streamdp.config.gates import TEST_KINDS
 from streamdp.config.model import Configuration
 from streamdp.config.sinks import SINK_KINDS
 from streamdp.config.yaml import Document, parse
@@ -153,6 +154,7 @@ _TAGS = (
     "SecretFile",
     "Derived",
     "constrained-str",
+    *TEST_KINDS,
     *SINK_KINDS,
 )
 

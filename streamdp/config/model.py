@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field
 
 from streamdp.config.caps import CapsSection
+from streamdp.config.gates import Gate
 from streamdp.config.releases import Name, Release
+from streamdp.config.schedules import Schedule
 from streamdp.config.section import Section
 from streamdp.config.sinks import Sink
 from streamdp.config.sources import Source
@@ -71,8 +74,44 @@ class Configuration(Section):
     privacy: Privacy
     sources: dict[Name, Source] = Field(min_length=1)
     releases: dict[Name, Release] = Field(min_length=1)
+    gates: dict[Name, Gate] = Field(default={})
     sinks: dict[Name, Sink] = Field(default={})
     log: Log = Log()
+
+    def all_gates(self) -> dict[str, Gate]:
+        """Gates by name; the gate of a release is called after it, NAME.gate."""
+        own = {
+            f"{name}.gate": Gate.model_construct(**dict(release.gate), release=(name,))
+            for name, release in self.releases.items()
+            if release.gate is not None
+        }
+        return {**self.gates, **own}
+
+    def source_of(self, gate: Gate) -> str:
+        """The source whose batches a gate is asked about."""
+        return gate.source or self.releases[gate.release[0]].source
+
+    def source_of_task(self, task: str) -> str:
+        """The source of a scheduled release or gate."""
+        if task in self.releases:
+            return self.releases[task].source
+        return self.source_of(self.gates[task])
+
+    def quantiles_of(self, gate: Gate) -> tuple[Fraction, ...]:
+        """What the first job of a gate releases."""
+        return self.releases[gate.release[0]].quantiles if gate.release else ()
+
+    def gated(self) -> dict[str, str]:
+        """Releases that have a gate, and its name."""
+        return {job: name for name, gate in self.all_gates().items() for job in gate.release}
+
+    def tasks(self) -> list[str]:
+        """What is scheduled: all releases, and the gates that let nothing release."""
+        return [*self.releases, *(name for name, gate in self.gates.items() if not gate.release)]
+
+    def schedule_of(self, task: str) -> Schedule:
+        """When a task wakes."""
+        return (self.releases if task in self.releases else self.gates)[task].schedule
 
 
 def json_schema() -> Json:

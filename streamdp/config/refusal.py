@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Iterable
 from typing import NoReturn
 
 from pydantic import SecretStr
@@ -33,3 +35,16 @@ def refuse_password(connection: SecretFile | SecretStr, document: Document, path
             path,
             "take the connection from the environment, ${NAME}, or from a file, {file: PATH}",
         )
+
+
+def require_known(name: str, table: Iterable[str], document: Document, path: Path) -> None:
+    """Refuse a name that is not in a table.
+
+    Raises:
+        ConfigurationError: With the nearest name.
+    """
+    names = list(table)
+    if name not in names:
+        near = difflib.get_close_matches(name, names, n=1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
+        refuse("this name is not configured", document, path, hint)

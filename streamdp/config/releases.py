@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from streamdp.config.expressions import expression
+from streamdp.config.gates import GateTerms
 from streamdp.config.priors import Guess, PriorSection
 from streamdp.config.schedules import Schedule
 from streamdp.config.section import Section
@@ -116,6 +117,9 @@ class Release(Section):
     mechanism: Literal["auto"] | Mechanism = "auto"
     schedule: Schedule = Schedule(on="batch")
     prior: PriorSection = PriorSection()
+    gate: GateTerms | None = Field(
+        default=None, description="Release a batch only when this private test says so."
+    )
     sinks: tuple[str, ...] = ()
 
     @field_validator("where")

@@ -23,7 +23,7 @@ class TableSinkSection(Section):
     @classmethod
     def _not_a_table_of_the_store(cls, value: str) -> str:
         own = "instance batch ledger release learner outbox notice pause migration"
-        if value.lower() in own.split() or value.lower().startswith("sqlite"):
+        if value.lower() in own.split() or value.lower().startswith(("gate_", "sqlite")):
             raise ValueError("the store has a table of that name; choose another")
         return value
 

@@ -24,6 +24,11 @@ class Windows(Section):
         default=0,
         description="How long a window fills after its end; what comes later is left out.",
     )
+    growing: bool = Field(
+        default=False,
+        strict=True,
+        description="Each batch is all records up to its end: for gates that renew one answer.",
+    )
     marker: str | None = Field(
         default=None, description="File with {key} in its path that says that a window is complete."
     )
@@ -119,3 +124,7 @@ class Source(Section):
                     " before that"
                 )
         return self
+
+    def is_growing(self) -> bool:
+        """Whether a record is in all batches from its own on."""
+        return isinstance(self.batches, Windows) and self.batches.growing

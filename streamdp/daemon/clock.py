@@ -11,3 +11,11 @@ class SystemClock:
     def now(self) -> int:
         """Now."""
         return int(time.time())
+
+    def timer(self) -> float:
+        """Seconds of a clock that nobody sets."""
+        return time.monotonic()
+
+    def wait(self, seconds: float) -> None:
+        """Sleep."""
+        time.sleep(max(seconds, 0.0))

@@ -74,24 +74,26 @@ class Daemon:
 
     def _serve(self, running: Shift) -> None:
         """Do a full round, then rounds of the jobs that wake, until a stop or a good reload."""
-        names = set(running.jobs)
+        names = set(self._configuration.tasks())
         while not self._stopping:
             if self._reload_asked:
                 self._reload_asked = False
                 if self._reload(running):
                     return
-                names = set(running.jobs)
+                names = set(self._configuration.tasks())
             for name in sorted(names):
                 self._log("wake", job=name)
             left = self._work(running, names)
             if not self._interrupted():
-                names = (left | self._next_wakes()) & set(running.jobs)
+                names = (left | self._next_wakes()) & set(self._configuration.tasks())
 
     def _work(self, running: Shift, names: set[str]) -> set[str]:
         """One round; returns the jobs to try again soon: store full or busy, or a clock jumped."""
         try:
             running.beat(self._clock, self._log)
-            running.worker.round([job for name, job in running.jobs.items() if name in names])
+            running.worker.round(
+                [running.jobs[name] for name in self._configuration.tasks() if name in names]
+            )
         except (ClockError, StoreError) as error:
             self._log("store.failed", code=error.code, reason=str(error))
             return names
@@ -117,8 +119,8 @@ class Daemon:
             timezone="UTC",
             job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
         )
-        for name in running.jobs:
-            schedule = self._configuration.releases[name].schedule
+        for name in self._configuration.tasks():
+            schedule = self._configuration.schedule_of(name)
             scheduler.add_job(self._wakes.put, trigger(schedule), args=[name], id=name)
         scheduler.start()
         return scheduler
@@ -132,6 +134,7 @@ class Daemon:
             fresh = load(self._path)
             if fresh.store != self._configuration.store:
                 raise ConfigurationError("another store needs a restart", where="store")
+            wiring.tasks(fresh)
             wiring.declare(fresh, running.store, self._clock.now(), self._log)
             self._log = self._start_log(fresh)
         except StreamdpError as error:

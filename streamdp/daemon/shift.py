@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from streamdp.daemon.lock import store_lock
-from streamdp.engine.job import Job
-from streamdp.engine.work import Progress, Worker
+from streamdp.engine.work import Progress, Task, Worker
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Clock, Entropy, Log
 
@@ -27,11 +26,11 @@ TOLERANCE = 60
 
 @dataclass(slots=True)
 class Shift:
-    """What works: a store, a worker and the jobs it does."""
+    """What works: a store, a worker and what it does under each name."""
 
     store: SqliteStore
     worker: Worker
-    jobs: dict[str, Job]
+    jobs: dict[str, Task]
     behind: bool = False
 
     def beat(self, clock: Clock, log: Log) -> None:
@@ -54,7 +53,7 @@ def shift(
     clock: Clock,
     log: Log,
     stop: Callable[[], bool] = lambda: False,
-    progress: Progress = lambda job, done, total: None,
+    progress: Progress = lambda task, done, total: None,
 ) -> Iterator[Shift]:
     """Take the store over, for as long as the block lasts, with signs of life while it works.
 
@@ -75,18 +74,18 @@ def shift(
     with store_lock(section.path):
         step = section.max_clock_step
         store = SqliteStore.open(section.path, clock.now(), section.anchor, step)
-        jobs: dict[str, Job] = {}
+        tasks: dict[str, Task] = {}
         try:
             worker = wiring.worker(configuration, store, entropy, clock, log)
-            jobs = wiring.jobs(configuration)
-            running = Shift(store, worker, jobs)
+            tasks = wiring.tasks(configuration)
+            running = Shift(store, worker, tasks)
             running.beat(clock, log)
             wiring.declare(configuration, store, clock.now(), log)
             worker.stop, worker.progress = stop, _living(running, clock, log, progress)
             yield running
             store.stopped(clock.now())
         finally:
-            wiring.hang_up(jobs.values())
+            wiring.hang_up(tasks.values())
             store.close()
 
 
@@ -94,11 +93,11 @@ def _living(running: Shift, clock: Clock, log: Log, progress: Progress) -> Progr
     """Progress that gives signs of life too: a catch-up may last for hours."""
     last = clock.now()
 
-    def tell(job: Job, done: int, total: int) -> None:
+    def tell(task: Task, done: int, total: int) -> None:
         nonlocal last
         if abs(clock.now() - last) >= HEARTBEAT:
             last = clock.now()
             running.beat(clock, log)
-        progress(job, done, total)
+        progress(task, done, total)
 
     return tell

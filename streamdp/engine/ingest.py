@@ -6,12 +6,12 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from streamdp.engine.job import Job
-from streamdp.engine.protocols import HasContent, Store, Window
+from streamdp.engine.protocols import HasContent, HasSource, Store, Window
 from streamdp.errors import AlteredBatchError, ConfigurationError, SourceError
 from streamdp.types import Batch, Log
 
 
-def ingest(job: Job, store: Store, now: int, log: Log) -> list[SourceError]:
+def ingest(job: HasSource, store: Store, now: int, log: Log) -> list[SourceError]:
     """Write down the batches of a job's source that are new; a known key is left alone.
 
     Returns:
@@ -46,7 +46,7 @@ def due(job: Job, store: Store, now: int) -> list[Batch]:
     return [batch for batch in job.source.batches(now) if batch.key in waiting]
 
 
-def require_unaltered(job: Job, batch: Batch, store: Store) -> None:
+def require_unaltered(job: HasSource, batch: Batch, store: Store) -> None:
     """Refuse a batch that is not what was written down under its key.
 
     Raises:
@@ -63,13 +63,17 @@ def require_unaltered(job: Job, batch: Batch, store: Store) -> None:
 
 
 def _require_one_cut(source: str, known: Mapping[str, Window], batches: Iterable[Batch]) -> None:
-    """Refuse batches that overlap with earlier ones: their records would pay from two caps."""
+    """Refuse batches that overlap with earlier ones: their records would pay from two caps.
+
+    Growing batches, which all begin where the first does, pay from one cap (`wiring.declare`).
+    """
     cut = {**known, **{batch.key: (batch.start, batch.end) for batch in batches}}
     windows = sorted((start, end) for start, end in cut.values() if start is not None)
+    growing = len({start for start, _ in windows}) == 1
     if (
         any(cut[key] != window for key, window in known.items())
         or 0 < len(windows) < len(cut)
-        or any(later[0] < (earlier[1] or 0) for earlier, later in pairwise(windows))
+        or any(later[0] < (earlier[1] or 0) and not growing for earlier, later in pairwise(windows))
     ):
         raise ConfigurationError(
             f"source {source} was cut into other batches before",
@@ -79,7 +83,7 @@ def _require_one_cut(source: str, known: Mapping[str, Window], batches: Iterable
         )
 
 
-def _digest(job: Job, batch: Batch, store: Store) -> bytes | None:
+def _digest(job: HasSource, batch: Batch, store: Store) -> bytes | None:
     if isinstance(job.source, HasContent):
         return store.keyed_digest(job.source.content_digest(batch))
     return None

@@ -5,10 +5,68 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol, runtime_checkable
 
-from streamdp.types import Batch, Charge, Delivery, Learned, Release, Reservation
+from streamdp.types import (
+    Answer,
+    Batch,
+    Charge,
+    Delivery,
+    GateRun,
+    Json,
+    Learned,
+    Release,
+    Reservation,
+    Run,
+    Source,
+)
 
 Window = tuple[int | None, int | None]
 """First second of a batch and the second after its last; None and None for a file."""
+
+
+class GateMemory(Protocol):
+    """Memory of gates; `store.gates.GateRuns` says what each method promises."""
+
+    def open_run(self, gate: str) -> GateRun | None:
+        """The run of a gate that is open, if one is."""
+        ...
+
+    def waits(self, gate: str) -> bool:
+        """Whether a gate must be re-armed by a person."""
+        ...
+
+    def losses_in_a_row(self, gate: str) -> tuple[int, int]:
+        """Runs that were lost since the last answer, and when."""
+        ...
+
+    def accepted(self, gate: str) -> int:
+        """How often a gate has accepted."""
+        ...
+
+    def answers(self, gate: str, source: str) -> Mapping[str, bool]:
+        """Keys of the batches a gate has answered for, and its words."""
+        ...
+
+    def arm(
+        self, scope: str, gate: str, charge: Charge, terms: Json, hidden: Json, now: int
+    ) -> GateRun:
+        """Charge a run and keep its threshold."""
+        ...
+
+    def use_test(self, run: Run, batch: Batch, now: int) -> int:
+        """Use up a test for a batch, before it is read."""
+        ...
+
+    def leave_out(self, run: Run) -> None:
+        """A test ended before it was drawn."""
+        ...
+
+    def answer(self, run: Run, answer: Answer, now: int) -> None:
+        """Write an answer and all that follows from it, to be seen from its slot on."""
+        ...
+
+    def end(self, run: Run, how: str, waits: bool, now: int) -> None:
+        """End a run without an acceptance."""
+        ...
 
 
 class Store(Protocol):
@@ -32,6 +90,15 @@ class Store(Protocol):
 
     def released_batches(self, job: str, source: str) -> frozenset[str]:
         """Keys that a job has released."""
+        ...
+
+    @property
+    def gates(self) -> GateMemory:
+        """Runs and answers of gates."""
+        ...
+
+    def last_release(self, job: str) -> Release | None:
+        """The newest release of a job."""
         ...
 
     def learned(self, job: str) -> Learned | None:
@@ -78,6 +145,20 @@ class Store(Protocol):
 
     def paused(self) -> frozenset[str]:
         """Names of paused jobs."""
+        ...
+
+
+class HasSource(Protocol):
+    """A job or a gate: something that is done to every batch of a source."""
+
+    @property
+    def name(self) -> str:
+        """Key in the configuration."""
+        ...
+
+    @property
+    def source(self) -> Source:
+        """Which batches there are."""
         ...
 
 

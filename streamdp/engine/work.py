@@ -6,14 +6,19 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from streamdp.engine.deliver import deliver
+from streamdp.engine.gate import Gate, Gatekeeper
+from streamdp.engine.gated import due_of_gate, must_ask, unasked
 from streamdp.engine.ingest import due, ingest
 from streamdp.engine.job import Job
 from streamdp.engine.release import Ready, Surroundings, prepare, release_batch
 from streamdp.errors import AlteredBatchError, BudgetExhaustedError, SourceError, StreamdpError
 from streamdp.types import Batch, Sink
 
-Progress = Callable[[Job, int, int], None]
-"""Told of a job, how many of its due batches are done, and how many there are."""
+Task = Job | Gate
+"""What is done to every batch of a source; a job that has a gate is done by it."""
+
+Progress = Callable[[Task, int, int], None]
+"""Told of a task, how many of its due batches are done, and how many there are."""
 
 FIRST_REST, LONGEST_REST = 120, 6 * 3600
 """Seconds a job rests after its second burnt charge in a row; they double."""
@@ -50,11 +55,11 @@ class Worker:
     patient: bool = True
     _refused: set[tuple[str, str]] = field(default_factory=set, init=False)
 
-    def round(self, jobs: Iterable[Job], only: Callable[[Batch], bool] | None = None) -> Outcomes:
+    def round(self, tasks: Iterable[Task], only: Callable[[Batch], bool] | None = None) -> Outcomes:
         """Burn what was left open, release what is due of each job, deliver what is owed.
 
         Args:
-            jobs: In this order.
+            tasks: In this order; a gate that stands for several of its jobs is asked once.
             only: Which of the due batches to release; by default all.
 
         Raises:
@@ -66,37 +71,89 @@ class Worker:
             log("recovery.burnt", job=left.job, batch=left.batch)
         outcomes = Outcomes()
         self._deliver(outcomes)
-        for job in jobs:
-            if not (self.stop() or self._is_paused(job, outcomes) or self._rests(job, outcomes)):
-                self._catch_up(job, only, outcomes)
+        for task in {task.name: task for task in tasks}.values():
+            if not (self.stop() or self._is_paused(task, outcomes) or self._rests(task, outcomes)):
+                self._catch_up(task, only, outcomes)
         outcomes.stopped = self.stop()
         return outcomes
 
-    def _catch_up(self, job: Job, only: Callable[[Batch], bool] | None, outcomes: Outcomes) -> None:
-        """Release what is due of one job; an error ends its turn, the next round tries again."""
-        now = self.around.clock.now()
+    def _catch_up(
+        self, task: Task, only: Callable[[Batch], bool] | None, outcomes: Outcomes
+    ) -> None:
+        """Do what is due of one task; an error ends its turn, the next round tries again."""
+        store, now = self.around.store, self.around.clock.now()
         try:
-            outcomes.errors += ingest(job, self.around.store, now, self.around.log)
-            batches = [b for b in due(job, self.around.store, now) if only is None or only(b)]
+            outcomes.errors += ingest(task, store, now, self.around.log)
+            waiting = (
+                due(task, store, now) if isinstance(task, Job) else due_of_gate(task, store, now)
+            )
+            batches = [batch for batch in waiting if only is None or only(batch)]
             for done, batch in enumerate(batches):
-                if self.stop() or self._is_paused(job, outcomes):
+                if self.stop() or self._is_paused(task, outcomes):
                     return
-                self.progress(job, done, len(batches))
-                ready = self._prepare(job, batch, outcomes)
-                if ready is not None and not self._release(job, batch, ready, outcomes):
+                self.progress(task, done, len(batches))
+                release = self._release if isinstance(task, Job) else self._pass
+                if not release(task, batch, outcomes):  # type: ignore[arg-type]
                     return
-            self.progress(job, len(batches), len(batches))
+            self.progress(task, len(batches), len(batches))
         except StreamdpError as error:
             if error.code in ("locked", "store", "integrity"):
                 raise
             outcomes.errors.append(error)
             number = {"id": error.fields["id"]} if "id" in error.fields else {}
-            self.around.log("release.failed", job=job.name, code=error.code, **number)
+            self.around.log("release.failed", job=task.name, code=error.code, **number)
 
-    def _prepare(self, job: Job, batch: Batch, outcomes: Outcomes) -> Ready | None:
+    def _pass(self, gate: Gate, batch: Batch, outcomes: Outcomes) -> bool:
+        """Ask a gate and release what it lets through; False at the end of the budget."""
+        store = self.around.store
+        jobs = unasked(gate, store)
+        if must_ask(gate, store):
+            answer = store.gates.answers(gate.name, batch.source).get(batch.key)
+            if answer is None:
+                answers: list[bool | None] = []
+                if not self._ask(gate, batch, outcomes, answers.append):
+                    return False
+                answer = answers[-1] if answers else None
+            jobs = gate.jobs if answer else jobs
+        return all(
+            self._release(job, batch, outcomes)
+            for job in jobs
+            if batch.key not in store.released_batches(job.name, batch.source)
+        )
+
+    def _ask(
+        self, gate: Gate, batch: Batch, outcomes: Outcomes, say: Callable[[bool | None], None]
+    ) -> bool:
+        """Ask a gate about one batch, or pass it over; False at the end of the budget."""
+        keeper, store = Gatekeeper(self.around), self.around.store
+        if not keeper.waits(gate) and self._readable(
+            batch, outcomes, lambda: keeper.prepare(gate, batch)
+        ):
+            last = (store.last_release(job.name) for job in gate.jobs)
+            standing = tuple(release for release in last if release is not None)
+            return self._spend(
+                gate, batch, outcomes, lambda: say(keeper.ask(gate, batch, standing))
+            )
+        return True
+
+    def _release(self, job: Job, batch: Batch, outcomes: Outcomes) -> bool:
+        """Release and deliver one batch, or pass it over; False at the end of the budget."""
+        ready: list[Ready] = []
+
+        def release() -> None:
+            release_batch(job, batch, ready[0], self.around)
+            outcomes.released += 1
+
+        if not self._readable(
+            batch, outcomes, lambda: ready.append(prepare(job, batch, self.around))
+        ):
+            return True
+        return self._spend(job, batch, outcomes, release)
+
+    def _readable(self, batch: Batch, outcomes: Outcomes, look: Callable[[], None]) -> bool:
         """Prepare a batch; a file that is altered or cannot be read holds up no others."""
         try:
-            return prepare(job, batch, self.around)
+            look()
         except (AlteredBatchError, SourceError) as error:
             if batch.path is None:
                 raise
@@ -104,26 +161,28 @@ class Worker:
             altered = isinstance(error, AlteredBatchError)
             event = "batch.altered" if altered else "batch.unreadable"
             self.around.log(event, source=batch.source, batch=batch.key)
-            return None
+            return False
+        return True
 
-    def _release(self, job: Job, batch: Batch, ready: Ready, outcomes: Outcomes) -> bool:
-        """Release and deliver one batch, or pass it over; False at the end of the budget."""
+    def _spend(
+        self, task: Task, batch: Batch, outcomes: Outcomes, spend: Callable[[], None]
+    ) -> bool:
+        """Do what costs something, then deliver; False at the end of the budget."""
         try:
-            release_batch(job, batch, ready, self.around)
+            spend()
         except BudgetExhaustedError as error:
-            return self._refuse(job, batch, error, outcomes)
-        outcomes.released += 1
+            return self._refuse(task, batch, error, outcomes)
         self._deliver(outcomes)
         return True
 
     def _refuse(
-        self, job: Job, batch: Batch, error: BudgetExhaustedError, outcomes: Outcomes
+        self, task: Task, batch: Batch, error: BudgetExhaustedError, outcomes: Outcomes
     ) -> bool:
-        """Pass a batch over whose cap is reached; at the lifetime cap the job is at its end."""
+        """Pass a batch over whose cap is reached; at the lifetime cap the task is at its end."""
         outcomes.refused += 1
-        if (job.name, batch.key) not in self._refused:
-            self._refused.add((job.name, batch.key))
-            self.around.log("budget.exhausted", job=job.name, batch=batch.key, **error.fields)
+        if (task.name, batch.key) not in self._refused:
+            self._refused.add((task.name, batch.key))
+            self.around.log("budget.exhausted", job=task.name, batch=batch.key, **error.fields)
         if error.fields.get("cap") != "lifetime":
             return True
         outcomes.errors.append(error)
@@ -133,24 +192,28 @@ class Worker:
         store, now = self.around.store, self.around.clock.now()
         outcomes.errors += deliver(store, self.sinks, now, self.around.log)
 
-    def _is_paused(self, job: Job, outcomes: Outcomes) -> bool:
-        """Asked before every release, since a person may pause a job in its catch-up."""
-        paused = job.name in self.around.store.paused()
-        if paused:
-            outcomes.paused.append(job.name)
-        return paused
+    def _is_paused(self, task: Task, outcomes: Outcomes) -> bool:
+        """Asked before every release, since a person or a gate may pause a job in its catch-up."""
+        jobs = task.jobs if isinstance(task, Gate) else ()
+        paused = self.around.store.paused() & {task.name, *(job.name for job in jobs)}
+        outcomes.paused += sorted(paused)
+        return bool(paused)
 
-    def _rests(self, job: Job, outcomes: Outcomes) -> bool:
+    def _rests(self, task: Task, outcomes: Outcomes) -> bool:
         """An engine that fails, or a process that dies, must not burn a lifetime in an hour.
 
-        It follows from the ledger: a supervisor that starts the process anew changes nothing.
+        It follows from the store: a supervisor that starts the process anew changes nothing.
         """
-        burns, since = self.around.store.burns_in_a_row(job.scope, job.name)
-        away = abs(self.around.clock.now() - since)
-        if not self.patient or burns < 2 or away >= _rest_of(burns):
+        store, now = self.around.store, self.around.clock.now()
+        found = [store.burns_in_a_row(task.scope, task.name)]
+        if isinstance(task, Gate):
+            found = [store.burns_in_a_row(job.scope, job.name) for job in task.jobs]
+            found.append(store.gates.losses_in_a_row(task.name))
+        rests = any(burns > 1 and abs(now - since) < _rest_of(burns) for burns, since in found)
+        if not self.patient or not rests:
             return False
-        outcomes.resting.append(job.name)
-        self.around.log("job.rests", job=job.name)
+        outcomes.resting.append(task.name)
+        self.around.log("job.rests", job=task.name)
         return True
 
 

@@ -27,6 +27,7 @@ class WindowSource:
         lateness: Seconds after its end in which a window still fills; a record that comes later is
             in no batch.
         marker: Path with `{key}` of the file that says that a window is complete, or None.
+        growing: Whether a batch holds all windows up to its own.
     """
 
     name: str
@@ -35,6 +36,7 @@ class WindowSource:
     end: int | None = None
     lateness: int = 0
     marker: str | None = None
+    growing: bool = False
 
     def batches(self, now: int) -> Iterator[Batch]:
         """Windows that ended `lateness` seconds ago or earlier and are complete, in order."""
@@ -42,7 +44,8 @@ class WindowSource:
         for start in range(self.start, stop - self.length + 1, self.length):
             key = self._key(start)
             if is_complete(self.marker, key):
-                yield Batch(self.name, key, start, start + self.length)
+                begin = self.start if self.growing else start
+                yield Batch(self.name, key, begin, start + self.length)
 
     def _key(self, start: int) -> str:
         moment = datetime.fromtimestamp(start, UTC)

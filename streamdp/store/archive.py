@@ -84,6 +84,13 @@ def find_release(database: Database, job: str, batch: str) -> Release | None:
     return _release(row) if row else None
 
 
+def last_release(database: Database, job: str) -> Release | None:
+    """The newest release of a job."""
+    newest = f"{_RELEASE} WHERE r.job = ? ORDER BY r.reservation DESC LIMIT 1"
+    row = next(database.query(newest, [job]), None)
+    return _release(row) if row else None
+
+
 def release_of(database: Database, release_id: str) -> Release:
     """A release, or a notice in the form of one, that is known to exist."""
     rows = database.query(f"{_RELEASE} WHERE r.id = ?", [release_id])

@@ -36,3 +36,34 @@ NOTICES = (
     " WHERE delivered_at IS NULL AND dead_at IS NULL",
 )
 """Notices are public facts beside releases, free of charge; the outbox owes both to sinks."""
+
+GATES = (
+    """
+    CREATE TABLE gate_run (
+        run INTEGER PRIMARY KEY REFERENCES ledger (seq),
+        gate TEXT NOT NULL,
+        terms TEXT NOT NULL,
+        hidden TEXT,
+        tests INTEGER DEFAULT 0,
+        asked TEXT,
+        ended TEXT,
+        waits INTEGER NOT NULL DEFAULT 0,
+        seal TEXT NOT NULL DEFAULT ''
+    ) STRICT
+    """,
+    "CREATE UNIQUE INDEX gate_run_open ON gate_run (gate) WHERE ended IS NULL",
+    """
+    CREATE TABLE gate_answer (
+        gate TEXT NOT NULL,
+        batch TEXT NOT NULL,
+        source TEXT NOT NULL,
+        run INTEGER NOT NULL REFERENCES gate_run (run),
+        accepted INTEGER NOT NULL,
+        slot INTEGER NOT NULL,
+        seal TEXT NOT NULL DEFAULT '',
+        PRIMARY KEY (gate, batch),
+        FOREIGN KEY (source, batch) REFERENCES batch (source, key)
+    ) STRICT, WITHOUT ROWID
+    """,
+)
+"""Runs of gates with their hidden thresholds, and the public answer to each batch."""

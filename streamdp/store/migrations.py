@@ -13,7 +13,7 @@ from streamdp.errors import IntegrityError
 from streamdp.store import seals
 from streamdp.store.backup import backup
 from streamdp.store.database import require_sound, transaction
-from streamdp.store.gate_schema import NOTICES
+from streamdp.store.gate_schema import GATES, NOTICES
 
 Step = tuple[str | Callable[[Database], None], ...]
 
@@ -169,7 +169,7 @@ _SEALS: Step = (*seals.COLUMNS, seals.seal_all)
 _TIMED: Step = ("ALTER TABLE instance ADD COLUMN known_at INTEGER",)
 """The last time the store has seen, by a clock that was followed."""
 
-STEPS: tuple[Step, ...] = (_FIRST, _RUNS, _ANCHORED, NOTICES, _SEALS, _TIMED)
+STEPS: tuple[Step, ...] = (_FIRST, _RUNS, _ANCHORED, NOTICES, _SEALS, _TIMED, GATES)
 """Statements of each schema version; a step is never edited once it has been released."""
 
 

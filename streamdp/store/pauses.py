@@ -11,8 +11,13 @@ from streamdp.store.database import transaction
 def pause_job(database: Database, job: str, now: int) -> None:
     """Pause a job until it is resumed."""
     with transaction(database):
-        database.execute("INSERT OR IGNORE INTO pause (job, since) VALUES (?, ?)", [job, now])
-        seals.seal(database, "pause", job=job)
+        add(database, job, now)
+
+
+def add(database: Database, job: str, now: int) -> None:
+    """The same, inside a transaction of the caller."""
+    database.execute("INSERT OR IGNORE INTO pause (job, since) VALUES (?, ?)", [job, now])
+    seals.seal(database, "pause", job=job)
 
 
 def resume_job(database: Database, job: str) -> None:

@@ -14,6 +14,7 @@ from streamdp.store import ledger, seals
 from streamdp.store.anchor import Anchor
 from streamdp.store.anchor_lines import Spending, State
 from streamdp.store.database import connect, transaction
+from streamdp.store.gates import end_open_runs
 from streamdp.store.migrations import migrate
 from streamdp.store.opening import assume_spent, begin_anchor, verify
 from streamdp.store.standing import Difference, difference, state_of
@@ -49,6 +50,7 @@ def reconcile(
         found = difference(database, anchor_path)
         _charge(database, found.missing, terms, {"by": "reconcile", **about}, now)
         ledger.note(database, {"what": "reconciled", **_facts(found), **about}, now)
+        end_open_runs(database, now)
         target = _next_epoch(database, anchor.last.target.epoch)
         again = [each._replace(joined=0) for each in found.missing if each.joined]
         anchor.rebind(base, target, (*found.unknown, *again))
@@ -78,6 +80,7 @@ def adopt(path: Path, anchor_path: Path, about: Json, now: int) -> None:
                 hint="`streamdp reconcile --assume-spent` charges them",
             )
         ledger.note(database, {"what": "anchor adopted", **about}, now)
+        end_open_runs(database, now)
         anchor.rebind(base, _next_epoch(database, last.target.epoch), found.unknown)
 
 

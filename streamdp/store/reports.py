@@ -11,8 +11,9 @@ from streamdp.types import Json
 
 _OWED = (
     "SELECT o.release_id, m.job, m.batch, o.sink, o.attempts, o.next_at, o.dead_at"
-    " FROM outbox o JOIN (SELECT id, job, batch FROM release"
-    "   UNION ALL SELECT id, job, batch FROM notice) m ON m.id = o.release_id"
+    " FROM outbox o JOIN (SELECT id, job, batch FROM release UNION ALL"
+    "   SELECT id, job, batch FROM notice WHERE noticed_at <= unixepoch()) m"
+    "   ON m.id = o.release_id"
     " WHERE o.delivered_at IS NULL"
 )
 """What sinks have not confirmed."""
@@ -105,7 +106,7 @@ def scope_reports(database: Database) -> tuple[ScopeReport, ...]:
 def last_rho(database: Database, job: str) -> int:
     """Zero-concentrated loss of the last charge of a job, in nano units; 0 before the first."""
     row = database.execute(
-        "SELECT rho_nano FROM ledger WHERE job = ? AND purpose = 'reserve'"
+        "SELECT rho_nano FROM ledger WHERE job = ? AND purpose IN ('reserve', 'open')"
         " ORDER BY seq DESC LIMIT 1",
         [job],
     ).fetchone()

@@ -19,6 +19,7 @@ from streamdp.store import archive, claims, ledger, outbox, runs
 from streamdp.store.anchor import Anchor, default_anchor
 from streamdp.store.claims import Overlap
 from streamdp.store.database import transaction
+from streamdp.store.gates import GateRuns
 from streamdp.store.known_time import keep_time
 from streamdp.store.opening import open_store
 from streamdp.store.pauses import paused_jobs
@@ -35,6 +36,7 @@ class SqliteStore:
 
     def __init__(self, database: Database, anchor: Anchor, longest_step: int | None = None) -> None:
         self.database = database
+        self.gates = GateRuns(database, self.transaction)
         self._anchor, self._longest_step = anchor, longest_step
         (self._epoch,) = database.execute("SELECT epoch FROM instance").fetchone()
 
@@ -138,6 +140,10 @@ class SqliteStore:
     def released_batches(self, job: str, source: str) -> frozenset[str]:
         """Keys that a job has released."""
         return archive.released_batches(self.database, job, source)
+
+    def last_release(self, job: str) -> Release | None:
+        """The newest release of a job."""
+        return archive.last_release(self.database, job)
 
     def learned(self, job: str) -> Learned | None:
         """The newest state of a job's learner."""

@@ -1,6 +1,16 @@
 """The only place that names concrete adapters: from a configuration to things that work."""
 
-from streamdp.wiring.adapters import declare, hang_up, jobs, start_log, store_paths, terms, worker
+from streamdp.wiring.adapters import (
+    declare,
+    hang_up,
+    jobs,
+    start_log,
+    store_paths,
+    tasks,
+    terms,
+    worker,
+)
+from streamdp.wiring.gates import gate_kind
 from streamdp.wiring.priors import learner
 from streamdp.wiring.quantiles import kind, release_kind, shapes
 from streamdp.wiring.sources import data_of, same_data, source
@@ -8,6 +18,7 @@ from streamdp.wiring.sources import data_of, same_data, source
 __all__ = [
     "data_of",
     "declare",
+    "gate_kind",
     "hang_up",
     "jobs",
     "kind",
@@ -18,6 +29,7 @@ __all__ = [
     "source",
     "start_log",
     "store_paths",
+    "tasks",
     "terms",
     "worker",
 ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,10 @@ from streamdp.config.model import Configuration
 from streamdp.engine.job import Job
 from streamdp.engine.protocols import Connected
 from streamdp.engine.release import Surroundings
-from streamdp.engine.work import Worker
+from streamdp.engine.work import Task, Worker
+from streamdp.privacy.filters import Caps
 from streamdp.types import Clock, Entropy, Log
+from streamdp.wiring.gates import gates
 from streamdp.wiring.quantiles import release_kind
 from streamdp.wiring.sinks import sink
 from streamdp.wiring.sources import backend, data_of, same_data, source
@@ -28,19 +31,21 @@ def declare(configuration: Configuration, store: SqliteStore, now: int, log: Log
         ConfigurationError: The ledger was opened in other terms, allows less, or knows the data
             under another name.
     """
-    privacy, caps = configuration.privacy, configuration.privacy.caps.caps()
+    privacy = configuration.privacy
     unit, neighbours = str(privacy.unit), privacy.neighbours
     data = {name: data_of(section) for name, section in configuration.sources.items()}
     store.claim(data, same_data, now)
-    for scope in store.declare(configuration.sources, unit, neighbours, caps, now):
-        log("cap.lowered", scope=scope)
+    for scope in configuration.sources:
+        caps = _caps(configuration, scope)
+        for lowered in store.declare([scope], unit, neighbours, caps, now):
+            log("cap.lowered", scope=lowered)
 
 
 def terms(configuration: Configuration) -> dict[str, Terms]:
     """What every source's budget would be bound to if the ledger did not know it."""
-    privacy, caps = configuration.privacy, configuration.privacy.caps.caps()
+    privacy = configuration.privacy
     said: dict[str, str] = {"unit": str(privacy.unit), "neighbours": privacy.neighbours}
-    return dict.fromkeys(configuration.sources, (caps, said))
+    return {source: (_caps(configuration, source), said) for source in configuration.sources}
 
 
 def store_paths(configuration: Configuration) -> tuple[Path, Path]:
@@ -51,6 +56,15 @@ def store_paths(configuration: Configuration) -> tuple[Path, Path]:
     return section.path, section.anchor or default_anchor(section.path)
 
 
+def _caps(configuration: Configuration, source: str) -> Caps:
+    """A record of a growing source is in all later batches: each cap counts for its life."""
+    caps = configuration.privacy.caps.caps()
+    if not configuration.sources[source].is_growing():
+        return caps
+    windows = tuple(replace(limit, batches=None, seconds=None) for limit in caps.windows)
+    return Caps(caps.batch_nano, min(caps.batch_nano, caps.lifetime_nano), windows)
+
+
 def start_log(configuration: Configuration, *, console: bool) -> Log:
     """Send events where the configuration says, and to the terminal if wanted."""
     from streamdp.log import configure
@@ -58,6 +72,18 @@ def start_log(configuration: Configuration, *, console: bool) -> Log:
     section = configuration.log
     rotate = section.rotate
     return configure(section.path, section.level, rotate.size, rotate.keep, console=console)
+
+
+def tasks(configuration: Configuration) -> dict[str, Task]:
+    """What is done under each name of a release or of a gate; a gated release is its gate's.
+
+    Raises:
+        ConfigurationError: A gate is impractical.
+    """
+    plain = jobs(configuration)
+    asked = gates(configuration, plain)
+    gated = {job: asked[gate] for job, gate in configuration.gated().items()}
+    return {**plain, **asked, **gated}
 
 
 def jobs(configuration: Configuration) -> dict[str, Job]:
@@ -76,11 +102,11 @@ def jobs(configuration: Configuration) -> dict[str, Job]:
     }
 
 
-def hang_up(jobs: Iterable[Job]) -> None:
-    """Close the connections that jobs hold to servers."""
-    for job in jobs:
-        if isinstance(job.backend, Connected):
-            job.backend.close()
+def hang_up(tasks: Iterable[Task]) -> None:
+    """Close the connections that jobs and gates hold to servers."""
+    for task in tasks:
+        if isinstance(task.backend, Connected):
+            task.backend.close()
 
 
 def worker(

@@ -25,7 +25,9 @@ def source(name: str, section: SourceSection) -> Source:
 
     cut = section.batches
     if isinstance(cut, Windows):
-        return WindowSource(name, cut.start, cut.every, cut.end, cut.lateness, cut.marker)
+        return WindowSource(
+            name, cut.start, cut.every, cut.end, cut.lateness, cut.marker, cut.growing
+        )
     if isinstance(cut, Partitions):
         return PartitionSource(name, section.path, cut.partition, cut.marker)
     return FileSource(name, section.path)

@@ -6,6 +6,7 @@ import fcntl
 import os
 import threading
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -18,15 +19,16 @@ from streamdp.engine.work import Outcomes
 from streamdp.errors import IntegrityError, LockedError, StoreError
 from streamdp.store.database import connect_to_read
 from streamdp.store.reports import Heart, heart
-from tests.worlds import EventLog, ReplayedEntropy
+from tests.worlds import EventLog, HandClock, ReplayedEntropy
 
 DEMO = Path(__file__).parents[2] / "config.yaml"
 
 
-class Hurrying:
+@dataclass
+class Hurrying(HandClock):
     """A clock on which every look takes as long as a heartbeat."""
 
-    seconds = 1_800_000_000
+    seconds: int = 1_800_000_000
 
     def now(self) -> int:
         self.seconds += HEARTBEAT

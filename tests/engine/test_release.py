@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 
 from streamdp.backends.duckdb import DuckDBBackend
-from streamdp.engine.job import Job
 from streamdp.engine.release import RELEASE_ID_BITS
-from streamdp.engine.work import FIRST_REST, LONGEST_REST
+from streamdp.engine.work import FIRST_REST, LONGEST_REST, Task
 from streamdp.errors import LockedError, StoreError
 from streamdp.privacy.filters import Caps
 from streamdp.sources.files import FileSource
@@ -143,7 +142,7 @@ def test_a_job_is_paused_in_its_catch_up(tmp_path: Path) -> None:
     """A pause takes force before the next release, not after the last."""
     world = World(tmp_path)
 
-    def pause_after_two(job: Job, done: int, total: int) -> None:
+    def pause_after_two(task: Task, done: int, total: int) -> None:
         if done == 1:
             pause_job(world.store.database, "job", 0)
 

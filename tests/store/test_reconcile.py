@@ -11,7 +11,7 @@ import pytest
 
 from streamdp.errors import IntegrityError, StoreError
 from streamdp.privacy.filters import Caps
-from streamdp.store import ledger
+from streamdp.store import ledger, runs
 from streamdp.store.anchor import default_anchor
 from streamdp.store.backup import backup, put_back
 from streamdp.store.database import connect_to_read
@@ -129,9 +129,11 @@ def test_a_store_that_is_gone_is_made_of_its_charges(world: World) -> None:
 def test_runs_are_reconciled_on_the_safe_side(world: World) -> None:
     """A lost run is charged once, and again for each batch that had joined it."""
     world.open()
-    run = world.store.open_run("s", "gate", Charge({"type": "x"}, 7, 1), 0)
+    with world.store.transaction():
+        run = runs.open_run(world.store.database, "s", "gate", Charge({"type": "x"}, 7, 1), 0)
     for key in ("2023-11-15", "2023-11-16"):
-        world.store.join_run(run, Batch("s", key), 0)
+        with world.store.transaction():
+            runs.join_run(world.store.database, run, Batch("s", key), 0)
     world.store.close()
     agrees(world)
     restore(world.path, "early")
@@ -139,6 +141,26 @@ def test_runs_are_reconciled_on_the_safe_side(world: World) -> None:
     agrees(world)
     world.open()
     assert spent(world) == 5 * EPSILON_NANO + 3 * 7
+
+
+def test_a_restored_store_goes_on_with_no_threshold(world: World) -> None:
+    """The run that a backup holds may have ended since: its threshold answers nothing more."""
+    world.open()
+    charge = Charge({"type": "x"}, 7, 1)
+    world.store.gates.arm("s", "gate", charge, {}, {"rho": 12345}, 0)
+    world.store.close()
+    copy(world.path, "armed")
+    world.open()
+    armed = world.store.gates.open_run("gate")
+    assert armed is not None
+    world.store.gates.end(armed.run, "accepted", False, 0)
+    world.store.close()
+    restore(world.path, "armed")
+    reconciled(world)
+    agrees(world)
+    world.open()
+    assert world.store.gates.open_run("gate") is None
+    assert world.count("SELECT count(*) FROM gate_run WHERE hidden NOT NULL") == 0
 
 
 def test_what_is_not_configured_is_refused(world: World) -> None:

@@ -1,0 +1,67 @@
+"""The part of `streamdp plan` that is about gates: what they cost at least and at most."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamdp.privacy.amounts import epsilon_text, nano_up
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+    from streamdp.config import Configuration
+    from streamdp.types import Batch, Json
+
+
+def gate_row(
+    configuration: Configuration, database: Database | None, gate: str, until: int
+) -> dict[str, Json]:
+    """One gate over the windows that are complete by some time and have no answer.
+
+    At least it costs a run for every horizon of tests, at most a run and a release of each of its
+    jobs for every window. `yes from` is by how many records a batch must be beyond the tolerance
+    for the answer to be surely yes; within it, it is surely no.
+    """
+    from streamdp import wiring
+
+    section = configuration.all_gates()[gate]
+    kind = wiring.gate_kind(gate, configuration)
+    windows = unanswered(configuration, database, gate, until)
+    run = nano_up(section.epsilon)
+    sure = None if section.is_drawn() else kind.records_to_be_sure(section.horizon)
+    releases = sum(nano_up(configuration.releases[job].epsilon) for job in section.release)
+    return {
+        "gate": gate,
+        "windows": len(windows),
+        "first": windows[0].key if windows else None,
+        "last": windows[-1].key if windows else None,
+        "epsilon_of_a_run": epsilon_text(run),
+        "epsilon_at_least": epsilon_text(least_nano(configuration, gate, len(windows))),
+        "epsilon_at_most": epsilon_text((run + releases) * len(windows)),
+        "yes_from_records": sure,
+    }
+
+
+def least_nano(configuration: Configuration, gate: str, windows: int) -> int:
+    """What a gate costs that never says yes: a run for every horizon of tests."""
+    section = configuration.all_gates()[gate]
+    return nano_up(section.epsilon) * -(-windows // section.horizon)
+
+
+def unanswered(
+    configuration: Configuration, database: Database | None, gate: str, until: int
+) -> list[Batch]:
+    """Windows that are complete by some time and were neither answered nor released unasked."""
+    from streamdp import wiring
+    from streamdp.store.archive import released_batches
+    from streamdp.store.gate_reports import answered_batches
+
+    section = configuration.all_gates()[gate]
+    name = configuration.source_of(section)
+    source = wiring.source(name, configuration.sources[name])
+    done: frozenset[str] = frozenset()
+    if database is not None:
+        done = answered_batches(database, gate)
+        for job in section.release[:1]:
+            done |= released_batches(database, job, name)
+    return [batch for batch in source.batches(until) if batch.key not in done]

@@ -1,0 +1,250 @@
+"""The walk of one test of a gate: arm, use a test up, read, draw, answer, wait for the slot.
+
+Privacy: all answers of a run cost its epsilon (`mechanisms.thresholding`), charged before its
+threshold is drawn; a batch joins the run, and the test is used up, before the batch is read. The
+log, the store's readers and the sinks get the answer and the time of its slot. What is left to
+show is a test that ends without an answer:
+
+* *Left out*: the batch could not be read. Nothing of this test was drawn, so the run goes on as
+  one in which it never was: its answers are those of the other tests, which are ε-DP whatever
+  their number. The number of the test is not used again.
+* *Lost*: the process died, or the answer could not be written, once the draw may have begun. That
+  may depend on the answer: a yes writes more than a no, and a full disk could fail it alone. Let
+  c(bit) be the probability of the loss given the bit. Then Pr[no, ..., no, lost] is
+  c(yes)·Pr[no, ..., no, yes] + c(no)·Pr[no, ..., no, no], and both outcomes of the run are within
+  e^ε of the neighbour's; so is their sum, if nothing follows. So a lost test ends its run. Going
+  on would be right for a loss that cannot depend on the bit (it is then left out), but that is not
+  to be known after a kill, and a yes that did not end its run would be followed by a second one,
+  which nobody paid for. The next run is charged in full and draws another threshold.
+
+A loss that depends on the batch in other ways than through the bit, as when the engine runs out of
+memory, is as visible here as in a release: the host and the engine are trusted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+from streamdp.engine.ingest import require_unaltered
+from streamdp.engine.job import Job
+from streamdp.engine.release import RELEASE_ID_BITS, Surroundings, own_words_only
+from streamdp.types import (
+    Answer,
+    Backend,
+    Batch,
+    CellCounts,
+    GateKind,
+    GateRun,
+    Past,
+    Release,
+    Row,
+    Run,
+    Source,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """What the engine needs to know of a configured gate.
+
+    Args:
+        name: Key of the gate in the configuration; its runs are charged under it.
+        scope: Whose budget it spends: the source.
+        source: Which batches there are.
+        backend: Where their records are.
+        kind: What is asked of each, and how it is answered.
+        jobs: Release their first batch unasked, and then those the gate accepts.
+        sinks: Are told of an acceptance.
+        holds: Jobs that an acceptance pauses.
+        manual: Whether a person must re-arm it.
+        slot: Seconds that a test takes to who looks on.
+        horizon: Tests in a run, at most.
+    """
+
+    name: str
+    scope: str
+    source: Source
+    backend: Backend
+    kind: GateKind
+    jobs: tuple[Job, ...]
+    sinks: tuple[str, ...]
+    holds: tuple[str, ...]
+    manual: bool
+    slot: int
+    horizon: int
+
+
+@dataclass(frozen=True, slots=True)
+class Gatekeeper:
+    """Asks gates."""
+
+    around: Surroundings
+
+    def waits(self, gate: Gate) -> bool:
+        """Whether a person must re-arm a gate before it is asked again."""
+        return self.around.store.gates.waits(gate.name)
+
+    def prepare(self, gate: Gate, batch: Batch) -> None:
+        """Look whether a batch can be read; spends nothing, reads no records.
+
+        Raises:
+            SourceError: The batch cannot be read.
+            AlteredBatchError: It is not the one that arrived.
+        """
+        with own_words_only(self.around.entropy):
+            require_unaltered(gate, batch, self.around.store)
+            gate.backend.check(gate.kind.query(batch), batch)
+
+    def ask(self, gate: Gate, batch: Batch, standing: tuple[Release, ...]) -> bool | None:
+        """Ask a gate about one prepared batch, once.
+
+        Args:
+            gate: Asked.
+            batch: About it.
+            standing: The last release of each of its jobs.
+
+        Returns:
+            The answer, or None if the gate waits to be re-armed.
+
+        Raises:
+            BudgetExhaustedError: A cap refuses; nothing was read.
+            SourceError: The batch could not be read after all; the test is left out.
+            InternalError: Anything else in reading or drawing.
+            StoreError: The answer could not be written; the run is closed.
+        """
+        began = self.around.clock.timer()
+        run = self._armed(gate)
+        if run is None:
+            return None
+        number = self.around.store.gates.use_test(run.run, batch, self.around.clock.now())
+        statistic = self._read(gate, batch, run.run)
+        past = Past(
+            self.around.store.gates.accepted(gate.name), standing[0].rows if standing else ()
+        )
+        told = partial(self._word, gate, batch, standing, began)
+        accepted = self._answer(gate, run, number, statistic, told, past)
+        self.around.clock.wait(self._left(gate, began))
+        self._tell(gate, batch, accepted)
+        return accepted
+
+    def _armed(self, gate: Gate) -> GateRun | None:
+        """The open run, or a new one that is charged now; None if a person must want it."""
+        around = self.around
+        run = around.store.gates.open_run(gate.name)
+        ended = _why_over(gate, run) if run is not None else None
+        if run is not None and ended is None:
+            return run
+        if run is not None and ended is not None:
+            around.store.gates.end(run.run, ended, gate.manual, around.clock.now())
+            around.log(f"gate.{ended}", gate=gate.name)
+        if self.waits(gate):
+            return None
+        charge, hidden = gate.kind.charge(), gate.kind.start(around.entropy)
+        armed = around.store.gates.arm(
+            gate.scope, gate.name, charge, gate.kind.terms(), hidden, around.clock.now()
+        )
+        around.log("gate.armed", gate=gate.name, epsilon_nano=charge.epsilon_nano)
+        return armed
+
+    def _read(self, gate: Gate, batch: Batch, run: Run) -> CellCounts:
+        """Cell counts of a batch; an error that is known to come before the draw leaves it out."""
+        try:
+            with own_words_only(self.around.entropy):
+                return gate.backend.cell_counts(gate.kind.query(batch), batch)
+        except BaseException:
+            self.around.store.gates.leave_out(run)
+            raise
+
+    def _answer(
+        self,
+        gate: Gate,
+        run: GateRun,
+        number: int,
+        statistic: CellCounts,
+        told: Callable[[bool], Answer],
+        past: Past,
+    ) -> bool:
+        """Draw the answer and write it; if either fails the run is over."""
+        store, clock = self.around.store, self.around.clock
+        try:
+            with own_words_only(self.around.entropy):
+                accepted = gate.kind.accepts(
+                    run.hidden, number, past, statistic, self.around.entropy
+                )
+                store.gates.answer(run.run, told(accepted), clock.now())
+        except BaseException:
+            store.gates.end(run.run, "lost", gate.manual, clock.now())
+            self.around.log("gate.lost", gate=gate.name)
+            raise
+        return accepted
+
+    def _word(
+        self, gate: Gate, batch: Batch, standing: tuple[Release, ...], began: float, accepted: bool
+    ) -> Answer:
+        """An answer with all that follows from it."""
+        slot = self.around.clock.now() + int(self._left(gate, began)) + 1
+        return Answer(
+            batch=batch,
+            accepted=accepted,
+            slot=slot,
+            notices=self._notices(gate, batch, accepted, slot, standing),
+            holds=gate.holds if accepted else (),
+            waits=gate.manual and accepted,
+        )
+
+    def _left(self, gate: Gate, began: float) -> float:
+        """Seconds to the end of a test's slot; one that took longer takes whole slots."""
+        taken = self.around.clock.timer() - began
+        return gate.slot - taken % gate.slot
+
+    def _notices(
+        self, gate: Gate, batch: Batch, accepted: bool, slot: int, standing: tuple[Release, ...]
+    ) -> tuple[tuple[Release, tuple[str, ...]], ...]:
+        """What sinks are told: of a yes the gate's, of a no those of the jobs that stand still."""
+        if accepted:
+            told = self._notice(gate.name, "gate", batch, slot, {"accepted": 1})
+            return ((told, gate.sinks),) if gate.sinks else ()
+        return tuple(
+            (
+                self._notice(
+                    job.name,
+                    "standing",
+                    batch,
+                    slot,
+                    {"standing_release": last.id, "standing_batch": last.batch},
+                ),
+                job.sinks,
+            )
+            for job, last in zip(gate.jobs, standing, strict=True)
+        )
+
+    def _notice(self, job: str, kind: str, batch: Batch, slot: int, row: Row) -> Release:
+        return Release(
+            id=f"{self.around.entropy.bits(RELEASE_ID_BITS):024x}",
+            job=job,
+            source=batch.source,
+            batch=batch.key,
+            window_start=batch.start,
+            window_end=batch.end,
+            kind=kind,
+            epsilon_nano=0,
+            released_at=slot,
+            rows=(row,),
+        )
+
+    def _tell(self, gate: Gate, batch: Batch, accepted: bool) -> None:
+        about = {"gate": gate.name, "batch": batch.key}
+        self.around.log("gate.asked", **about, answer="yes" if accepted else "no")
+        if accepted:
+            self.around.log("gate.accepted", **about)
+
+
+def _why_over(gate: Gate, run: GateRun) -> str | None:
+    """Why an open run cannot go on, if it cannot."""
+    if run.asked is not None:
+        return "lost"
+    if run.terms != gate.kind.terms():
+        return "changed"
+    return "exhausted" if run.answered >= gate.horizon else None

@@ -1,0 +1,36 @@
+"""Which batches a gate is due for, and which of its jobs release one."""
+
+from __future__ import annotations
+
+from streamdp.engine.gate import Gate
+from streamdp.engine.job import Job
+from streamdp.engine.protocols import Store
+from streamdp.types import Batch
+
+
+def due_of_gate(gate: Gate, store: Store, now: int) -> list[Batch]:
+    """Batches without an answer, and accepted ones that some job still has to release.
+
+    The first batch that the first job releases, it releases unasked.
+    """
+    source = gate.source.name
+    known, answers = store.known_batches(source).keys(), store.gates.answers(gate.name, source)
+    released = [store.released_batches(job.name, source) for job in gate.jobs]
+
+    def waits(key: str) -> bool:
+        if key in answers:
+            return answers[key] and not all(key in done for done in released)
+        return not (released and key in released[0])
+
+    batches = gate.source.batches(now)
+    return [batch for batch in batches if batch.key in known and waits(batch.key)]
+
+
+def unasked(gate: Gate, store: Store) -> tuple[Job, ...]:
+    """Jobs without any release: their first needs no word of the gate."""
+    return tuple(job for job in gate.jobs if store.last_release(job.name) is None)
+
+
+def must_ask(gate: Gate, store: Store) -> bool:
+    """Whether there is a release to be kept or renewed, or none to be made at all."""
+    return not gate.jobs or store.last_release(gate.jobs[0].name) is not None

@@ -1,0 +1,242 @@
+"""Gates: what is asked of each batch, and how a run of thresholding answers.
+
+A question turns a batch into a test. Most are a *score*, an excess of records of sensitivity one
+(`mechanisms.drift`): of quantiles outside their tolerance, of a quantile beyond a level, of a
+count above a level. A score is compared with its noise directly, lowered by the margin: below zero
+the answer is no, from the margin on it is yes, but with probability beta over a whole run. Other
+tests are any private procedure that says yes with some chance, computed or drawn
+(`mechanisms.thresholding`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from typing import Literal, Protocol
+
+from streamdp.mechanisms.drift import Tolerance, best, excess, rows
+from streamdp.mechanisms.drift_chance import DriftChance
+from streamdp.mechanisms.thresholding import Chance, Runs, Terms, Thresholding
+from streamdp.mechanisms.tree import QuantileTree
+from streamdp.privacy.amounts import nano_up
+from streamdp.privacy.events import epsilon_of, rho_of
+from streamdp.types import Batch, CellCounts, Charge, Entropy, Grid, Json, Past, Query, Row
+
+Test = Fraction | Chance | Runs
+"""A score of sensitivity one, or a private procedure's chance of yes, or the procedure."""
+
+
+class Question(Protocol):
+    """What a gate asks of a batch; `past` and the rest of it are public."""
+
+    def describe(self) -> Json:
+        """Public parameters, for the ledger."""
+        ...
+
+    def test(self, past: Past, statistic: CellCounts) -> Test:
+        """The test of one batch; total: no exception depends on the statistic.
+
+        Privacy: as a score it has sensitivity one for both relations; as a procedure it is
+        (epsilon, delta)-private as the gate's `Terms` say.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdingGate:
+    """A gate: a question, and the mechanism of its runs.
+
+    Args:
+        asked: What is counted of each batch.
+        question: What is asked of it.
+        thresholding: A run.
+        terms_of_test: Of procedures; scores need none.
+        rows_per_unit: Most records in which neighbours differ: one of a score.
+    """
+
+    asked: Query
+    question: Question
+    thresholding: Thresholding
+    terms_of_test: Terms | None = None
+    rows_per_unit: int = 1
+
+    def query(self, batch: Batch) -> Query:
+        """The question; which of a unit's records count is chosen anew in each batch."""
+        bound = self.asked.bound
+        if bound is None:
+            return self.asked
+        return replace(self.asked, bound=replace(bound, key=f"{batch.source}/{batch.key}"))
+
+    def terms(self) -> Json:
+        """What the noise of a run was drawn for; a run of other terms cannot go on."""
+        return self.thresholding.event()
+
+    def margin(self, number: int) -> int:
+        """How far a score must be above zero to be sure of a yes at some test."""
+        return math.ceil(self.thresholding.noise.margin(number))
+
+    def records_to_be_sure(self, number: int) -> int:
+        """The margin in records."""
+        return self.margin(number) * self.rows_per_unit
+
+    def charge(self) -> Charge:
+        """What a run costs."""
+        event = self.thresholding.event() | {"question": self.question.describe()}
+        return Charge(event, nano_up(epsilon_of(event)), nano_up(rho_of(event)))
+
+    def start(self, entropy: Entropy) -> Json:
+        """The hidden state of a run."""
+        return self.thresholding.start(entropy)
+
+    def accepts(
+        self, hidden: Json, number: int, past: Past, statistic: CellCounts, entropy: Entropy
+    ) -> bool:
+        """The answer for one batch.
+
+        Args:
+            hidden: What `start` returned.
+            number: Of the test in its run, from 1.
+            past: What was released and answered before.
+            statistic: The batch. Private.
+            entropy: Source of chance.
+
+        Privacy: the answers of a run, up to its first yes, cost the run's epsilon.
+        """
+        test = self.question.test(past, statistic)
+        if isinstance(test, Fraction):
+            return self.thresholding.noise.accept(hidden, test - self.margin(number), entropy)
+        if self.terms_of_test is None:
+            raise TypeError("a question that is no score needs terms")
+        return self.thresholding.accept(hidden, number, test, self.terms_of_test, entropy)
+
+
+@dataclass(frozen=True, slots=True)
+class Around:
+    """How far a quantile may be from its last release.
+
+    Args:
+        absolute: In the unit of the column.
+        relative: A share of the released value.
+        ranks: A share of all records.
+    """
+
+    absolute: Fraction = Fraction(0)
+    relative: Fraction = Fraction(0)
+    ranks: Fraction = Fraction(0)
+
+    def cells(self, value: float, grid: Grid) -> tuple[int, int]:
+        """First and last cell within the tolerance in values."""
+        exact = Fraction(value)
+        reach = self.absolute + self.relative * abs(exact)
+        first, last = ((exact + sign * reach) / grid.resolution for sign in (-1, 1))
+        low, high = math.ceil(first - Fraction(1, 2)), math.floor(last + Fraction(1, 2))
+        return max(low, grid.lower), min(high, grid.upper)
+
+
+@dataclass(frozen=True, slots=True)
+class Drift:
+    """Has some quantile left the tolerance around the last release?
+
+    Args:
+        grid: Of the release.
+        around: The tolerance.
+        quantiles: Those that are looked at; the release has them.
+        rows_per_unit: Most records in which neighbours differ.
+        epsilon: If given, the test is not the count of records outside but a draw of all these
+            quantiles at so much, which says yes if one is outside; its chance is computed.
+    """
+
+    grid: Grid
+    around: Around
+    quantiles: tuple[Fraction, ...]
+    rows_per_unit: int = 1
+    epsilon: Fraction | None = None
+
+    def describe(self) -> Json:
+        """The tolerance."""
+        about = {name: str(value) for name, value in asdict(self.around).items()}
+        drawn = None if self.epsilon is None else str(self.epsilon)
+        quantiles = [str(quantile) for quantile in self.quantiles]
+        return {"kind": "drift", "quantiles": quantiles, "test_epsilon": drawn, **about}
+
+    def test(self, past: Past, statistic: CellCounts) -> Test:
+        """The largest excess of records, or the chance that a draw is outside.
+
+        A quantile that the last release does not have has left every tolerance.
+        """
+        released = _values(past.rows)
+        if any(quantile not in released for quantile in self.quantiles):
+            return rows(statistic, Fraction(0), self.rows_per_unit)
+        cells = [self.around.cells(released[quantile], self.grid) for quantile in self.quantiles]
+        if self.epsilon is not None:
+            tree = QuantileTree(self.quantiles, self.epsilon, self.grid)
+            return DriftChance(tree, tuple(cells)).chance(statistic)
+        tolerances = tuple(
+            Tolerance(quantile, low, high, self.around.ranks)
+            for quantile, (low, high) in zip(self.quantiles, cells, strict=True)
+        )
+        return excess(statistic, tolerances, self.rows_per_unit)
+
+
+@dataclass(frozen=True, slots=True)
+class Threshold:
+    """Is a quantile above a level, or below it?
+
+    Args:
+        tolerance: What is not beyond.
+        rows_per_unit: Most records in which neighbours differ.
+    """
+
+    tolerance: Tolerance
+    rows_per_unit: int = 1
+
+    def describe(self) -> Json:
+        """The level."""
+        about = asdict(self.tolerance) | {"quantile": str(self.tolerance.quantile)}
+        return {"kind": "threshold", **about, "ranks": str(self.tolerance.ranks)}
+
+    def test(self, past: Past, statistic: CellCounts) -> Fraction:
+        """How many records are beyond, more than may be."""
+        return excess(statistic, (self.tolerance,), self.rows_per_unit)
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """Has a score grown by a factor? Levels are start, start·factor, ...: one step an acceptance.
+
+    However the score moves, there are at most log(score/start)/log(factor) + 1 acceptances until
+    the next level is out of reach. That is continual observation: the answer of a batch mechanism
+    over growing data, renewed whenever the best score has grown by a factor.
+
+    Args:
+        score: All records, or those in the fullest cell.
+        start: First level.
+        factor: Above one.
+        rows_per_unit: Most records in which neighbours differ.
+    """
+
+    score: Literal["records", "mode"]
+    start: Fraction
+    factor: Fraction
+    rows_per_unit: int = 1
+
+    def describe(self) -> Json:
+        """The ladder."""
+        about = {"score": self.score, "start": str(self.start), "factor": str(self.factor)}
+        return {"kind": "growth", **about}
+
+    def test(self, past: Past, statistic: CellCounts) -> Fraction:
+        """How far the score is above its level."""
+        level = self.start * self.factor**past.accepted
+        score = rows if self.score == "records" else best
+        return score(statistic, level, self.rows_per_unit)
+
+
+def _values(rows: Sequence[Row]) -> dict[Fraction, float]:
+    """Released values by their quantile."""
+    return {
+        Fraction(str(row["quantile"])).limit_denominator(10_000): float(row["value"] or 0)
+        for row in rows
+    }

@@ -1,0 +1,177 @@
+"""The memory of gates: runs with their hidden thresholds, and the answer to each batch.
+
+A run is charged when it is armed. Before a batch is read it joins the run and uses up one test,
+in one transaction; its answer is written in a second one. Between the two the batch stands in
+`asked`, so that what a crash interrupted is known.
+
+Privacy: `hidden` (the noisy threshold) and `tests` leave this module for the gate's own draw
+alone, and both are erased when the run ends. What may be seen is the answer, from its slot on.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+from sqlite_utils import Database
+
+from streamdp.errors import StoreError
+from streamdp.store import archive, outbox, pauses, runs, seals
+from streamdp.types import Answer, Batch, Charge, GateRun, Json, Run
+
+
+class GateRuns:
+    """Each method that writes is one transaction of the store.
+
+    Args:
+        database: Of the store.
+        transaction: Opens one that only the newest holder of the store may commit.
+    """
+
+    def __init__(
+        self, database: Database, transaction: Callable[[], AbstractContextManager[None]]
+    ) -> None:
+        self._database = database
+        self._transaction = transaction
+
+    def open_run(self, gate: str) -> GateRun | None:
+        """The run of a gate that is open, if one is."""
+        row = self._database.execute(
+            "SELECT r.run, l.scope, r.gate, l.epsilon_nano, l.rho_nano, r.terms, r.hidden,"
+            " (SELECT count(*) FROM gate_answer a WHERE a.run = r.run), r.asked"
+            " FROM gate_run r JOIN ledger l ON l.seq = r.run"
+            " WHERE r.gate = ? AND r.ended IS NULL",
+            [gate],
+        ).fetchone()
+        if row is None:
+            return None
+        *run, terms, hidden, answered, asked = row
+        return GateRun(Run(*run), json.loads(terms), json.loads(hidden), answered, asked)
+
+    def waits(self, gate: str) -> bool:
+        """Whether a gate must be re-armed by a person."""
+        (waiting,) = self._database.execute(
+            "SELECT EXISTS (SELECT 1 FROM gate_run WHERE gate = ? AND waits)", [gate]
+        ).fetchone()
+        return bool(waiting)
+
+    def losses_in_a_row(self, gate: str) -> tuple[int, int]:
+        """Runs that were lost since the last answer, and when the gate last did something."""
+        row: tuple[int, int] = self._database.execute(
+            "SELECT count(*), (SELECT coalesce(max(at), 0) FROM ledger WHERE job = :gate)"
+            " FROM gate_run WHERE gate = :gate AND (ended = 'lost' OR asked NOT NULL)"
+            " AND run > coalesce((SELECT max(run) FROM gate_answer WHERE gate = :gate), 0)",
+            {"gate": gate},
+        ).fetchone()
+        return row
+
+    def accepted(self, gate: str) -> int:
+        """How often a gate has accepted."""
+        (number,) = self._database.execute(
+            "SELECT count(*) FROM gate_answer WHERE gate = ? AND accepted", [gate]
+        ).fetchone()
+        return int(number)
+
+    def answers(self, gate: str, source: str) -> dict[str, bool]:
+        """Keys of the batches a gate has answered for, and whether it accepted."""
+        rows = self._database.execute(
+            "SELECT batch, accepted FROM gate_answer WHERE gate = ? AND source = ?", [gate, source]
+        )
+        return {batch: bool(accepted) for batch, accepted in rows}
+
+    def arm(
+        self, scope: str, gate: str, charge: Charge, terms: Json, hidden: Json, now: int
+    ) -> GateRun:
+        """Charge a run and keep its noisy threshold.
+
+        Raises:
+            BudgetExhaustedError: A cap refuses; nothing was written.
+        """
+        with self._transaction():
+            run = runs.open_run(self._database, scope, gate, charge, now)
+            self._database.execute(
+                "INSERT INTO gate_run (run, gate, terms, hidden) VALUES (?, ?, ?, ?)",
+                [run.seq, gate, json.dumps(terms), json.dumps(hidden)],
+            )
+            seals.seal(self._database, "gate_run", run=run.seq)
+        return GateRun(run, terms, hidden, 0, None)
+
+    def use_test(self, run: Run, batch: Batch, now: int) -> int:
+        """Let a batch join the run and use up a test, before the batch is read.
+
+        Returns:
+            The number of the test, from 1; no two have the same.
+
+        Raises:
+            BudgetExhaustedError: A cap of the batch refuses; nothing was written.
+        """
+        with self._transaction():
+            runs.join_run(self._database, run, batch, now)
+            used = self._database.execute(
+                "UPDATE gate_run SET tests = tests + 1, asked = ?"
+                " WHERE run = ? AND ended IS NULL AND asked IS NULL RETURNING tests",
+                [batch.key, run.seq],
+            ).fetchone()
+            if used is None:
+                raise StoreError(f"the last test of {run.job} has no end")
+            seals.seal(self._database, "gate_run", run=run.seq)
+        return int(used[0])
+
+    def leave_out(self, run: Run) -> None:
+        """A test ended before it was drawn: it is used up, and there is no answer."""
+        with self._transaction():
+            _set(self._database, run, "asked = NULL")
+
+    def answer(self, run: Run, answer: Answer, now: int) -> None:
+        """Write the answer of the test that is asked, with all that follows from it."""
+        batch = answer.batch
+        with self._transaction():
+            self._database.execute(
+                "INSERT INTO gate_answer (gate, batch, source, run, accepted, slot)"
+                " VALUES (?, ?, ?, ?, ?, ?)",
+                [run.job, batch.key, batch.source, run.seq, answer.accepted, answer.slot],
+            )
+            seals.seal(self._database, "gate_answer", gate=run.job, batch=batch.key)
+            _set(self._database, run, "asked = NULL")
+            for notice, sinks in answer.notices:
+                archive.add_notice(self._database, notice)
+                outbox.post(self._database, notice.id, sinks, now)
+            for job in answer.holds:
+                pauses.add(self._database, job, now)
+            if answer.accepted:
+                _end(self._database, run, "accepted", answer.waits, now)
+
+    def end(self, run: Run, how: str, waits: bool, now: int) -> None:
+        """End a run without an acceptance; one that has ended stays as it ended."""
+        with self._transaction():
+            if runs.open_run_of(self._database, run.job) == run:
+                _end(self._database, run, how, waits, now)
+
+
+def end_open_runs(database: Database, now: int) -> None:
+    """End every run of a store that may not be the newest: it may have accepted since."""
+    for (gate,) in database.execute("SELECT gate FROM gate_run WHERE ended IS NULL").fetchall():
+        run = runs.open_run_of(database, gate)
+        if run is not None:
+            _end(database, run, "lost", False, now)
+
+
+def _end(database: Database, run: Run, how: str, waits: bool, now: int) -> None:
+    """Close the run in the ledger and forget its threshold."""
+    runs.close_run(database, run, now)
+    forgotten = "asked = NULL, hidden = NULL, tests = NULL"
+    _set(database, run, f"{forgotten}, ended = ?, waits = ?", how, waits)
+
+
+def _set(database: Database, run: Run, change: str, *values: str | int) -> None:
+    """Change the row of a run."""
+    database.execute(f"UPDATE gate_run SET {change} WHERE run = ?", [*values, run.seq])  # noqa: S608
+    seals.seal(database, "gate_run", run=run.seq)
+
+
+def rearm(database: Database, gate: str) -> bool:
+    """Let a gate that waits be armed again; whether it waited. In a transaction of the caller."""
+    changed = database.execute("UPDATE gate_run SET waits = 0 WHERE gate = ? AND waits", [gate])
+    seals.seal(database, "gate_run", gate=gate)
+    return changed.rowcount > 0

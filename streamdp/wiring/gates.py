@@ -1,0 +1,190 @@
+"""Gates, by what the configuration names; an impractical one is refused before it is charged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+from streamdp.config.gates import CustomTest, DriftTest, Gate, GrowthTest, ThresholdTest
+from streamdp.config.model import Configuration
+from streamdp.engine.gate import Gate as EngineGate
+from streamdp.engine.job import Job
+from streamdp.errors import ConfigurationError
+from streamdp.types import Batch, Grid, Query, UnitBound
+from streamdp.wiring.quantiles import kind
+from streamdp.wiring.sources import backend, source
+
+if TYPE_CHECKING:
+    from streamdp.mechanisms.thresholding import Terms, Thresholding
+    from streamdp.releases.gates import Question, ThresholdingGate
+
+ENTRY_POINTS = "streamdp.tests"
+"""Group of entry points of custom tests: `factory(grid, epsilon, **options)` makes a `Question`."""
+
+
+def gates(configuration: Configuration, jobs: Mapping[str, Job]) -> dict[str, EngineGate]:
+    """All gates by their names.
+
+    Raises:
+        ConfigurationError: A gate is impractical, or its custom test cannot be had.
+    """
+    return {
+        name: _gate(name, section, configuration, jobs)
+        for name, section in configuration.all_gates().items()
+    }
+
+
+def gate_kind(name: str, configuration: Configuration) -> ThresholdingGate:
+    """What a gate asks, and the mechanism of its runs.
+
+    Raises:
+        ConfigurationError: It is impractical, or its custom test cannot be had.
+    """
+    from streamdp.mechanisms.thresholding import Terms, Thresholding
+    from streamdp.releases.gates import ThresholdingGate
+
+    section = configuration.all_gates()[name]
+    query = _query(section, configuration)
+    thresholding = Thresholding(
+        section.epsilon, section.beta, gamma=section.gamma, horizon=section.horizon
+    )
+    terms, sampled = None, False
+    if section.is_drawn():
+        delta, sampled = Fraction(0), False
+        if isinstance(section.test, CustomTest):
+            delta, sampled = section.test.delta, section.test.sampled
+        epsilon = section.epsilon_of_test() * _units(configuration, query)
+        terms = Terms(epsilon, delta, section.success)
+        _require_practical(name, section, thresholding, terms, sampled=sampled)
+    question = _question(name, section, configuration, query)
+    rows = _units(configuration, query)
+    made = ThresholdingGate(query, question, thresholding, terms, rows)
+    if terms is None:
+        sure = made.records_to_be_sure(section.horizon)
+        _require_reach(name, section, configuration, sure)
+    return made
+
+
+def _gate(
+    name: str, section: Gate, configuration: Configuration, jobs: Mapping[str, Job]
+) -> EngineGate:
+    scope = section.source or configuration.releases[section.release[0]].source
+    return EngineGate(
+        name=name,
+        scope=scope,
+        source=source(scope, configuration.sources[scope]),
+        backend=backend(configuration.sources[scope]),
+        kind=gate_kind(name, configuration),
+        jobs=tuple(jobs[job] for job in section.release),
+        sinks=section.sinks,
+        holds=section.hold,
+        manual=section.rearm == "manual",
+        slot=section.slot,
+        horizon=section.horizon,
+    )
+
+
+def _query(section: Gate, configuration: Configuration) -> Query:
+    """The question of the first job, or the gate's own."""
+    import math
+
+    if section.release:
+        job = configuration.releases[section.release[0]]
+        dialect = configuration.sources[job.source].engine.kind
+        made = kind(job, configuration.privacy.neighbours, configuration.privacy.unit, dialect)
+        return made.query(Batch(job.source, ""))
+    column, resolution, bounds = section.column, section.resolution, section.bounds
+    assert column and resolution and bounds, "checked when the configuration was loaded"  # noqa: S101, PT018
+    low, high = (math.floor(bound / resolution + Fraction(1, 2)) for bound in bounds)
+    unit = configuration.privacy.unit
+    bound = None if unit.column is None else UnitBound(unit.column, unit.rows)
+    return Query(column, Grid(resolution, low, high), bound=bound)
+
+
+def _units(configuration: Configuration, query: Query) -> int:
+    """Most records in which neighbours differ."""
+    rows = query.bound.rows if query.bound is not None else 1
+    return 2 * rows if configuration.privacy.neighbours == "substitute" else rows
+
+
+def _question(name: str, section: Gate, configuration: Configuration, query: Query) -> Question:
+    from streamdp.mechanisms.drift import Tolerance
+    from streamdp.releases import gates as kinds
+
+    test, grid = section.test, query.grid
+    units = _units(configuration, query)
+    if isinstance(test, DriftTest):
+        none = Fraction(0)
+        around = kinds.Around(test.absolute or none, test.relative or none, test.ranks or none)
+        quantiles = test.quantiles or configuration.quantiles_of(section)
+        return kinds.Drift(grid, around, quantiles, units, section.test_epsilon)
+    if isinstance(test, ThresholdTest):
+        low, high = (
+            None if level is None else round(level / grid.resolution)
+            for level in (test.below, test.above)
+        )
+        return kinds.Threshold(Tolerance(test.quantile, low, high), units)
+    if isinstance(test, GrowthTest):
+        return kinds.Growth(test.score, test.start, test.factor, units)
+    return _custom(name, test, section.epsilon_of_test(), grid)
+
+
+def _custom(name: str, test: CustomTest, epsilon: Fraction, grid: Grid) -> Question:
+    """A test of another package.
+
+    Raises:
+        ConfigurationError: There is none of that name, or it refuses its options.
+    """
+    from importlib.metadata import entry_points
+
+    place = f"gates.{name}.test"
+    found = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
+    if test.name not in found:
+        there = ", ".join(sorted(found)) or "none"
+        raise ConfigurationError(
+            f"no installed package offers a test {test.name!r}",
+            where=f"{place}.name",
+            hint=f"entry points of {ENTRY_POINTS}: {there}",
+        )
+    options: dict[str, Any] = test.options
+    try:
+        question: Question = found[test.name].load()(grid, epsilon, **options)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise ConfigurationError(f"the test cannot be made: {error}", where=place) from None
+    return question
+
+
+def _require_practical(
+    name: str, section: Gate, thresholding: Thresholding, terms: Terms, *, sampled: bool
+) -> None:
+    """Refuse a gate whose noise asks for too many draws, or hides every no.
+
+    Raises:
+        ConfigurationError: With the numbers and what to change.
+    """
+    try:
+        thresholding.require_practical(terms, section.horizon, sampled=sampled)
+    except ConfigurationError as error:
+        place = f"gates.{name}.test_epsilon"
+        raise ConfigurationError(error.what, where=place, hint=error.hint) from None
+
+
+def _require_reach(name: str, section: Gate, configuration: Configuration, margin: int) -> None:
+    """Refuse a gate whose noise hides even a batch that is wholly beyond.
+
+    Raises:
+        ConfigurationError: With the numbers and what to change.
+    """
+    rows = configuration.releases[section.release[0]].expected_rows if section.release else None
+    share = section.test.reach(configuration.quantiles_of(section))
+    if rows is None or share is None or margin <= share * rows:
+        return
+    raise ConfigurationError(
+        f"a yes is sure only {margin} records beyond the tolerance, and of the {rows} that are"
+        f" expected at most {int(share * rows)} can be there",
+        where=f"gates.{name}",
+        hint=f"make epsilon ({float(section.epsilon):g}) larger, horizon ({section.horizon})"
+        f" smaller, beta ({float(section.beta):g}) larger, the tolerance tighter, or the batches"
+        " longer",
+    )

@@ -1,0 +1,110 @@
+"""What gates ask: scores of sensitivity one, and words that follow from them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamdp.mechanisms.drift import Tolerance
+from streamdp.mechanisms.thresholding import Chance, Terms, Thresholding
+from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.releases.gates import Around, Drift, Growth, Question, Threshold, ThresholdingGate
+from streamdp.types import CellCounts, Grid, Past, Query
+from tests.worlds import ReplayedEntropy
+
+GRID = Grid(Fraction(1), 0, 20)
+DECILES = tuple(Fraction(i, 10) for i in range(1, 10))
+QUESTIONS: dict[str, Question] = {
+    "absolute": Drift(GRID, Around(absolute=Fraction(2)), DECILES),
+    "relative": Drift(GRID, Around(relative=Fraction(1, 10)), DECILES[2:6]),
+    "ranks": Drift(GRID, Around(ranks=Fraction(1, 8)), DECILES),
+    "not released": Drift(GRID, Around(ranks=Fraction(1, 8)), (Fraction(1, 3),)),
+    "above": Threshold(Tolerance(Fraction(9, 10), None, 7)),
+    "below": Threshold(Tolerance(Fraction(1, 2), 7, None)),
+    "records": Growth("records", Fraction(7), Fraction(3, 2)),
+    "mode": Growth("mode", Fraction(7), Fraction(3, 2)),
+}
+PAST = Past(2, tuple({"quantile": float(q), "value": float(4 + 10 * q)} for q in DECILES))
+
+
+def counts(values: list[int]) -> CellCounts:
+    cells, numbers = np.unique(np.asarray(values, dtype=np.int64), return_counts=True)
+    return CellCounts(cells, numbers.astype(np.int64))
+
+
+def score(name: str, values: list[int]) -> Fraction:
+    found = QUESTIONS[name].test(PAST, counts(values))
+    assert isinstance(found, Fraction)
+    return found
+
+
+records = st.lists(st.integers(0, 20), max_size=60)
+
+
+@pytest.mark.parametrize("name", QUESTIONS)
+@settings(max_examples=60, deadline=None)
+@given(values=records, another=st.integers(0, 20))
+def test_a_record_moves_a_score_by_at_most_one(name: str, values: list[int], another: int) -> None:
+    """On any batch, the empty one too."""
+    assert abs(score(name, [*values, another]) - score(name, values)) <= 1
+
+
+def test_scores_are_the_records_that_are_out_of_place() -> None:
+    """By hand: a hundred records, half of them moved."""
+    shifted = [4] * 50 + [20] * 50
+    assert score("records", shifted) == 100 - 7 * Fraction(9, 4)
+    assert score("mode", shifted) == 50 - 7 * Fraction(9, 4)
+    assert score("above", shifted) == (90 - 50) / Fraction(9, 10)
+    assert score("below", shifted) == 0
+    drifted = Drift(GRID, Around(absolute=Fraction(3)), (Fraction(3, 4),))
+    past = Past(0, ({"quantile": 0.75, "value": 10.0},))
+    assert drifted.test(past, counts(shifted)) == (75 - 50) / Fraction(3, 4)
+
+
+def test_an_empty_batch_opens_no_gate() -> None:
+    """Nothing is out of place where nothing is: no score is above zero."""
+    assert all(score(name, []) <= 0 for name in QUESTIONS)
+
+
+def test_words_are_sure_within_the_tolerance_and_beyond_the_margin() -> None:
+    """A hundred runs of each: no word is wrong more often than beta allows, with much to spare."""
+    run = Thresholding(Fraction(1), Fraction(1, 20), horizon=1)
+    kind = ThresholdingGate(Query("x", GRID), Growth("records", Fraction(1000), Fraction(2)), run)
+    entropy = OperatingSystemEntropy()
+
+    def yes(records: int) -> int:
+        batch = CellCounts(np.array([3]), np.array([records]))
+        return sum(
+            kind.accepts(kind.start(entropy), 1, Past(0, ()), batch, entropy) for _ in range(100)
+        )
+
+    assert yes(1000) <= 15
+    assert yes(1000 + kind.margin(1)) >= 85
+    assert 15 < yes(1000 + kind.margin(1) // 2) < 85 or kind.margin(1) > 30
+
+
+def test_a_drawn_drift_is_a_chance_that_follows_the_batch() -> None:
+    """With a test epsilon the answer is a draw's: likely where the batch moved, rare where not."""
+    drawn = Drift(GRID, Around(absolute=Fraction(3)), DECILES[4:5], epsilon=Fraction(1, 10))
+    batches = [counts(list(range(low, low + 5)) * 200) for low in (7, 15)]
+    chances = [drawn.test(PAST, batch) for batch in batches]
+    assert all(isinstance(each, Chance) for each in chances)
+    assert chances[0].success < 0.01  # type: ignore[union-attr]
+    assert chances[1].success > 0.99  # type: ignore[union-attr]
+    run = Thresholding(Fraction(1), horizon=10)
+    kind = ThresholdingGate(Query("x", GRID), drawn, run, Terms(Fraction(1, 10)))
+    entropy = ReplayedEntropy()
+    words = [kind.accepts(kind.start(entropy), 1, PAST, batch, entropy) for batch in batches]
+    assert words == [False, True]
+
+
+def test_a_charge_names_the_question_and_hides_no_price() -> None:
+    """The event of a run is its mechanism's, with the question beside it."""
+    kind = ThresholdingGate(Query("x", GRID), QUESTIONS["ranks"], Thresholding(Fraction(1, 3)))
+    charge = kind.charge()
+    assert charge.epsilon_nano == 333_333_334
+    assert charge.event["question"]["ranks"] == "1/8"

@@ -1,0 +1,68 @@
+"""The examples work: each is run over its first weeks."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from streamdp.cli import cli
+from streamdp.config import load
+from streamdp.daemon.clock import SystemClock
+from streamdp.log.setup import close
+from streamdp.types import Json
+
+EXAMPLES = sorted((Path(__file__).parents[1] / "deploy" / "examples").glob("*.yaml"))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(SystemClock, "wait", lambda self, seconds: None)
+    yield tmp_path
+    close()
+
+
+def records(path: Path) -> list[dict[str, Json]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def run(example: str, folder: Path, until: str) -> None:
+    (path,) = (path for path in EXAMPLES if path.stem == example)
+    text = path.read_text().replace("end: 2014-01-01", f"end: {until}")
+    (folder / "config.yaml").write_text(text)
+    result = CliRunner().invoke(cli, ["run", "--once"])
+    assert result.exit_code == 0, result.output
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_is_valid_as_it_stands(path: Path) -> None:
+    """Nothing in it is unknown, and no name leads nowhere."""
+    load(path)
+
+
+def test_drift(folder: Path) -> None:
+    """Four weeks: few releases, a word for every day, an action for every yes."""
+    run("drift", folder, "2013-01-29")
+    found = records(folder / "drift.jsonl")
+    made = [each for each in found if each["kind"] == "quantiles"]
+    assert [each["batch"] for each in found] == [f"2013-01-{day:02d}" for day in range(1, 29)]
+    assert len(made) < 10
+    actions = folder / "accepted.jsonl"
+    told = actions.read_text().count('"kind": "gate"') if actions.exists() else 0
+    assert told == len(made) - 1
+
+
+def test_growing(folder: Path) -> None:
+    """Six weeks, 37,000 flights: renewed when they pass 4, 8, 16 and 32 thousand, no oftener."""
+    run("growing", folder, "2013-02-15")
+    made = [each for each in records(folder / "growing.jsonl") if each["kind"] == "quantiles"]
+    assert len(made) == 1 + 4
+    assert {each["window_start"] for each in made} == {"2013-01-01T00:00:00Z"}
+    lines = CliRunner().invoke(cli, ["budget", "--json"]).output.splitlines()
+    budget = json.loads(lines[0])
+    assert budget["worst_batch"] == budget["lifetime"] == "0.5"
+    assert budget["lifetime_cap"] == "1"
