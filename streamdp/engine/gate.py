@@ -103,7 +103,7 @@ class Gatekeeper:
         Args:
             gate: Asked.
             batch: About it.
-            standing: The last release of each of its jobs.
+            standing: The last release of each of its jobs that has one, the first's in front.
 
         Returns:
             The answer, or None if the gate waits to be re-armed.
@@ -206,6 +206,8 @@ class Gatekeeper:
         if accepted:
             told = self._notice(gate.name, "gate", batch, slot, {"accepted": 1})
             return ((told, gate.sinks),) if gate.sinks else ()
+        last = {release.job: release for release in standing}
+        found = ((job, last[job.name]) for job in gate.jobs if job.name in last)
         return tuple(
             (
                 self._notice(
@@ -213,11 +215,11 @@ class Gatekeeper:
                     "standing",
                     batch,
                     slot,
-                    {"standing_release": last.id, "standing_batch": last.batch},
+                    {"standing_release": release.id, "standing_batch": release.batch},
                 ),
                 job.sinks,
             )
-            for job, last in zip(gate.jobs, standing, strict=True)
+            for job, release in found
         )
 
     def _notice(self, job: str, kind: str, batch: Batch, slot: int, row: Row) -> Release:

@@ -111,6 +111,24 @@ def test_on_a_rejection_the_last_release_stands_and_sinks_are_told_for_nothing(
     assert {each.epsilon_nano for each in (second, third, accepted, last)} == {0}
 
 
+def test_a_job_that_comes_later_to_a_gate_begins_with_its_own_first(tmp_path: Path) -> None:
+    """It releases the next batch unasked, while for the other one the release stands."""
+    world = World(tmp_path, caps=CAPS)
+    world.clock.seconds = world.source.start + 2 * DAY
+    world.worker.round([gate_of(world, Scripted(), (world.job(),))])
+    world.clock.seconds += 2 * DAY
+    both = (world.job(), world.job("later"))
+    assert world.worker.round([gate_of(world, Scripted(), both)]).released == 1
+    assert answers(world) == "nnn"
+    told = [(each.job, each.kind, each.batch[-2:]) for each in world.sink.taken[2:]]
+    assert sorted(told) == [
+        ("job", "standing", "17"),
+        ("job", "standing", "18"),
+        ("later", "quantiles", "17"),
+        ("later", "standing", "18"),
+    ]
+
+
 def test_a_gate_without_jobs_tells_and_holds(tmp_path: Path) -> None:
     """An acceptance pauses the job it names, and stays; resumed, the job goes on."""
     world = World(tmp_path, caps=CAPS)
