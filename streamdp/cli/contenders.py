@@ -81,7 +81,7 @@ def require_permission(configuration: Configuration, section: Release, table: st
     Raises:
         ConfigurationError: Names the source.
     """
-    paths = {name: each.path for name, each in configuration.sources.items()}
+    paths = {name: each.path for name, each in configuration.sources.items() if each.path}
     require_no_production_table(
         _read_from(configuration.sources[section.source], table).path, paths
     )

@@ -58,6 +58,8 @@ def _checks(configuration: Configuration) -> Iterator[Check]:
         path = getattr(sink, "path", None)
         if path is not None:
             yield f"sink {name}", lambda path=path: _folder(path.parent)  # type: ignore[misc]
+        if getattr(sink, "secret", None) is not None:
+            yield f"secrets of {name}", lambda at=name: _secrets(configuration, at)  # type: ignore[misc]
 
 
 def _clock() -> str:
@@ -111,6 +113,15 @@ def _folder(folder: Path) -> str:
     return f"{free // 10**9} GB free"
 
 
+def _secrets(configuration: Configuration, name: str) -> str:
+    from streamdp.config.secrets import reveal
+
+    sink = configuration.sinks[name]
+    for key in ("url", "secret"):
+        reveal(getattr(sink, key))
+    return "can be read"
+
+
 def _source(configuration: Configuration, name: str) -> str:
     from streamdp import wiring
     from streamdp.config.sources import Windows
@@ -121,5 +132,8 @@ def _source(configuration: Configuration, name: str) -> str:
         section = configuration.sources[configuration.releases[name].source]
         files = not isinstance(section.batches, Windows)
         return f"no file is there yet: {section.path}" if files else "no batch is complete yet"
-    job.backend.check(job.kind.plan(job.kind.init(), first).query, first)
+    try:
+        job.backend.check(job.kind.plan(job.kind.init(), first).query, first)
+    finally:
+        wiring.hang_up([job])
     return "can be read, its columns are there"

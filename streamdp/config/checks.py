@@ -6,14 +6,16 @@ import os
 from collections.abc import Iterable
 from fractions import Fraction
 
+from streamdp.config.expressions import expression
 from streamdp.config.formats import file_format
 from streamdp.config.gate_checks import check_gates, price_of_gates
 from streamdp.config.model import Configuration
+from streamdp.config.origins import check_sources
 from streamdp.config.outputs import check_outputs
 from streamdp.config.paths import overlap
 from streamdp.config.priors import Family, MixtureOf
 from streamdp.config.refusal import refuse, require_known
-from streamdp.config.releases import Release
+from streamdp.config.releases import Derived, Release
 from streamdp.config.yaml import Document, Path
 from streamdp.privacy.amounts import epsilon_text, nano_up
 
@@ -29,7 +31,7 @@ def check(configuration: Configuration, document: Document) -> None:
     Raises:
         ConfigurationError: The first thing that does not hang together.
     """
-    _check_sources(configuration, document)
+    check_sources(configuration, document)
     check_outputs(configuration, document)
     for name, release in configuration.releases.items():
         path: Path = ("releases", name)
@@ -43,11 +45,27 @@ def check(configuration: Configuration, document: Document) -> None:
                 (*path, "epsilon"),
                 "lower it, or set privacy.allow_large_epsilon: true",
             )
+        _check_expressions(configuration, release, document, path)
         _check_unit(configuration, release, document, path)
         _check_prior(release, document, path)
         _check_public(configuration, release, document, path)
     check_gates(configuration, document)
     _check_caps(configuration, document)
+
+
+def _check_expressions(
+    configuration: Configuration, release: Release, document: Document, path: Path
+) -> None:
+    """What is total in DuckDB may fail on a record in another engine."""
+    dialect = configuration.sources[release.source].engine.kind
+    derived = isinstance(release.column, Derived)
+    texts = {"column": release.column_name() if derived else None, "where": release.where}
+    for key, text in texts.items():
+        try:
+            if text is not None:
+                expression(text, dialect)
+        except ValueError as error:
+            refuse(str(error), document, (*path, key), "or leave it out")
 
 
 def _check_unit(
@@ -69,33 +87,6 @@ def _check_unit(
             (*path, "by"),
             "a record put in another's place may leave one group and enter another: it costs twice",
         )
-
-
-def _check_sources(configuration: Configuration, document: Document) -> None:
-    """Two names for one file would be two budgets for one person's data."""
-    seen: dict[str, str] = {}
-    for name, source in configuration.sources.items():
-        place: Path = ("sources", name, "path")
-        real = os.path.realpath(source.path)
-        for path, other in seen.items():
-            if overlap(real, path):
-                refuse(
-                    f"this is the same data as source {other!r}, with a budget of its own",
-                    document,
-                    place,
-                    f"give both releases the source {other!r}",
-                )
-        seen[real] = name
-        if source.format is None and file_format(source.path) is None:
-            arrow = source.path.endswith((".arrow", ".feather", ".ipc"))
-            refuse(
-                "Arrow files cannot be read"
-                if arrow
-                else "the format is not to be told from this name",
-                document,
-                place,
-                "write Parquet" if arrow else "add format: parquet, csv or jsonl",
-            )
 
 
 def _check_caps(configuration: Configuration, document: Document) -> None:
@@ -130,7 +121,7 @@ def _check_public(
             continue
         place = (*path, "prior", key, "path")
         for name, source in configuration.sources.items():
-            if overlap(os.path.realpath(named.path), os.path.realpath(source.path)):
+            if source.path and overlap(os.path.realpath(named.path), os.path.realpath(source.path)):
                 refuse(
                     f"source {name!r} reads this file: its records are not public",
                     document,

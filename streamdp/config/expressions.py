@@ -74,6 +74,7 @@ def expression(text: str, dialect: Dialect = "duckdb") -> str:
     'CAST("delay" AS DOUBLE PRECISION) / NULLIF("distance", 0) > 2'
     """
     tree = _parsed(text)
+    _parsed(tree.sql("duckdb", comments=False))
     for node in tree.walk():
         _require_allowed(node, dialect)
     return str(_total(tree).sql(dialect, identify=True, comments=False))

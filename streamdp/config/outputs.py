@@ -8,13 +8,16 @@ import os
 from pydantic import SecretStr
 
 from streamdp.config.model import Configuration
-from streamdp.config.refusal import refuse
+from streamdp.config.refusal import refuse, refuse_password
 from streamdp.config.sinks import (
     DuckDBSinkSection,
     FilesSinkSection,
     JsonLinesSinkSection,
+    PostgresSinkSection,
+    Sink,
     WebhookSinkSection,
 )
+from streamdp.config.sources import Source
 from streamdp.config.yaml import Document, Path
 
 SHARED = "another sink's database"
@@ -34,9 +37,11 @@ def check_outputs(configuration: Configuration, document: Document) -> None:
     taken = {store: "the store", anchor: "its anchor"}
     for place, file, written in _written(configuration):
         for name, source in configuration.sources.items():
-            if fnmatch.fnmatch(written, os.path.realpath(source.path)):
+            if _is_read(source, written) and not _is_other_table(
+                source, _sink_at(configuration, place)
+            ):
                 refuse(f"source {name!r} reads this file", document, place, "take another path")
-        shared = isinstance(configuration.sinks.get(str(place[1])), DuckDBSinkSection)
+        shared = isinstance(_sink_at(configuration, place), DuckDBSinkSection)
         holder = SHARED if shared else ".".join(map(str, place[:-1]))
         if file in taken and not holder == taken[file] == SHARED:
             refuse(f"this file is that of {taken[file]}", document, place, "take another path")
@@ -44,6 +49,23 @@ def check_outputs(configuration: Configuration, document: Document) -> None:
     for name, sink in configuration.sinks.items():
         if isinstance(sink, WebhookSinkSection):
             _require_kept_apart(sink.secret, document, ("sinks", name, "secret"))
+        elif isinstance(sink, PostgresSinkSection):
+            refuse_password(sink.connection, document, ("sinks", name, "connection"))
+
+
+def _sink_at(configuration: Configuration, place: Path) -> Sink | None:
+    return configuration.sinks.get(str(place[1])) if place[0] == "sinks" else None
+
+
+def _is_read(source: Source, written: str) -> bool:
+    return bool(source.path) and fnmatch.fnmatch(written, os.path.realpath(source.path))
+
+
+def _is_other_table(source: Source, sink: Sink | None) -> bool:
+    """Whether a sink writes another table of the database that a source reads."""
+    if not isinstance(sink, DuckDBSinkSection) or source.table is None:
+        return False
+    return source.table.lower().split(".")[-1] != sink.table.lower()
 
 
 def _written(configuration: Configuration) -> list[tuple[Path, str, str]]:

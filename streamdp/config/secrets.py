@@ -6,6 +6,7 @@ another tool keeps. Reprs and errors are without the text.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Annotated
 
@@ -14,6 +15,8 @@ from pydantic import BeforeValidator, Field, SecretStr, WithJsonSchema
 from streamdp.config.section import Section
 from streamdp.errors import ConfigurationError
 from streamdp.types import Json
+
+_PASSWORD = re.compile(r"passw|://[^/@]*:[^/@]*@", re.IGNORECASE)
 
 
 class SecretFile(Section):
@@ -28,19 +31,30 @@ def _refused_elsewise(value: Json) -> Json:
     raise ValueError("a secret is ${NAME} of the environment, or {file: PATH}")
 
 
+def _schema(text: Json) -> WithJsonSchema:
+    return WithJsonSchema({"anyOf": [text, SecretFile.model_json_schema()]})
+
+
 Secret = Annotated[
     SecretFile | SecretStr,
     BeforeValidator(_refused_elsewise),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "string", "pattern": r"^\$\{.+\}$"},
-                SecretFile.model_json_schema(),
-            ]
-        }
-    ),
+    _schema({"type": "string", "pattern": r"^\$\{.+\}$"}),
 ]
 """Text from the environment, or the file that holds it."""
+
+Concealed = Annotated[
+    SecretFile | SecretStr,
+    BeforeValidator(_refused_elsewise),
+    _schema({"type": "string", "minLength": 1}),
+]
+"""Text that may hold a secret, and is not shown even if it holds none."""
+
+
+def has_password(connection: SecretFile | SecretStr) -> bool:
+    """Whether the text of a connection holds a password, as one of a file may."""
+    return isinstance(connection, SecretStr) and bool(
+        _PASSWORD.search(connection.get_secret_value())
+    )
 
 
 def reveal(secret: SecretFile | SecretStr) -> str:

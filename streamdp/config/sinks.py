@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field, SecretStr, field_validator
 
 from streamdp.config.addresses import require_address, require_key
-from streamdp.config.secrets import Secret, SecretFile
+from streamdp.config.secrets import Concealed, Secret, SecretFile
 from streamdp.config.section import Section
 from streamdp.config.values import PositiveDuration
 
@@ -50,11 +50,19 @@ class DuckDBSinkSection(Section):
     table: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,62}$")
 
 
+class PostgresSinkSection(Section):
+    """A table of a PostgreSQL database."""
+
+    kind: Literal["postgres"]
+    connection: Concealed = Field(description="URL or words of libpq.")
+    table: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?$")
+
+
 class WebhookSinkSection(Section):
     """An address that each release is posted to as JSON, signed."""
 
     kind: Literal["webhook"]
-    url: Secret = Field(description="https, or http to this machine; often a secret itself.")
+    url: Concealed = Field(description="https, or http to this machine; often a secret itself.")
     secret: Secret = Field(description="Key of the signature, known to the receiver too.")
     timeout: PositiveDuration = Field(default=10, description="For one whole exchange.")
     attempts: int = Field(
@@ -117,11 +125,22 @@ Sink = Annotated[
     | JsonLinesSinkSection
     | FilesSinkSection
     | DuckDBSinkSection
+    | PostgresSinkSection
     | WebhookSinkSection
     | CommandSinkSection
     | StandardOutputSinkSection,
     Field(discriminator="kind"),
 ]
 
-SINK_KINDS = ("table", "jsonl", "csv", "parquet", "duckdb", "webhook", "command", "stdout")
+SINK_KINDS = (
+    "table",
+    "jsonl",
+    "csv",
+    "parquet",
+    "duckdb",
+    "postgres",
+    "webhook",
+    "command",
+    "stdout",
+)
 """What `kind` may say."""

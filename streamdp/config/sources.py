@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
+from streamdp.config.engines import DuckDBEngine, Engine
 from streamdp.config.formats import Format
 from streamdp.config.section import Section
 from streamdp.config.values import Duration, Moment, PositiveDuration
@@ -87,7 +88,15 @@ Batches = Annotated[
 class Source(Section):
     """Where records come from and how they are cut into batches."""
 
-    path: str = Field(min_length=1, description="File or glob, or demo:NAME for shipped data.")
+    path: str = Field(
+        default="", description="File or glob, demo:NAME for shipped data, or a DuckDB database."
+    )
+    table: str | None = Field(
+        default=None,
+        pattern=r"^[^\s.`\"']+(\.[^\s.`\"']+){0,2}$",
+        description="Table or view of a database; one row must be one record.",
+    )
+    engine: Engine = Field(default=DuckDBEngine(kind="duckdb"), description="What reads it.")
     format: Format | None = Field(
         default=None, description="By default, what the name of the file says."
     )

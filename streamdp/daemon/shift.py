@@ -74,15 +74,18 @@ def shift(
     with store_lock(section.path):
         step = section.max_clock_step
         store = SqliteStore.open(section.path, clock.now(), section.anchor, step)
+        tasks: dict[str, Task] = {}
         try:
             worker = wiring.worker(configuration, store, entropy, clock, log)
-            running = Shift(store, worker, wiring.tasks(configuration))
+            tasks = wiring.tasks(configuration)
+            running = Shift(store, worker, tasks)
             running.beat(clock, log)
             wiring.declare(configuration, store, clock.now(), log)
             worker.stop, worker.progress = stop, _living(running, clock, log, progress)
             yield running
             store.stopped(clock.now())
         finally:
+            wiring.hang_up(tasks.values())
             store.close()
 
 

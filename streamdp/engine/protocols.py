@@ -172,6 +172,15 @@ class HasContent(Protocol):
 
 
 @runtime_checkable
+class Connected(Protocol):
+    """A backend that holds a connection to a server."""
+
+    def close(self) -> None:
+        """End it."""
+        ...
+
+
+@runtime_checkable
 class GivesUp(Protocol):
     """A sink that stops trying a delivery some day, and leaves it to a person."""
 

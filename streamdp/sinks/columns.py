@@ -69,8 +69,13 @@ def columns(release: Release) -> list[Column]:
     return found
 
 
-def duckdb_value(value: Json) -> Json:
-    """A value as DuckDB's TIMESTAMP wants it: without a zone."""
+def duckdb_lines(found: list[Column]) -> tuple[str, list[Json]]:
+    """A SELECT of all lines in DuckDB's types, and its parameters: a list for each column."""
+    lists = ", ".join(f"unnest(CAST(? AS {each.duckdb_type}[])) AS {each.quoted}" for each in found)
+    return f"SELECT {lists}", [list(map(_without_zone, each.values)) for each in found]
+
+
+def _without_zone(value: Json) -> Json:
     return value.replace(tzinfo=None) if isinstance(value, datetime) else value
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from streamdp.errors import SinkError
-from streamdp.sinks.columns import Column, columns, duckdb_value
+from streamdp.sinks.columns import Column, columns, duckdb_lines
 from streamdp.types import Json, Release
 
 Form = Literal["csv", "parquet"]
@@ -84,10 +84,9 @@ def _write_parquet(path: Path, found: list[Column]) -> None:
     import duckdb
 
     os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
-    lists = ", ".join(f"unnest(CAST(? AS {each.duckdb_type}[])) AS {each.quoted}" for each in found)
+    lines, values = duckdb_lines(found)
     with duckdb.connect(config={"threads": 1}) as connection:
-        values = [list(map(duckdb_value, column.values)) for column in found]
-        connection.execute(f"CREATE TABLE release AS SELECT {lists}", values)
+        connection.execute(f"CREATE TABLE release AS {lines}", values)
         connection.execute("COPY release TO ? (FORMAT parquet)", [str(path)])
 
 

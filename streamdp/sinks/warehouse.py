@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamdp.errors import SinkError
-from streamdp.sinks.columns import Column, columns, duckdb_value
+from streamdp.sinks.columns import Column, columns, duckdb_lines
 from streamdp.types import Release
 
 if TYPE_CHECKING:
@@ -65,8 +65,5 @@ class DuckDBTableSink:
         known = f"SELECT 1 FROM {self._table} WHERE release_id = ? LIMIT 1"  # noqa: S608
         if connection.execute(known, [release.id]).fetchone() is not None:
             return
-        lists = ", ".join(
-            f"unnest(CAST(? AS {each.duckdb_type}[])) AS {each.quoted}" for each in found
-        )
-        values = [list(map(duckdb_value, each.values)) for each in found]
-        connection.execute(f"INSERT INTO {self._table} BY NAME SELECT {lists}", values)
+        lines, values = duckdb_lines(found)
+        connection.execute(f"INSERT INTO {self._table} BY NAME {lines}", values)

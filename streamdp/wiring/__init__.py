@@ -2,6 +2,7 @@
 
 from streamdp.wiring.adapters import (
     declare,
+    hang_up,
     jobs,
     start_log,
     store_paths,
@@ -18,6 +19,7 @@ __all__ = [
     "data_of",
     "declare",
     "gate_kind",
+    "hang_up",
     "jobs",
     "kind",
     "learner",

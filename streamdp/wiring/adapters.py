@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamdp.config.model import Configuration
 from streamdp.engine.job import Job
+from streamdp.engine.protocols import Connected
 from streamdp.engine.release import Surroundings
 from streamdp.engine.work import Task, Worker
 from streamdp.privacy.filters import Caps
@@ -98,6 +100,13 @@ def jobs(configuration: Configuration) -> dict[str, Job]:
         )
         for name, section in configuration.releases.items()
     }
+
+
+def hang_up(tasks: Iterable[Task]) -> None:
+    """Close the connections that jobs and gates hold to servers."""
+    for task in tasks:
+        if isinstance(task.backend, Connected):
+            task.backend.close()
 
 
 def worker(

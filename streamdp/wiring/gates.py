@@ -91,7 +91,8 @@ def _query(section: Gate, configuration: Configuration) -> Query:
 
     if section.release:
         job = configuration.releases[section.release[0]]
-        made = kind(job, configuration.privacy.neighbours, configuration.privacy.unit)
+        dialect = configuration.sources[job.source].engine.kind
+        made = kind(job, configuration.privacy.neighbours, configuration.privacy.unit, dialect)
         return made.query(Batch(job.source, ""))
     column, resolution, bounds = section.column, section.resolution, section.bounds
     assert column and resolution and bounds, "checked when the configuration was loaded"  # noqa: S101, PT018

@@ -36,7 +36,8 @@ TREND_ORIGIN = 1_767_225_600
 def release_kind(configuration: Configuration, name: str) -> Quantiles | Grouped:
     """The kind of a configured release: quantiles of a batch, or of each public group of it."""
     section, privacy = configuration.releases[name], configuration.privacy
-    one = kind(section, privacy.neighbours, privacy.unit)
+    dialect = configuration.sources[section.source].engine.kind
+    one = kind(section, privacy.neighbours, privacy.unit, dialect)
     if not section.by:
         return one
     from streamdp.releases.grouped import Grouped

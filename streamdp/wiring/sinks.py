@@ -11,6 +11,7 @@ from streamdp.config.sinks import (
     DuckDBSinkSection,
     FilesSinkSection,
     JsonLinesSinkSection,
+    PostgresSinkSection,
     Sink,
     TableSinkSection,
     WebhookSinkSection,
@@ -18,6 +19,7 @@ from streamdp.config.sinks import (
 from streamdp.errors import ConfigurationError
 from streamdp.types import Clock
 from streamdp.types import Sink as SinkProtocol
+from streamdp.wiring.extras import require_extra
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -37,6 +39,7 @@ def sink(name: str, section: Sink, database: Database, clock: Clock) -> SinkProt
     from streamdp.sinks.command import CommandSink
     from streamdp.sinks.files import FilesSink
     from streamdp.sinks.jsonl import JsonLinesSink
+    from streamdp.sinks.postgres import PostgresTableSink
     from streamdp.sinks.stdout import StandardOutputSink
     from streamdp.sinks.table import TableSink
     from streamdp.sinks.warehouse import DuckDBTableSink
@@ -50,6 +53,9 @@ def sink(name: str, section: Sink, database: Database, clock: Clock) -> SinkProt
         return FilesSink(name, section.path, section.kind)
     if isinstance(section, DuckDBSinkSection):
         return DuckDBTableSink(name, section.path, section.table)
+    if isinstance(section, PostgresSinkSection):
+        require_extra("psycopg", "postgres", f"sinks.{name}")
+        return PostgresTableSink(name, reveal(section.connection), section.table)
     if isinstance(section, WebhookSinkSection):
         return WebhookSink(webhook(name, section, clock), section.attempts)
     if isinstance(section, CommandSinkSection):

@@ -5,12 +5,16 @@ from __future__ import annotations
 import os
 from importlib.resources import files
 
+from streamdp.config.engines import PostgresEngine, SparkEngine
 from streamdp.config.formats import file_format
 from streamdp.config.load import DEMO
 from streamdp.config.paths import overlap
+from streamdp.config.secrets import reveal
 from streamdp.config.sources import Partitions, Windows
 from streamdp.config.sources import Source as SourceSection
+from streamdp.errors import ConfigurationError
 from streamdp.types import Backend, Json, Source
+from streamdp.wiring.extras import require_extra
 
 
 def source(name: str, section: SourceSection) -> Source:
@@ -30,28 +34,77 @@ def source(name: str, section: SourceSection) -> Source:
 
 
 def backend(section: SourceSection) -> Backend:
-    """DuckDB, which reads files of every format."""
+    """The engine that reads a source.
+
+    Raises:
+        ConfigurationError: Its connection cannot be read, or its library is not installed.
+    """
+    from streamdp.backends.limits import Limits
+    from streamdp.backends.relation import Relation
+
+    engine = section.engine
+    time_column = section.batches.column if isinstance(section.batches, Windows) else None
+    relation = Relation(table=section.table or "")
+    if isinstance(engine, PostgresEngine):
+        require_extra("psycopg", "postgres", "sources.engine")
+        from streamdp.backends.postgres import PostgresBackend
+
+        limits = Limits(engine.memory, engine.timeout)
+        return PostgresBackend(reveal(engine.connection), relation, time_column, limits)
+    if isinstance(engine, SparkEngine):
+        require_extra("pyspark", "spark", "sources.engine")
+        from streamdp.backends.spark import SparkBackend
+
+        if section.path:
+            relation = Relation(query=f"SELECT * FROM parquet.`{section.path}`")  # noqa: S608
+        limits = Limits(engine.memory, engine.timeout)
+        return SparkBackend(engine.master, relation, time_column, limits)
     from streamdp.backends.duckdb import DuckDBBackend
 
-    time_column = section.batches.column if isinstance(section.batches, Windows) else None
+    limits = Limits(engine.memory, engine.timeout, engine.threads)
+    if section.table is not None:
+        return DuckDBBackend(section.path, "duckdb", time_column, limits, relation)
     kind = section.format or file_format(section.path) or "parquet"
-    return DuckDBBackend(section.path, kind, time_column)
+    return DuckDBBackend(section.path, kind, time_column, limits)
 
 
 def data_of(section: SourceSection) -> Json:
     """What a source reads and is cut by, whatever it is called: what its budget belongs to.
 
     Links are followed. Data that is shipped is named by its word: its place changes with the
-    installation.
+    installation. Of a server there are host, port and database, and neither user nor password.
     """
-    cut, path = section.batches, os.path.realpath(section.path)
+    cut, table = section.batches, (section.table or "").lower()
+    place = _server_of(section) if not section.path else os.path.realpath(section.path)
     shipped = os.path.realpath(str(files("streamdp").joinpath("demo")))
-    if os.path.dirname(path) == shipped:
-        path = DEMO + os.path.basename(path)
+    if os.path.dirname(place) == shipped:
+        place = DEMO + os.path.basename(place)
     column = cut.column if isinstance(cut, Windows) else None
-    return {"path": path, "column": cut.partition if isinstance(cut, Partitions) else column}
+    return {
+        "path": f"{place}#{table}" if table else place,
+        "column": cut.partition if isinstance(cut, Partitions) else column,
+    }
 
 
 def same_data(one: Json, other: Json) -> bool:
-    """Whether two sources can read the same file."""
+    """Whether two sources can read the same file or table."""
     return overlap(one["path"], other["path"])
+
+
+def _server_of(section: SourceSection) -> str:
+    engine = section.engine
+    if not isinstance(engine, PostgresEngine):
+        return engine.kind
+    require_extra("psycopg", "postgres", "sources.engine")
+    from psycopg import ProgrammingError
+    from psycopg.conninfo import conninfo_to_dict
+
+    try:
+        known = conninfo_to_dict(reveal(engine.connection))
+    except ProgrammingError:
+        raise ConfigurationError(
+            "this is no connection",
+            where="sources.engine.connection",
+            hint="host=db dbname=warehouse user=streamdp, or postgresql://streamdp@db/warehouse",
+        ) from None
+    return f"postgres://{known.get('host')}:{known.get('port')}/{known.get('dbname')}"

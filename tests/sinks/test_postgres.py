@@ -1,0 +1,83 @@
+"""The table sink of PostgreSQL against a real server; skipped where none can be started."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pytest
+
+from streamdp.errors import SinkError
+from streamdp.sinks.postgres import PostgresTableSink
+from tests.sinks.targets import Kept, release, wanted
+
+psycopg = pytest.importorskip("psycopg")
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    from tests.contract.servers import postgres
+
+    with postgres() as conninfo:
+        if conninfo is None:
+            pytest.skip("there is no PostgreSQL server to start")
+        yield conninfo
+
+
+def asked(server: str, sql: str) -> list[tuple[object, ...]]:
+    with psycopg.connect(server, autocommit=True) as connection:
+        cursor = connection.execute(sql)
+        return list(cursor.fetchall()) if cursor.description else []
+
+
+def kept(server: str, table: str) -> Kept:
+    return sorted(asked(server, f"SELECT release_id, value FROM {table}"))  # type: ignore[arg-type]
+
+
+def test_each_release_is_there_once(server: str) -> None:
+    """Made by the first, delivered twice by two processes, widened by a later form."""
+    first, second = release(1), release(2)
+    for _ in range(2):
+        sink = PostgresTableSink("p", server, "public.deciles")
+        for each in (first, second, first):
+            sink.deliver(each)
+    wider = replace(release(3), rows=tuple({"origin": "JFK", **row} for row in release(3).rows))
+    PostgresTableSink("p", server, "public.deciles").deliver(wider)
+    assert kept(server, "deciles") == wanted(first, second, wider)
+    kinds = asked(
+        server, "SELECT pg_typeof(window_start)::text, pg_typeof(value)::text FROM deciles"
+    )
+    assert set(kinds) == {("timestamp with time zone", "double precision")}
+
+
+def test_a_refusal_in_the_middle_leaves_nothing(server: str) -> None:
+    """The second row is refused by the table: the first is not there either, and it is mended."""
+    sink = PostgresTableSink("p", server, "halves")
+    sink.deliver(release(1))
+    asked(server, "ALTER TABLE halves ADD CONSTRAINT c CHECK (value <> 201)")
+    with pytest.raises(SinkError):
+        sink.deliver(release(2))
+    assert kept(server, "halves") == wanted(release(1))
+    asked(server, "ALTER TABLE halves DROP CONSTRAINT c")
+    sink.deliver(release(2))
+    assert kept(server, "halves") == wanted(release(1), release(2))
+
+
+def test_a_role_that_may_only_append_is_enough(server: str) -> None:
+    """INSERT and SELECT on a table that is there; without them an error that shows no more."""
+    PostgresTableSink("p", server, "public.granted").deliver(release(1))
+    asked(server, "CREATE ROLE appender LOGIN PASSWORD 'CANARY'")
+    as_appender = server.replace("user=postgres", "user=appender password=CANARY")
+    sink = PostgresTableSink("p", as_appender, "public.granted")
+    with pytest.raises(SinkError) as caught:
+        sink.deliver(release(2))
+    assert "CANARY" not in f"{caught.value} {caught.value.fields}"
+    asked(server, "GRANT INSERT, SELECT ON granted TO appender")
+    sink.deliver(release(2))
+    assert kept(server, "granted") == wanted(release(1), release(2))
+
+
+def test_a_server_that_is_gone(server: str) -> None:
+    """A sink error; the outbox keeps the release."""
+    with pytest.raises(SinkError, match="cannot write"):
+        PostgresTableSink("p", "host=127.0.0.1 port=1 user=x", "t").deliver(release(1))
