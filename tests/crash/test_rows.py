@@ -19,7 +19,7 @@ from tests.worlds import EPSILON_NANO, World
 def test_a_store_that_is_busy_charges_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Another process writes and does not end: the round fails with nothing spent; later it works."""
+    """Another process writes and does not end: nothing is spent; when it ends the work goes on."""
     monkeypatch.setattr(database, "BUSY_SECONDS", 0.05)
     world = World(tmp_path)
     other = sqlite3.connect(world.path, isolation_level=None)
