@@ -47,7 +47,7 @@ class Batch:
         key: Public key, unique within the source; batches are released in key order.
         start: First second of the window (POSIX time), or None for a file.
         end: Second after its last.
-        path: The file that holds it, or None when the source is cut by time.
+        path: The file that holds it, or the folder of its files; None when cut by time.
     """
 
     source: str

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import glob
+import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from pathlib import Path
 from threading import Timer
 from typing import TYPE_CHECKING
 
@@ -154,8 +156,13 @@ class DuckDBBackend:
             ) from None
 
     def _path(self, batch: Batch) -> str:
-        """What the engine is asked to open; a batch is one file, whatever its name looks like."""
-        return glob.escape(batch.path) if batch.path else self.path
+        """What the engine is asked to open: a file whatever its name, or the parts in a folder."""
+        if batch.path is None:
+            return self.path
+        if os.path.isdir(batch.path):
+            below = Path(self.path).parts[len(Path(batch.path).parts) :]
+            return str(Path(glob.escape(batch.path), *below))
+        return glob.escape(batch.path)
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
         """In memory, in UTC, nothing spilled to disk, nothing fetched from the network."""

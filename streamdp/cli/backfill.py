@@ -32,11 +32,13 @@ def backfill(job: str, since: int, until: int, yes: bool, config_path: Path) -> 
 
     A window that was released keeps its release: it is listed, never computed again.
     """
+    from streamdp.config.sources import Windows
+
     configuration = load_configuration(config_path)
     require_job(configuration, job)
     if since >= until:
         raise click.BadParameter("it is not after --from", param_hint="'--to'")
-    if configuration.sources[configuration.releases[job].source].batches == "files":
+    if not isinstance(configuration.sources[configuration.releases[job].source].batches, Windows):
         raise ConfigurationError(
             f"the batches of {job} are files, which have no times",
             where=f"sources.{configuration.releases[job].source}",

@@ -21,8 +21,6 @@ from streamdp.simulation.permission import require_no_production_table
 from streamdp.simulation.study import ORACLE, Study
 from streamdp.simulation.synthetic import GUESS, RESOLUTION, expected_rows, synthetic
 from streamdp.simulation.table import table_stream
-from streamdp.types import Batch
-from streamdp.wiring.quantiles import ONE_RECORD
 from streamdp.wiring.sources import backend
 
 if TYPE_CHECKING:
@@ -32,6 +30,7 @@ if TYPE_CHECKING:
     from streamdp.mechanisms.sharpness import Relation
     from streamdp.releases.quantiles import Quantiles
     from streamdp.simulation.stream import Stream
+    from streamdp.types import Batch, Query
 
 LEARNERS = ("experts", "online-gradient", "last-release", "none")
 
@@ -43,14 +42,14 @@ class Contenders:
     Args:
         section: The release.
         neighbours: Of the configuration.
-        rows: What the oracle takes for expected rows if the release has none.
         unit: Of the configuration.
+        rows: What the oracle takes for expected rows if the release has none.
     """
 
     section: Release
     neighbours: Relation
+    unit: Unit
     rows: int
-    unit: Unit = ONE_RECORD
 
     def kind(self, learner: str, epsilon: Fraction, stream: Stream) -> Quantiles:
         """As production would make it, with the features a synthetic stream brings.
@@ -88,31 +87,56 @@ def require_permission(configuration: Configuration, section: Release, table: st
     )
 
 
-def on_table(
-    configuration: Configuration, section: Release, table: str | None, length: int | None
-) -> Study:
-    """The release on a table, cut into batches as its source is.
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Where a release is replayed.
+
+    Args:
+        stream: Name of a synthetic one, or `table`.
+        table: Files in place of the source's own.
+        group: Values of one group of a release by groups, with commas between.
+        length: Number of batches; None for all.
+    """
+
+    stream: str = "table"
+    table: str | None = None
+    group: str | None = None
+    length: int | None = None
+
+
+def study(configuration: Configuration, section: Release, scene: Scene) -> Study:
+    """What is replayed: a release that is `on_stream`, there.
+
+    Of a release by groups it is one group: each has a learner of its own.
 
     Raises:
         SourceError: The table cannot be read or holds no batches.
+        ConfigurationError: The release has no such group.
     """
-    source = _read_from(configuration.sources[section.source], table)
+    neighbours, unit = configuration.privacy.neighbours, configuration.privacy.unit
+    if scene.stream != "table":
+        made = partial(synthetic, scene.stream, section.quantiles, length=scene.length)
+        return Study(made, Contenders(section, neighbours, unit, expected_rows(scene.stream)).kind)
+    source = _read_from(configuration.sources[section.source], scene.table)
     batches = wiring.source(section.source, source).batches(int(time.time()))
-    privacy = configuration.privacy
-    kind = wiring.kind(section, privacy.neighbours, privacy.unit)
-    query = kind.query(Batch(section.source, "simulated"))
-    stream = table_stream(section.source, batches, backend(source), query, length)
-    rows = round(sum(int(each.counts.sum()) for each in stream.counts) / len(stream.counts))
-    contenders = Contenders(section, privacy.neighbours, max(1, rows), privacy.unit)
-    return Study(partial(_same, stream), contenders.kind)
+    group, kind = _group(section, scene.group), wiring.kind(section, neighbours, unit)
+
+    def asked(batch: Batch) -> Query:
+        query = kind.query(batch)
+        return replace(query, by=section.by, groups=section.groups) if section.by else query
+
+    read = table_stream(section.source, batches, backend(source), asked, group, scene.length)
+    rows = round(sum(int(each.counts.sum()) for each in read.counts) / len(read.counts))
+    return Study(partial(_same, read), Contenders(section, neighbours, unit, max(1, rows)).kind)
 
 
-def on_synthetic(
-    configuration: Configuration, section: Release, stream: str, length: int | None
-) -> Study:
-    """The release, as `in_unit_of` the stream, on a synthetic one."""
-    contenders = Contenders(section, configuration.privacy.neighbours, expected_rows(stream))
-    return Study(partial(synthetic, stream, section.quantiles, length=length), contenders.kind)
+def _group(section: Release, name: str | None) -> int:
+    """Place of a group among those of the release; 0 where there are none."""
+    names = [",".join(group) for group in section.groups]
+    if name is None and len(names) < 2:
+        return 0
+    require_name(name or "", names, "group")
+    return names.index(name or "")
 
 
 def admitted(section: Release, asked: list[str]) -> list[str]:
@@ -129,8 +153,10 @@ def admitted(section: Release, asked: list[str]) -> list[str]:
     return [name for name in LEARNERS if _admits(section, name)]
 
 
-def in_unit_of(section: Release, stream: str) -> Release:
-    """The release on its own for a synthetic stream: its guess, cells and rows, and no bounds."""
+def on_stream(section: Release, stream: str) -> Release:
+    """The release in the unit of a synthetic stream: its guess, cells and rows, and no bounds."""
+    if stream == "table":
+        return section
     location, scale = GUESS
     own = {
         "guess": Guess(location=location, scale=scale),

@@ -110,12 +110,13 @@ def _folder(folder: Path) -> str:
 
 def _source(configuration: Configuration, name: str) -> str:
     from streamdp import wiring
+    from streamdp.config.sources import Windows
 
     job = wiring.jobs(configuration)[name]
     first = next(iter(job.source.batches(int(time.time()))), None)
     if first is None:
         section = configuration.sources[configuration.releases[name].source]
-        files = section.batches == "files"
+        files = not isinstance(section.batches, Windows)
         return f"no file is there yet: {section.path}" if files else "no batch is complete yet"
     job.backend.check(job.kind.plan(job.kind.init(), first).query, first)
     return "can be read, its columns are there"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from streamdp.cli.jobs import require_name
 from streamdp.cli.options import config_option, load_configuration
 from streamdp.cli.rounds import finish, one_round
 
@@ -18,15 +19,18 @@ if TYPE_CHECKING:
 @click.command()
 @config_option
 @click.option("--once", is_flag=True, help="Do what is due and exit: for cron, dbt or Airflow.")
-def run(config_path: Path, once: bool) -> None:
+@click.option("--source", help="With --once: only the jobs that read this source.")
+def run(config_path: Path, once: bool, source: str | None) -> None:
     """Release what is due, now and on schedule, until SIGTERM; SIGHUP loads the configuration anew.
 
-    With --once: release everything that is due, of all jobs, and exit.
+    With --once: release everything that is due, of all jobs or those of one source, and exit.
     """
     configuration = load_configuration(config_path)
     if once:
-        finish(one_round(configuration, list(configuration.releases)))
+        finish(one_round(configuration, _jobs(configuration, source)))
         return
+    if source is not None:
+        raise click.UsageError("--source goes with --once: the daemon does all jobs")
     from streamdp.daemon.clock import SystemClock
     from streamdp.daemon.daemon import Daemon
     from streamdp.privacy.entropy import OperatingSystemEntropy
@@ -36,3 +40,10 @@ def run(config_path: Path, once: bool) -> None:
         return start_log(configuration, console=True)
 
     Daemon(config_path, configuration, OperatingSystemEntropy(), SystemClock(), log).run()
+
+
+def _jobs(configuration: Configuration, source: str | None) -> list[str]:
+    """All jobs, or those of one source."""
+    if source is not None:
+        require_name(source, configuration.sources, "source")
+    return [name for name, job in configuration.releases.items() if source in (None, job.source)]

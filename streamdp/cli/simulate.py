@@ -50,6 +50,7 @@ def _listed(context: click.Context, parameter: click.Parameter, text: str | None
 @click.option("--seeds", type=click.IntRange(1, 1000), default=1, show_default=True)
 @click.option("--stream", type=click.Choice(STREAMS), default="table", show_default=True)
 @click.option("--table", type=click.Path(), help="Files to replay instead of the source's own.")
+@click.option("--group", help="Of a release by groups, the one to replay: its values, with commas.")
 @click.option("--length", type=click.IntRange(min=1), help="Number of batches, the first ones.")
 @click.option("--picture", type=click.Path(path_type=Path, dir_okay=False), help="Draw a PNG.")
 @click.option(
@@ -66,6 +67,7 @@ def simulate(
     seeds: int,
     stream: str,
     table: str | None,
+    group: str | None,
     length: int | None,
     picture: Path | None,
     truth_may_be_seen: bool,
@@ -77,7 +79,8 @@ def simulate(
     Spends nothing, writes no release, opens no store. Figures are rank errors: the share of
     records by which a released quantile is off, on average over all quantiles and batches, and of
     the worst quantile of each batch; `late` leaves out the first quarter of the stream. The row
-    `oracle` is the default learner shown the truth of all past batches: about the floor.
+    `oracle` is the default learner shown the truth of all past batches: about what a learner could
+    reach that knew the past better than from private releases.
 
     A table is cut into batches as the release's source is. Synthetic streams bring their own unit,
     guess and number of records: `linear` (the sequence of the paper, with ten features),
@@ -94,19 +97,14 @@ def simulate(
     configuration = load_configuration(config_path)
     name = _chosen(configuration, job)
     if picture is not None:
-        from streamdp.simulation.picture import require_matplotlib
-
-        require_matplotlib()
-    section = configuration.releases[name]
-    if stream == "table":
-        if not truth_may_be_seen:
-            contenders.require_permission(configuration, section, table)
-        study = contenders.on_table(configuration, section, table, length)
-    else:
-        section = contenders.in_unit_of(section, stream)
-        study = contenders.on_synthetic(configuration, section, stream, length)
+        _require_room_for(picture)
+    section = contenders.on_stream(configuration.releases[name], stream)
     whom = contenders.admitted(section, learners)
     prices = [_price(each) for each in epsilons] or [section.epsilon]
+    if stream == "table" and not truth_may_be_seen:
+        contenders.require_permission(configuration, section, table)
+    scene = contenders.Scene(stream, table, group, length)
+    study = contenders.study(configuration, section, scene)
     trials = [
         Trial(learner, epsilon, seed)
         for learner in (*whom, ORACLE)
@@ -115,17 +113,43 @@ def simulate(
     ]
     with _progress(len(trials)) as progress:
         errors = run(study, trials, progress)
-    on_terminal = sys.stdout.isatty() and not as_json
-    rows = _rows(stream if stream != "table" else name, errors)
-    if not on_terminal:
-        rows = [row | {"note": NOTE} for row in rows]
-    print_rows(rows, "json" if as_json else "table", f"rank errors ({NOTE})")
+    _print(_rows(stream if stream != "table" else name, errors), as_json)
     if picture is not None:
         from streamdp.simulation.picture import draw
 
         what = f"{name} on its table" if stream == "table" else f"{name} on {stream}"
         draw(picture, f"{what} ({NOTE})", study, errors)
         click.echo(f"wrote {picture}", err=True)
+
+
+def _require_room_for(picture: Path) -> None:
+    """Fail before anything is simulated if no picture can be drawn or kept."""
+    from streamdp.simulation.picture import require_matplotlib
+
+    require_matplotlib()
+    if not picture.parent.is_dir():
+        raise click.BadParameter("its folder does not exist", param_hint="'--picture'")
+
+
+def _print(rows: list[dict[str, Json]], as_json: bool) -> None:
+    """On a terminal what all rows share stands in the title."""
+    if as_json or not sys.stdout.isatty():
+        print_rows([row | {"note": NOTE} for row in rows], "json" if as_json else "table")
+        return
+    shared = rows[0]
+    title = (
+        f"rank errors on {shared['stream']}, {shared['batches']} batches,"
+        f" {shared['seeds']} seeds ({NOTE})"
+    )
+    common = ("stream", "batches", "seeds")
+    print_rows(
+        [
+            {key.removesuffix("_error"): value for key, value in row.items() if key not in common}
+            for row in rows
+        ],
+        "table",
+        title,
+    )
 
 
 def _chosen(configuration: Configuration, job: str | None) -> str:

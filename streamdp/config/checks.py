@@ -87,11 +87,14 @@ def _check_sources(configuration: Configuration, document: Document) -> None:
                 )
         seen[real] = name
         if source.format is None and file_format(source.path) is None:
+            arrow = source.path.endswith((".arrow", ".feather", ".ipc"))
             refuse(
-                "the format is not to be told from this name",
+                "Arrow files cannot be read"
+                if arrow
+                else "the format is not to be told from this name",
                 document,
                 place,
-                "add format: parquet, csv or jsonl",
+                "write Parquet" if arrow else "add format: parquet, csv or jsonl",
             )
 
 

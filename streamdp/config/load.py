@@ -78,7 +78,7 @@ def _with_public_paths(entry: Any, path: Path) -> Any:
 
 
 def _with_path(entry: Any, path: Path) -> Any:
-    """An entry with its path absolute, and those of the files that hold its secrets."""
+    """An entry with its path absolute, and those of its secrets and markers."""
     if isinstance(entry, dict):
         folder = {"path": "."} if entry.get("kind") == "command" else {}
         entry = folder | {key: _with_file(value, path) for key, value in entry.items()}
@@ -102,9 +102,17 @@ def _beside(path: Path, named: str) -> str:
 
 
 def _with_file(value: Any, path: Path) -> Any:
-    if isinstance(value, dict) and isinstance(value.get("file"), str):
-        return {**value, "file": os.path.normpath(path.parent / os.path.expanduser(value["file"]))}
-    return value
+    """A mapping within an entry, with the path of its secret or marker absolute."""
+    if not isinstance(value, dict):
+        return value
+    named = {key: value[key] for key in ("file", "marker") if isinstance(value.get(key), str)}
+    return {
+        **value,
+        **{
+            key: os.path.normpath(path.parent / os.path.expanduser(name))
+            for key, name in named.items()
+        },
+    }
 
 
 def _readable(error: ValidationError, document: Document) -> ConfigurationError:

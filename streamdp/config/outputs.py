@@ -9,8 +9,16 @@ from pydantic import SecretStr
 
 from streamdp.config.model import Configuration
 from streamdp.config.refusal import refuse
-from streamdp.config.sinks import FilesSinkSection, JsonLinesSinkSection, WebhookSinkSection
+from streamdp.config.sinks import (
+    DuckDBSinkSection,
+    FilesSinkSection,
+    JsonLinesSinkSection,
+    WebhookSinkSection,
+)
 from streamdp.config.yaml import Document, Path
+
+SHARED = "another sink's database"
+"""A database may hold the tables of several sinks."""
 
 
 def check_outputs(configuration: Configuration, document: Document) -> None:
@@ -28,9 +36,11 @@ def check_outputs(configuration: Configuration, document: Document) -> None:
         for name, source in configuration.sources.items():
             if fnmatch.fnmatch(written, os.path.realpath(source.path)):
                 refuse(f"source {name!r} reads this file", document, place, "take another path")
-        if file in taken:
+        shared = isinstance(configuration.sinks.get(str(place[1])), DuckDBSinkSection)
+        holder = SHARED if shared else ".".join(map(str, place[:-1]))
+        if file in taken and not holder == taken[file] == SHARED:
             refuse(f"this file is that of {taken[file]}", document, place, "take another path")
-        taken[file] = ".".join(map(str, place[:-1]))
+        taken[file] = holder
     for name, sink in configuration.sinks.items():
         if isinstance(sink, WebhookSinkSection):
             _require_kept_apart(sink.secret, document, ("sinks", name, "secret"))
@@ -43,7 +53,7 @@ def _written(configuration: Configuration) -> list[tuple[Path, str, str]]:
         path = os.path.realpath(configuration.log.path)
         found.append((("log", "path"), path, path))
     for name, sink in configuration.sinks.items():
-        if isinstance(sink, JsonLinesSinkSection | FilesSinkSection):
+        if isinstance(sink, JsonLinesSinkSection | FilesSinkSection | DuckDBSinkSection):
             path = os.path.realpath(sink.path)
             folder = isinstance(sink, FilesSinkSection)
             written = f"{path}/job/batch.{sink.kind}" if folder else path

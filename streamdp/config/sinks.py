@@ -42,6 +42,14 @@ class FilesSinkSection(Section):
     path: Path = Field(description="The folder; made if it is not there.")
 
 
+class DuckDBSinkSection(Section):
+    """A table in a DuckDB database."""
+
+    kind: Literal["duckdb"]
+    path: Path = Field(description="The database; made if it is not there.")
+    table: str = Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,62}$")
+
+
 class WebhookSinkSection(Section):
     """An address that each release is posted to as JSON, signed."""
 
@@ -108,11 +116,12 @@ Sink = Annotated[
     TableSinkSection
     | JsonLinesSinkSection
     | FilesSinkSection
+    | DuckDBSinkSection
     | WebhookSinkSection
     | CommandSinkSection
     | StandardOutputSinkSection,
     Field(discriminator="kind"),
 ]
 
-SINK_KINDS = ("table", "jsonl", "csv", "parquet", "webhook", "command", "stdout")
+SINK_KINDS = ("table", "jsonl", "csv", "parquet", "duckdb", "webhook", "command", "stdout")
 """What `kind` may say."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import glob
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from streamdp.config.formats import Format
 from streamdp.config.section import Section
@@ -18,7 +19,18 @@ class Windows(Section):
     every: PositiveDuration = Field(description="Length of a window.")
     start: Moment = Field(description="Where the first window begins.")
     end: Moment | None = Field(default=None, description="Where the last one ends, if it does.")
-    lateness: Duration = Field(default=0, description="How long a window fills after its end.")
+    lateness: Duration = Field(
+        default=0,
+        description="How long a window fills after its end; what comes later is left out.",
+    )
+    marker: str | None = Field(
+        default=None, description="File with {key} in its path that says that a window is complete."
+    )
+
+    @field_validator("marker")
+    @classmethod
+    def _names_its_batch(cls, value: str | None) -> str | None:
+        return value if value is None else _with_key(value)
 
     @field_validator("every")
     @classmethod
@@ -34,6 +46,39 @@ class Windows(Section):
         return self
 
 
+class Partitions(Section):
+    """Batches that are folders: one for each value of the partition column in the path."""
+
+    partition: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", description="day in path day=*/.")
+    marker: str = Field(description="File with {key} in its path that says a folder is complete.")
+
+    @field_validator("marker")
+    @classmethod
+    def _names_its_batch(cls, value: str) -> str:
+        return _with_key(value)
+
+
+def _with_key(marker: str) -> str:
+    if "{key}" not in marker or glob.has_magic(marker):
+        raise ValueError("a marker is a path with {key} in it, where the batch's key stands")
+    return marker
+
+
+def _form(value: Any) -> str:
+    """Which of the three was meant, so that errors speak of that alone."""
+    if isinstance(value, Partitions) or (isinstance(value, dict) and "partition" in value):
+        return "Partitions"
+    return "files" if isinstance(value, str) else "Windows"
+
+
+Batches = Annotated[
+    Annotated[Literal["files"], Tag("files")]
+    | Annotated[Windows, Tag("Windows")]
+    | Annotated[Partitions, Tag("Partitions")],
+    Discriminator(_form),
+]
+
+
 class Source(Section):
     """Where records come from and how they are cut into batches."""
 
@@ -41,7 +86,7 @@ class Source(Section):
     format: Format | None = Field(
         default=None, description="By default, what the name of the file says."
     )
-    batches: Literal["files"] | Windows = Field(description="Time windows, or one file a batch.")
+    batches: Batches = Field(description="Time windows, one file a batch, or one partition.")
 
     @field_validator("batches", mode="before")
     @classmethod
@@ -54,3 +99,14 @@ class Source(Section):
                 " cut by time, or give each batch a file"
             )
         return value
+
+    @model_validator(mode="after")
+    def _has_its_partition(self) -> Source:
+        if isinstance(self.batches, Partitions):
+            above, found, below = self.path.partition(f"/{self.batches.partition}=*/")
+            if not found or not below or glob.has_magic(above):
+                raise ValueError(
+                    f"the path needs /{self.batches.partition}=*/ before the files, and no wildcard"
+                    " before that"
+                )
+        return self

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 
 from streamdp.learning.paces import pace_names
@@ -24,6 +25,9 @@ COLOURS = {
     ORACLE: "#111111",
 }
 """After Okabe and Ito: told apart by colour-blind people, and in grey by their labels."""
+
+FIRST = "experts"
+"""Drawn thickest."""
 
 QUANTILES = ("#0072B2", "#00795A", "#C25400")
 PACES = ("#08306B", "#2F78B3", "#A6CBE6", "#E69F00", "#B5578F", "#7A7A7A")
@@ -47,12 +51,13 @@ def times(stream: Stream) -> Times:
     return [datetime.fromtimestamp(each, UTC) for each in known]
 
 
-def errors(axes: Axes, when: Times, series: Mapping[str, FloatArray]) -> None:
-    """Rank error of each learner against time."""
+def errors(axes: Axes, when: Times, series: Mapping[str, FloatArray], top: float) -> None:
+    """Rank error of each learner against time; `top` is the upper end of all columns."""
     for name, each in series.items():
         style = "dotted" if name == ORACLE else "solid"
-        axes.plot(when, each, color=COLOURS.get(name, INK), linewidth=1.6, linestyle=style)
-    axes.set_ylim(0.0, 1.08 * max(float(np.nanmax(each)) for each in series.values()))
+        width = 2.4 if name == FIRST else 1.4
+        axes.plot(when, each, color=COLOURS.get(name, INK), linewidth=width, linestyle=style)
+    axes.set_ylim(0.0, top)
     ends = {name: float(each[-max(1, len(each) // 20) :].mean()) for name, each in series.items()}
     _label_ends(axes, [(value, name, COLOURS.get(name, INK)) for name, value in ends.items()])
     _frame(axes)
@@ -62,14 +67,18 @@ def priors(axes: Axes, when: Times, seen: Trace, learner: str) -> None:
     """Middle 50 % and 90 % of the prior of some quantiles before each release, and the truth."""
     for index, colour in zip(range(len(seen.quantiles)), QUANTILES, strict=False):
         low, lower, upper, high = seen.bands[:, index].T
-        axes.fill_between(when, low, high, color=colour, alpha=0.16, linewidth=0)
-        axes.fill_between(when, lower, upper, color=colour, alpha=0.38, linewidth=0)
-        axes.plot(when, seen.truth[:, index], color=INK, linewidth=0.8)
+        axes.fill_between(when, low, high, color=colour, alpha=0.14, linewidth=0)
+        axes.fill_between(when, lower, upper, color=colour, alpha=0.36, linewidth=0)
+        axes.plot(when, seen.truth[:, index], color=colour, linewidth=1.3)
     least, most = float(np.nanmin(seen.truth)), float(np.nanmax(seen.truth))
     room = AROUND * max(most - least, 1e-9)
     axes.set_ylim(least - room, most + room)
     ends = [
-        (float(np.nanmedian(seen.truth[-30:, index])), f"quantile {quantile:g}", QUANTILES[index])
+        (
+            float(np.nanmedian(seen.truth[-30:, index])),
+            f"quantile {quantile:g}",
+            QUANTILES[index],
+        )
         for index, quantile in enumerate(seen.quantiles)
     ]
     _label_ends(axes, ends)
@@ -83,40 +92,55 @@ def paces(axes: Axes, when: Times, shares: FloatArray) -> None:
     axes.set_ylim(0.0, 1.0)
     tops = np.cumsum(shares[-max(1, len(shares) // 20) :].mean(axis=0))
     middles = tops - np.diff(np.concatenate(([0.0], tops))) / 2.0
-    _label_ends(
-        axes,
-        [
-            (float(middle), name, colour)
-            for middle, name, colour in zip(middles, pace_names(), colours, strict=True)
-        ],
-    )
+    named = zip(middles.tolist(), pace_names(), colours, strict=True)
+    _label_ends(axes, list(named), swatch=True)
     _frame(axes)
 
 
 def column_title(axes: Axes, text: str) -> None:
     """What differs between the columns."""
-    axes.set_title(text, fontsize=12, fontweight="bold", color=INK, pad=24)
+    axes.set_title(text, loc="left", fontsize=12, fontweight="bold", color=INK, pad=24)
 
 
 def headings(figure: Figure, axes: Any, title: str, epsilons: str) -> None:
     """The title of the picture, and one of each row."""
+    if not isinstance(axes[-1, 0].xaxis.get_major_locator(), AutoDateLocator):
+        for each in axes[-1]:
+            each.set_xlabel("batch", loc="right", fontsize=9.5, color=GREY)
     figure.suptitle(
-        f"{title}, ε = {epsilons}", x=0.01, ha="left", fontsize=14, fontweight="bold", color=INK
+        f"{title}, ε = {epsilons}",
+        x=0.01,
+        ha="left",
+        fontsize=14,
+        fontweight="bold",
+        color=INK,
     )
     rows = (
         ("Rank error of each release", "mean of all quantiles, running median"),
-        ("Prior before each release", "middle 50 % and 90 % (bands), and the truth (line)"),
-        ("Which expert is trusted", "weight, by how fast it believes the quantiles to drift"),
+        (
+            "Prior before each release",
+            "middle 50 % and 90 % (bands), and the truth (line)",
+        ),
+        (
+            "Which expert is trusted",
+            "weight, by how fast it believes the quantiles to drift",
+        ),
     )
     for (what, how), row in zip(rows, axes, strict=False):
         name = row[0].annotate(
-            what, (0.0, 1.04), xycoords="axes fraction", fontsize=11, fontweight="bold", color=INK
+            what,
+            (0.0, 1.04),
+            xycoords="axes fraction",
+            fontsize=11,
+            fontweight="bold",
+            color=INK,
         )
         row[0].annotate(
             how,
             (1.0, 0.0),
             xycoords=name,
             xytext=(8, 0),
+            va="bottom",
             textcoords="offset points",
             fontsize=9.5,
             color=GREY,
@@ -128,26 +152,37 @@ def _frame(axes: Axes) -> None:
     axes.spines[["left", "bottom"]].set_color(FAINT)
     axes.tick_params(colors=GREY, labelsize=9, length=3)
     axes.grid(axis="y", color=FAINT, linewidth=0.6)
+    locator = axes.xaxis.get_major_locator()
+    if isinstance(locator, AutoDateLocator):
+        axes.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
     axes.set_axisbelow(True)
     axes.margins(x=0)
 
 
-def _label_ends(axes: Axes, ends: Sequence[tuple[float, str, str]]) -> None:
-    """Names at the right end of their lines, moved apart where they would overlap."""
+def _label_ends(
+    axes: Axes, ends: Sequence[tuple[float, str, str]], *, swatch: bool = False
+) -> None:
+    """Names at the right end of their lines or areas, moved apart where they would overlap."""
     low, high = axes.get_ylim()
     ordered = sorted(ends)
     places = _apart([(value - low) / (high - low) for value, _, _ in ordered])
     for place, (_, name, colour) in zip(places, ordered, strict=True):
-        axes.annotate(
-            name,
-            (1.0, place),
-            xycoords="axes fraction",
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            fontsize=9.5,
-            color=colour,
-        )
+        if swatch:
+            _write(axes, place, "■", colour, 6)
+        _write(axes, place, name, INK if swatch else colour, 18 if swatch else 6)
+
+
+def _write(axes: Axes, place: float, text: str, colour: str, right: int) -> None:
+    axes.annotate(
+        text,
+        (1.0, place),
+        xycoords="axes fraction",
+        xytext=(right, 0),
+        textcoords="offset points",
+        va="center",
+        fontsize=9.5,
+        color=colour,
+    )
 
 
 def _apart(places: Sequence[float], gap: float = LINE) -> list[float]:
@@ -165,5 +200,7 @@ def _apart(places: Sequence[float], gap: float = LINE) -> list[float]:
 
 
 def _reach(group: Sequence[float], gap: float) -> tuple[float, float]:
-    middle, half = sum(group) / len(group), gap * (len(group) - 1) / 2.0
-    return middle - half, middle + half
+    """Lowest and highest place of a group, within the panel if it fits."""
+    middle, height = sum(group) / len(group), gap * (len(group) - 1)
+    low = max(0.0, min(middle - height / 2.0, 1.0 - height))
+    return low, low + height

@@ -6,9 +6,11 @@ One column an epsilon; below the errors of all learners, one learner from inside
 from __future__ import annotations
 
 import importlib.util
+import io
 from collections.abc import Mapping
 from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,6 +18,9 @@ from streamdp.errors import ConfigurationError
 from streamdp.simulation.study import Study, Trial, chance
 from streamdp.simulation.trace import trace
 from streamdp.types import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MOST_COLUMNS = 3
 """Epsilons that fit side by side; the first ones are drawn."""
@@ -28,6 +33,10 @@ INSIDE = "experts"
 
 WIDTHS, ROW_HEIGHT, DPI = (9.0, 12.0, 15.0), 2.7, 100
 """Inches of a picture of one, two and three columns; of a row; dots in an inch."""
+
+
+COLOURS = 128
+"""Of the file."""
 
 
 def require_matplotlib() -> None:
@@ -66,15 +75,26 @@ def draw(path: Path, title: str, study: Study, errors: Mapping[Trial, FloatArray
     figure = Figure((WIDTHS[len(epsilons) - 1], 0.7 + ROW_HEIGHT * rows), layout="constrained")
     axes = figure.subplots(rows, len(epsilons), sharex=True, sharey="row", squeeze=False)
     when = panels.times(stream)
+    series = {epsilon: _smoothed(errors, epsilon) for epsilon in epsilons}
+    top = 1.08 * max(float(np.nanmax(each)) for by in series.values() for each in by.values())
     for column, (epsilon, each) in enumerate(zip(epsilons, seen, strict=True)):
-        panels.errors(axes[0, column], when, _smoothed(errors, epsilon))
+        panels.errors(axes[0, column], when, series[epsilon], top)
         panels.priors(axes[1, column], when, each, inside)
         if each.paces is not None:
             panels.paces(axes[2, column], when, each.paces)
         if len(epsilons) > 1:
             panels.column_title(axes[0, column], f"ε = {float(epsilon):g}")
     panels.headings(figure, axes, title, ", ".join(f"{float(each):g}" for each in epsilons))
-    figure.savefig(path, dpi=DPI)
+    _save(figure, path)
+
+
+def _save(figure: Figure, path: Path) -> None:
+    """As a PNG of few colours, a third of the size."""
+    from PIL import Image
+
+    drawn = io.BytesIO()
+    figure.savefig(drawn, dpi=DPI, format="png")
+    Image.open(drawn).convert("RGB").quantize(COLOURS).save(path, "PNG", optimize=True)
 
 
 def _smoothed(errors: Mapping[Trial, FloatArray], epsilon: Fraction) -> dict[str, FloatArray]:

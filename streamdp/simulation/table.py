@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from streamdp.errors import SourceError
 from streamdp.simulation.stream import Stream
@@ -11,9 +11,22 @@ from streamdp.types import Backend, Batch, Query
 
 
 def table_stream(
-    name: str, batches: Iterable[Batch], backend: Backend, query: Query, length: int | None = None
+    name: str,
+    batches: Iterable[Batch],
+    backend: Backend,
+    query: Callable[[Batch], Query],
+    group: int = 0,
+    length: int | None = None,
 ) -> Stream:
     """The first `length` batches of a table, all if None.
+
+    Args:
+        name: Of its source.
+        batches: In order.
+        backend: Reads them.
+        query: The question of each.
+        group: Which of the question's groups is meant.
+        length: How many.
 
     Privacy: none. Every record is counted without noise; `permission` decides whether it may be.
 
@@ -26,5 +39,6 @@ def table_stream(
             f"the table has no batches that source {name} would see",
             hint="look at the source's start, end and lateness, or at the path",
         )
-    backend.check(query, taken[0])
-    return Stream(name, taken, tuple(backend.cell_counts(query, batch) for batch in taken))
+    backend.check(query(taken[0]), taken[0])
+    counts = tuple(backend.grouped_cell_counts(query(each), each)[group] for each in taken)
+    return Stream(name, taken, counts)

@@ -7,12 +7,13 @@ import io
 import os
 import re
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
 from streamdp.errors import SinkError
 from streamdp.sinks.columns import Column, columns, duckdb_value
-from streamdp.types import Release
+from streamdp.types import Json, Release
 
 Form = Literal["csv", "parquet"]
 
@@ -68,10 +69,14 @@ def _write_csv(path: Path, found: list[Column]) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([column.name for column in found])
-    writer.writerows(zip(*(column.values for column in found), strict=True))
+    writer.writerows(zip(*(map(_in_text, column.values) for column in found), strict=True))
     file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(file, "wb") as stream:
         stream.write(text.getvalue().encode())
+
+
+def _in_text(value: Json) -> Json:
+    return value.strftime("%Y-%m-%dT%H:%M:%SZ") if isinstance(value, datetime) else value
 
 
 def _write_parquet(path: Path, found: list[Column]) -> None:

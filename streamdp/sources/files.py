@@ -42,18 +42,25 @@ class FileSource:
         Raises:
             SourceError: The file cannot be read.
         """
-        path = batch.path or ""
-        try:
-            path.encode()
-            with Path(path).open("rb") as file:
-                return hashlib.file_digest(file, "sha256").digest()
-        except (OSError, UnicodeEncodeError):
+        digest = file_digest(batch.path or "")
+        if digest is None:
             raise SourceError(
                 f"a file of source {self.name} cannot be read",
                 where=batch.key,
                 hint="check that it is still there, readable by this user, and its name UTF-8",
                 source=self.name,
-            ) from None
+            )
+        return digest
+
+
+def file_digest(path: str) -> bytes | None:
+    """SHA-256 of a file; None if it cannot be read or its name is not UTF-8."""
+    try:
+        path.encode()
+        with Path(path).open("rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except (OSError, UnicodeEncodeError):
+        return None
 
 
 def _fixed_part(pattern: str) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from streamdp.sources.markers import is_complete
 from streamdp.types import Batch
 
 DAY = 86_400
@@ -23,7 +24,9 @@ class WindowSource:
         start: First second of the first window (POSIX time).
         length: Seconds in a window.
         end: Second after the last window, or None if the stream goes on.
-        lateness: Seconds after its end in which a window still fills.
+        lateness: Seconds after its end in which a window still fills; a record that comes later is
+            in no batch.
+        marker: Path with `{key}` of the file that says that a window is complete, or None.
     """
 
     name: str
@@ -31,12 +34,15 @@ class WindowSource:
     length: int
     end: int | None = None
     lateness: int = 0
+    marker: str | None = None
 
     def batches(self, now: int) -> Iterator[Batch]:
-        """Windows that ended `lateness` seconds ago or earlier, in order."""
+        """Windows that ended `lateness` seconds ago or earlier and are complete, in order."""
         stop = now - self.lateness if self.end is None else min(now - self.lateness, self.end)
         for start in range(self.start, stop - self.length + 1, self.length):
-            yield Batch(self.name, self._key(start), start, start + self.length)
+            key = self._key(start)
+            if is_complete(self.marker, key):
+                yield Batch(self.name, key, start, start + self.length)
 
     def _key(self, start: int) -> str:
         moment = datetime.fromtimestamp(start, UTC)

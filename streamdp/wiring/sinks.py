@@ -8,6 +8,7 @@ from streamdp.config.addresses import require_address, require_key
 from streamdp.config.secrets import reveal
 from streamdp.config.sinks import (
     CommandSinkSection,
+    DuckDBSinkSection,
     FilesSinkSection,
     JsonLinesSinkSection,
     Sink,
@@ -38,6 +39,7 @@ def sink(name: str, section: Sink, database: Database, clock: Clock) -> SinkProt
     from streamdp.sinks.jsonl import JsonLinesSink
     from streamdp.sinks.stdout import StandardOutputSink
     from streamdp.sinks.table import TableSink
+    from streamdp.sinks.warehouse import DuckDBTableSink
     from streamdp.sinks.webhook import WebhookSink
 
     if isinstance(section, TableSinkSection):
@@ -46,6 +48,8 @@ def sink(name: str, section: Sink, database: Database, clock: Clock) -> SinkProt
         return JsonLinesSink(name, section.path)
     if isinstance(section, FilesSinkSection):
         return FilesSink(name, section.path, section.kind)
+    if isinstance(section, DuckDBSinkSection):
+        return DuckDBTableSink(name, section.path, section.table)
     if isinstance(section, WebhookSinkSection):
         return WebhookSink(webhook(name, section, clock), section.attempts)
     if isinstance(section, CommandSinkSection):

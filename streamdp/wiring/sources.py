@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 from streamdp.config.formats import file_format
+from streamdp.config.sources import Partitions, Windows
 from streamdp.config.sources import Source as SourceSection
-from streamdp.config.sources import Windows
 from streamdp.types import Backend, Source
 
 
 def source(name: str, section: SourceSection) -> Source:
-    """Windows of time, or files."""
+    """Windows of time, files, or partitions."""
     from streamdp.sources.files import FileSource
+    from streamdp.sources.partitions import PartitionSource
     from streamdp.sources.windows import WindowSource
 
     cut = section.batches
     if isinstance(cut, Windows):
-        return WindowSource(name, cut.start, cut.every, cut.end, cut.lateness)
+        return WindowSource(name, cut.start, cut.every, cut.end, cut.lateness, cut.marker)
+    if isinstance(cut, Partitions):
+        return PartitionSource(name, section.path, cut.partition, cut.marker)
     return FileSource(name, section.path)
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from streamdp.cli import cli
+from streamdp.cli import cli, contenders
 from streamdp.cli.contenders import LEARNERS
 from streamdp.cli.simulate import NOTE, STREAMS
+from streamdp.config import load
 from streamdp.errors import ConfigurationError, SourceError
 from streamdp.simulation.synthetic import NAMES
 
@@ -105,6 +106,28 @@ def test_by_default_all_learners_that_the_release_admits(home: Path) -> None:
     refused = typed(*three, "--learners", "experts")
     assert isinstance(refused.exception, ConfigurationError)
     assert "expected_rows" in str(refused.exception)
+
+
+def test_of_a_release_by_groups_one_is_replayed(home: Path) -> None:
+    """Each group has its own truth; which one must be said."""
+    lines = [
+        f"2013-01-{1 + i % 3:02d},{v},{g}" for i in range(300) for g, v in (("a", 40), ("b", 90))
+    ]
+    (home / "public.csv").write_text("\n".join(["date,air_time,tail", *lines]) + "\n")
+    text = (home / "config.yaml").read_text()
+    by = "    by: tail\n    groups: [a, b]\n    epsilon: 0.1 "
+    (home / "config.yaml").write_text(text.replace("    epsilon: 0.1 ", by))
+    on = ("--table", "public.csv", "--learners", "none", "--length", "3")
+    refused = typed(*on)
+    assert isinstance(refused.exception, ConfigurationError)
+    assert "a, b" in str(refused.exception)
+    assert len(rows(*on, "--group", "b")) == 2
+    configuration = load(home / "config.yaml")
+    for group, cell in (("a", 40), ("b", 90)):
+        scene = contenders.Scene(table="public.csv", group=group, length=3)
+        study = contenders.study(configuration, configuration.releases["air_time"], scene)
+        for counts in study.stream(0).counts:
+            assert (counts.cells.tolist(), counts.counts.tolist()) == ([cell], [100])
 
 
 @pytest.mark.parametrize(

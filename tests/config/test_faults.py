@@ -216,10 +216,28 @@ def test_a_pattern_that_takes_in_another_source_is_refused(tmp_path: Path, path:
 
 
 @pytest.mark.parametrize("path", ["s.db", "./s.log", "flights.parquet"])
-def test_a_sink_cannot_write_over_store_log_or_source(tmp_path: Path, path: str) -> None:
+@pytest.mark.parametrize("kind", ["kind: jsonl", "kind: duckdb, table: t"])
+def test_a_sink_cannot_write_over_store_log_or_source(tmp_path: Path, path: str, kind: str) -> None:
     """A line appended to the store would destroy the ledger."""
     with pytest.raises(ConfigurationError, match=r"sinks\.file"):
-        loaded(tmp_path, GOOD.replace("out.jsonl", path))
+        loaded(tmp_path, GOOD.replace("kind: jsonl", kind).replace("out.jsonl", path))
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet"])
+def test_a_folder_of_files_is_not_one_that_a_source_reads(tmp_path: Path, kind: str) -> None:
+    """A release that became a batch would be released again."""
+    text = GOOD.replace("kind: jsonl, path: out.jsonl", f"kind: {kind}, path: data/out")
+    text = text.replace("path: flights.parquet", f"path: 'data/**/*.{kind}'")
+    with pytest.raises(ConfigurationError, match="reads this file"):
+        loaded(tmp_path, text)
+
+
+def test_sinks_may_share_a_database(tmp_path: Path) -> None:
+    """Two tables of one database are two sinks."""
+    two = (
+        "{kind: duckdb, path: w.duckdb, table: a}\n  more: {kind: duckdb, path: w.duckdb, table: b}"
+    )
+    loaded(tmp_path, GOOD.replace("{kind: jsonl, path: out.jsonl}", two))
 
 
 def test_prices_of_one_source_add_up(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from pathlib import Path
 from streamdp.sinks.files import FilesSink, Form
 from streamdp.sinks.jsonl import JsonLinesSink
 from streamdp.sinks.table import TableSink
+from streamdp.sinks.warehouse import DuckDBTableSink
 from streamdp.store.database import connect
 from streamdp.types import Release, Sink
 
@@ -70,6 +71,17 @@ def _parquet(folder: Path) -> Kept:
     )
 
 
+def _database(folder: Path) -> Kept:
+    import duckdb
+
+    if not (folder / "w.duckdb").exists():
+        return []
+    with duckdb.connect(str(folder / "w.duckdb")) as connection:
+        made = connection.execute("SELECT 1 FROM duckdb_tables() WHERE table_name = 'd'").fetchone()
+        found = connection.execute("SELECT release_id, value FROM d").fetchall() if made else []
+    return sorted(found)
+
+
 def _files(form: Form) -> Callable[[Path], Sink]:
     return lambda folder: FilesSink("f", folder, form)
 
@@ -79,4 +91,5 @@ TARGETS = {
     "jsonl": Target(lambda folder: JsonLinesSink("f", folder / "out.jsonl"), _lines),
     "csv": Target(_files("csv"), _csv),
     "parquet": Target(_files("parquet"), _parquet),
+    "duckdb": Target(lambda folder: DuckDBTableSink("d", folder / "w.duckdb", "d"), _database),
 }

@@ -101,4 +101,5 @@ def _flights_read(column: str) -> Stream:
     path = str(resources.files("streamdp.demo") / "flights.parquet")
     days = WindowSource("flights", YEAR_2013, DAY, YEAR_2013 + 365 * DAY)
     query = Query(column, Grid(Fraction(1), *BOUNDS[column]))
-    return table_stream(column, days.batches(2**40), DuckDBBackend(path, "parquet", "date"), query)
+    backend = DuckDBBackend(path, "parquet", "date")
+    return table_stream(column, days.batches(2**40), backend, lambda batch: query)

@@ -1,0 +1,72 @@
+"""A table in a DuckDB database: one line for each row of a release, all of them or none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from streamdp.errors import SinkError
+from streamdp.sinks.columns import Column, columns, duckdb_value
+from streamdp.types import Release
+
+if TYPE_CHECKING:
+    import duckdb
+
+
+class DuckDBTableSink:
+    """Appends in one transaction what the table does not have; makes the table and new columns.
+
+    The file is open for no longer than a delivery takes, so that others may read it meanwhile.
+
+    Args:
+        name: Of the sink.
+        path: Of the database; made if it is not there.
+        table: Made by the first release.
+    """
+
+    def __init__(self, name: str, path: Path, table: str) -> None:
+        self.name = name
+        self._path = path
+        self._table = '"' + table.replace('"', '""') + '"'
+
+    def deliver(self, release: Release) -> None:
+        """Append the lines of one release, once.
+
+        Raises:
+            SinkError: The database cannot be opened or written; its own words are dropped.
+        """
+        import duckdb
+
+        found = columns(release)
+        try:
+            with duckdb.connect(str(self._path), config={"threads": 1}) as connection:
+                connection.execute("BEGIN")
+                self._prepare(connection, found)
+                self._append(connection, release, found)
+                connection.execute("COMMIT")
+        except (duckdb.Error, OSError) as error:
+            raise SinkError(
+                f"sink {self.name} cannot write: {type(error).__name__}",
+                where=str(self._path),
+                hint="does nobody else hold the database, is there room, is the table its own?",
+                sink=self.name,
+            ) from None
+
+    def _prepare(self, connection: duckdb.DuckDBPyConnection, found: list[Column]) -> None:
+        """The table with all columns; those that a release lacks are null in its lines."""
+        typed = [f"{each.quoted} {each.duckdb_type}" for each in found]
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {self._table} ({', '.join(typed)})")
+        for column in typed:
+            connection.execute(f"ALTER TABLE {self._table} ADD COLUMN IF NOT EXISTS {column}")
+
+    def _append(
+        self, connection: duckdb.DuckDBPyConnection, release: Release, found: list[Column]
+    ) -> None:
+        known = f"SELECT 1 FROM {self._table} WHERE release_id = ? LIMIT 1"  # noqa: S608
+        if connection.execute(known, [release.id]).fetchone() is not None:
+            return
+        lists = ", ".join(
+            f"unnest(CAST(? AS {each.duckdb_type}[])) AS {each.quoted}" for each in found
+        )
+        values = [list(map(duckdb_value, each.values)) for each in found]
+        connection.execute(f"INSERT INTO {self._table} BY NAME SELECT {lists}", values)

@@ -1,0 +1,73 @@
+"""Batches that are folders, one for each value of a partition column: `day=2013-01-01`."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from streamdp.errors import SourceError
+from streamdp.sources.files import file_digest
+from streamdp.sources.markers import is_complete
+from streamdp.types import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionSource:
+    """Folders `COLUMN=VALUE`, in the order of their values; each value is a key.
+
+    A folder fills while it is written, so it is a batch only when its marker is there. Its parts
+    are read together: a batch of many files is one release.
+
+    Args:
+        name: Of the source.
+        pattern: Absolute glob with the part `COLUMN=*`, and no wildcard before it.
+        column: Of the partition.
+        marker: Path with `{key}` of the file that says that a folder is complete.
+    """
+
+    name: str
+    pattern: str
+    column: str
+    marker: str
+
+    def batches(self, now: int) -> Iterator[Batch]:
+        """One batch a complete folder."""
+        above, _ = self._cut()
+        for folder in sorted(glob.glob(f"{glob.escape(above)}/{self.column}=*")):
+            key = os.path.basename(folder).removeprefix(f"{self.column}=")
+            if os.path.isdir(folder) and is_complete(self.marker, key):
+                yield Batch(self.name, key, path=folder)
+
+    def content_digest(self, batch: Batch) -> bytes:
+        """SHA-256 of names and contents of all parts; private: kept under the store's key only.
+
+        Raises:
+            SourceError: A part cannot be read, or there is none.
+        """
+        folder = batch.path or ""
+        parts = sorted(glob.glob(f"{glob.escape(folder)}/{self._cut()[1]}", recursive=True))
+        whole = hashlib.sha256()
+        for part in parts:
+            digest = file_digest(part)
+            if digest is None:
+                break
+            whole.update(os.fsencode(os.path.relpath(part, folder)) + b"\0" + digest)
+        else:
+            if parts:
+                return whole.digest()
+        raise SourceError(
+            f"a part of source {self.name} cannot be read",
+            where=batch.key,
+            hint="the folder needs its files before its marker, readable by this user",
+            source=self.name,
+        )
+
+    def _cut(self) -> tuple[str, str]:
+        """What stands above the partition, and the pattern below it."""
+        parts = Path(self.pattern).parts
+        at = parts.index(f"{self.column}=*")
+        return str(Path(*parts[:at])), str(Path(*parts[at + 1 :]))
