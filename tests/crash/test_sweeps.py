@@ -105,8 +105,8 @@ def test_a_store_that_checks_less_is_caught(
         monkeypatch.setattr(module, "verify", lambda store: None)
     monkeypatch.setattr(opening, "require_schema", lambda store: None)
     damages = [each for each in pages.damages(stand, 61) if each.file == pages.STORE and each.mask]
-    found = [pages.verdict(home, stand, damage) for damage in some(damages, 120)]
-    assert sum("accepted" in (each or "") for each in found) > 3
+    found = (pages.verdict(home, stand, damage) for damage in some(damages, 300))
+    assert any("accepted" in (each or "") for each in found)
 
 
 @pytest.mark.parametrize("locked", [True, False])
