@@ -31,8 +31,8 @@ HEADER = 24
 MASKS = (0x01, 0x02, 0x04, 0x10, 0x20, 0x80, 0xFF)
 STORE, LOG, ANCHOR, SINK = "store.db", "store.db-wal", "vault/anchor", "medians"
 
-_PULSE = ("epoch", "pid", "heartbeat_at", "stopped_at")
-"""Columns of `instance` that every start writes."""
+_PULSE = ("epoch", "pid", "heartbeat_at", "stopped_at", "applied_at")
+"""Signs of life, and when the schema was made: nothing follows from them."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import random
 import re
+import shutil
 import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing
@@ -52,23 +53,23 @@ def neighbours(count: int) -> Iterator[tuple[Sequence[str], str]]:
 
 def difference(records: Sequence[str], one_more: str) -> list[str]:
     """Names of what differs between the traces of a batch and its neighbour."""
+    traces = []
     with folder() as place:
-        traces = [
-            _traces(place / name, [*records, *more])
-            for name, more in (("a", [one_more]), ("b", []))
-        ]
-        same = traces[0]["released"] == traces[1]["released"]
-        return [
-            f"{records} and {one_more!r}: {what}"
-            for what in sorted(traces[0] | traces[1])
-            if (same or not what.startswith(("file ", "calls", "released")))
-            and traces[0].get(what) != traces[1].get(what)
-        ]
+        for more in ([one_more], []):
+            traces.append(_traces(place / "twin", [*records, *more]))
+            shutil.rmtree(place / "twin")
+    same = traces[0]["released"] == traces[1]["released"]
+    return [
+        f"{records} and {one_more!r}: {what}"
+        for what in sorted(traces[0] | traces[1])
+        if (same or not what.startswith(("file ", "calls", "released")))
+        and traces[0].get(what) != traces[1].get(what)
+    ]
 
 
 def _traces(path: Path, records: Sequence[str]) -> dict[str, object]:
     """Everything that is left to see, by name; moments of the real clock are masked."""
-    home = Home.furnish(path / "twin", CONFIG)
+    home = Home.furnish(path, CONFIG)
     rows = [f"2023-11-15T12:00:00,{record}" for record in records]
     others = ["2023-11-16T12:00:00,40", "2023-11-17T12:00:00,60"]
     (home.path / "stream.csv").write_text("\n".join(["at,x", *rows, *others, ""]))
@@ -76,12 +77,12 @@ def _traces(path: Path, records: Sequence[str]) -> dict[str, object]:
     traces: dict[str, object] = {}
     for command in COMMANDS:
         code, shown, calls = typed(home.path, command, forced="twin")
-        traces |= {f"exit code of {command}": code, f"what {command} prints": _masked(shown, path)}
+        traces |= {f"exit code of {command}": code, f"what {command} prints": _masked(shown)}
         traces[f"calls of {command}"] = calls
     files = [file for file in sorted(home.path.rglob("*")) if _is_trace(home, file)]
-    traces |= {f"file {file.name}": _masked(file.read_bytes(), path) for file in files}
+    traces |= {f"file {file.name}": _masked(file.read_bytes()) for file in files}
     traces["names of files"] = [file.name for file in files]
-    traces["log"] = _masked((home.path / "streamdp.log").read_bytes(), path)
+    traces["log"] = _masked((home.path / "streamdp.log").read_bytes())
     with closing(sqlite3.connect(home.store)) as store:
         traces["ledger"] = store.execute(f"SELECT {_PUBLIC} FROM ledger").fetchall()
         released = store.execute("SELECT job, batch, rows FROM release ORDER BY 1, 2").fetchall()
@@ -97,7 +98,7 @@ def _is_trace(home: Home, file: Path) -> bool:
     return file.is_file() and file.name != "stream.csv" and file.parent.name != "drops"
 
 
-def _masked(content: bytes, path: Path) -> bytes:
+def _masked(content: bytes) -> bytes:
     year = str(datetime.now(UTC).year).encode()
     moment = year + rb"-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?"
-    return re.sub(moment, b"<now>", content).replace(str(path).encode(), b"<folder>")
+    return re.sub(moment, b"<now>", content)
