@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from tests.benchmarks.report import Row, main
-from tests.crash import canaries, disks, kills, pages, races, twins, walks
+from tests.crash import canaries, disks, kills, pages, power, races, twins, walks
 from tests.crash.home import Home, folder
 from tests.crash.tracer import INTEL, SUPPORTED
 
@@ -46,6 +46,7 @@ def _traced(template: Home, *, quick: bool) -> Iterator[Row]:
     yield _row("kill matrix", (kills.violations(template, point) for point in points))
     points = _some(tuple(life.refusals()), quick=quick)
     if INTEL:
+        yield _row("power cuts", power.cuts(template, 4 if quick else 1))
         yield _row("a full disk at every write", (disks.refused(template, each) for each in points))
     limits = _some(tuple(disks.limits(template, step=4096)), quick=quick)
     yield _row("a full disk at every size", (disks.limited(template, *each) for each in limits))

@@ -11,16 +11,17 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from sqlite_utils import Database
 
 from streamdp.backends.duckdb import DuckDBBackend
 from streamdp.sinks.jsonl import JsonLinesSink
-from streamdp.store import archive, ledger, opening, seals
+from streamdp.store import archive, database, ledger, opening, seals
 from streamdp.store.anchor import Anchor
 from streamdp.store.anchor_lines import Line, Spending, State
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, CellCounts, Query
 from tests.crash import __main__ as sweeps
-from tests.crash import canaries, disks, kills, pages, races, tracer, twins, walks
+from tests.crash import canaries, disks, kills, pages, power, races, tracer, twins, walks
 from tests.crash.home import Home
 from tests.crash.tracer import Life
 
@@ -78,6 +79,27 @@ def test_a_sink_that_is_not_idempotent_is_caught(
     monkeypatch.setattr(JsonLinesSink, "deliver", JsonLinesSink._append)
     stops = [point for point in life.deaths() if life.stops[point.stop] == "fsync"]
     assert any(kills.violations(template, point) for point in reversed(stops))
+
+
+@pytest.mark.skipif(not tracer.INTEL, reason="reads registers of x86-64")
+def test_power_cuts(template: Home) -> None:
+    """What was not waited for is lost, and every release that somebody may have seen is there."""
+    assert [wrong for each in power.cuts(template, 6) for wrong in each] == []
+
+
+@pytest.mark.skipif(not tracer.INTEL, reason="reads registers of x86-64")
+def test_a_store_that_does_not_wait_for_the_disk_is_caught(
+    template: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Power: with `synchronous=OFF` a cut loses what was published."""
+
+    def hasty(path: Path, *, create: bool = True) -> Database:
+        made = database.connect(path, create=create)
+        made.execute("PRAGMA synchronous = OFF")
+        return made
+
+    monkeypatch.setattr(opening, "connect", hasty)
+    assert any(power.cuts(template, 4))
 
 
 def test_full_disks(template: Home, life: Life) -> None:

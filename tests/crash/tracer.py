@@ -20,6 +20,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from streamdp.errors import StreamdpError
@@ -54,8 +55,8 @@ _SETOPTIONS, _GETEVENTMSG = 0x4200, 0x4201
 _OPTIONS = 0x1 | 0x8 | 0x80 | 0x100000
 """Tell system-call stops from signals, follow threads, stop at the filter, die with the tracer."""
 _EVENT_SECCOMP, _WALL = 7, 0x40000000
-_ANSWER, _CALL, _BUFFER, _SIZE = 10 * 8, 15 * 8, 13 * 8, 12 * 8
-"""Where x86-64 keeps the result of a call, its number, and two of its arguments."""
+_ANSWER, _CALL, _FIRST, _BUFFER, _SIZE = 10 * 8, 15 * 8, 14 * 8, 13 * 8, 12 * 8
+"""Where x86-64 keeps the result of a call, its number, and its arguments."""
 
 INTEL = platform.machine() == "x86_64"
 
@@ -107,6 +108,7 @@ def live(
     work: Callable[[], object],
     point: Point | None = None,
     witness: Callable[[bytes], object] | None = None,
+    durable: Callable[[Path], object] | None = None,
 ) -> Life:
     """Run work in a forked child; without a point it lives to its end.
 
@@ -114,6 +116,7 @@ def live(
         work: What the child does.
         point: Where it dies, or where the disk is full.
         witness: Shown every byte the child is about to write.
+        durable: Told of each file that the child has waited for to be on the disk.
     """
     sys.stdout.flush()
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
@@ -136,6 +139,10 @@ def live(
             stops.append(_kind(thread))
             if witness is not None and stops[-1] in ("write", "pwrite"):
                 witness(_written(thread))
+            if durable is not None and stops[-1] in ("fsync", "fdatasync"):
+                file = os.readlink(f"/proc/{thread}/fd/{_ptrace(_PEEKUSER, thread, _FIRST, 0)}")
+                _finish_call(thread, half=False)
+                durable(Path(file))
             if _dies(child, thread, point, stops):
                 return Life(True, 0, tuple(stops))
 
