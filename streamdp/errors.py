@@ -90,6 +90,12 @@ class SinkError(StreamdpError):
     code = "sink"
 
 
+class ClockError(StreamdpError):
+    """The clock is further ahead than the store will follow; nothing was sealed or spent."""
+
+    code = "clock"
+
+
 class StoreError(StreamdpError):
     """The store cannot be read or written."""
 

@@ -36,6 +36,7 @@ COMMANDS = {
     "show": ("releases", "Show one release."),
     "budget": ("budget", "Spent, left and runway of every budget."),
     "cap": ("cap", "Change a cap, with your name and reason, in the ledger."),
+    "source": ("source", "Say that a source's records are in another place."),
     "verify": ("verify", "Check ledger, releases and anchor of the store."),
     "backup": ("backup", "Copy the store, beside a running daemon."),
     "restore": ("backup", "Say what a backup would cost to put back, and put it back."),

@@ -20,9 +20,9 @@ def backup(path: Path, config_path: Path) -> None:
     store that is put back from it must be reconciled: what was spent since stays spent.
     """
     from streamdp.store.backup import backup as copy
-    from streamdp.store.opening import verify
+    from streamdp.store.opening import verify_copy
 
-    copy(load_configuration(config_path).store.path, path, verify)
+    copy(load_configuration(config_path).store.path, path, verify_copy)
     click.echo(f"{path}: copied and verified")
 
 
@@ -43,12 +43,12 @@ def restore(path: Path, yes: bool, config_path: Path) -> None:
     from streamdp.privacy.amounts import epsilon_text
     from streamdp.store.backup import put_back
     from streamdp.store.database import connect_to_read
-    from streamdp.store.opening import verify
+    from streamdp.store.opening import verify_copy
     from streamdp.store.standing import difference
 
     store, anchor = wiring.store_paths(load_configuration(config_path))
     copy = connect_to_read(path)
-    verify(copy)
+    verify_copy(copy)
     sums: Counter[str] = Counter()
     for spent in difference(copy, anchor).missing if anchor.exists() else ():
         sums[spent.scope] += spent.epsilon_nano
@@ -58,5 +58,5 @@ def restore(path: Path, yes: bool, config_path: Path) -> None:
     if not yes:
         click.confirm(f"Put {path} in the place of {store}?", abort=True)
     with store_lock(store):
-        put_back(path, store, int(time.time()), verify)
+        put_back(path, store, int(time.time()), verify_copy)
     click.echo("now: streamdp reconcile --assume-spent --operator NAME --reason TEXT")

@@ -62,7 +62,7 @@ def cap(
         if not yes:
             click.confirm("Write this into the ledger?", abort=True)
         with store.transaction():
-            about = {"by": _who(), "reason": reason}
+            about = {"by": who(), "reason": reason}
             ledger.set_caps(store.database, scope, new, about, now)
         store.close()
 
@@ -93,7 +93,7 @@ def _amount(caps: Caps, name: str, measure: str) -> str:
     return epsilon_text(min(found)) if found else "none"
 
 
-def _who() -> str:
+def who() -> str:
     """Login name, or number of the user in a container that has no names."""
     try:
         return getpass.getuser()

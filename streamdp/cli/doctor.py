@@ -72,6 +72,7 @@ def _store(configuration: Configuration) -> str:
     from streamdp.daemon.lock import is_locked
     from streamdp.store import ledger
     from streamdp.store.database import connect_to_read
+    from streamdp.store.migrations import is_current
     from streamdp.store.standing import require_agreement
 
     path = configuration.store.path
@@ -81,6 +82,8 @@ def _store(configuration: Configuration) -> str:
         raise StreamdpError("others may read the store", where=str(path), hint="chmod 600")
     database = connect_to_read(path)
     ledger.verify(database)
+    if not is_current(database):
+        return "ledger verified; the next run brings the store up to this version"
     anchor = wiring.store_paths(configuration)[1]
     require_agreement(database, anchor)
     return "ledger verified, its anchor agrees" + (

@@ -30,13 +30,16 @@ def _set(config_path: Path, job: str, *, paused: bool) -> None:
     """Write the wish into the store, beside a running daemon, which reads it every round."""
     import time
 
+    from streamdp import wiring
     from streamdp.store.database import connect
     from streamdp.store.migrations import migrate
+    from streamdp.store.opening import require_store
     from streamdp.store.pauses import pause_job, resume_job
 
     configuration = load_configuration(config_path)
     require_job(configuration, job)
     now = int(time.time())
+    require_store(*wiring.store_paths(configuration))
     database = connect(configuration.store.path)
     migrate(database, now)
     if paused:

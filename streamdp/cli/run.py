@@ -18,14 +18,17 @@ if TYPE_CHECKING:
 
 @click.command()
 @config_option
+@click.option("--accept-clock", is_flag=True, help="The clock is right, however far it jumped.")
 @click.option("--once", is_flag=True, help="Do what is due and exit: for cron, dbt or Airflow.")
 @click.option("--source", help="With --once: only the jobs that read this source.")
-def run(config_path: Path, once: bool, source: str | None) -> None:
+def run(config_path: Path, once: bool, source: str | None, accept_clock: bool) -> None:
     """Release what is due, now and on schedule, until SIGTERM; SIGHUP loads the configuration anew.
 
     With --once: release everything that is due, of all jobs or those of one source, and exit.
     """
     configuration = load_configuration(config_path)
+    if accept_clock:
+        _accept_clock(configuration)
     if once:
         finish(one_round(configuration, _jobs(configuration, source)))
         return
@@ -47,3 +50,20 @@ def _jobs(configuration: Configuration, source: str | None) -> list[str]:
     if source is not None:
         require_name(source, configuration.sources, "source")
     return [name for name, job in configuration.releases.items() if source in (None, job.source)]
+
+
+def _accept_clock(configuration: Configuration) -> None:
+    """Write into the ledger that someone has looked at the clock."""
+    import time
+
+    from streamdp import wiring
+    from streamdp.cli.cap import who
+    from streamdp.daemon.lock import store_lock
+    from streamdp.store.sqlite import SqliteStore
+
+    path, anchor = wiring.store_paths(configuration)
+    now = int(time.time())
+    with store_lock(path):
+        store = SqliteStore.open(path, now, anchor)
+        store.accept_time(now, who())
+        store.close()

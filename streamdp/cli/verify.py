@@ -10,7 +10,7 @@ import click
 
 from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import print_rows
-from streamdp.errors import IntegrityError
+from streamdp.errors import IntegrityError, StoreError
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -26,9 +26,16 @@ def verify(config_path: Path, as_json: bool) -> None:
     """
     from streamdp import wiring
     from streamdp.store.database import connect_to_read
+    from streamdp.store.migrations import is_current
 
     path, anchor = wiring.store_paths(load_configuration(config_path))
     database, rows = connect_to_read(path), []
+    if not is_current(database):
+        raise StoreError(
+            "this store was written by another version of streamdp",
+            where=str(path),
+            hint="`streamdp run` brings an older one up to date, and keeps a copy of it",
+        )
     for what, check in _checks(database, anchor):
         try:
             check()
@@ -42,11 +49,12 @@ def verify(config_path: Path, as_json: bool) -> None:
 
 
 def _checks(database: Database, anchor: Path) -> Iterator[tuple[str, Callable[[], None]]]:
-    from streamdp.store import archive, ledger
+    from streamdp.store import archive, ledger, seals
     from streamdp.store.database import require_sound
     from streamdp.store.standing import require_agreement
 
     yield "pages and indexes are sound", lambda: require_sound(database)
     yield "the ledger's chain is whole and adds up", lambda: ledger.verify(database)
     yield "every commit has its release, as it was drawn", lambda: archive.verify(database)
+    yield "batches, deliveries and pauses are as written", lambda: seals.verify(database)
     yield "the anchor agrees", lambda: require_agreement(database, anchor)

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import fnmatch
-import glob
 import os
 from collections.abc import Iterable
 from fractions import Fraction
@@ -12,6 +10,7 @@ from fractions import Fraction
 from streamdp.config.formats import file_format
 from streamdp.config.model import Configuration
 from streamdp.config.outputs import check_outputs
+from streamdp.config.paths import overlap
 from streamdp.config.priors import Family, MixtureOf
 from streamdp.config.refusal import refuse
 from streamdp.config.releases import Release
@@ -78,7 +77,7 @@ def _check_sources(configuration: Configuration, document: Document) -> None:
         place: Path = ("sources", name, "path")
         real = os.path.realpath(source.path)
         for path, other in seen.items():
-            if _overlap(real, path):
+            if overlap(real, path):
                 refuse(
                     f"this is the same data as source {other!r}, with a budget of its own",
                     document,
@@ -96,19 +95,6 @@ def _check_sources(configuration: Configuration, document: Document) -> None:
                 place,
                 "write Parquet" if arrow else "add format: parquet, csv or jsonl",
             )
-
-
-def _overlap(one: str, other: str) -> bool:
-    """Whether two paths can name one file: equal, one within the other's pattern, or both there."""
-    if one == other or fnmatch.fnmatch(one, other) or fnmatch.fnmatch(other, one):
-        return True
-    if not (glob.has_magic(one) or glob.has_magic(other)):
-        return False
-    first, second = (
-        {os.path.realpath(file) for file in glob.glob(path, recursive=True)}
-        for path in (one, other)
-    )
-    return not first.isdisjoint(second)
 
 
 def _check_caps(configuration: Configuration, document: Document) -> None:
@@ -143,7 +129,7 @@ def _check_public(
             continue
         place = (*path, "prior", key, "path")
         for name, source in configuration.sources.items():
-            if _overlap(os.path.realpath(named.path), os.path.realpath(source.path)):
+            if overlap(os.path.realpath(named.path), os.path.realpath(source.path)):
                 refuse(
                     f"source {name!r} reads this file: its records are not public",
                     document,

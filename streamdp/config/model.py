@@ -13,7 +13,7 @@ from streamdp.config.section import Section
 from streamdp.config.sinks import Sink
 from streamdp.config.sources import Source
 from streamdp.config.units import Unit
-from streamdp.config.values import Size
+from streamdp.config.values import PositiveDuration, Size
 from streamdp.types import Json
 
 
@@ -25,6 +25,11 @@ class Store(Section):
         default=None,
         description="Append-only file that finds out a store put back from a backup; keep it on"
         " another volume. By default beside the store.",
+    )
+    max_clock_step: PositiveDuration = Field(
+        default=30 * 86_400,
+        description="How far the clock may be ahead of the last time the store knew; beyond it"
+        " no window is sealed until someone has looked.",
     )
 
 

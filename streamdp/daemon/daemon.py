@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamdp.daemon.shift import HEARTBEAT, Shift, shift
-from streamdp.errors import ConfigurationError, StoreError, StreamdpError
+from streamdp.errors import ClockError, ConfigurationError, StoreError, StreamdpError
 from streamdp.types import Clock, Entropy, Log
 
 if TYPE_CHECKING:
@@ -88,12 +88,12 @@ class Daemon:
                 names = (left | self._next_wakes()) & set(running.jobs)
 
     def _work(self, running: Shift, names: set[str]) -> set[str]:
-        """One round; returns the jobs to try again soon, since the store was full or busy."""
+        """One round; returns the jobs to try again soon: store full or busy, or a clock jumped."""
         try:
-            running.store.beat(os.getpid(), self._clock.now())
+            running.beat(self._clock, self._log)
             running.worker.round([job for name, job in running.jobs.items() if name in names])
-        except StoreError as error:
-            self._log("store.failed", reason=str(error))
+        except (ClockError, StoreError) as error:
+            self._log("store.failed", code=error.code, reason=str(error))
             return names
         return set()
 

@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 HEARTBEAT = 15
 """Seconds between signs of life."""
 
+TOLERANCE = 60
+"""Seconds that a clock may go back unremarked."""
+
 
 @dataclass(slots=True)
 class Shift:
@@ -29,6 +32,19 @@ class Shift:
     store: SqliteStore
     worker: Worker
     jobs: dict[str, Job]
+    behind: bool = False
+
+    def beat(self, clock: Clock, log: Log) -> None:
+        """Give a sign of life; say it once when the clock has gone back.
+
+        Raises:
+            ClockError: The clock has jumped ahead.
+            StoreError: The store cannot be used.
+        """
+        behind = self.store.beat(os.getpid(), clock.now()) > TOLERANCE
+        if behind and not self.behind:
+            log("clock.behind")
+        self.behind = behind
 
 
 @contextmanager
@@ -49,6 +65,7 @@ def shift(
         LockedError: Another process works on the store.
         ConfigurationError: The ledger was opened in other terms, or allows less.
         IntegrityError: The store is damaged, altered or newer.
+        ClockError: The clock is far ahead of the last time the store knew.
     """
     from streamdp import wiring
 
@@ -56,20 +73,21 @@ def shift(
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     section = configuration.store
     with store_lock(section.path):
-        store = SqliteStore.open(section.path, clock.now(), section.anchor)
+        step = section.max_clock_step
+        store = SqliteStore.open(section.path, clock.now(), section.anchor, step)
         try:
-            wiring.declare(configuration, store, clock.now(), log)
             worker = wiring.worker(configuration, store, entropy, clock, log)
             running = Shift(store, worker, wiring.jobs(configuration))
-            store.beat(os.getpid(), clock.now())
-            worker.stop, worker.progress = stop, _living(store, clock, progress)
+            running.beat(clock, log)
+            wiring.declare(configuration, store, clock.now(), log)
+            worker.stop, worker.progress = stop, _living(running, clock, log, progress)
             yield running
             store.stopped(clock.now())
         finally:
             store.close()
 
 
-def _living(store: SqliteStore, clock: Clock, progress: Progress) -> Progress:
+def _living(running: Shift, clock: Clock, log: Log, progress: Progress) -> Progress:
     """Progress that gives signs of life too: a catch-up may last for hours."""
     last = clock.now()
 
@@ -77,7 +95,7 @@ def _living(store: SqliteStore, clock: Clock, progress: Progress) -> Progress:
         nonlocal last
         if abs(clock.now() - last) >= HEARTBEAT:
             last = clock.now()
-            store.beat(os.getpid(), last)
+            running.beat(clock, log)
         progress(job, done, total)
 
     return tell

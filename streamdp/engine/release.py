@@ -51,7 +51,7 @@ def prepare(job: Job, batch: Batch, around: Surroundings) -> Ready:
         SourceError: The batch cannot be read.
         AlteredBatchError: It is not the one that arrived.
     """
-    with _own_words_only():
+    with _own_words_only(around.entropy):
         learned, plan = _plan(job, batch, around)
         require_unaltered(job, batch, around.store)
         job.backend.check(plan.query, batch)
@@ -80,7 +80,7 @@ def release_batch(job: Job, batch: Batch, ready: Ready, around: Surroundings) ->
     about = {"job": job.name, "batch": batch.key}
     around.log("release.reserved", **about, epsilon_nano=plan.charge.epsilon_nano)
     try:
-        with _own_words_only():
+        with _own_words_only(around.entropy):
             outcome = job.kind.draw(plan, _evaluate(job, plan, batch), around.entropy)
             state = _learn(job, learned.state, plan, outcome, around.log)
             published = job.kind.report(state, outcome)
@@ -128,17 +128,28 @@ def _learn(job: Job, state: Json, plan: Plan, outcome: Outcome, log: Log) -> Jso
 
 
 @contextmanager
-def _own_words_only() -> Iterator[None]:
+def _own_words_only(entropy: Entropy) -> Iterator[None]:
     """Let no foreign exception out: its text, and those it hangs on, may quote a record."""
     try:
         yield
     except StreamdpError:
         raise
-    except Exception as error:  # noqa: BLE001
+    except Exception:  # noqa: BLE001
+        number = _number(entropy)
         raise InternalError(
-            f"an unexpected {type(error).__name__}; its text is dropped, it may quote a record",
-            hint="this is a mistake in streamdp: please report it with `streamdp version`",
+            f"an unexpected error, number {number}",
+            hint="a mistake in streamdp: please report it with `streamdp version`; nothing more is"
+            " kept of it, on purpose, since even its kind may follow from a record",
+            id=number,
         ) from None
+
+
+def _number(entropy: Entropy) -> str:
+    """A mark by which message and log are found to be of one error; there may be no entropy."""
+    try:
+        return f"{entropy.bits(48):012x}"
+    except OSError:
+        return "0" * 12
 
 
 def _record(

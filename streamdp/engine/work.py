@@ -90,7 +90,8 @@ class Worker:
             if error.code in ("locked", "store", "integrity"):
                 raise
             outcomes.errors.append(error)
-            self.around.log("release.failed", job=job.name, code=error.code)
+            number = {"id": error.fields["id"]} if "id" in error.fields else {}
+            self.around.log("release.failed", job=job.name, code=error.code, **number)
 
     def _prepare(self, job: Job, batch: Batch, outcomes: Outcomes) -> Ready | None:
         """Prepare a batch; a file that is altered or cannot be read holds up no others."""

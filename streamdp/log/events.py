@@ -42,13 +42,14 @@ EVENTS = {
     "release.committed": _event("info", "job batch release", "a release is in the store"),
     "release.burnt": _event("warning", "job batch epsilon_nano", "spent, and no release"),
     "release.delivered": _event("debug", "job batch release sink", "a sink has it"),
-    "release.failed": _event("error", "job code source", "a job's turn ended in an error"),
+    "release.failed": _event("error", "job code source id", "a job's turn ended in an error"),
     "job.rests": _event("warning", "job", "a charge was burnt; the next try waits"),
     "budget.exhausted": _event(
         "warning", "job batch cap left_nano frees", "a cap refused a release"
     ),
     "cap.lowered": _event("info", "scope", "the configuration lowered a cap"),
-    "store.failed": _event("error", "reason", "the store cannot be used; it is tried again"),
+    "store.failed": _event("error", "code reason", "store or clock refuse; it is tried again"),
+    "clock.behind": _event("warning", "", "the clock has gone back; nothing is done twice"),
     "learner.restarted": _event("warning", "job code", "what was learned was put aside"),
     "sink.failed": _event("error", "job batch release sink code", "it will be tried again"),
     "sink.gave-up": _event("error", "job batch release sink code", "see `streamdp outbox`"),

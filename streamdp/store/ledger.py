@@ -128,6 +128,12 @@ def note(database: Database, about: Json, now: int) -> None:
     )
 
 
+def notes(database: Database) -> list[Json]:
+    """What was decided about the store as a whole, oldest first."""
+    rows = database.execute("SELECT event FROM ledger WHERE purpose = 'note' ORDER BY seq")
+    return [json.loads(event) for (event,) in rows]
+
+
 def assume_spent(
     database: Database, reservation: Reservation, charge: Charge, about: Json, now: int
 ) -> None:

@@ -166,7 +166,10 @@ _ANCHORED: Step = ("ALTER TABLE instance ADD COLUMN anchored INTEGER NOT NULL DE
 _SEALS: Step = (*seals.COLUMNS, seals.seal_all)
 """A digest in each row of the tables beside the ledger."""
 
-STEPS: tuple[Step, ...] = (_FIRST, _RUNS, _ANCHORED, NOTICES, _SEALS)
+_TIMED: Step = ("ALTER TABLE instance ADD COLUMN known_at INTEGER",)
+"""The last time the store has seen, by a clock that was followed."""
+
+STEPS: tuple[Step, ...] = (_FIRST, _RUNS, _ANCHORED, NOTICES, _SEALS, _TIMED)
 """Statements of each schema version; a step is never edited once it has been released."""
 
 
@@ -203,6 +206,12 @@ def migrate(database: Database, now: int) -> None:
                 [secrets.token_hex(16), secrets.token_bytes(32)],
             )
             seals.seal(database, "instance")
+
+
+def is_current(database: Database) -> bool:
+    """Whether a store has the schema of this streamdp, looked at without changing it."""
+    (done,) = database.execute("SELECT max(version) FROM migration").fetchone()
+    return bool(done == len(STEPS))
 
 
 def apply(database: Database, statements: Step) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
@@ -15,9 +15,11 @@ from streamdp import __version__
 from streamdp.errors import ConfigurationError, LockedError, StoreError
 from streamdp.privacy.amounts import epsilon_text
 from streamdp.privacy.filters import Caps
-from streamdp.store import archive, ledger, outbox, runs
+from streamdp.store import archive, claims, ledger, outbox, runs
 from streamdp.store.anchor import Anchor, default_anchor
+from streamdp.store.claims import Overlap
 from streamdp.store.database import transaction
+from streamdp.store.known_time import keep_time
 from streamdp.store.opening import open_store
 from streamdp.store.pauses import paused_jobs
 from streamdp.store.standing import charges_after, state_of
@@ -31,19 +33,27 @@ class SqliteStore:
     took over finds its own epoch outdated inside the transaction, and writes nothing.
     """
 
-    def __init__(self, database: Database, anchor: Anchor) -> None:
+    def __init__(self, database: Database, anchor: Anchor, longest_step: int | None = None) -> None:
         self.database = database
-        self._anchor = anchor
+        self._anchor, self._longest_step = anchor, longest_step
         (self._epoch,) = database.execute("SELECT epoch FROM instance").fetchone()
 
     @classmethod
-    def open(cls, path: Path, now: int, anchor: Path | None = None) -> Self:
+    def open(
+        cls,
+        path: Path,
+        now: int,
+        anchor: Path | None = None,
+        longest_step: int | None = None,
+    ) -> Self:
         """Open for work: migrate, verify all that is remembered and the anchor, take a new epoch.
 
         Args:
             path: The SQLite file; made if there is none and no anchor knows of one.
             now: POSIX time.
             anchor: The anchor's file, by default beside the store.
+            longest_step: Seconds that the clock may be ahead of the last time the store knew when
+                it seals batches or gives a sign of life; None for any.
 
         Raises:
             StoreError: The file cannot be used.
@@ -51,7 +61,7 @@ class SqliteStore:
             IntegrityError: The store is damaged, altered, newer than this streamdp, or does not
                 stand where its anchor was left.
         """
-        return cls(*open_store(path, anchor or default_anchor(path), now))
+        return cls(*open_store(path, anchor or default_anchor(path), now), longest_step)
 
     def close(self) -> None:
         """Give connection and anchor back."""
@@ -83,9 +93,32 @@ class SqliteStore:
             ledger.set_caps(self.database, scope, caps, {**about, "by": "configuration"}, now)
         return caps != in_force
 
-    def add_batches(self, batches: Iterable[tuple[Batch, bytes | None]], now: int) -> None:
-        """Write new batches down, each with the digest of its content if it is a file."""
+    def claim(self, data: Mapping[str, Json], overlap: Overlap, now: int) -> None:
+        """Bind sources to the data they read, or hold that they still read it.
+
+        Raises:
+            ConfigurationError: A source reads what belongs to another's budget, or other data.
+        """
         with self.transaction():
+            claims.claim(self.database, data, overlap, now)
+
+    def move_source(self, source: str, data: Json, overlap: Overlap, about: Json, now: int) -> None:
+        """Let a source read its data in another place, by a person's word.
+
+        Raises:
+            ConfigurationError: The data belongs to another's budget.
+        """
+        with self.transaction():
+            claims.move(self.database, source, data, overlap, about, now)
+
+    def add_batches(self, batches: Iterable[tuple[Batch, bytes | None]], now: int) -> None:
+        """Write new batches down, each with the digest of its content if it is a file.
+
+        Raises:
+            ClockError: The clock has jumped; nothing was sealed.
+        """
+        with self.transaction():
+            keep_time(self.database, now, self._longest_step)
             for batch, digest in batches:
                 archive.add_batch(self.database, batch, digest, now)
 
@@ -219,10 +252,22 @@ class SqliteStore:
         """Names of paused jobs."""
         return paused_jobs(self.database)
 
-    def beat(self, pid: int, now: int) -> None:
-        """Sign of life: tells a dead daemon from an idle one."""
+    def accept_time(self, now: int, by: str) -> None:
+        """Follow a clock that has jumped, by a person's word."""
         with self.transaction():
+            keep_time(self.database, now, None)
+            ledger.note(self.database, {"what": "clock accepted", "by": by}, now)
+
+    def beat(self, pid: int, now: int) -> int:
+        """Sign of life: tells a dead daemon from an idle one; returns how far the clock is behind.
+
+        Raises:
+            ClockError: The clock has jumped.
+        """
+        with self.transaction():
+            behind = keep_time(self.database, now, self._longest_step)
             self.database.execute("UPDATE instance SET pid = ?, heartbeat_at = ?", [pid, now])
+        return behind
 
     def stopped(self, now: int) -> None:
         """The daemon went on purpose."""

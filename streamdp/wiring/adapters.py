@@ -12,7 +12,7 @@ from streamdp.engine.work import Worker
 from streamdp.types import Clock, Entropy, Log
 from streamdp.wiring.quantiles import release_kind
 from streamdp.wiring.sinks import sink
-from streamdp.wiring.sources import backend, source
+from streamdp.wiring.sources import backend, data_of, same_data, source
 
 if TYPE_CHECKING:
     from streamdp.store.reconcile import Terms
@@ -20,13 +20,16 @@ if TYPE_CHECKING:
 
 
 def declare(configuration: Configuration, store: SqliteStore, now: int, log: Log) -> None:
-    """Bind every source's budget in the ledger to unit, neighbours and caps.
+    """Bind every source's budget in the ledger to its data, unit, neighbours and caps.
 
     Raises:
-        ConfigurationError: The ledger was opened in other terms, or allows less.
+        ConfigurationError: The ledger was opened in other terms, allows less, or knows the data
+            under another name.
     """
     privacy, caps = configuration.privacy, configuration.privacy.caps.caps()
     unit, neighbours = str(privacy.unit), privacy.neighbours
+    data = {name: data_of(section) for name, section in configuration.sources.items()}
+    store.claim(data, same_data, now)
     for scope in store.declare(configuration.sources, unit, neighbours, caps, now):
         log("cap.lowered", scope=scope)
 

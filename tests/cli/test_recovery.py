@@ -9,6 +9,7 @@ import pytest
 
 from streamdp.errors import StreamdpError
 from tests.cli.test_commands import home, process, released, typed
+from tests.store.test_upgrade import FIXTURES, written
 
 __all__ = ["home", "released"]
 
@@ -76,3 +77,13 @@ def test_a_file_of_the_store_is_no_sink(home: Path, file: str) -> None:
     path = home / "config.yaml"
     path.write_text(path.read_text().replace("path: releases.jsonl", f"path: {file}"))
     assert typed("validate").exit_code != 0
+
+
+def test_a_store_of_an_earlier_version_is_looked_at_and_left_alone(home: Path) -> None:
+    """Doctor says what will happen, verify what to do, a backup is made; nothing is migrated."""
+    store = written(FIXTURES[0], home).rename(home / "streamdp.db")
+    before = store.read_bytes()
+    assert states("doctor")["store"] == "ok"
+    assert isinstance(typed("verify").exception, StreamdpError)
+    assert typed("backup", "b.db").exit_code == 0
+    assert store.read_bytes() == before

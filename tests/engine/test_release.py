@@ -174,6 +174,12 @@ def test_foreign_words_stay_inside(tmp_path: Path) -> None:
     (error,) = world.worker.round([world.job()]).errors
     assert error.code == "internal"
     assert "CANARY" not in f"{error}{error.__cause__}"
+    assert "KeyError" not in str(error)
+    assert (
+        "release.failed",
+        {"job": "job", "code": "internal", **error.fields},
+    ) in world.log.events
+    assert str(error.fields["id"]) in str(error)
     assert error.__suppress_context__
     assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'") == 1
 
