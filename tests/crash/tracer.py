@@ -20,6 +20,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -47,8 +48,6 @@ _O_CREAT = os.O_CREAT
 
 FOREIGN = 70
 """Exit status of a child that ended in an exception that is not ours."""
-
-SUPPORTED = bool(_CALLS) and platform.system() == "Linux"
 
 _TRACEME, _PEEKUSER, _POKEUSER, _CONT, _SYSCALL = 0, 3, 6, 7, 24
 _SETOPTIONS, _GETEVENTMSG = 0x4200, 0x4201
@@ -104,6 +103,15 @@ class Life:
                 yield Point(number, "full once")
 
 
+@cache
+def supported() -> bool:
+    """Whether this system lets a process trace its child."""
+    try:
+        return bool(_CALLS) and platform.system() == "Linux" and live(lambda: None).status == 0
+    except OSError:
+        return False
+
+
 def live(
     work: Callable[[], object],
     point: Point | None = None,
@@ -115,7 +123,7 @@ def live(
     Args:
         work: What the child does.
         point: Where it dies, or where the disk is full.
-        witness: Shown every byte the child is about to write.
+        witness: Shown every byte the child is about to write; on x86-64 alone.
         durable: Told of each file that the child has waited for to be on the disk.
     """
     sys.stdout.flush()
@@ -137,7 +145,7 @@ def live(
             _ptrace(_CONT, thread, 0, 0 if ours else os.WSTOPSIG(status))
         else:
             stops.append(_kind(thread))
-            if witness is not None and stops[-1] in ("write", "pwrite"):
+            if witness is not None and INTEL and stops[-1] in ("write", "pwrite"):
                 witness(_written(thread))
             if durable is not None and stops[-1] in ("fsync", "fdatasync"):
                 file = os.readlink(f"/proc/{thread}/fd/{_ptrace(_PEEKUSER, thread, _FIRST, 0)}")
