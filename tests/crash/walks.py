@@ -50,7 +50,7 @@ class Walk:
         self.home = Home.furnish(self.place / "home", text)
         self.home.clock, self.home.watched = clock, self.place / "watched"
         self.backup = self.place / "backup"
-        self.restored = False
+        self.restored = self.claimed = False
         self.caps = {"stream": [0.3, 20.0], "drops": [0.3, 20.0]}
         self.last_good = text
         self.files = 0
@@ -82,13 +82,14 @@ class Walk:
         elif status == INTEGRITY:
             self._rescue()
         elif status == CLEAN:
-            self.last_good = self._text()
+            self.last_good, self.claimed = self._text(), True
             self._check()
         elif status == FOREIGN:
             self.wrong.append("a foreign exception")
 
     def _rescue(self) -> None:
-        """Reconcile, or adopt, as the words of a refusal say; one of them must do."""
+        """Undo the last edit; reconcile or adopt, as a refusal says: one of them must do."""
+        self._write(self.last_good)
         paths = self.home.store, self.home.path / "vault" / "anchor"
         now, said = self.home.clock.now(), []
         terms = wiring.terms(self.home.configuration())
@@ -131,14 +132,14 @@ class Walk:
         watched = self.place / "watched"
         for line in watched.read_text().splitlines() if watched.exists() else ():
             scope, batch, nano = line.split()
-            found[scope, batch] += int(nano)
+            found[_data(scope), batch] += int(nano)
         return found
 
     def _charged(self) -> Charges:
         found: Charges = Counter()
         for row in self.home.facts()["ledger"]:
             if row[2] == "reserve":
-                found[str(row[3]), str(row[5])] += int(str(row[7]))
+                found[_data(str(row[3])), str(row[5])] += int(str(row[7]))
         return found
 
     def _text(self) -> str:
@@ -173,6 +174,23 @@ class Walk:
 
     def _rename_job(self) -> None:
         self._edit(r"  (daily|again\d*):", f"  again{len(self.steps)}:")
+
+    def _rename_source(self) -> None:
+        """The same records under another name, and perhaps by a link.
+
+        Not between a lost store and its next start: the anchor knows charges by the names of their
+        sources, and not which records these are about.
+        """
+        if not self.claimed:
+            return
+        text, name = self._text(), f"stream{len(self.steps)}"
+        text = re.sub(r"  stream\d*:", f"  {name}:", text)
+        text = re.sub(r"source: stream\d*", f"source: {name}", text)
+        if self.chance.random() < 0.5:
+            (self.home.path / f"{name}.csv").symlink_to(self.home.path / "stream.csv")
+            text = re.sub(r"path: stream\d*\.csv", f"path: {name}.csv", text)
+        self._write(text)
+        self._live()
 
     def _resolution(self) -> None:
         self._edit(r"resolution: \d", f"resolution: {self.chance.choice((1, 2, 5))}")
@@ -238,7 +256,13 @@ class Walk:
     def _gone(self) -> None:
         """The store is deleted, and the daemon started."""
         self._lose_store()
+        self.claimed = False
         self._live()
+
+
+def _data(scope: str) -> str:
+    """Whose records a scope is about, whatever it was renamed to."""
+    return scope.rstrip("0123456789")
 
 
 STEPS = {
@@ -252,6 +276,7 @@ STEPS = {
     "alter": 1,
     "epsilon": 1,
     "rename_job": 0.5,
+    "rename_source": 0.5,
     "resolution": 0.5,
     "relation": 0.3,
     "caps_edited": 0.7,
