@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
+
+from sqlite_utils import Database
 
 from streamdp.store import archive, ledger
 from streamdp.store.database import connect_to_read
@@ -15,8 +18,11 @@ def violations(path: Path, sinks: int | None = None) -> list[str]:
         path: The store; no process works on it, and recovery has run.
         sinks: Number of sinks each release is owed to; None where that differs between jobs.
     """
-    database = connect_to_read(path)
+    with closing(connect_to_read(path)) as database:
+        return _violations(database, sinks)
 
+
+def _violations(database: Database, sinks: int | None) -> list[str]:
     def number(sql: str) -> int:
         (value,) = database.execute(sql).fetchone()
         return int(value)

@@ -8,7 +8,7 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,14 +17,17 @@ import numpy as np
 from streamdp import wiring
 from streamdp.config import Configuration, load
 from streamdp.daemon.shift import shift
-from streamdp.engine.work import Outcomes
+from streamdp.engine.job import Job
+from streamdp.engine.work import LONGEST_REST, Outcomes
+from streamdp.errors import StoreError
 from streamdp.log.setup import close
-from streamdp.types import Batch, CellCounts, Entropy, Query
+from streamdp.privacy.amounts import nano_up
+from streamdp.types import Batch, CellCounts, Query
 from tests.invariants import violations
 from tests.worlds import HandClock, ReplayedEntropy
 
 CONFIG = """
-store: {path: store.db}
+store: {path: store.db, anchor: vault/anchor}
 privacy:
   unit: person
   neighbours: add-remove
@@ -60,15 +63,29 @@ FAST = Path("/dev/shm")  # noqa: S108
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """A backend without an engine: it takes a tenth of the time to start, and writes as little."""
+    """A backend without an engine: it takes a tenth of the time to start, and writes as little.
+
+    Args:
+        path: Of the file that is cut by time.
+        watched: A file that gets a line before records are read: scope, batch and charge, what may
+            be learned from here on. None if nobody watches.
+        scope: Whose budget pays.
+        epsilon_nano: What it pays.
+    """
 
     path: Path
+    watched: Path | None = None
+    scope: str = ""
+    epsilon_nano: int = 0
 
     def check(self, query: Query, batch: Batch) -> None:
         """Any column will do."""
 
     def cell_counts(self, query: Query, batch: Batch) -> CellCounts:
         """Whole numbers of a small file, by the day of column `at` if there is one."""
+        if self.watched is not None:
+            with self.watched.open("a") as watched:
+                watched.write(f"{self.scope} {batch.key} {self.epsilon_nano}\n")
         with Path(batch.path or self.path).open(newline="") as file:
             rows = list(csv.DictReader(file))
         values = [int(row["x"]) for row in rows if row.get("at", batch.key)[:10] == batch.key]
@@ -95,16 +112,19 @@ class Home:
         path: Its folder.
         clock: What its daemons believe the time to be.
         engine: Whether they read through DuckDB.
+        watched: Where it is written down that records are read.
     """
 
     path: Path
     clock: HandClock = field(default_factory=HandClock)
     engine: bool = False
+    watched: Path | None = None
 
     @classmethod
     def furnish(cls, path: Path, config: str = CONFIG) -> Home:
         """Make a folder with a configuration and records."""
         (path / "drops").mkdir(parents=True)
+        (path / "vault").mkdir()
         (path / "config.yaml").write_text(config)
         rows = [f"2023-11-{day}T12:00:00,{40 + day}" for day in (15, 16, 17) for _ in range(3)]
         (path / "stream.csv").write_text("\n".join(["at,x", *rows, ""]))
@@ -115,7 +135,7 @@ class Home:
     def copy(self, path: Path) -> Home:
         """The same installation in another folder."""
         shutil.copytree(self.path, path)
-        return Home(path, self.clock, self.engine)
+        return replace(self, path=path)
 
     @property
     def store(self) -> Path:
@@ -126,29 +146,41 @@ class Home:
         """What its file says now."""
         return load(self.path / "config.yaml")
 
-    def live(self, entropy: Entropy | None = None) -> Outcomes:
-        """One life of a daemon: what `streamdp run --once` does, with a clock to turn."""
+    def live(self, seed: str = "first", rounds: int = 1) -> Outcomes:
+        """One life of a daemon: what `streamdp run --once` does, with a clock to turn.
+
+        Args:
+            seed: Of its chance.
+            rounds: Like the daemon, it survives a store that fails in any round but its last.
+        """
         configuration = self.configuration()
-        chance = entropy or ReplayedEntropy()
         log = wiring.start_log(configuration, console=False)
         try:
-            with shift(configuration, chance, self.clock, log) as running:
-                reader = Reader(self.path / "stream.csv")
+            with shift(configuration, ReplayedEntropy(seed), self.clock, log) as running:
                 jobs = list(running.jobs.values())
                 if not self.engine:
-                    jobs = [replace(job, backend=reader) for job in jobs]
+                    jobs = [self._plain(job, configuration) for job in jobs]
+                for _ in range(rounds - 1):
+                    with suppress(StoreError):
+                        running.worker.round(jobs)
+                    self.clock.seconds += LONGEST_REST
                 return running.worker.round(jobs)
         finally:
             close()
 
+    def _plain(self, job: Job, configuration: Configuration) -> Job:
+        epsilon_nano = nano_up(configuration.releases[job.name].epsilon)
+        reader = Reader(self.path / "stream.csv", self.watched, job.scope, epsilon_nano)
+        return replace(job, backend=reader)
+
     def published(self) -> dict[str, bytes]:
-        """Whole lines that the sink has, by release id; a line that is there twice is an error."""
+        """Whole lines that the sink has, by release id."""
+        return {json.loads(line)["release_id"]: line for line in self._lines()}
+
+    def _lines(self) -> list[bytes]:
         path = self.path / "out.jsonl"
         whole = path.read_bytes() if path.exists() else b""
-        lines = whole[: whole.rfind(b"\n") + 1].splitlines()
-        found = {json.loads(line)["release_id"]: line for line in lines}
-        assert len(found) == len(lines), "a line was written twice"
-        return found
+        return whole[: whole.rfind(b"\n") + 1].splitlines()
 
     def facts(self) -> Facts:
         """Rows of the ledger, releases and learned states; nothing where there is no store yet."""
@@ -168,7 +200,8 @@ class Home:
         facts, lines = self.facts(), self.published()
         if len(facts["release"]) != BATCHES:
             wrong.append("every batch is released")
-        if sorted(lines) != sorted(str(row[0]) for row in facts["release"]):
+        released = sorted(str(row[0]) for row in facts["release"])
+        if sorted(lines) != released or len(lines) != len(self._lines()):
             wrong.append("the sink has each release once")
         with closing(sqlite3.connect(self.store)) as database:
             table = database.execute("SELECT release_id FROM medians").fetchall()

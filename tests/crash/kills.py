@@ -7,76 +7,60 @@ file. Each of its points is tried in a folder of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 from tests.crash import tracer
-from tests.crash.home import BATCHES, EPSILON_NANO, Facts, Home, folder
-from tests.crash.tracer import Point
-from tests.worlds import ReplayedEntropy
+from tests.crash.home import BATCHES, Facts, Home, folder
+from tests.crash.tracer import Life, Point
 
 
-@dataclass(frozen=True, slots=True)
-class Matrix:
-    """What a sweep did: the points it killed at and every violation, each with its point."""
-
-    points: int
-    violations: tuple[str, ...]
-
-
-def first_life(template: Home) -> tuple[Point, ...]:
-    """Every point of a life that nobody kills."""
+def first_life(template: Home) -> Life:
+    """A life that nobody cuts short."""
     with folder() as place:
         home = template.copy(place / "whole")
-        life = tracer.live(lambda: home.live(ReplayedEntropy("first")))
+        life = tracer.live(home.live)
         assert life.status == 0, "the life to be cut short ends well"
         assert home.broken() == [], "and leaves nothing to do"
-    return tuple(life.points())
+    return life
 
 
-def sweep(points: Sequence[Point], template: Home) -> Matrix:
-    """Kill at each point, restart, and look."""
-    found: list[str] = []
-    for point in points:
-        with folder() as place:
-            home = template.copy(place / "home")
-            found += [f"{point}: {wrong}" for wrong in _violations(home, point, place)]
-    return Matrix(len(points), tuple(found))
-
-
-def _violations(home: Home, point: Point, place: Path) -> Iterator[str]:
+def violations(template: Home, point: Point) -> list[str]:
     """Kill one life at a point, let a second one do the rest, and compare."""
-    if not tracer.live(lambda: home.live(ReplayedEntropy("first")), point).killed:
-        yield "the process outlived its point"
-        return
+    with folder() as place:
+        home = template.copy(place / "home")
+        if not tracer.live(home.live, point).killed:
+            return [f"{point}: the process outlived it"]
+        return [f"{point}: {wrong}" for wrong in aftermath(home, place)]
+
+
+def aftermath(home: Home, place: Path) -> Iterator[str]:
+    """Restart after one trouble, and compare what there is with what there was.
+
+    Args:
+        home: Where the trouble was.
+        place: A folder for a copy.
+    """
     before, lines = home.copy(place / "left").facts(), home.published()
-    ending = tracer.live(lambda: home.live(ReplayedEntropy("second")))
+    ending = tracer.live(lambda: home.live("second", rounds=2))
     if ending.status != 0:
         yield f"the restart failed with {ending.status}"
         return
     yield from home.broken()
-    yield from lost(before, home.facts())
-    if not lines.items() <= home.published().items():
-        yield "a line that was published is gone or changed"
-    yield from _accounts(home.facts())
-
-
-def lost(before: Facts, after: Facts) -> Iterator[str]:
-    """What was once committed and is no longer there byte for byte."""
+    after = home.facts()
     for table, rows in before.items():
         if not set(rows) <= set(after[table]):
             yield f"a committed row of {table} is gone or changed"
+    if not lines.items() <= home.published().items():
+        yield "a line that was published is gone or changed"
+    yield from _accounts(after)
 
 
 def _accounts(facts: Facts) -> Iterator[str]:
-    """One death burns one charge at most, and what is spent is what the ledger's rows say."""
+    """One trouble burns one charge at most, and every charge has a release or a trouble."""
     rows = facts["ledger"]
-    reserved = [row for row in rows if "reserve" in row]
-    burnt = sum("burn" in row for row in rows)
+    reserved, burnt = (sum(purpose in row for row in rows) for purpose in ("reserve", "burn"))
     if burnt > 1:
-        yield f"one death burnt {burnt} charges"
-    if len(reserved) != BATCHES + burnt:
-        yield "a charge has neither a release nor a death"
-    if sum(row.count(EPSILON_NANO) > 0 for row in reserved) != len(reserved):
-        yield "a charge is not the price of its release"
+        yield f"one trouble burnt {burnt} charges"
+    if reserved != BATCHES + burnt:
+        yield "a charge has neither a release nor a trouble"

@@ -1,25 +1,35 @@
-"""A child process that can be killed at every write, without a compiler: ptrace and seccomp.
+"""A child process that can be killed, or refused, at every write: ptrace and seccomp, no compiler.
 
 A filter in the kernel stops the child before each call that changes files, and a mark (a call that
-nothing else makes) stops it before each SQL statement. The parent counts the stops and kills with
-SIGKILL at the one it was asked for: before the call, half-way through a write, or after it. What a
+nothing else makes) stops it before each SQL statement. The parent counts the stops. At the one it
+was asked for it kills with SIGKILL: before the call, half-way through a write, or after it. What a
 process held in memory is gone by then, so the state after a statement is the state before the next
-stop.
+stop. Or it answers in the kernel's place that the disk is full: once, or from there on.
 """
 
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import platform
 import signal
 import sqlite3
 import struct
+import sys
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import Any, Literal
 
-Moment = Literal["before", "half", "after"]
+from streamdp.errors import StreamdpError
+
+Moment = Literal["before", "half", "after", "full", "full once"]
+
+WRITES = ("write", "pwrite", "writev", "allocate", "fsync", "fdatasync")
+"""Calls that fail on a full disk."""
 
 _X86 = {
     1: "write", 18: "pwrite", 20: "writev", 74: "fsync", 75: "fdatasync", 76: "truncate",
@@ -36,14 +46,18 @@ _CALLS = {"x86_64": _X86, "aarch64": _ARM}.get(platform.machine(), {})
 _OPENAT = {"x86_64": 257, "aarch64": 56}.get(platform.machine(), -1)
 _O_CREAT = os.O_CREAT
 
-SUPPORTED = bool(_CALLS) and platform.system() == "Linux"
+FOREIGN = 70
+"""Exit status of a child that ended in an exception that is not ours."""
 
 _TRACEME, _PEEKUSER, _POKEUSER, _CONT, _SYSCALL = 0, 3, 6, 7, 24
 _SETOPTIONS, _GETEVENTMSG = 0x4200, 0x4201
 _OPTIONS = 0x1 | 0x8 | 0x80 | 0x100000
 """Tell system-call stops from signals, follow threads, stop at the filter, die with the tracer."""
 _EVENT_SECCOMP, _WALL = 7, 0x40000000
-_RAX, _RDX = 15 * 8, 12 * 8
+_ANSWER, _CALL, _FIRST, _BUFFER, _SIZE = 10 * 8, 15 * 8, 14 * 8, 13 * 8, 12 * 8
+"""Where x86-64 keeps the result of a call, its number, and its arguments."""
+
+INTEL = platform.machine() == "x86_64"
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.ptrace.restype = ctypes.c_long
@@ -52,7 +66,7 @@ _libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A place to die: the n-th stop of the child, and where in it."""
+    """What happens to a child at its n-th stop: where in it it dies, or that the disk is full."""
 
     stop: int
     moment: Moment
@@ -72,19 +86,49 @@ class Life:
     status: int
     stops: tuple[str, ...]
 
-    def points(self) -> Iterator[Point]:
+    def deaths(self) -> Iterator[Point]:
         """Every place at which such a child can die."""
         for number, kind in enumerate(self.stops):
             yield Point(number, "before")
-            if kind in ("write", "pwrite") and platform.machine() == "x86_64":
+            if kind in ("write", "pwrite") and INTEL:
                 yield Point(number, "half")
             if kind != "sql":
                 yield Point(number, "after")
 
+    def refusals(self) -> Iterator[Point]:
+        """Every write that a full disk can refuse, alone or with all that follow."""
+        for number, kind in enumerate(self.stops):
+            if kind in WRITES and INTEL:
+                yield Point(number, "full")
+                yield Point(number, "full once")
 
-def live(work: Callable[[], object], death: Point | None = None) -> Life:
-    """Run work in a forked child, and kill it at a point; without one it lives to its end."""
-    child = os.fork()
+
+@cache
+def supported() -> bool:
+    """Whether this system lets a process trace its child."""
+    try:
+        return bool(_CALLS) and platform.system() == "Linux" and live(lambda: None).status == 0
+    except OSError:
+        return False
+
+
+def live(
+    work: Callable[[], object],
+    point: Point | None = None,
+    witness: Callable[[bytes], object] | None = None,
+    durable: Callable[[Path], object] | None = None,
+) -> Life:
+    """Run work in a forked child; without a point it lives to its end.
+
+    Args:
+        work: What the child does.
+        point: Where it dies, or where the disk is full.
+        witness: Shown every byte the child is about to write; on x86-64 alone.
+        durable: Told of each file that the child has waited for to be on the disk.
+    """
+    sys.stdout.flush()
+    with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
+        child = os.fork()
     if child == 0:
         _serve(work)
     os.waitpid(child, 0)
@@ -95,27 +139,42 @@ def live(work: Callable[[], object], death: Point | None = None) -> Life:
         thread, status = os.waitpid(-1, _WALL)
         if os.WIFSIGNALED(status) or os.WIFEXITED(status):
             if thread == child:
-                code = os.WEXITSTATUS(status) if os.WIFEXITED(status) else -os.WTERMSIG(status)
-                return Life(False, code, tuple(stops))
-            continue
-        if status >> 16 != _EVENT_SECCOMP:
+                return Life(False, os.waitstatus_to_exitcode(status), tuple(stops))
+        elif status >> 16 != _EVENT_SECCOMP:
             ours = os.WSTOPSIG(status) in (signal.SIGTRAP, signal.SIGSTOP)
             _ptrace(_CONT, thread, 0, 0 if ours else os.WSTOPSIG(status))
-            continue
-        stops.append(_kind(thread))
-        if death is None or death.stop != len(stops) - 1:
-            _ptrace(_CONT, thread, 0, 0)
-            continue
-        if death.moment != "before":
-            _finish_call(thread, half=death.moment == "half")
+        else:
+            stops.append(_kind(thread))
+            if witness is not None and INTEL and stops[-1] in ("write", "pwrite"):
+                witness(_written(thread))
+            if durable is not None and stops[-1] in ("fsync", "fdatasync"):
+                file = os.readlink(f"/proc/{thread}/fd/{_ptrace(_PEEKUSER, thread, _FIRST, 0)}")
+                _finish_call(thread, half=False)
+                durable(Path(file))
+            if _dies(child, thread, point, stops):
+                return Life(True, 0, tuple(stops))
+
+
+def _dies(child: int, thread: int, point: Point | None, stops: list[str]) -> bool:
+    """Do at a stop what the point asks for, and go on unless that was death."""
+    here = len(stops) - 1
+    if point is not None and point.moment.startswith("full"):
+        past = here > point.stop and point.moment == "full" and stops[-1] in WRITES
+        if here == point.stop or past:
+            _refuse(thread)
+    elif point is not None and point.stop == here:
+        if point.moment != "before":
+            _finish_call(thread, half=point.moment == "half")
         os.kill(child, signal.SIGKILL)
         _reap(child)
-        return Life(True, 0, tuple(stops))
+        return True
+    _ptrace(_CONT, thread, 0, 0)
+    return False
 
 
 def _serve(work: Callable[[], object]) -> None:
     """The child: be traced, filter calls, mark statements, work, and never return."""
-    status = 70
+    status = FOREIGN
     try:
         _ptrace(_TRACEME, 0, 0, 0)
         os.kill(os.getpid(), signal.SIGSTOP)
@@ -125,6 +184,10 @@ def _serve(work: Callable[[], object]) -> None:
         _install(_program())
         work()
         status = 0
+    except StreamdpError as error:
+        status = error.exit_code
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else int(end.code is not None)
     finally:
         os._exit(status)
 
@@ -144,10 +207,25 @@ def _mark_statements() -> None:
 def _finish_call(thread: int, *, half: bool) -> None:
     """Let the call that a thread is about to make happen, or the first half of a write."""
     if half:
-        size = _ptrace(_PEEKUSER, thread, _RDX, 0)
-        _ptrace(_POKEUSER, thread, _RDX, size // 2)
+        size = _ptrace(_PEEKUSER, thread, _SIZE, 0)
+        _ptrace(_POKEUSER, thread, _SIZE, size // 2)
     _ptrace(_SYSCALL, thread, 0, 0)
     os.waitpid(thread, _WALL)
+
+
+def _refuse(thread: int) -> None:
+    """Skip the call a thread is about to make, and say that there is no space."""
+    _ptrace(_POKEUSER, thread, _CALL, -1)
+    _ptrace(_SYSCALL, thread, 0, 0)
+    os.waitpid(thread, _WALL)
+    _ptrace(_POKEUSER, thread, _ANSWER, -errno.ENOSPC)
+
+
+def _written(thread: int) -> bytes:
+    """What a thread is about to write."""
+    with open(f"/proc/{thread}/mem", "rb", buffering=0) as memory:
+        memory.seek(_ptrace(_PEEKUSER, thread, _BUFFER, 0))
+        return memory.read(_ptrace(_PEEKUSER, thread, _SIZE, 0))
 
 
 def _reap(child: int) -> None:

@@ -1,0 +1,68 @@
+"""Power cuts: after each wait for the disk, the world is what was waited for and nothing more.
+
+A process that is killed leaves what it wrote in the system's cache; a machine that loses its power
+does not. The shadow of a life is kept beside it: a file is in it as it was when the last wait for
+it returned. At each such moment the power is cut: the shadow takes the place of the installation,
+and a restart must find every release that anybody could have seen, and pay for nothing twice.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+
+from tests.crash import tracer
+from tests.crash.home import Home, folder
+from tests.crash.kills import aftermath
+
+
+@dataclass
+class Shadow:
+    """What is surely on the disk.
+
+    Args:
+        home: Whose.
+        path: Where it is kept, with a copy of each of its states.
+    """
+
+    home: Home
+    path: Path
+    seen: list[frozenset[str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        shutil.copytree(self.home.path, self.path / "now")
+
+    def keep(self, file: Path) -> None:
+        """A wait for a file, or for the names in a folder, has returned; then the power is cut."""
+        if file.is_relative_to(self.home.path):
+            kept = self.path / "now" / file.relative_to(self.home.path)
+            if file.is_file():
+                shutil.copy(file, kept)
+            for gone in {each.name for each in kept.glob("*")} - {e.name for e in file.glob("*")}:
+                (kept / gone).unlink()
+            shutil.copytree(self.path / "now", self.path / str(len(self.seen)))
+            self.seen.append(frozenset(self.home.published()))
+
+
+def cuts(template: Home, stride: int = 1) -> Iterator[list[str]]:
+    """Violations of each cut of one life, or of one in `stride`."""
+    with folder() as place:
+        home = template.copy(place / "home")
+        shadow = Shadow(home, place / "shadow")
+        assert tracer.live(home.live, durable=shadow.keep).status == 0, "the life ends well"
+        for number, seen in islice(enumerate(shadow.seen), 0, None, stride):
+            shutil.rmtree(home.path)
+            shutil.copytree(shadow.path / str(number), home.path)
+            yield [f"cut {number}: {wrong}" for wrong in _violations(home, place, seen)]
+
+
+def _violations(home: Home, place: Path, seen: frozenset[str]) -> Iterator[str]:
+    shutil.rmtree(place / "left", ignore_errors=True)
+    known = home.copy(place / "known").facts().get("release", [])
+    shutil.rmtree(place / "known")
+    if not seen <= {str(row[0]) for row in known}:
+        yield "a release that somebody may have seen is gone"
+    yield from aftermath(home, place)

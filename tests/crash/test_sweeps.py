@@ -1,0 +1,229 @@
+"""Short sweeps, each with a proof that it would find what it looks for."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from sqlite_utils import Database
+
+from streamdp.backends.duckdb import DuckDBBackend
+from streamdp.sinks.jsonl import JsonLinesSink
+from streamdp.store import archive, database, ledger, opening, seals
+from streamdp.store.anchor import Anchor
+from streamdp.store.anchor_lines import Line, Spending, State
+from streamdp.store.sqlite import SqliteStore
+from streamdp.types import Batch, CellCounts, Query
+from tests.crash import __main__ as sweeps
+from tests.crash import canaries, disks, kills, pages, power, races, tracer, twins, walks
+from tests.crash.home import Home
+from tests.crash.tracer import Life
+
+T = TypeVar("T")
+
+pytestmark = pytest.mark.skipif(not tracer.supported(), reason="a child cannot be traced here")
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Home:
+    return Home.furnish(tmp_path_factory.mktemp("crash") / "template")
+
+
+@pytest.fixture(scope="module")
+def life(template: Home) -> Life:
+    return kills.first_life(template)
+
+
+@pytest.fixture(scope="module")
+def stands(template: Home) -> Sequence[pages.Stand]:
+    return tuple(pages.stands(template))
+
+
+def some(cases: Iterable[T], count: int) -> list[T]:
+    """So many of the cases, spread evenly."""
+    every = tuple(cases)
+    return list(every[len(every) // (2 * count) :: max(1, len(every) // count)])
+
+
+def test_every_kind_of_call_is_stopped_at(life: Life) -> None:
+    """Statements, writes, waits for the disk, new files and cut ones are all among the points."""
+    kinds = {"sql", "write", "pwrite", "fsync", "fdatasync", "create", "truncate", "unlink"}
+    assert kinds <= set(life.stops)
+    assert len(tuple(life.deaths())) > 1000
+
+
+def test_killed_anywhere(template: Home, life: Life) -> None:
+    """A restart completes the work, loses nothing and pays for nothing twice."""
+    for point in some(life.deaths(), 16):
+        assert kills.violations(template, point) == []
+
+
+def test_a_daemon_that_forgets_open_charges_is_caught(
+    template: Home, life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Power: without recovery, a death between reserve and commit leaves a charge open."""
+    monkeypatch.setattr(SqliteStore, "recover", lambda self, now: ())
+    assert any(kills.violations(template, point) for point in some(life.deaths(), 20))
+
+
+def test_a_sink_that_is_not_idempotent_is_caught(
+    template: Home, life: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Power: a death between a line and its confirmation doubles the line."""
+    monkeypatch.setattr(JsonLinesSink, "deliver", JsonLinesSink._append)
+    stops = [point for point in life.deaths() if life.stops[point.stop] == "fsync"]
+    assert any(kills.violations(template, point) for point in reversed(stops))
+
+
+@pytest.mark.skipif(not tracer.INTEL, reason="reads registers of x86-64")
+def test_power_cuts(template: Home) -> None:
+    """What was not waited for is lost, and every release that somebody may have seen is there."""
+    assert [wrong for each in power.cuts(template, 6) for wrong in each] == []
+
+
+@pytest.mark.skipif(not tracer.INTEL, reason="reads registers of x86-64")
+def test_a_store_that_does_not_wait_for_the_disk_is_caught(
+    template: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Power: with `synchronous=OFF` a cut loses what was published."""
+
+    def hasty(path: Path, *, create: bool = True) -> Database:
+        made = database.connect(path, create=create)
+        made.execute("PRAGMA synchronous = OFF")
+        return made
+
+    monkeypatch.setattr(opening, "connect", hasty)
+    assert any(power.cuts(template, 4))
+
+
+def test_full_disks(template: Home, life: Life) -> None:
+    """Nothing charged, or burnt, or kept for later; and when space is back the work goes on."""
+    for point in some(life.refusals(), 8):
+        assert disks.refused(template, point) == []
+    for limit, amount in some(disks.limits(template, 4096), 8):
+        assert disks.limited(template, limit, amount) == []
+
+
+def test_damaged_files(template: Home, stands: Sequence[pages.Stand], tmp_path: Path) -> None:
+    """Flipped, cut or gone: refused in our words, or nothing is lost."""
+    home = template.copy(tmp_path / "home")
+    for stand in stands:
+        for damage in some(pages.damages(stand, 61), 70):
+            assert pages.verdict(home, stand, damage) is None
+
+
+def test_a_store_that_checks_less_is_caught(
+    template: Home, stands: Sequence[pages.Stand], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Power: without chain, seals or schema, SQLite's own check lets flipped cells through."""
+    home, stand = template.copy(tmp_path / "home"), stands[0]
+    for module in (ledger, archive, seals):
+        monkeypatch.setattr(module, "verify", lambda store: None)
+    monkeypatch.setattr(opening, "require_schema", lambda store: None)
+    damages = [each for each in pages.damages(stand, 61) if each.file == pages.STORE and each.mask]
+    found = (pages.verdict(home, stand, damage) for damage in some(damages, 300))
+    assert any("accepted" in (each or "") for each in found)
+
+
+@pytest.mark.parametrize("locked", [True, False])
+def test_two_daemons(template: Home, locked: bool) -> None:
+    """One works, or both in turn; no charge is lost or spent twice, with the lock and without."""
+    for _ in range(3):
+        assert races.pair(template, locked=locked) == []
+
+
+def test_the_last_charge() -> None:
+    """Of a hundred threads one gets it."""
+    assert list(races.last_unit(100)) == []
+
+
+def test_threads_that_do_not_wait_for_each_other_are_caught(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Power: without a transaction between look and charge several get it."""
+    append = ledger.append
+
+    def slowly(*arguments: Any, **named: Any) -> Any:
+        time.sleep(0.01)
+        return append(*arguments, **named)
+
+    monkeypatch.setattr(ledger, "append", slowly)
+    monkeypatch.setattr(races, "transaction", nullcontext)
+    assert list(races.last_unit(20))
+
+
+def test_marks_are_found_nowhere() -> None:
+    """Values, words and digests of what was read are in no byte that was written."""
+    size, found = canaries.scan()
+    assert size > 500_000
+    assert found == []
+
+
+@pytest.mark.parametrize("where", ["a file that is deleted", "the terminal", "a digest"])
+def test_a_leak_is_found(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Power: one value, one word or one digest that gets out is found, wherever it went."""
+    count = DuckDBBackend.cell_counts
+
+    def leaking(self: DuckDBBackend, query: Query, batch: Batch) -> CellCounts:
+        counts = count(self, query, batch)
+        if where == "the terminal":
+            print(canaries.NUMBERS[1])
+        elif where == "a digest":
+            Path("digest").write_text(hashlib.sha256(canaries.NUMBERS[0].encode()).hexdigest())
+        else:
+            Path("spill").write_bytes(canaries.WORDS[1].encode())
+            os.unlink("spill")
+        return counts
+
+    monkeypatch.setattr(DuckDBBackend, "cell_counts", leaking)
+    assert canaries.scan()[1]
+
+
+def test_twins_leave_the_same_traces() -> None:
+    """Neighbouring batches, the same chance: nothing but released values may differ."""
+    for records, one_more in some(twins.neighbours(10), 4):
+        assert twins.difference(records, one_more) == []
+
+
+def test_a_trace_of_one_record_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Power: a file as long as there are records tells twins apart."""
+    count = DuckDBBackend.cell_counts
+
+    def leaking(self: DuckDBBackend, query: Query, batch: Batch) -> CellCounts:
+        counts = count(self, query, batch)
+        with Path("trace").open("ab") as trace:
+            trace.write(b"x" * int(counts.counts.sum()))
+        return counts
+
+    monkeypatch.setattr(DuckDBBackend, "cell_counts", leaking)
+    assert twins.difference(("7",) * 20, "7")
+
+
+def test_walks() -> None:
+    """A few random walks; what may have been learned is charged."""
+    for seed in range(3):
+        assert walks.walk(seed, 25) == []
+
+
+def test_a_walk_finds_a_forgotten_charge(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Power: a store put back from a backup and taken for the newest is found out by the model."""
+
+    def gullible(self: Anchor, base: State, target: State, spent: Sequence[Spending] = ()) -> None:
+        self._write(Line(True, True, base, target, tuple(spent)))
+
+    monkeypatch.setattr(opening, "_cut_off", lambda *arguments: ())
+    monkeypatch.setattr(Anchor, "intend", gullible)
+    monkeypatch.setattr(walks, "STEPS", {"tick": 3, "live": 3, "save": 1, "put_back": 2})
+    assert any(walks.walk(seed, 25) for seed in range(4))
+
+
+@pytest.mark.long
+def test_all_sweeps() -> None:
+    """Every point of every sweep."""
+    assert [row for row in sweeps.rows(False) if row["violations"]] == []

@@ -1,0 +1,104 @@
+"""Twin runs: neighbouring batches, the same chance, and every trace they leave.
+
+Where both release the same values, every file they leave must be equal byte for byte, and so must
+what each command prints, its exit code, and its calls to the kernel that write. Where the values
+differ, all that must be equal except them and what follows from them: learned states and hashes.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import shutil
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tests.crash.home import CONFIG, Home, folder
+from tests.crash.terminal import typed
+
+COMMANDS = ("run --once", "status", "budget --ledger --json", "logs")
+
+NEIGHBOURS: tuple[tuple[Sequence[str], str], ...] = (
+    ((), "50"),
+    (("50",), "50"),
+    (("7",) * 20, "7"),
+    (("7",) * 20, "8"),
+    (("10", "90"), "1e300"),
+    (("10", "90"), "-1e300"),
+    (("10", "90"), "nan"),
+    (("10", "90"), ""),
+    (("10", "90"), "no number"),
+    ((), "-0.0"),
+)
+"""Records of a batch, and the one that its neighbour has more."""
+
+_PUBLIC = (
+    "seq, at, purpose, scope, job, batch, reservation, epsilon_nano, rho_nano, release_id,"
+    " lifetime_spent_nano"
+)
+
+
+def neighbours(count: int) -> Iterator[tuple[Sequence[str], str]]:
+    """The named pairs, then random ones."""
+    yield from NEIGHBOURS[:count]
+    chance = random.Random(count)
+    for _ in range(count - len(NEIGHBOURS)):
+        records = [str(chance.randint(-20, 120)) for _ in range(chance.randint(0, 30))]
+        yield records, str(chance.randint(-20, 120))
+
+
+def difference(records: Sequence[str], one_more: str) -> list[str]:
+    """Names of what differs between the traces of a batch and its neighbour."""
+    traces = []
+    with folder() as place:
+        for more in ([one_more], []):
+            traces.append(_traces(place / "twin", [*records, *more]))
+            shutil.rmtree(place / "twin")
+    same = traces[0]["released"] == traces[1]["released"]
+    return [
+        f"{records} and {one_more!r}: {what}"
+        for what in sorted(traces[0] | traces[1])
+        if (same or not what.startswith(("file ", "calls", "released")))
+        and traces[0].get(what) != traces[1].get(what)
+    ]
+
+
+def _traces(path: Path, records: Sequence[str]) -> dict[str, object]:
+    """Everything that is left to see, by name; moments of the real clock are masked."""
+    home = Home.furnish(path, CONFIG)
+    rows = [f"2023-11-15T12:00:00,{record}" for record in records]
+    others = ["2023-11-16T12:00:00,40", "2023-11-17T12:00:00,60"]
+    (home.path / "stream.csv").write_text("\n".join(["at,x", *rows, *others, ""]))
+    (home.path / "drops" / "a.csv").write_text("\n".join(["x", *records, ""]))
+    traces: dict[str, object] = {}
+    for command in COMMANDS:
+        code, shown, calls = typed(home.path, command, forced="twin")
+        traces |= {f"exit code of {command}": code, f"what {command} prints": _masked(shown)}
+        traces[f"calls of {command}"] = calls
+    files = [file for file in sorted(home.path.rglob("*")) if _is_trace(home, file)]
+    traces |= {f"file {file.name}": _masked(file.read_bytes()) for file in files}
+    traces["names of files"] = [file.name for file in files]
+    traces["log"] = _masked((home.path / "streamdp.log").read_bytes())
+    with closing(sqlite3.connect(home.store)) as store:
+        traces["ledger"] = store.execute(f"SELECT {_PUBLIC} FROM ledger").fetchall()
+        released = store.execute("SELECT job, batch, rows FROM release ORDER BY 1, 2").fetchall()
+        traces["shape of releases"] = [
+            (job, batch, [sorted(row) for row in json.loads(rows)]) for job, batch, rows in released
+        ]
+        traces["outbox"] = store.execute("SELECT * FROM outbox ORDER BY 1, 2").fetchall()
+    traces["released"] = released
+    return traces
+
+
+def _is_trace(home: Home, file: Path) -> bool:
+    return file.is_file() and file.name != "stream.csv" and file.parent.name != "drops"
+
+
+def _masked(content: bytes) -> bytes:
+    year = str(datetime.now(UTC).year).encode()
+    moment = year + rb"-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?"
+    return re.sub(moment, b"<now>", content)
