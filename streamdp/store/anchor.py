@@ -168,8 +168,8 @@ class Anchor:
         try:
             here, held = self.path.stat(), os.fstat(self._file)
             tail = os.pread(self._file, _LONGEST, self._size - len(end))
-            torn = tail.startswith(end) and b"\n" not in tail[len(end) :]
-            if tail != end and (torn or self.last is None):
+            whole = tail[len(end) :].count(b"\n") - (self.last is None)
+            if tail != end and tail.startswith(end) and whole <= 0:
                 os.ftruncate(self._file, self._size)
                 tail = end
         except OSError as error:

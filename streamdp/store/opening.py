@@ -55,9 +55,10 @@ def require_store(path: Path, anchor_path: Path) -> None:
     Raises:
         IntegrityError: The store is gone.
     """
-    if not path.exists() and anchor_path.exists() and any(read(anchor_path)):
+    gone = not path.exists() or path.stat().st_size == 0
+    if gone and anchor_path.exists() and any(read(anchor_path)):
         raise IntegrityError(
-            "the store is gone, but its anchor is there",
+            "the store is gone or empty, but its anchor is there",
             where=str(path),
             hint="bring the store back, from a backup if need be; `streamdp reconcile"
             " --assume-spent` then charges what is missing, or makes a store that has only that",
