@@ -55,15 +55,17 @@ def test_a_renamed_source_gets_no_fresh_budget(edit: Callable[..., None]) -> Non
     assert typed("run", "--once").exit_code == 0
 
 
-@pytest.mark.parametrize("way", ["link", "dots", "pattern", "folder"])
+@pytest.mark.parametrize("way", ["link", "hard", "dots", "pattern", "folder"])
 def test_an_aliased_path_gets_no_fresh_budget(
     edit: Callable[..., None], home: Path, way: str
 ) -> None:
-    """A link to the file, a folder that is a link, another way to write it, a pattern of it."""
+    """A link, a hard link, a folder that is a link, another way to write it, a pattern of it."""
     (home / "link.parquet").symlink_to(home / "data.parquet")
+    (home / "hard.parquet").hardlink_to(home / "data.parquet")
     (home / "folder").symlink_to(home)
     new = {
         "link": "link.parquet",
+        "hard": "hard.parquet",
         "dots": "./folder/../data.parquet",
         "pattern": "data*.parquet",
         "folder": "folder/data.parquet",
