@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -53,6 +54,25 @@ def test_a_renamed_source_gets_no_fresh_budget(edit: Callable[..., None]) -> Non
     assert "budget is that of flights" in refused()
     edit(*((new, old) for old, new in RENAMED))
     assert typed("run", "--once").exit_code == 0
+
+
+def test_a_name_under_which_nothing_was_spent_binds_nobody(home: Path) -> None:
+    """A source may be renamed until it has spent something."""
+    path = home / "config.yaml"
+    text = path.read_text()
+    assert typed("pause", "air_time").exit_code == 0
+    assert "0 released" in typed("run", "--once").output
+    assert typed("resume", "air_time").exit_code == 0
+    for old, new in RENAMED:
+        text = text.replace(old, new)
+    path.write_text(text)
+    assert typed("run", "--once").exit_code == 0
+    assert lifetime_of("fresh") == "1"
+
+
+def lifetime_of(scope: str) -> str:
+    rows = [json.loads(line) for line in typed("budget", "--json").stdout.splitlines()]
+    return str(next(row["lifetime"] for row in rows if row.get("scope") == scope))
 
 
 @pytest.mark.parametrize("way", ["link", "hard", "dots", "pattern", "folder"])
