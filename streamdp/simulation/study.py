@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import os
+import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from fractions import Fraction
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context
 
 import numpy as np
 
@@ -87,9 +88,13 @@ def run(
     context = get_context("spawn")
     with ProcessPoolExecutor(workers, context, _begin, (study,)) as pool:
         waiting = {pool.submit(_errors, trial): trial for trial in trials}
-        for done, future in enumerate(as_completed(waiting), start=1):
-            future.result()
-            progress(done, len(trials))
+        try:
+            for done, future in enumerate(as_completed(waiting), start=1):
+                future.result()
+                progress(done, len(trials))
+        except BaseException:
+            _stop(pool)
+            raise
         return {trial: future.result() for future, trial in waiting.items()}
 
 
@@ -141,7 +146,19 @@ _shared: list[Study] = []
 
 
 def _begin(study: Study) -> None:
+    """In a new process: an interrupt is the parent's to answer."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     _shared[:] = [study]
+
+
+def _stop(pool: ProcessPoolExecutor) -> None:
+    """Start no more trials, and end those that run: some take minutes."""
+    pool.shutdown(wait=False, cancel_futures=True)
+    running = active_children()
+    for process in running:
+        process.terminate()
+    for process in running:
+        process.join()
 
 
 def _errors(trial: Trial) -> FloatArray:

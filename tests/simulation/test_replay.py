@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from fractions import Fraction
 from functools import partial
+from multiprocessing import active_children
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from streamdp.learning.experts import ExpertMixture
 from streamdp.learning.fixed import Fixed
@@ -72,6 +74,18 @@ def test_trials_repeat_by_seed_and_do_not_depend_on_processes() -> None:
     assert list(once) == list(twice)
     assert all(np.array_equal(once[trial], twice[trial]) for trial in TRIALS)
     assert not np.array_equal(once[TRIALS[0]], once[TRIALS[1]])
+
+
+def test_an_interrupt_ends_all_processes() -> None:
+    """No trial goes on once one was given up, neither waiting nor running."""
+
+    def give_up(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    long = [Trial("experts", Fraction(1, 2), seed) for seed in range(500)]
+    with pytest.raises(KeyboardInterrupt):
+        run(STUDY, long, give_up, processes=2)
+    assert not active_children()
 
 
 def test_progress_counts_every_trial() -> None:
