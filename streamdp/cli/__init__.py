@@ -78,7 +78,7 @@ def main() -> None:
 
 
 def _fail(error: StreamdpError) -> NoReturn:
-    click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+    click.secho(f"error ({error.code}): ", fg="red", bold=True, nl=False, err=True)
     click.echo(str(error), err=True)
     sys.exit(error.exit_code)
 

@@ -70,8 +70,8 @@ def finish(outcomes: Outcomes) -> None:
         )
     if outcomes.stopped:
         click.echo("stopped by a signal; the next run goes on from here", err=True)
-    for message in dict.fromkeys(map(str, outcomes.errors)):
-        click.secho("error: ", fg="red", bold=True, nl=False, err=True)
+    for message, code in {str(error): error.code for error in outcomes.errors}.items():
+        click.secho(f"error ({code}): ", fg="red", bold=True, nl=False, err=True)
         click.echo(message, err=True)
     codes = {error.exit_code for error in outcomes.errors} | {
         int(outcomes.stopped or bool(outcomes.resting))

@@ -74,7 +74,8 @@ def release_batch(job: Job, batch: Batch, ready: Ready, around: Surroundings) ->
         StoreError: Reserving failed: nothing was spent. Committing failed: the charge is burnt.
     """
     learned, plan = ready.learned, ready.plan
-    release_id = f"{around.entropy.bits(RELEASE_ID_BITS):024x}"
+    with _own_words_only(around.entropy):
+        release_id = f"{around.entropy.bits(RELEASE_ID_BITS):024x}"
     now = around.clock.now()
     reservation = around.store.reserve(job.scope, job.name, batch, plan.charge, now)
     about = {"job": job.name, "batch": batch.key}

@@ -53,6 +53,11 @@ def default_anchor(store: Path) -> Path:
     return store.with_name(store.name + ".anchor")
 
 
+def start_of(base: State) -> State:
+    """Where every store stood before its first ledger row."""
+    return State.of(base.epoch, 0, "0" * 64)
+
+
 class Anchor:
     """The anchor of one store, written by one process at a time.
 
@@ -101,16 +106,18 @@ class Anchor:
     def begin(self, store_id: str, past: Sequence[tuple[State, Spending]], base: State) -> None:
         """Write whose anchor it is, a line for each charge there was, and where the store stands.
 
+        A beginning that a crash has cut off is written to its end.
+
         Raises:
             StoreError: It cannot be written.
         """
-        start = State.of(base.epoch, 0, "0" * 64)
+        start, done = start_of(base), self.last.target.seq if self.last else 0
+        head = [] if self.last else [[FORMAT, store_id], words(Line(True, True, start, start))]
         lines = [
-            Line(True, True, start, start),
-            *(Line(True, False, state, state, (spent,)) for state, spent in past),
+            *(Line(True, False, at, at, (spent,)) for at, spent in past if at.seq > done),
             Line(True, False, base, base),
         ]
-        self._append([FORMAT, store_id], *map(words, lines))
+        self._append(*head, *map(words, lines))
         _sync_folder(self.path.parent)
         self.store_id, self.last = store_id, lines[-1]
 
@@ -168,8 +175,8 @@ class Anchor:
         try:
             here, held = self.path.stat(), os.fstat(self._file)
             tail = os.pread(self._file, _LONGEST, self._size - len(end))
-            torn = tail.startswith(end) and b"\n" not in tail[len(end) :]
-            if tail != end and (torn or self.last is None):
+            whole = tail[len(end) :].count(b"\n") - (self.last is None)
+            if tail != end and tail.startswith(end) and whole <= 0:
                 os.ftruncate(self._file, self._size)
                 tail = end
         except OSError as error:

@@ -41,7 +41,7 @@ def claim(database: Database, wanted: Mapping[str, Json], overlap: Overlap, now:
     """
     known = claims_of(database)
     for scope, data in wanted.items():
-        _refuse_foreign(scope, data, known, overlap)
+        _refuse_foreign(database, scope, data, known, overlap)
         if scope not in known:
             _write(database, scope, data, {"by": "first use"}, now)
         elif data not in known[scope]:
@@ -61,15 +61,21 @@ def move(
     Raises:
         ConfigurationError: The data belongs to another's budget.
     """
-    _refuse_foreign(scope, data, claims_of(database), overlap)
+    _refuse_foreign(database, scope, data, claims_of(database), overlap)
     _write(database, scope, data, about, now)
 
 
 def _refuse_foreign(
-    scope: str, data: Json, known: Mapping[str, list[Json]], overlap: Overlap
+    database: Database,
+    scope: str,
+    data: Json,
+    known: Mapping[str, list[Json]],
+    overlap: Overlap,
 ) -> None:
+    """Where nothing was spent there is no budget to come back to: such a claim binds nobody."""
+    spent = ledger.spent_by_scope(database)
     for other, claims in known.items():
-        if other != scope and any(overlap(data, each) for each in claims):
+        if other != scope and spent[other] and any(overlap(data, each) for each in claims):
             raise ConfigurationError(
                 f"source {scope} reads data whose budget is that of {other}",
                 where=f"sources.{scope}",

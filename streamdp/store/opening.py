@@ -12,7 +12,7 @@ from streamdp.errors import IntegrityError
 from streamdp.privacy.amounts import NANO
 from streamdp.privacy.events import pure
 from streamdp.store import archive, ledger, seals
-from streamdp.store.anchor import Anchor
+from streamdp.store.anchor import Anchor, start_of
 from streamdp.store.anchor_lines import Line, Spending, State, missing, read
 from streamdp.store.database import connect, require_sound, transaction, translate
 from streamdp.store.migrations import is_current, migrate
@@ -55,9 +55,10 @@ def require_store(path: Path, anchor_path: Path) -> None:
     Raises:
         IntegrityError: The store is gone.
     """
-    if not path.exists() and anchor_path.exists() and any(read(anchor_path)):
+    gone = not path.exists() or path.stat().st_size == 0
+    if gone and anchor_path.exists() and any(read(anchor_path)):
         raise IntegrityError(
-            "the store is gone, but its anchor is there",
+            "the store is gone or empty, but its anchor is there",
             where=str(path),
             hint="bring the store back, from a backup if need be; `streamdp reconcile"
             " --assume-spent` then charges what is missing, or makes a store that has only that",
@@ -113,12 +114,21 @@ def hold_anchor(database: Database, path: Path) -> Anchor:
 
 
 def begin_anchor(database: Database, anchor: Anchor) -> Line:
-    """The last line of an anchor; one that is empty first gets the store's past."""
-    if anchor.last is None:
+    """The last line of an anchor; one that is empty, or was not begun to its end, gets the past."""
+    if anchor.last is None or _half_begun(database, anchor.last):
         (store_id,) = database.execute("SELECT store_id FROM instance").fetchone()
         anchor.begin(store_id, history(database), state_of(database))
     assert anchor.last is not None  # noqa: S101
     return anchor.last
+
+
+def _half_begun(database: Database, last: Line) -> bool:
+    """Whether a crash has cut off the first lines of an anchor: no epoch was ever begun with it."""
+    base = state_of(database)
+    (anchored,) = database.execute("SELECT anchored FROM instance").fetchone()
+    if anchored or last.target == base or last.target.epoch != base.epoch:
+        return False
+    return last.target in {start_of(base), *(state for state, _ in history(database))}
 
 
 def _begin_epoch(database: Database, anchor: Anchor, now: int) -> None:

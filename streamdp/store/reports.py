@@ -123,8 +123,9 @@ def ledger_rows(database: Database, scope: str | None = None) -> list[dict[str, 
     return list(
         database.query(
             "SELECT seq, at, purpose, scope, job, batch, reservation, epsilon_nano, release_id,"
-            " lifetime_spent_nano, lifetime_cap_nano FROM ledger"
-            " WHERE (:scope IS NULL OR scope = :scope) ORDER BY seq",
+            " lifetime_spent_nano, lifetime_cap_nano, event ->> 'what' AS decided,"
+            " coalesce(event ->> 'operator', event ->> 'by') AS by, event ->> 'reason' AS reason"
+            " FROM ledger WHERE (:scope IS NULL OR scope = :scope) ORDER BY seq",
             {"scope": scope},
         )
     )

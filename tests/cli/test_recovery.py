@@ -36,10 +36,14 @@ def test_a_backup_is_put_back_and_reconciled(released: Path) -> None:
     refused = process("run", "--once")
     assert refused.returncode == 6
     assert "reconcile" in refused.stderr
+    assert "error (integrity)" in refused.stderr
     assert typed("verify").exit_code == 6
     assert "charged 0.3" in typed("reconcile", "--assume-spent", *WHO).output
     assert lifetime() == "1.3"
     assert set(states("verify").values()) == {"ok"}
+    rows = [json.loads(line) for line in typed("budget", "--ledger", "--json").stdout.splitlines()]
+    (note,) = [row for row in rows if row["decided"] == "reconciled"]
+    assert (note["by"], note["reason"]) == ("me", "a disk died")
     assert "3 released" in typed("run", "--once").output
     assert lifetime() == "1.6"
     assert typed("doctor").exit_code == 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -55,15 +56,36 @@ def test_a_renamed_source_gets_no_fresh_budget(edit: Callable[..., None]) -> Non
     assert typed("run", "--once").exit_code == 0
 
 
-@pytest.mark.parametrize("way", ["link", "dots", "pattern", "folder"])
+def test_a_name_under_which_nothing_was_spent_binds_nobody(home: Path) -> None:
+    """A source may be renamed until it has spent something."""
+    path = home / "config.yaml"
+    text = path.read_text()
+    assert typed("pause", "air_time").exit_code == 0
+    assert "0 released" in typed("run", "--once").output
+    assert typed("resume", "air_time").exit_code == 0
+    for old, new in RENAMED:
+        text = text.replace(old, new)
+    path.write_text(text)
+    assert typed("run", "--once").exit_code == 0
+    assert lifetime_of("fresh") == "1"
+
+
+def lifetime_of(scope: str) -> str:
+    rows = [json.loads(line) for line in typed("budget", "--json").stdout.splitlines()]
+    return str(next(row["lifetime"] for row in rows if row.get("scope") == scope))
+
+
+@pytest.mark.parametrize("way", ["link", "hard", "dots", "pattern", "folder"])
 def test_an_aliased_path_gets_no_fresh_budget(
     edit: Callable[..., None], home: Path, way: str
 ) -> None:
-    """A link to the file, a folder that is a link, another way to write it, a pattern of it."""
+    """A link, a hard link, a folder that is a link, another way to write it, a pattern of it."""
     (home / "link.parquet").symlink_to(home / "data.parquet")
+    (home / "hard.parquet").hardlink_to(home / "data.parquet")
     (home / "folder").symlink_to(home)
     new = {
         "link": "link.parquet",
+        "hard": "hard.parquet",
         "dots": "./folder/../data.parquet",
         "pattern": "data*.parquet",
         "folder": "folder/data.parquet",

@@ -390,6 +390,20 @@ def test_entropy_that_fails_burns(tmp_path: Path) -> None:
     assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'") == 1
 
 
+def test_no_entropy_at_all_spends_nothing(tmp_path: Path) -> None:
+    """Not even the number of a release is to be had: an error, no charge, the round goes on."""
+
+    class Broken:
+        def bits(self, count: int) -> int:
+            raise OSError("no entropy")
+
+    world = World(tmp_path, days=1)
+    object.__setattr__(world.worker.around, "entropy", Broken())
+    errors = world.worker.round([world.job(), world.job("other")]).errors
+    assert [error.code for error in errors] == ["internal", "internal"]
+    assert world.count("SELECT count(*) FROM ledger WHERE purpose != 'cap'") == 0
+
+
 def test_a_paused_job_waits(tmp_path: Path) -> None:
     """A paused job releases nothing, also after a restart; resumed it catches up."""
     world = World(tmp_path)

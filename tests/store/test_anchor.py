@@ -16,7 +16,7 @@ from streamdp.errors import BudgetExhaustedError, IntegrityError, LockedError, S
 from streamdp.privacy.filters import Caps
 from streamdp.store import database, ledger
 from streamdp.store.anchor import Anchor, default_anchor
-from streamdp.store.anchor_lines import Spending, read
+from streamdp.store.anchor_lines import Spending, State, read
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge
 from tests.worlds import EPSILON_NANO, World, without
@@ -103,7 +103,11 @@ def test_a_ledger_without_its_last_rows_is_refused(world: World) -> None:
 
 
 def test_a_store_that_is_gone_is_not_made_anew(world: World) -> None:
-    """The anchor knows that there was one; nothing is written."""
+    """The anchor knows that there was one; neither a missing nor an empty file is written to."""
+    world.path.write_bytes(b"")
+    with pytest.raises(IntegrityError, match="gone"):
+        SqliteStore.open(world.path, 0)
+    assert world.path.read_bytes() == b""
     world.path.unlink()
     with pytest.raises(IntegrityError, match="gone"):
         SqliteStore.open(world.path, 0)
@@ -163,6 +167,20 @@ def test_an_anchor_of_another_store_is_refused(world: World, tmp_path: Path) -> 
     SqliteStore.open(tmp_path / "new.db", 0).close()
     with pytest.raises(IntegrityError, match="another store"):
         SqliteStore.open(tmp_path / "new.db", 0, default_anchor(world.path))
+
+
+def test_two_new_stores_do_not_write_over_each_other(tmp_path: Path) -> None:
+    """Whoever is late finds the lines of the first and leaves them; half a head is written over."""
+    path = tmp_path / "anchor"
+    state = State.of(0, 0, "0" * 64)
+    path.write_bytes(b'["streamdp-anch')
+    early, late = Anchor.open(path, create=True), Anchor.open(path, create=True)
+    early.begin("one", [], state)
+    before = path.read_bytes()
+    with pytest.raises(LockedError):
+        late.begin("other", [], state)
+    assert path.read_bytes() == before
+    assert Anchor.open(path).store_id == "one"
 
 
 def test_every_flipped_bit_of_the_anchor_is_found(world: World) -> None:

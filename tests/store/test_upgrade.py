@@ -14,7 +14,7 @@ import pytest
 
 from streamdp.errors import StoreError
 from streamdp.store import archive, ledger, migrations
-from streamdp.store.anchor import default_anchor
+from streamdp.store.anchor import Anchor, default_anchor
 from streamdp.store.database import connect_to_read
 from streamdp.store.opening import verify
 from streamdp.store.sqlite import SqliteStore
@@ -72,6 +72,35 @@ def test_a_store_of_every_schema_is_brought_up_to_date(fixture: Path, tmp_path: 
         assert copy.stat().st_mode & 0o777 == 0o600
         assert schema_of(copy) == old
         assert {table: rows(copy, table) for table in tables} == before
+
+
+def test_an_anchor_begun_by_halves_is_begun_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever a crash cuts the first lines of an upgraded store's anchor, it starts by itself."""
+    path = written(FIXTURES[0], tmp_path)
+    before, anchor = path.read_bytes(), default_anchor(path)
+
+    class Killed(BaseException):
+        pass
+
+    def die(*arguments: object) -> None:
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Anchor, "intend", die)
+        with pytest.raises(Killed):
+            SqliteStore.open(path, 0)
+    lines = anchor.read_bytes().splitlines(keepends=True)
+    assert len(lines) == 7
+    for kept in range(len(lines) + 1):
+        for torn in (b"", b'[1,1,3,"ab'):
+            for file in tmp_path.glob("store.db*"):
+                file.unlink()
+            path.write_bytes(before)
+            anchor.write_bytes(b"".join(lines[:kept]) + torn)
+            SqliteStore.open(path, 0).close()
+            require_agreement(connect_to_read(path), anchor)
 
 
 @pytest.mark.parametrize("failing", range(1, len(migrations.STEPS)))
