@@ -66,6 +66,15 @@ def released_batches(database: Database, job: str, source: str) -> frozenset[str
     return frozenset(key for (key,) in rows)
 
 
+def is_released(database: Database, job: str, batch: Batch) -> bool:
+    """Whether a job has released a batch."""
+    found = database.execute(
+        "SELECT 1 FROM release WHERE job = ? AND source = ? AND batch = ?",
+        [job, batch.source, batch.key],
+    )
+    return found.fetchone() is not None
+
+
 def add_release(database: Database, release: Release, reservation: int, version: str) -> None:
     """Write a release; job, source and batch together are unique."""
     row = asdict(release)

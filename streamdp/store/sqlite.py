@@ -157,7 +157,7 @@ class SqliteStore:
             StoreError: It could not be written; nothing was spent.
         """
         with self.transaction():
-            if batch.key in archive.released_batches(self.database, job, batch.source):
+            if archive.is_released(self.database, job, batch):
                 raise StoreError(f"{job} has already released {batch.key}")
             return ledger.reserve(self.database, scope, job, batch, charge, now)
 
