@@ -7,11 +7,15 @@ from pathlib import Path
 import duckdb
 import pytest
 from click.testing import CliRunner
+from pydantic import SecretStr
 
 from streamdp.cli import cli
 from streamdp.config import load
+from streamdp.config.engines import PostgresEngine
+from streamdp.config.sources import Source, Windows
 from streamdp.errors import ConfigurationError
 from streamdp.log.setup import close
+from streamdp.wiring import data_of
 
 CONFIGURATION = """\
 store: {path: s.db}
@@ -59,6 +63,38 @@ def test_a_database_holds_records_and_releases(tmp_path: Path) -> None:
     with duckdb.connect(str(tmp_path / "wh.duckdb")) as connection:
         found = connection.execute("SELECT batch, value FROM medians ORDER BY batch").fetchall()
     assert [batch for batch, _ in found] == ["2024-01-01", "2024-01-02"]
+
+
+def test_two_tables_of_one_database_have_two_budgets_and_a_renamed_one_has_one(
+    tmp_path: Path,
+) -> None:
+    """What a budget belongs to is file and table: another table is other data, a name is not."""
+    with duckdb.connect(str(tmp_path / "wh.duckdb")) as connection:
+        connection.execute(f"{RIDES} FROM range(100) r(i)")
+        connection.execute("CREATE TABLE trips AS FROM rides")
+    path = written(tmp_path, DATABASE, "{kind: stdout}")
+    text = path.read_text()
+    more = f"  trips: {DATABASE.replace('rides', 'trips')}\nreleases:\n"
+    path.write_text(text.replace("releases:\n", more))
+    ran(path, "run", "--once")
+    path.write_text(
+        text.replace("  rides: ", "  again: ").replace("source: rides", "source: again")
+    )
+    result = CliRunner().invoke(cli, ["run", "--once", "-c", str(path)])
+    close()
+    assert isinstance(result.exception, ConfigurationError)
+    assert "rides" in str(result.exception)
+
+
+def test_a_server_is_remembered_without_its_password() -> None:
+    """Of a connection, host, port and database say whose the budget is; the rest is forgotten."""
+    pytest.importorskip("psycopg")
+    engine = PostgresEngine(
+        kind="postgres", connection=SecretStr("postgresql://u:CANARY@db:5433/wh")
+    )
+    windows = Windows(column="at", every="1d", start="2024-01-01")  # type: ignore[arg-type]
+    source = Source(table="Public.Rides", engine=engine, batches=windows)
+    assert data_of(source) == {"path": "postgres://db:5433/wh#public.rides", "column": "at"}
 
 
 REFUSED = [
