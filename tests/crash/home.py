@@ -159,7 +159,10 @@ class Home:
             with shift(configuration, ReplayedEntropy(seed), self.clock, log) as running:
                 jobs = list(running.jobs.values())
                 if not self.engine:
-                    jobs = [self._plain(job, configuration) for job in jobs]
+                    jobs = [
+                        self._plain(job, configuration) if isinstance(job, Job) else job
+                        for job in jobs
+                    ]
                 for _ in range(rounds - 1):
                     with suppress(StoreError):
                         running.worker.round(jobs)
