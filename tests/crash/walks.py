@@ -199,6 +199,9 @@ class Walk:
         self._edit("neighbours: add-remove", "neighbours: substitute")
 
     def _caps_edited(self) -> None:
+        """Once the ledger knows the caps: before that an edit is the first word, not a change."""
+        if not self.claimed:
+            return
         self._edit(r"batch: [\d.]+", f"batch: {self.chance.choice((0.2, 0.3, 0.4, 5))}")
 
     def _cap_command(self) -> None:
