@@ -9,14 +9,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from threading import Timer
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
 from streamdp.backends.duckdb_files import Files, Format, columns_named
 from streamdp.backends.duckdb_words import DuckDBWords, quoted
-from streamdp.backends.limits import NO_LIMITS, Limits
+from streamdp.backends.limits import NO_LIMITS, Limits, ended_after
 from streamdp.backends.relation import Relation
 from streamdp.backends.sql import SqlBackend
 from streamdp.errors import SourceError
@@ -118,8 +117,9 @@ class DuckDBBackend(SqlBackend):
 
     def answer(self, statement: str) -> tuple[IntArray, IntArray]:
         """Arrays, straight from the engine."""
-        with self._in_time():
-            arrays = self._connect().execute(statement).fetchnumpy()
+        connection = self._connect()
+        with ended_after(self.limits.seconds, connection.interrupt):
+            arrays = connection.execute(statement).fetchnumpy()
         codes, records = (np.asarray(arrays[name], dtype=np.int64) for name in ("code", "records"))
         return codes, records
 
@@ -155,17 +155,3 @@ class DuckDBBackend(SqlBackend):
             self._connection.execute("SET TimeZone = 'UTC'")
             self._connection.execute("SET enable_progress_bar = false")
         return self._connection
-
-    @contextmanager
-    def _in_time(self) -> Iterator[None]:
-        """Interrupt a question that takes longer than it may."""
-        if self.limits.seconds is None:
-            yield
-            return
-        timer = Timer(self.limits.seconds, self._connect().interrupt)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()

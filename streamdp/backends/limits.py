@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from threading import Event, Thread
+
+AGAIN = 1.0
+"""Seconds between calls to stop: an engine that has not begun yet has nothing to stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,3 +27,29 @@ class Limits:
 
 
 NO_LIMITS = Limits()
+
+
+@contextmanager
+def ended_after(seconds: int | None, stop: Callable[[], object]) -> Iterator[None]:
+    """Call `stop` from another thread, until it is heard, when the body takes longer.
+
+    Args:
+        seconds: None for no limit.
+        stop: Makes the engine end what it does with an error.
+    """
+    if seconds is None:
+        yield
+        return
+    done = Event()
+
+    def watch() -> None:
+        pause: float = seconds
+        while not done.wait(pause):
+            stop()
+            pause = AGAIN
+
+    Thread(target=watch, daemon=True).start()
+    try:
+        yield
+    finally:
+        done.set()

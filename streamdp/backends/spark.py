@@ -6,12 +6,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from threading import Timer
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamdp.backends.limits import NO_LIMITS, Limits
+from streamdp.backends.limits import NO_LIMITS, Limits, ended_after
 from streamdp.backends.relation import Relation
 from streamdp.backends.spark_words import SparkWords
 from streamdp.backends.sql import SqlBackend
@@ -36,6 +35,7 @@ QUIET = {
 """Of the engine: its log would quote rows, and its progress tell durations."""
 
 TAG = "streamdp"
+"""By which jobs are found to be cancelled."""
 
 
 @dataclass(slots=True)
@@ -87,8 +87,10 @@ class SparkBackend(SqlBackend):
 
     def answer(self, statement: str) -> tuple[IntArray, IntArray]:
         """Two columns of integers."""
-        with self._in_time():
-            rows = self._connect().sql(statement).collect()
+        session = self._connect()
+        session.addTag(TAG)
+        with ended_after(self.limits.seconds, lambda: session.interruptTag(TAG)):
+            rows = session.sql(statement).collect()
         found = np.array([tuple(row) for row in rows], dtype=np.int64).reshape(-1, 2)
         return found[:, 0], found[:, 1]
 
@@ -115,20 +117,3 @@ class SparkBackend(SqlBackend):
                 builder = builder.config(name, value)
             self._session = builder.getOrCreate()
         return self._session
-
-    @contextmanager
-    def _in_time(self) -> Iterator[None]:
-        """Interrupt a question that takes longer than it may."""
-        if self.limits.seconds is None:
-            yield
-            return
-        session = self._connect()
-        session.addTag(TAG)
-        timer = Timer(self.limits.seconds, session.interruptTag, [TAG])
-        timer.daemon = True
-        timer.start()
-        try:
-            yield
-        finally:
-            timer.cancel()
-            session.removeTag(TAG)
