@@ -53,6 +53,7 @@ def rows(quick: bool) -> Iterator[Row]:
                     form=form,
                     shapes=wiring.shapes(section) if form.shapes else (),
                     learner=wiring.learner(section, tree),
+                    opening=None,
                     expected_rows=None,
                 )
                 learner = section.learner()
