@@ -34,7 +34,7 @@ QUIET = {
 }
 """Of the engine: its log would quote rows, and its progress tell durations."""
 
-TAG = "streamdp"
+GROUP = "streamdp"
 """By which jobs are found to be cancelled."""
 
 
@@ -88,8 +88,9 @@ class SparkBackend(SqlBackend):
     def answer(self, statement: str) -> tuple[IntArray, IntArray]:
         """Two columns of integers."""
         session = self._connect()
-        session.addTag(TAG)
-        with ended_after(self.limits.seconds, lambda: session.interruptTag(TAG)):
+        context = session.sparkContext
+        context.setJobGroup(GROUP, GROUP, interruptOnCancel=True)
+        with ended_after(self.limits.seconds, lambda: context.cancelJobGroup(GROUP)):
             rows = session.sql(statement).collect()
         found = np.array([tuple(row) for row in rows], dtype=np.int64).reshape(-1, 2)
         return found[:, 0], found[:, 1]
