@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sqlite_utils import Database
 
-from streamdp.store import archive, ledger
+from streamdp.store import archive, chain
 from streamdp.store.database import connect_to_read
 
 
@@ -27,7 +27,7 @@ def _violations(database: Database, sinks: int | None) -> list[str]:
         (value,) = database.execute(sql).fetchone()
         return int(value)
 
-    ledger.verify(database)
+    chain.verify(database)
     archive.verify(database)
     releases = number("SELECT count(*) FROM release")
     committed = "FROM ledger WHERE purpose = 'commit'"

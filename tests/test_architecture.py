@@ -12,6 +12,7 @@ ROOT = Path(__file__).parent.parent / "streamdp"
 BELOW = {
     "types": {"errors"},
     "errors": set(),
+    "disk": set(),
     "privacy": {"types", "errors"},
     "priors": {"types", "errors", "privacy"},
     "mechanisms": {"types", "errors", "privacy", "priors"},
@@ -22,8 +23,8 @@ BELOW = {
     },
     "backends": {"types", "errors"},
     "sources": {"types", "errors"},
-    "sinks": {"types", "errors", "privacy"},
-    "store": {"types", "errors", "privacy", "__init__"},
+    "sinks": {"types", "errors", "disk", "privacy"},
+    "store": {"types", "errors", "disk", "privacy", "__init__"},
     "log": {"types", "errors"},
     "engine": {"types", "errors"},
     "config": {"types", "errors", "privacy"},

@@ -72,7 +72,7 @@ def _clock() -> str:
 def _store(configuration: Configuration) -> str:
     from streamdp import wiring
     from streamdp.daemon.lock import is_locked
-    from streamdp.store import ledger
+    from streamdp.store import chain
     from streamdp.store.database import connect_to_read
     from streamdp.store.migrations import is_current
     from streamdp.store.standing import require_agreement
@@ -83,7 +83,7 @@ def _store(configuration: Configuration) -> str:
     if path.stat().st_mode & 0o077:
         raise StreamdpError("others may read the store", where=str(path), hint="chmod 600")
     database = connect_to_read(path)
-    ledger.verify(database)
+    chain.verify(database)
     if not is_current(database):
         return "ledger verified; the next run brings the store up to this version"
     anchor = wiring.store_paths(configuration)[1]

@@ -29,7 +29,8 @@ from functools import partial
 
 from streamdp.engine.ingest import require_unaltered
 from streamdp.engine.job import Job
-from streamdp.engine.release import RELEASE_ID_BITS, Surroundings, _own_words_only
+from streamdp.engine.notices import of_acceptance, of_standing
+from streamdp.engine.release import Surroundings, _own_words_only
 from streamdp.types import (
     Answer,
     Backend,
@@ -39,7 +40,6 @@ from streamdp.types import (
     GateRun,
     Past,
     Release,
-    Row,
     Run,
     Source,
 )
@@ -184,12 +184,17 @@ class Gatekeeper:
         self, gate: Gate, batch: Batch, standing: tuple[Release, ...], began: float, accepted: bool
     ) -> Answer:
         """An answer with all that follows from it."""
+        entropy = self.around.entropy
         slot = self.around.clock.now() + int(self._left(gate, began)) + 1
+        if accepted:
+            notices = of_acceptance(gate.name, gate.sinks, batch, slot, entropy)
+        else:
+            notices = of_standing(gate.jobs, standing, batch, slot, entropy)
         return Answer(
             batch=batch,
             accepted=accepted,
             slot=slot,
-            notices=self._notices(gate, batch, accepted, slot, standing),
+            notices=notices,
             holds=gate.holds if accepted else (),
             waits=gate.manual and accepted,
         )
@@ -198,43 +203,6 @@ class Gatekeeper:
         """Seconds to the end of a test's slot; one that took longer takes whole slots."""
         taken = self.around.clock.timer() - began
         return gate.slot - taken % gate.slot
-
-    def _notices(
-        self, gate: Gate, batch: Batch, accepted: bool, slot: int, standing: tuple[Release, ...]
-    ) -> tuple[tuple[Release, tuple[str, ...]], ...]:
-        """What sinks are told: of a yes the gate's, of a no those of the jobs that stand still."""
-        if accepted:
-            told = self._notice(gate.name, "gate", batch, slot, {"accepted": 1})
-            return ((told, gate.sinks),) if gate.sinks else ()
-        last = {release.job: release for release in standing}
-        found = ((job, last[job.name]) for job in gate.jobs if job.name in last)
-        return tuple(
-            (
-                self._notice(
-                    job.name,
-                    "standing",
-                    batch,
-                    slot,
-                    {"standing_release": release.id, "standing_batch": release.batch},
-                ),
-                job.sinks,
-            )
-            for job, release in found
-        )
-
-    def _notice(self, job: str, kind: str, batch: Batch, slot: int, row: Row) -> Release:
-        return Release(
-            id=f"{self.around.entropy.bits(RELEASE_ID_BITS):024x}",
-            job=job,
-            source=batch.source,
-            batch=batch.key,
-            window_start=batch.start,
-            window_end=batch.end,
-            kind=kind,
-            epsilon_nano=0,
-            released_at=slot,
-            rows=(row,),
-        )
 
     def _tell(self, gate: Gate, batch: Batch, accepted: bool) -> None:
         about = {"gate": gate.name, "batch": batch.key}

@@ -75,7 +75,7 @@ def release_batch(job: Job, batch: Batch, ready: Ready, around: Surroundings) ->
     """
     learned, plan = ready.learned, ready.plan
     with _own_words_only(around.entropy):
-        release_id = f"{around.entropy.bits(RELEASE_ID_BITS):024x}"
+        release_id = new_release_id(around.entropy)
     now = around.clock.now()
     reservation = around.store.reserve(job.scope, job.name, batch, plan.charge, now)
     about = {"job": job.name, "batch": batch.key}
@@ -94,6 +94,11 @@ def release_batch(job: Job, batch: Batch, ready: Ready, around: Surroundings) ->
         raise
     around.log("release.committed", **about, release=release.id)
     return release
+
+
+def new_release_id(entropy: Entropy) -> str:
+    """A name that no other release has, and that tells nothing."""
+    return f"{entropy.bits(RELEASE_ID_BITS):024x}"
 
 
 def _evaluate(job: Job, plan: Plan, batch: Batch) -> CellCounts | tuple[CellCounts, ...]:

@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Literal
 
+from streamdp.disk import sync
 from streamdp.errors import SinkError
 from streamdp.sinks.columns import Column, columns, duckdb_lines
 from streamdp.types import Json, Release
@@ -47,9 +48,9 @@ class FilesSink:
                 return
             target.parent.mkdir(parents=True, exist_ok=True)
             _WRITERS[self._form](unfinished, columns(release))
-            _wait_for_disk(unfinished)
+            sync(unfinished)
             unfinished.replace(target)
-            _wait_for_disk(target.parent)
+            sync(target.parent)
         except _refusals() as error:
             unfinished.unlink(missing_ok=True)
             raise SinkError(
@@ -94,14 +95,6 @@ _WRITERS: dict[Form, Callable[[Path, list[Column]], None]] = {
     "csv": _write_csv,
     "parquet": _write_parquet,
 }
-
-
-def _wait_for_disk(path: Path) -> None:
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
 
 
 def _refusals() -> tuple[type[Exception], ...]:

@@ -6,6 +6,7 @@ import json
 import os
 from pathlib import Path
 
+from streamdp.disk import sync
 from streamdp.errors import SinkError
 from streamdp.sinks.record import record
 from streamdp.types import Release
@@ -64,13 +65,4 @@ class JsonLinesSink:
         finally:
             os.close(file)
         if new:
-            _sync_folder(self._path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    """A new file is on the disk only when its name is."""
-    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)
+            sync(self._path.parent)

@@ -39,6 +39,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
+from streamdp.disk import sync
 from streamdp.errors import IntegrityError, LockedError, StoreError
 from streamdp.store.anchor_lines import FORMAT, Line, Spending, State, scan, sealed, words
 from streamdp.types import Json
@@ -118,7 +119,7 @@ class Anchor:
             Line(True, False, base, base),
         ]
         self._append(*head, *map(words, lines))
-        _sync_folder(self.path.parent)
+        sync(self.path.parent)
         self.store_id, self.last = store_id, lines[-1]
 
     def intend(self, base: State, target: State, spent: Sequence[Spending] = ()) -> None:
@@ -225,12 +226,3 @@ def _unusable(path: Path, error: OSError) -> StoreError:
         where=str(path),
         hint="nothing is charged without it: look at its volume, free space and permissions",
     )
-
-
-def _sync_folder(folder: Path) -> None:
-    """A new file is on the disk only when its name is."""
-    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)

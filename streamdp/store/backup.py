@@ -9,6 +9,7 @@ from pathlib import Path
 
 from sqlite_utils import Database
 
+from streamdp.disk import sync
 from streamdp.errors import StoreError
 from streamdp.store.database import connect_to_read, translate
 
@@ -29,9 +30,9 @@ def backup(source: Path, target: Path, check: Callable[[Database], None]) -> Non
     try:
         os.close(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600))
         _copy(source, partial, check)
-        _sync(partial)
+        sync(partial)
         partial.rename(target)
-        _sync(target.parent)
+        sync(target.parent)
     except (OSError, sqlite3.Error) as error:
         raise translate(error, target) from None
     finally:
@@ -53,7 +54,7 @@ def put_back(source: Path, store: Path, now: int, check: Callable[[Database], No
             if part.exists():
                 part.rename(store.with_name(f"{store.name}.replaced-{now}{suffix}"))
         fresh.rename(store)
-        _sync(store.parent)
+        sync(store.parent)
     except OSError as error:
         raise translate(error, store) from None
 
@@ -67,11 +68,3 @@ def _copy(source: Path, target: Path, check: Callable[[Database], None]) -> None
     finally:
         copy.close()
         read.close()
-
-
-def _sync(path: Path) -> None:
-    file = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(file)
-    finally:
-        os.close(file)

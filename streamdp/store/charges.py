@@ -25,6 +25,9 @@ CHARGES = (
 )
 """Rows of charge and batch: a run has one for each batch it joined, all with the run's `seq`."""
 
+ASSUMED, CUT_OFF = "(assumed)", "(cut off)"
+"""Jobs of charges whose job is not known: what was reconciled, and what a crash cut off."""
+
 _PLACE = (
     "SELECT key, coalesce(window_start, arrived_at), coalesce(window_end, arrived_at)"
     " FROM batch WHERE source = :source"
@@ -87,7 +90,7 @@ def _require_lifetime(database: Database, limit: Limit, scope: str, cost: int, w
 
 
 def lifetime_spent(database: Database, scope: str, limit: Limit) -> int:
-    """Sum of all charges of a scope; of epsilon its last row has it, added up by `verify`."""
+    """Sum of all charges of a scope; of epsilon its last row has it, added up by `chain.verify`."""
     if limit.measure == "rho":
         total = "SELECT sum(rho_nano) FROM ledger WHERE scope = ?"
     else:
@@ -112,10 +115,10 @@ def borne_by(database: Database, scope: str, places: Iterable[Place]) -> Borne:
 def _unplaced(database: Database, scope: str) -> list[Item]:
     """Charges assumed for batches that are not written down: they might be in any stretch."""
     rows = database.execute(
-        "SELECT seq, epsilon_nano, rho_nano FROM ledger WHERE job IN ('(assumed)', '(cut off)')"
+        "SELECT seq, epsilon_nano, rho_nano FROM ledger WHERE job IN (:assumed, :cut_off)"
         " AND purpose = 'reserve' AND scope = :scope AND batch != ''"
         " AND batch NOT IN (SELECT key FROM batch WHERE source = :scope)",
-        {"scope": scope},
+        {"scope": scope, "assumed": ASSUMED, "cut_off": CUT_OFF},
     )
     return [Item(*row) for row in rows]
 

@@ -1,4 +1,4 @@
-"""The ledger: append-only rows in a hash chain; every charge is written before data is touched.
+"""The ledger: append-only rows (`store.chain`); every charge is written before data is touched.
 
 A charge is spent when its `reserve` row is written. The reservation is settled by one `commit` or
 `burn` row of amount 0: nothing is refunded. `cap` rows say what a scope may spend from then on;
@@ -8,10 +8,8 @@ Functions here run inside a transaction of their caller.
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -19,23 +17,12 @@ from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError
 from streamdp.privacy.filters import Caps, Item, Limit, Spent
-from streamdp.store.charges import CHARGES, require_own_source, require_room
+from streamdp.store import chain
+from streamdp.store.charges import CHARGES, CUT_OFF, require_own_source, require_room
 from streamdp.types import Batch, Charge, Json, Reservation
-
-PURPOSES = frozenset({"cap", "reserve", "commit", "burn", "open", "join", "close", "note"})
 
 WHOLE_STORE = "*"
 """Scope of rows that concern all scopes; no source has this name."""
-
-ASSUMED, CUT_OFF = "(assumed)", "(cut off)"
-"""Jobs of charges whose job is not known: what was reconciled, and what a crash cut off."""
-
-_GENESIS = "0" * 64
-_HASHED = (
-    *("seq", "at", "purpose", "scope", "job", "batch", "reservation"),
-    *("epsilon_nano", "rho_nano", "event", "release_id"),
-    *("batch_cap_nano", "lifetime_cap_nano", "lifetime_spent_nano", "previous"),
-)
 
 
 def reserve(
@@ -50,20 +37,34 @@ def reserve(
     require_own_source(scope, batch)
     item = Item(0, charge.epsilon_nano, charge.rho_nano)
     require_room(database, caps, job, batch, item, new=True)
-    seq = append(
+    seq = spend(database, "reserve", scope, job, batch.key, charge, caps, now)
+    return Reservation(seq, scope, job, batch.key)
+
+
+def spend(
+    database: Database,
+    purpose: str,
+    scope: str,
+    job: str,
+    batch: str | None,
+    charge: Charge,
+    caps: Caps,
+    now: int,
+) -> int:
+    """Write the row of a charge and return its number; that the caps have room was looked at."""
+    return chain.append(
         database,
         at=now,
-        purpose="reserve",
+        purpose=purpose,
         scope=scope,
         job=job,
-        batch=batch.key,
+        batch=batch,
         epsilon_nano=charge.epsilon_nano,
         rho_nano=charge.rho_nano,
         event=charge.event,
         caps=caps,
-        spent_nano=spent_of(database, scope, batch.key).lifetime_nano + charge.epsilon_nano,
+        spent_nano=spent_of(database, scope, batch or "").lifetime_nano + charge.epsilon_nano,
     )
-    return Reservation(seq, scope, job, batch.key)
 
 
 def settle(
@@ -77,7 +78,7 @@ def settle(
 
     The seal is `archive.seal_of` the release: it brings the archive under the ledger's chain.
     """
-    append(
+    chain.append(
         database,
         at=now,
         purpose="commit" if release_id else "burn",
@@ -104,7 +105,7 @@ def open_reservations(database: Database) -> tuple[Reservation, ...]:
 def set_caps(database: Database, scope: str, caps: Caps, about: Json, now: int) -> None:
     """Write what a scope may spend from now on; `about` says who and why."""
     windows = [asdict(limit) for limit in caps.windows]
-    append(
+    chain.append(
         database,
         at=now,
         purpose="cap",
@@ -117,7 +118,7 @@ def set_caps(database: Database, scope: str, caps: Caps, about: Json, now: int) 
 
 def note(database: Database, about: Json, now: int) -> None:
     """Write down what a person decided about the store as a whole."""
-    append(
+    chain.append(
         database,
         at=now,
         purpose="note",
@@ -139,19 +140,9 @@ def assume_spent(
 ) -> None:
     """Charge and burn what was spent as far as anyone knows, whatever the caps say."""
     scope, batch = reservation.scope, reservation.batch
-    seq = append(
-        database,
-        at=now,
-        purpose="reserve",
-        scope=scope,
-        job=reservation.job,
-        batch=batch,
-        epsilon_nano=charge.epsilon_nano,
-        rho_nano=charge.rho_nano,
-        event={**charge.event, **about},
-        caps=caps_of(database, scope),
-        spent_nano=spent_of(database, scope, batch).lifetime_nano + charge.epsilon_nano,
-    )
+    known = replace(charge, event={**charge.event, **about})
+    caps = caps_of(database, scope)
+    seq = spend(database, "reserve", scope, reservation.job, batch, known, caps, now)
     settle(database, replace(reservation, seq=seq), now)
 
 
@@ -164,18 +155,6 @@ def burns_in_a_row(database: Database, scope: str, job: str) -> tuple[int, int]:
         {"scope": scope, "job": job, "cut_off": CUT_OFF},
     ).fetchone()
     return row
-
-
-def head(database: Database) -> tuple[int, str]:
-    """Number and hash of the last row."""
-    row = database.execute("SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1").fetchone()
-    return (row[0], row[1]) if row else (0, _GENESIS)
-
-
-def hashes(database: Database) -> Iterator[tuple[int, str]]:
-    """Number and hash of every row, oldest first, from before the first."""
-    yield 0, _GENESIS
-    yield from database.execute("SELECT seq, hash FROM ledger ORDER BY seq")
 
 
 def charges_after(database: Database, seq: int) -> list[tuple[Any, ...]]:
@@ -227,7 +206,7 @@ def caps_of(database: Database, scope: str) -> Caps:
 def spent_of(database: Database, scope: str, batch: str) -> Spent:
     """Sums of all charges of a scope, settled, open and burnt alike; runs count in their batches.
 
-    Over its life that is the running total of its last row, which `verify` has added up.
+    Over its life that is the running total of its last row, which `chain.verify` has added up.
     """
     last = database.execute(
         "SELECT lifetime_spent_nano FROM ledger WHERE scope = ? ORDER BY seq DESC LIMIT 1", [scope]
@@ -237,60 +216,3 @@ def spent_of(database: Database, scope: str, batch: str) -> Spent:
         [scope, batch],
     ).fetchone()
     return Spent(of_batch, last[0] if last else 0)
-
-
-def verify(database: Database) -> None:
-    """Walk the chain, and add up what each scope has spent.
-
-    Raises:
-        IntegrityError: A row was changed, removed or added by other hands.
-    """
-    previous, expected = _GENESIS, 1
-    spent: dict[str, int] = {}
-    for row in _rows(database):
-        if row["purpose"] not in PURPOSES:
-            raise IntegrityError(
-                f"the ledger holds a row of unknown purpose {row['purpose']!r}",
-                hint="it was written by a newer streamdp: install that version or a later one",
-            )
-        spent[row["scope"]] = spent.get(row["scope"], 0) + row["epsilon_nano"]
-        if (
-            row["seq"] != expected
-            or row["previous"] != previous
-            or row["hash"] != _hash(row)
-            or row["lifetime_spent_nano"] != spent[row["scope"]]
-        ):
-            raise IntegrityError(
-                f"the ledger was altered at row {expected}",
-                hint="restore the store from a backup; what was spent since must be assumed spent",
-                seq=expected,
-            )
-        previous, expected = row["hash"], expected + 1
-
-
-def _rows(database: Database) -> Iterator[dict[str, Any]]:
-    yield from database.query("SELECT * FROM ledger ORDER BY seq")
-
-
-def append(database: Database, *, caps: Caps, spent_nano: int, event: Json, **row: Any) -> int:
-    """Write one row behind the last and return its number."""
-    last, previous = head(database)
-    seq = last + 1
-    full = dict.fromkeys(_HASHED) | {
-        "seq": seq,
-        "previous": previous,
-        "epsilon_nano": 0,
-        "rho_nano": 0,
-        "event": json.dumps(event, sort_keys=True),
-        "batch_cap_nano": caps.batch_nano,
-        "lifetime_cap_nano": caps.lifetime_nano,
-        "lifetime_spent_nano": spent_nano,
-        **row,
-    }
-    database.table("ledger").insert({**full, "hash": _hash(full)})
-    return seq
-
-
-def _hash(row: dict[str, Any]) -> str:
-    text = json.dumps([row[name] for name in _HASHED], separators=(",", ":"))
-    return hashlib.sha256(text.encode()).hexdigest()

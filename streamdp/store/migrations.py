@@ -158,7 +158,7 @@ _RUNS = (
     "CREATE INDEX batch_in_order ON batch (source, coalesce(window_start, 0), key)",
     "CREATE INDEX batch_in_time ON batch (source, coalesce(window_end, arrived_at))",
 )
-"""Runs of gates: more purposes of a row, which the table no longer lists (`ledger.verify` does)."""
+"""Runs of gates: more purposes of a row, which the table no longer lists (`chain.verify` does)."""
 
 _ANCHORED: Step = ("ALTER TABLE instance ADD COLUMN anchored INTEGER NOT NULL DEFAULT 0",)
 """Whether the store has an anchor; and in the ledger `note` rows, for what people decided."""

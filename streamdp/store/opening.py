@@ -11,9 +11,10 @@ from sqlite_utils import Database
 from streamdp.errors import IntegrityError
 from streamdp.privacy.amounts import NANO
 from streamdp.privacy.events import pure
-from streamdp.store import archive, ledger, seals
+from streamdp.store import archive, chain, ledger, seals
 from streamdp.store.anchor import Anchor, start_of
 from streamdp.store.anchor_lines import Line, Spending, State, missing, read
+from streamdp.store.charges import CUT_OFF
 from streamdp.store.database import connect, require_sound, transaction, translate
 from streamdp.store.migrations import is_current, migrate
 from streamdp.store.schema import require_schema
@@ -73,7 +74,7 @@ def verify(database: Database) -> None:
     """
     require_sound(database)
     require_schema(database)
-    ledger.verify(database)
+    chain.verify(database)
     archive.verify(database)
     seals.verify(database)
 
@@ -88,7 +89,7 @@ def verify_copy(database: Database) -> None:
         verify(database)
     else:
         require_sound(database)
-        ledger.verify(database)
+        chain.verify(database)
 
 
 def hold_anchor(database: Database, path: Path) -> Anchor:
@@ -135,7 +136,7 @@ def _begin_epoch(database: Database, anchor: Anchor, now: int) -> None:
     """Burn what a crash cut off, raise the epoch, and tell the anchor before it is committed."""
     base, last = state_of(database), begin_anchor(database, anchor)
     for spent in _cut_off(database, anchor.path, last, base):
-        assume_spent(database, spent, ledger.CUT_OFF, {"by": "recovery"}, now)
+        assume_spent(database, spent, CUT_OFF, {"by": "recovery"}, now)
     raised = "UPDATE instance SET epoch = max(epoch, ?) + 1, anchored = 1, stopped_at = NULL"
     database.execute(raised, [last.target.epoch])
     seals.seal(database, "instance")

@@ -13,6 +13,7 @@ from streamdp.privacy.filters import Caps
 from streamdp.store import ledger, seals
 from streamdp.store.anchor import Anchor
 from streamdp.store.anchor_lines import Spending, State
+from streamdp.store.charges import ASSUMED
 from streamdp.store.database import connect, transaction
 from streamdp.store.gates import end_open_runs
 from streamdp.store.migrations import migrate
@@ -136,7 +137,7 @@ def _charge(
                 )
             caps, said = terms[spent.scope]
             ledger.set_caps(database, spent.scope, caps, {**said, "by": "reconcile"}, now)
-        assume_spent(database, spent, ledger.ASSUMED, about, now)
+        assume_spent(database, spent, ASSUMED, about, now)
 
 
 def _next_epoch(database: Database, known: int) -> State:

@@ -15,8 +15,9 @@ from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError
 from streamdp.privacy.filters import Item
+from streamdp.store.chain import append
 from streamdp.store.charges import require_lifetime, require_own_source, require_room
-from streamdp.store.ledger import append, caps_of, spent_of
+from streamdp.store.ledger import caps_of, spend, spent_of
 from streamdp.types import Batch, Charge, Run
 
 
@@ -32,18 +33,7 @@ def open_run(database: Database, scope: str, job: str, charge: Charge, now: int)
     caps = caps_of(database, scope)
     item = Item(0, charge.epsilon_nano, charge.rho_nano)
     require_lifetime(database, caps, scope, job, item)
-    seq = append(
-        database,
-        at=now,
-        purpose="open",
-        scope=scope,
-        job=job,
-        epsilon_nano=charge.epsilon_nano,
-        rho_nano=charge.rho_nano,
-        event=charge.event,
-        caps=caps,
-        spent_nano=spent_of(database, scope, "").lifetime_nano + charge.epsilon_nano,
-    )
+    seq = spend(database, "open", scope, job, None, charge, caps, now)
     return Run(seq, scope, job, charge.epsilon_nano, charge.rho_nano)
 
 

@@ -5,70 +5,30 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
-from typing import Self
 
 from sqlite_utils import Database
 
 from streamdp import __version__
-from streamdp.errors import ConfigurationError, LockedError, StoreError
-from streamdp.privacy.amounts import epsilon_text
+from streamdp.errors import StoreError
 from streamdp.privacy.filters import Caps
 from streamdp.store import archive, claims, ledger, outbox, runs
-from streamdp.store.anchor import Anchor, default_anchor
+from streamdp.store.anchor import Anchor
 from streamdp.store.claims import Overlap
-from streamdp.store.database import transaction
 from streamdp.store.gates import GateRuns
+from streamdp.store.held import HeldStore
 from streamdp.store.known_time import keep_time
-from streamdp.store.opening import open_store
 from streamdp.store.pauses import paused_jobs
-from streamdp.store.standing import charges_after, state_of
+from streamdp.store.scopes import bind
+from streamdp.store.standing import state_of
 from streamdp.types import Batch, Charge, Delivery, Json, Learned, Release, Reservation, Run
 
 
-class SqliteStore:
-    """Ledger, archive, learners and outbox, written by one process at a time.
-
-    Every opening for work raises the store's epoch; a process that was suspended while another
-    took over finds its own epoch outdated inside the transaction, and writes nothing.
-    """
+class SqliteStore(HeldStore):
+    """Ledger, archive, learners and outbox, written by one process at a time."""
 
     def __init__(self, database: Database, anchor: Anchor, longest_step: int | None = None) -> None:
-        self.database = database
+        super().__init__(database, anchor, longest_step)
         self.gates = GateRuns(database, self.transaction)
-        self._anchor, self._longest_step = anchor, longest_step
-        (self._epoch,) = database.execute("SELECT epoch FROM instance").fetchone()
-
-    @classmethod
-    def open(
-        cls,
-        path: Path,
-        now: int,
-        anchor: Path | None = None,
-        longest_step: int | None = None,
-    ) -> Self:
-        """Open for work: migrate, verify all that is remembered and the anchor, take a new epoch.
-
-        Args:
-            path: The SQLite file; made if there is none and no anchor knows of one.
-            now: POSIX time.
-            anchor: The anchor's file, by default beside the store.
-            longest_step: Seconds that the clock may be ahead of the last time the store knew when
-                it seals batches or gives a sign of life; None for any.
-
-        Raises:
-            StoreError: The file cannot be used.
-            LockedError: Another process writes to the anchor right now.
-            IntegrityError: The store is damaged, altered, newer than this streamdp, or does not
-                stand where its anchor was left.
-        """
-        return cls(*open_store(path, anchor or default_anchor(path), now), longest_step)
-
-    def close(self) -> None:
-        """Give connection and anchor back."""
-        self.database.close()
-        self._anchor.close()
 
     def declare(
         self, scopes: Iterable[str], unit: str, neighbours: str, caps: Caps, now: int
@@ -80,20 +40,7 @@ class SqliteStore:
         """
         about = {"unit": unit, "neighbours": neighbours}
         with self.transaction():
-            return [scope for scope in scopes if self._bind(scope, about, caps, now)]
-
-    def _bind(self, scope: str, about: dict[str, str], caps: Caps, now: int) -> bool:
-        """Bind one scope; whether its caps fell."""
-        declared = ledger.declaration_of(self.database, scope)
-        if declared is None:
-            ledger.set_caps(self.database, scope, caps, {**about, "by": "first use"}, now)
-            return False
-        _refuse_other_meaning(scope, about, declared)
-        in_force = ledger.caps_of(self.database, scope)
-        _refuse_higher_caps(scope, caps, in_force)
-        if caps != in_force:
-            ledger.set_caps(self.database, scope, caps, {**about, "by": "configuration"}, now)
-        return caps != in_force
+            return [scope for scope in scopes if bind(self.database, scope, about, caps, now)]
 
     def claim(self, data: Mapping[str, Json], overlap: Overlap, now: int) -> None:
         """Bind sources to the data they read, or hold that they still read it.
@@ -263,58 +210,3 @@ class SqliteStore:
         with self.transaction():
             keep_time(self.database, now, None)
             ledger.note(self.database, {"what": "clock accepted", "by": by}, now)
-
-    def beat(self, pid: int, now: int) -> int:
-        """Sign of life: tells a dead daemon from an idle one; returns how far the clock is behind.
-
-        Raises:
-            ClockError: The clock has jumped.
-        """
-        with self.transaction():
-            behind = keep_time(self.database, now, self._longest_step)
-            self.database.execute("UPDATE instance SET pid = ?, heartbeat_at = ?", [pid, now])
-        return behind
-
-    def stopped(self, now: int) -> None:
-        """The daemon went on purpose."""
-        with self.transaction():
-            self.database.execute("UPDATE instance SET pid = NULL, stopped_at = ?", [now])
-
-    @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """A transaction that only the newest holder of the store may commit.
-
-        What it adds to the ledger is in the anchor, on the disk, before it is committed.
-        """
-        with transaction(self.database):
-            base = state_of(self.database)
-            if base.epoch != self._epoch:
-                raise LockedError(
-                    "another process has taken this store over",
-                    hint="this one was suspended or its lock was lost: stop it",
-                )
-            yield
-            target = state_of(self.database)
-            if target != base:
-                self._anchor.intend(base, target, charges_after(self.database, base.seq))
-
-
-def _refuse_other_meaning(scope: str, wanted: dict[str, str], declared: Json) -> None:
-    for name, value in wanted.items():
-        if declared[name] != value:
-            raise ConfigurationError(
-                f"the ledger of {scope} was opened with {name} {declared[name]!r},"
-                f" the configuration says {value!r}",
-                hint="what was spent was spent in those terms: keep them, or begin a new store",
-            )
-
-
-def _refuse_higher_caps(scope: str, caps: Caps, in_force: Caps) -> None:
-    for limit in caps.above(in_force):
-        raise ConfigurationError(
-            f"the configuration allows {scope} more than the ledger's {limit.name} cap of"
-            f" {epsilon_text(limit.nano)} {limit.measure}",
-            where="privacy.caps",
-            hint="a cap is not raised or dropped by an edit: `streamdp cap` writes it into the"
-            " ledger, with your name and reason",
-        )

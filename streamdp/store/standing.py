@@ -11,7 +11,7 @@ from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError
 from streamdp.privacy.amounts import epsilon_text
-from streamdp.store import ledger
+from streamdp.store import chain, ledger
 from streamdp.store.anchor_lines import Spending, State, read
 from streamdp.store.database import snapshot
 
@@ -38,7 +38,7 @@ class Difference:
 def state_of(database: Database) -> State:
     """What the store stands at."""
     (epoch,) = database.execute("SELECT epoch FROM instance").fetchone()
-    return State.of(epoch, *ledger.head(database))
+    return State.of(epoch, *chain.head(database))
 
 
 def charges_after(database: Database, seq: int) -> tuple[Spending, ...]:
@@ -62,7 +62,7 @@ def difference(database: Database, anchor: Path) -> Difference:
     Raises:
         IntegrityError: The anchor was altered.
     """
-    rows = {seq: State.of(0, seq, digest).digest for seq, digest in ledger.hashes(database)}
+    rows = {seq: State.of(0, seq, digest).digest for seq, digest in chain.hashes(database)}
     missing: list[Spending] = []
     open_spent: tuple[Spending, ...] = ()
     common, target = 0, State.of(0, 0, "")

@@ -12,7 +12,7 @@ from functools import partial
 from streamdp.daemon import shift
 from streamdp.errors import BudgetExhaustedError, LockedError, StoreError, StreamdpError
 from streamdp.privacy.filters import Caps
-from streamdp.store import ledger
+from streamdp.store import chain, ledger
 from streamdp.store.database import connect, transaction
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge
@@ -114,7 +114,7 @@ def last_unit(threads: int) -> Iterator[str]:
         if ledger.spent_of(database, "s", "b").batch_nano != UNIT:
             yield "the ledger does not hold the one charge"
         try:
-            ledger.verify(database)
+            chain.verify(database)
         except StreamdpError as error:
             yield str(error)
         database.close()

@@ -15,7 +15,7 @@ from sqlite_utils import Database
 
 from streamdp.backends.duckdb import DuckDBBackend
 from streamdp.sinks.jsonl import JsonLinesSink
-from streamdp.store import archive, database, ledger, opening, seals
+from streamdp.store import archive, chain, database, opening, seals
 from streamdp.store.anchor import Anchor
 from streamdp.store.anchor_lines import Line, Spending, State
 from streamdp.store.sqlite import SqliteStore
@@ -123,7 +123,7 @@ def test_a_store_that_checks_less_is_caught(
 ) -> None:
     """Power: without chain, seals or schema, SQLite's own check lets flipped cells through."""
     home, stand = template.copy(tmp_path / "home"), stands[0]
-    for module in (ledger, archive, seals):
+    for module in (chain, archive, seals):
         monkeypatch.setattr(module, "verify", lambda store: None)
     monkeypatch.setattr(opening, "require_schema", lambda store: None)
     damages = [each for each in pages.damages(stand, 61) if each.file == pages.STORE and each.mask]
@@ -147,13 +147,13 @@ def test_threads_that_do_not_wait_for_each_other_are_caught(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Power: without a transaction between look and charge several get it."""
-    append = ledger.append
+    append = chain.append
 
     def slowly(*arguments: Any, **named: Any) -> Any:
         time.sleep(0.01)
         return append(*arguments, **named)
 
-    monkeypatch.setattr(ledger, "append", slowly)
+    monkeypatch.setattr(chain, "append", slowly)
     monkeypatch.setattr(races, "transaction", nullcontext)
     assert list(races.last_unit(20))
 

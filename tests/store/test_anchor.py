@@ -14,7 +14,7 @@ from sqlite_utils import Database
 
 from streamdp.errors import BudgetExhaustedError, IntegrityError, LockedError, StoreError
 from streamdp.privacy.filters import Caps
-from streamdp.store import database, ledger
+from streamdp.store import chain, database
 from streamdp.store.anchor import Anchor, default_anchor
 from streamdp.store.anchor_lines import Spending, State, read
 from streamdp.store.sqlite import SqliteStore
@@ -96,7 +96,7 @@ def test_a_ledger_without_its_last_rows_is_refused(world: World) -> None:
         raw.execute("DELETE FROM outbox WHERE release_id NOT IN (SELECT id FROM release)")
         raw.execute("DELETE FROM ledger WHERE seq > 9")
     raw.commit()
-    ledger.verify(Database(raw))
+    chain.verify(Database(raw))
     raw.close()
     with pytest.raises(IntegrityError, match="row 9, its anchor at row 11"):
         SqliteStore.open(world.path, 0)
@@ -219,7 +219,7 @@ def dying_at_commit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             raise Killed
 
     with monkeypatch.context() as patch, pytest.raises(Killed):  # noqa: PT012
-        for module in ("sqlite", "opening"):
+        for module in ("held", "opening"):
             patch.setattr(f"streamdp.store.{module}.transaction", cut)
         yield
 
@@ -238,7 +238,7 @@ def test_a_crash_between_line_and_commit_burns_the_charge(
         world.open()
         assert world.count("SELECT sum(epsilon_nano) FROM ledger WHERE batch = 'x'") == 7 * times
         assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'") == times
-        ledger.verify(world.store.database)
+        chain.verify(world.store.database)
 
 
 def test_a_crash_before_the_first_commit_is_ordinary(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamdp.errors import BudgetExhaustedError, ConfigurationError, IntegrityError, StoreError
 from streamdp.privacy.filters import Caps
-from streamdp.store import ledger
+from streamdp.store import chain, ledger
 from streamdp.store.database import connect, transaction
 from streamdp.store.migrations import STEPS, migrate
 from streamdp.store.sqlite import SqliteStore
@@ -53,7 +53,7 @@ def test_charges_never_exceed_a_cap(
         spent[key] = spent.get(key, 0) + nano
         if burnt:
             store.burn(reservation, 0)
-    ledger.verify(store.database)
+    chain.verify(store.database)
     assert ledger.spent_of(store.database, "s", "a").lifetime_nano == sum(spent.values())
 
 
@@ -91,7 +91,7 @@ def test_one_wins_the_last_unit(tmp_path: Path, threads: int) -> None:
     assert (len(won), len(refused)) == (1, threads - 1)
     database = connect(path)
     assert ledger.spent_of(database, "s", "b").batch_nano == 1000
-    ledger.verify(database)
+    chain.verify(database)
 
 
 @pytest.mark.parametrize("column", ["epsilon_nano", "batch", "purpose", "at", "hash", "event"])
@@ -254,7 +254,7 @@ def test_a_full_disk_spends_nothing(tmp_path: Path) -> None:
     assert ledger.spent_of(store.database, "s", "").lifetime_nano == written
     store.database.execute(f"PRAGMA max_page_count = {pages + 100}")
     store.reserve("s", "j", batch("b"), charge(1), 0)
-    ledger.verify(store.database)
+    chain.verify(store.database)
 
 
 def test_a_wrong_running_total_is_found(tmp_path: Path) -> None:
@@ -263,11 +263,11 @@ def test_a_wrong_running_total_is_found(tmp_path: Path) -> None:
     store.reserve("s", "j", batch("a"), charge(10), 0)
     with transaction(store.database):
         ledger.set_caps(store.database, "s", CAPS, {"by": "me"}, 0)
-        ledger.append(
+        chain.append(
             store.database, at=0, purpose="cap", scope="s", event={}, caps=CAPS, spent_nano=0
         )
     with pytest.raises(IntegrityError, match="row 4"):
-        ledger.verify(store.database)
+        chain.verify(store.database)
 
 
 def test_a_damaged_page_is_an_integrity_error(tmp_path: Path) -> None:

@@ -6,7 +6,8 @@ import pytest
 
 from streamdp.errors import BudgetExhaustedError, IntegrityError
 from streamdp.privacy.filters import Caps, Limit, Spent
-from streamdp.store import ledger
+from streamdp.store import chain, ledger
+from streamdp.store.charges import ASSUMED
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge, Reservation
 
@@ -45,7 +46,7 @@ def test_a_run_is_paid_once_and_counts_in_every_batch(tmp_path: Path) -> None:
     with pytest.raises(BudgetExhaustedError, match="batch cap"):
         store.reserve("s", "job", day(3), charge(1), 0)
     assert lifetime(store) == 300
-    ledger.verify(store.database)
+    chain.verify(store.database)
 
 
 def test_a_cap_refuses_a_batch_that_would_join(tmp_path: Path) -> None:
@@ -115,7 +116,7 @@ def test_an_assumed_charge_without_a_place_is_in_every_window(tmp_path: Path) ->
     """What a restored store was told was spent counts in all windows until its batch is known."""
     store = opened(tmp_path, Caps(300, 9000, (Limit(300, batches=7),)))
     with store.transaction():
-        lost = Reservation(0, "s", ledger.ASSUMED, "lost")
+        lost = Reservation(0, "s", ASSUMED, "lost")
         ledger.assume_spent(store.database, lost, charge(200), {"by": "me"}, 0)
     with pytest.raises(BudgetExhaustedError, match="7-batch"):
         store.reserve("s", "job", day(30), charge(101), 0)

@@ -18,7 +18,7 @@ from hypothesis.stateful import (
 
 from streamdp.errors import BudgetExhaustedError
 from streamdp.privacy.filters import Caps, Item, Limit
-from streamdp.store import ledger
+from streamdp.store import chain, ledger
 from streamdp.store.reports import scope_reports
 from streamdp.store.rooms import rooms
 from streamdp.store.sqlite import SqliteStore
@@ -202,7 +202,7 @@ class Walk(RuleBasedStateMachine):
         """The ledger's own figures are those of the model."""
         if not hasattr(self, "store"):
             return
-        ledger.verify(self.store.database)
+        chain.verify(self.store.database)
         assert ledger.caps_of(self.store.database, "s") == self.caps
         (report,) = scope_reports(self.store.database)
         life = sum(charge.epsilon for charge in self.charges)

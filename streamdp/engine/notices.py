@@ -1,0 +1,49 @@
+"""What sinks are told of a gate's word: of a yes, and of a no that leaves releases standing."""
+
+from __future__ import annotations
+
+from streamdp.engine.job import Job
+from streamdp.engine.release import new_release_id
+from streamdp.types import Batch, Entropy, Release, Row
+
+Notices = tuple[tuple[Release, tuple[str, ...]], ...]
+"""What is owed to which sinks."""
+
+
+def of_acceptance(
+    gate: str, sinks: tuple[str, ...], batch: Batch, slot: int, entropy: Entropy
+) -> Notices:
+    """The gate's own notice of a yes."""
+    told = _notice(gate, "gate", batch, slot, {"accepted": 1}, entropy)
+    return ((told, sinks),) if sinks else ()
+
+
+def of_standing(
+    jobs: tuple[Job, ...], standing: tuple[Release, ...], batch: Batch, slot: int, entropy: Entropy
+) -> Notices:
+    """A notice for each job that has a release, which a no leaves standing."""
+    last = {release.job: release for release in standing}
+    found = ((job, last[job.name]) for job in jobs if job.name in last)
+    return tuple(
+        (_notice(job.name, "standing", batch, slot, _standing(release), entropy), job.sinks)
+        for job, release in found
+    )
+
+
+def _standing(release: Release) -> Row:
+    return {"standing_release": release.id, "standing_batch": release.batch}
+
+
+def _notice(job: str, kind: str, batch: Batch, slot: int, row: Row, entropy: Entropy) -> Release:
+    return Release(
+        id=new_release_id(entropy),
+        job=job,
+        source=batch.source,
+        batch=batch.key,
+        window_start=batch.start,
+        window_end=batch.end,
+        kind=kind,
+        epsilon_nano=0,
+        released_at=slot,
+        rows=(row,),
+    )

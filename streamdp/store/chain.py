@@ -1,0 +1,95 @@
+"""The hash chain of the ledger: rows are added behind the last, and all are verified.
+
+Functions that write run inside a transaction of their caller.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from sqlite_utils import Database
+
+from streamdp.errors import IntegrityError
+from streamdp.privacy.filters import Caps
+from streamdp.types import Json
+
+PURPOSES = frozenset({"cap", "reserve", "commit", "burn", "open", "join", "close", "note"})
+
+_GENESIS = "0" * 64
+_HASHED = (
+    *("seq", "at", "purpose", "scope", "job", "batch", "reservation"),
+    *("epsilon_nano", "rho_nano", "event", "release_id"),
+    *("batch_cap_nano", "lifetime_cap_nano", "lifetime_spent_nano", "previous"),
+)
+
+
+def append(database: Database, *, caps: Caps, spent_nano: int, event: Json, **row: Any) -> int:
+    """Write one row behind the last and return its number."""
+    last, previous = head(database)
+    seq = last + 1
+    full = dict.fromkeys(_HASHED) | {
+        "seq": seq,
+        "previous": previous,
+        "epsilon_nano": 0,
+        "rho_nano": 0,
+        "event": json.dumps(event, sort_keys=True),
+        "batch_cap_nano": caps.batch_nano,
+        "lifetime_cap_nano": caps.lifetime_nano,
+        "lifetime_spent_nano": spent_nano,
+        **row,
+    }
+    database.table("ledger").insert({**full, "hash": _hash(full)})
+    return seq
+
+
+def head(database: Database) -> tuple[int, str]:
+    """Number and hash of the last row."""
+    row = database.execute("SELECT seq, hash FROM ledger ORDER BY seq DESC LIMIT 1").fetchone()
+    return (row[0], row[1]) if row else (0, _GENESIS)
+
+
+def hashes(database: Database) -> Iterator[tuple[int, str]]:
+    """Number and hash of every row, oldest first, from before the first."""
+    yield 0, _GENESIS
+    yield from database.execute("SELECT seq, hash FROM ledger ORDER BY seq")
+
+
+def verify(database: Database) -> None:
+    """Walk the chain, and add up what each scope has spent.
+
+    Raises:
+        IntegrityError: A row was changed, removed or added by other hands.
+    """
+    previous, expected = _GENESIS, 1
+    spent: dict[str, int] = {}
+    for row in _rows(database):
+        if row["purpose"] not in PURPOSES:
+            raise IntegrityError(
+                f"the ledger holds a row of unknown purpose {row['purpose']!r}",
+                hint="it was written by a newer streamdp: install that version or a later one",
+            )
+        spent[row["scope"]] = spent.get(row["scope"], 0) + row["epsilon_nano"]
+        if (
+            row["seq"] != expected
+            or row["previous"] != previous
+            or row["hash"] != _hash(row)
+            or row["lifetime_spent_nano"] != spent[row["scope"]]
+        ):
+            raise IntegrityError(
+                f"the ledger was altered at row {expected}",
+                hint="restore the store from a backup; what was spent since must be assumed spent",
+                seq=expected,
+            )
+        previous, expected = row["hash"], expected + 1
+
+
+def _rows(database: Database) -> Iterator[dict[str, Any]]:
+    yield from database.query("SELECT * FROM ledger ORDER BY seq")
+
+
+def _hash(row: dict[str, Any]) -> str:
+    text = json.dumps([row[name] for name in _HASHED], separators=(",", ":"))
+    return hashlib.sha256(text.encode()).hexdigest()

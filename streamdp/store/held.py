@@ -1,0 +1,94 @@
+"""A store that one process holds: opened, fenced off from others, alive, given back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Self
+
+from sqlite_utils import Database
+
+from streamdp.errors import LockedError
+from streamdp.store.anchor import Anchor, default_anchor
+from streamdp.store.database import transaction
+from streamdp.store.known_time import keep_time
+from streamdp.store.opening import open_store
+from streamdp.store.standing import charges_after, state_of
+
+
+class HeldStore:
+    """Database and anchor, and the transaction that only their newest holder may commit.
+
+    Every opening for work raises the store's epoch; a process that was suspended while another
+    took over finds its own epoch outdated inside the transaction, and writes nothing.
+    """
+
+    def __init__(self, database: Database, anchor: Anchor, longest_step: int | None = None) -> None:
+        self.database = database
+        self._anchor, self._longest_step = anchor, longest_step
+        (self._epoch,) = database.execute("SELECT epoch FROM instance").fetchone()
+
+    @classmethod
+    def open(
+        cls,
+        path: Path,
+        now: int,
+        anchor: Path | None = None,
+        longest_step: int | None = None,
+    ) -> Self:
+        """Open for work: migrate, verify all that is remembered and the anchor, take a new epoch.
+
+        Args:
+            path: The SQLite file; made if there is none and no anchor knows of one.
+            now: POSIX time.
+            anchor: The anchor's file, by default beside the store.
+            longest_step: Seconds that the clock may be ahead of the last time the store knew when
+                it seals batches or gives a sign of life; None for any.
+
+        Raises:
+            StoreError: The file cannot be used.
+            LockedError: Another process writes to the anchor right now.
+            IntegrityError: The store is damaged, altered, newer than this streamdp, or does not
+                stand where its anchor was left.
+        """
+        return cls(*open_store(path, anchor or default_anchor(path), now), longest_step)
+
+    def close(self) -> None:
+        """Give connection and anchor back."""
+        self.database.close()
+        self._anchor.close()
+
+    def beat(self, pid: int, now: int) -> int:
+        """Sign of life: tells a dead daemon from an idle one; returns how far the clock is behind.
+
+        Raises:
+            ClockError: The clock has jumped.
+        """
+        with self.transaction():
+            behind = keep_time(self.database, now, self._longest_step)
+            self.database.execute("UPDATE instance SET pid = ?, heartbeat_at = ?", [pid, now])
+        return behind
+
+    def stopped(self, now: int) -> None:
+        """The daemon went on purpose."""
+        with self.transaction():
+            self.database.execute("UPDATE instance SET pid = NULL, stopped_at = ?", [now])
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """A transaction that only the newest holder of the store may commit.
+
+        What it adds to the ledger is in the anchor, on the disk, before it is committed.
+        """
+        with transaction(self.database):
+            base = state_of(self.database)
+            if base.epoch != self._epoch:
+                raise LockedError(
+                    "another process has taken this store over",
+                    hint="this one was suspended or its lock was lost: stop it",
+                )
+            yield
+            target = state_of(self.database)
+            if target != base:
+                self._anchor.intend(base, target, charges_after(self.database, base.seq))

@@ -1,0 +1,52 @@
+"""The nouns: frozen values that pass between the layers, and the protocols they speak."""
+
+from streamdp.types.batches import Batch, Grid
+from streamdp.types.charges import Charge, Reservation, Run
+from streamdp.types.forms import FloatArray, IntArray, Json, Row
+from streamdp.types.gates import Answer, GateRun, Past
+from streamdp.types.protocols import (
+    Backend,
+    Clock,
+    Entropy,
+    GateKind,
+    Log,
+    Prior,
+    ReleaseKind,
+    Sink,
+    Source,
+)
+from streamdp.types.questions import MOST_ROWS_PER_UNIT, CellCounts, Query, UnitBound
+from streamdp.types.releases import Delivery, Learned, Outcome, Plan, Release
+
+__all__ = [
+    "MOST_ROWS_PER_UNIT",
+    "Answer",
+    "Backend",
+    "Batch",
+    "CellCounts",
+    "Charge",
+    "Clock",
+    "Delivery",
+    "Entropy",
+    "FloatArray",
+    "GateKind",
+    "GateRun",
+    "Grid",
+    "IntArray",
+    "Json",
+    "Learned",
+    "Log",
+    "Outcome",
+    "Past",
+    "Plan",
+    "Prior",
+    "Query",
+    "Release",
+    "ReleaseKind",
+    "Reservation",
+    "Row",
+    "Run",
+    "Sink",
+    "Source",
+    "UnitBound",
+]

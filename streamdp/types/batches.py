@@ -1,0 +1,47 @@
+"""Batches: what the records of a source are cut into, each on a grid of public cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The public grid of cells a column is rounded to.
+
+    A value x falls in cell floor(x/resolution + 1/2), clamped to [lower, upper]; `backends.cells`
+    says in which steps, so that every engine agrees to the last bit.
+
+    Args:
+        resolution: Width of a cell, in the unit of the column.
+        lower: First cell.
+        upper: Last cell.
+    """
+
+    resolution: Fraction
+    lower: int
+    upper: int
+
+    def value(self, cell: int) -> float:
+        """The number that is published for a cell: cell times resolution."""
+        return float(cell * self.resolution)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """One public time window or file of a source; a record belongs to exactly one.
+
+    Args:
+        source: Name of the source in the configuration.
+        key: Public key, unique within the source; batches are released in key order.
+        start: First second of the window (POSIX time), or None for a file.
+        end: Second after its last.
+        path: The file that holds it, or the folder of its files; None when cut by time.
+    """
+
+    source: str
+    key: str
+    start: int | None = None
+    end: int | None = None
+    path: str | None = None

@@ -1,0 +1,46 @@
+"""Charges: what a release or a run of a gate costs, and what the ledger holds of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streamdp.types.forms import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Charge:
+    """What a release costs, fixed before data is touched.
+
+    Args:
+        event: The draws and their parameters, in the ledger's vocabulary (`privacy.events`).
+        epsilon_nano: Pure privacy loss in units of 1e-9, rounded up.
+        rho_nano: The same in zero-concentrated differential privacy.
+    """
+
+    event: Json
+    epsilon_nano: int
+    rho_nano: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A charge that is spent and not yet settled: row `seq` of the ledger."""
+
+    seq: int
+    scope: str
+    job: str
+    batch: str
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A charge for all batches that one gate ever tests, paid once: row `seq` of the ledger.
+
+    It stays open until it is closed; every batch it tests must join it first.
+    """
+
+    seq: int
+    scope: str
+    job: str
+    epsilon_nano: int
+    rho_nano: int

@@ -1,0 +1,16 @@
+"""The forms of plain data: arrays, stored documents, rows of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+Json = Any
+"""What `json.dumps` takes: the form in which states, events and releases are stored."""
+
+Row = Mapping[str, float | str | int | None]

@@ -1,0 +1,162 @@
+"""The protocols that the layers speak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Protocol
+
+from streamdp.types.batches import Batch
+from streamdp.types.charges import Charge
+from streamdp.types.forms import FloatArray, Json
+from streamdp.types.gates import Past
+from streamdp.types.questions import CellCounts, Query
+from streamdp.types.releases import Outcome, Plan, Release
+
+
+class Entropy(Protocol):
+    """A source of uniform random bits; the operating system's in production."""
+
+    def bits(self, count: int) -> int:
+        """A uniform integer in [0, 2**count)."""
+        ...
+
+
+class Clock(Protocol):
+    """Where the time comes from."""
+
+    def now(self) -> int:
+        """POSIX time in whole seconds."""
+        ...
+
+    def timer(self) -> float:
+        """Seconds since some moment, which go on evenly whatever is done to the clock."""
+        ...
+
+    def wait(self, seconds: float) -> None:
+        """Let so many seconds pass."""
+        ...
+
+
+class Prior(Protocol):
+    """A positive measure on the real line, fixed before the data is touched."""
+
+    def log_mass(self, lower: FloatArray, upper: FloatArray) -> FloatArray:
+        """ln of the measure of each interval [lower, upper); -inf where it has none."""
+        ...
+
+    def describe(self) -> Json:
+        """Its parameters, enough to build it again; the ledger stores their digest."""
+        ...
+
+
+class ReleaseKind(Protocol):
+    """Pure functions: what is published, what it costs, how it is drawn and learned from."""
+
+    @property
+    def name(self) -> str:
+        """What the configuration calls this kind."""
+        ...
+
+    def signature(self) -> Json:
+        """The public parameters a learned state depends on; another signature starts anew."""
+        ...
+
+    def init(self) -> Json:
+        """The learner's state before the first release."""
+        ...
+
+    def plan(self, state: Json, batch: Batch) -> Plan:
+        """Question and cost, from public facts alone."""
+        ...
+
+    def draw(self, plan: Plan, statistic: Any, entropy: Entropy) -> Outcome:
+        """The private draw; total: no exception depends on the statistic.
+
+        Args:
+            plan: What `plan` returned.
+            statistic: The `CellCounts` that answer its query, or, of a query with `by`, those of
+                each group.
+            entropy: Source of chance.
+        """
+        ...
+
+    def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
+        """The next state; has no data argument, so learning is post-processing."""
+        ...
+
+    def report(self, state: Json, outcome: Outcome) -> Outcome:
+        """What is published: the outcome, and what follows from it and the state it led to."""
+        ...
+
+
+class GateKind(Protocol):
+    """Pure functions: what a gate asks, what a run costs, how it is answered."""
+
+    def query(self, batch: Batch) -> Query:
+        """What is counted of a batch."""
+        ...
+
+    def terms(self) -> Json:
+        """What the noise of a run is drawn for; a run of other terms cannot go on."""
+        ...
+
+    def charge(self) -> Charge:
+        """What a run costs, however many tests it has."""
+        ...
+
+    def start(self, entropy: Entropy) -> Json:
+        """The noisy threshold of a run. Private, and never drawn again."""
+        ...
+
+    def accepts(
+        self, hidden: Json, number: int, past: Past, statistic: CellCounts, entropy: Entropy
+    ) -> bool:
+        """The private answer; total: no exception depends on the statistic."""
+        ...
+
+
+class Backend(Protocol):
+    """Where the records are: answers the one question."""
+
+    def check(self, query: Query, batch: Batch) -> None:
+        """Raise SourceError if the question cannot be put; reads the schema, no rows."""
+        ...
+
+    def cell_counts(self, query: Query, batch: Batch) -> CellCounts:
+        """The cell counts of one batch, for a question without `by`."""
+        ...
+
+    def grouped_cell_counts(self, query: Query, batch: Batch) -> tuple[CellCounts, ...]:
+        """One scan, and the cell counts of each public group, in the order of `query.groups`."""
+        ...
+
+
+class Source(Protocol):
+    """Batches in: which public windows or files there are."""
+
+    @property
+    def name(self) -> str:
+        """Key of the source in the configuration."""
+        ...
+
+    def batches(self, now: int) -> Iterable[Batch]:
+        """All batches sealed by `now`, in order; depends on public facts alone."""
+        ...
+
+
+class Log(Protocol):
+    """Where the engine says what it does; takes public facts only."""
+
+    def __call__(self, event: str, /, **fields: str | int | None) -> None:
+        """Write one event of the closed list."""
+        ...
+
+
+class Sink(Protocol):
+    """Releases out, idempotent on the release id."""
+
+    name: str
+
+    def deliver(self, release: Release) -> None:
+        """Publish; doing it twice leaves what doing it once leaves."""
+        ...
