@@ -329,6 +329,8 @@ def test_a_window_refuses_and_renews(home: Path) -> None:
     assert (window["fullest"], window["has_room"]) == ("0.6", "now")
     (refused,) = typed("logs", "--level", "warning", "--json").stdout.splitlines()
     assert json.loads(refused)["frees"] == "7 batches after 2013-01-01"
+    assert process("run", "--once").returncode == 0
+    assert process("release", "air_time", "--batch", "2013-01-07").returncode == 3
 
 
 def test_a_window_is_widened_by_a_person_only(released: Path) -> None:
