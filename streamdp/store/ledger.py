@@ -23,7 +23,9 @@ from streamdp.privacy.filters import Caps, Item, Limit, Spent
 from streamdp.store.charges import CHARGES, require_own_source, require_room
 from streamdp.types import Batch, Charge, Json, Reservation
 
-PURPOSES = frozenset({"cap", "reserve", "commit", "burn", "open", "join", "close", "note", "refuse"})
+PURPOSES = frozenset(
+    {"cap", "reserve", "commit", "burn", "open", "join", "close", "note", "refuse"}
+)
 
 WHOLE_STORE = "*"
 """Scope of rows that concern all scopes; no source has this name."""
