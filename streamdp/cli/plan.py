@@ -10,7 +10,9 @@ import click
 
 from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import Form, print_rows
-from streamdp.cli.plan_gates import gate_row, least_nano, unanswered
+from streamdp.cli.plan_caps import Refused, copy_with_caps, open_tests, refusals
+from streamdp.cli.plan_gates import gate_row, unanswered
+from streamdp.errors import BudgetExhaustedError
 from streamdp.privacy.amounts import epsilon_text, nano_up
 
 DAY = 86_400
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
 @config_option
 @json_option
 def plan(days: int, wanted: float | None, config_path: Path, as_json: bool) -> None:
-    """Show what will be spent in the next days, and when a cap is reached; touches no data.
+    """Show what will be spent in the next days, and what a cap would refuse; touches no data.
 
     Counts the windows that are due already and those that will end. Batches that are files come
     when they come: only those already there are counted.
@@ -42,38 +44,39 @@ def plan(days: int, wanted: float | None, config_path: Path, as_json: bool) -> N
     releases stay within, simulated from the prior; later ones have learned.
     """
     configuration = load_configuration(config_path)
-    database = _store(configuration)
-    now = int(time.time())
+    database, now = _store(configuration), int(time.time())
+    copy = copy_with_caps(configuration, database, now)
+    jobs = [name for name in configuration.releases if name not in configuration.gated()]
     waiting = {
-        name: _windows(configuration, database, name, now + days * DAY)
-        for name in configuration.releases
-        if name not in configuration.gated()
+        name: _windows(configuration, database, copy, name, now + days * DAY) for name in jobs
+    }
+    asked = {
+        name: _unanswered(configuration, database, copy, name, now + days * DAY)
+        for name in configuration.all_gates()
     }
     form: Form = "json" if as_json else "table"
-    print_rows(
-        [
-            _job_row(configuration, name, found, len(_windows(configuration, database, name, now)))
-            | _accuracy(configuration, name, wanted)
-            for name, found in waiting.items()
-        ],
-        form,
-        f"releases of the next {days} days",
-    )
-    gates = configuration.all_gates()
-    if gates:
-        ends = now + days * DAY
-        rows = [gate_row(configuration, database, name, ends) for name in gates]
+    rows = [
+        _job_row(
+            configuration, name, found, len(_windows(configuration, database, copy, name, now))
+        )
+        | _accuracy(configuration, name, wanted)
+        for name, found in waiting.items()
+    ]
+    print_rows(rows, form, f"releases of the next {days} days")
+    if asked:
+        rows = [gate_row(configuration, database, name, asked[name]) for name in asked]
         print_rows(rows, form, f"gates in the next {days} days")
     scopes = {configuration.releases[name].source for name in waiting}
-    scopes |= {configuration.source_of(gate) for gate in gates.values()}
-    print_rows(
-        [
-            _budget_row(configuration, database, scope, waiting, now + days * DAY)
-            for scope in sorted(scopes)
-        ],
-        form,
-        "budget",
-    )
+    scopes |= {configuration.source_of(gate) for gate in configuration.all_gates().values()}
+    before = {scope: _spent(copy, scope) for scope in sorted(scopes)}
+    opened = open_tests(configuration, database)
+    refused = list(refusals(configuration, copy, waiting | asked, opened, now))
+    if refused:
+        print_rows([each.row() for each in refused], form, "refused by a cap")
+    rows = [_budget_row(copy, scope, spent, refused) for scope, spent in before.items()]
+    print_rows(rows, form, "budget")
+    if refused:
+        click.get_current_context().exit(BudgetExhaustedError.exit_code)
 
 
 def _store(configuration: Configuration) -> Database | None:
@@ -84,16 +87,31 @@ def _store(configuration: Configuration) -> Database | None:
 
 
 def _windows(
-    configuration: Configuration, database: Database | None, job: str, until: int
+    configuration: Configuration, database: Database | None, copy: Database, job: str, until: int
 ) -> list[Batch]:
-    """Windows that are complete by some time and are not released."""
+    """Windows that are complete by some time, and neither released nor refused before."""
     from streamdp import wiring
     from streamdp.store.archive import released_batches
 
     name = configuration.releases[job].source
     done = released_batches(database, job, name) if database else frozenset()
     source = wiring.source(name, configuration.sources[name])
-    return [batch for batch in source.batches(until) if batch.key not in done]
+    found = [batch for batch in source.batches(until) if batch.key not in done]
+    return _not_refused(copy, job, found)
+
+
+def _unanswered(
+    configuration: Configuration, database: Database | None, copy: Database, gate: str, until: int
+) -> list[Batch]:
+    return _not_refused(copy, gate, unanswered(configuration, database, gate, until))
+
+
+def _not_refused(copy: Database, task: str, batches: list[Batch]) -> list[Batch]:
+    """What a round tries: it passes over what the caps in force refused before."""
+    from streamdp.store.refusals import passed_over
+
+    refused = passed_over(copy, batches[0].source) if batches else frozenset()
+    return [batch for batch in batches if (task, batch.key) not in refused]
 
 
 def _job_row(
@@ -125,46 +143,27 @@ def _accuracy(configuration: Configuration, job: str, wanted: float | None) -> d
     return row
 
 
-def _budget_row(
-    configuration: Configuration,
-    database: Database | None,
-    scope: str,
-    waiting: dict[str, list[Batch]],
-    until: int,
-) -> dict[str, Json]:
+def _spent(copy: Database, scope: str) -> int:
+    from streamdp.store.ledger import spent_of
+
+    return spent_of(copy, scope, "").lifetime_nano
+
+
+def _budget_row(copy: Database, scope: str, spent: int, refused: list[Refused]) -> dict[str, Json]:
     """Spent, planned and left of one scope, and the window at which the lifetime cap ends it.
 
     Of gates what they cost at least is planned: what they let through is not to be known.
     """
-    from streamdp.store.ledger import caps_of, declaration_of, spent_of
+    from streamdp.store.ledger import caps_of
 
-    cap = nano_up(configuration.privacy.caps.lifetime)
-    if database and declaration_of(database, scope) is not None:
-        cap = min(cap, caps_of(database, scope).lifetime_nano)
-    spent = spent_of(database, scope, "").lifetime_nano if database else 0
-    charges = [
-        (batch.start or 0, batch.key, nano_up(configuration.releases[job].epsilon))
-        for job, batches in waiting.items()
-        if configuration.releases[job].source == scope
-        for batch in batches
-    ]
-    for name, gate in configuration.all_gates().items():
-        windows = unanswered(configuration, database, name, until)
-        if configuration.source_of(gate) == scope and windows:
-            first = windows[0]
-            least = least_nano(configuration, name, len(windows))
-            charges.append((first.start or 0, first.key, least))
-    charges.sort()
-    total, ends_at = spent, None
-    for _, key, price in charges:
-        total += price
-        if total > cap and ends_at is None:
-            ends_at = key
+    cap, total = caps_of(copy, scope).lifetime_nano, _spent(copy, scope)
+    ends = (each.batch for each in refused if each.is_the_end and each.batch.source == scope)
+    end = next(ends, None)
     return {
         "scope": scope,
         "spent": epsilon_text(spent),
         "planned": epsilon_text(total - spent),
         "lifetime_cap": epsilon_text(cap),
         "left_after": epsilon_text(max(cap - total, 0)),
-        "cap_reached_at": ends_at or "not reached",
+        "cap_reached_at": end.key if end else "not reached",
     }

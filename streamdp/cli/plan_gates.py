@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from streamdp.privacy.amounts import epsilon_text, nano_up
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from sqlite_utils import Database
 
     from streamdp.config import Configuration
@@ -14,20 +16,21 @@ if TYPE_CHECKING:
 
 
 def gate_row(
-    configuration: Configuration, database: Database | None, gate: str, until: int
+    configuration: Configuration, database: Database | None, gate: str, windows: Sequence[Batch]
 ) -> dict[str, Json]:
-    """One gate over the windows that are complete by some time and have no answer.
+    """One gate over the windows that wait for its answer.
 
-    At least it costs a run for every horizon of tests, at most a run and a release of each of its
-    jobs for every window. `yes from` is by how many records a batch must be beyond the tolerance
-    for the answer to be surely yes; within it, it is surely no.
+    At least it costs a run for every horizon of tests that its open run has none left for, at most
+    a run and a release of each of its jobs for every window. `yes from` is by how many records a
+    batch must be beyond the tolerance for the answer to be surely yes; within it, it is surely no.
     """
     from streamdp import wiring
 
     section = configuration.all_gates()[gate]
     kind = wiring.gate_kind(gate, configuration)
-    windows = unanswered(configuration, database, gate, until)
     run = nano_up(section.epsilon)
+    left = tests_left(database, gate, section.horizon)
+    runs = -(-max(len(windows) - left, 0) // section.horizon)
     sure = None if section.is_drawn() else kind.records_to_be_sure(section.horizon)
     releases = sum(nano_up(configuration.releases[job].epsilon) for job in section.release)
     return {
@@ -36,16 +39,20 @@ def gate_row(
         "first": windows[0].key if windows else None,
         "last": windows[-1].key if windows else None,
         "epsilon_of_a_run": epsilon_text(run),
-        "epsilon_at_least": epsilon_text(least_nano(configuration, gate, len(windows))),
+        "epsilon_at_least": epsilon_text(run * runs),
         "epsilon_at_most": epsilon_text((run + releases) * len(windows)),
         "yes_from_records": sure,
     }
 
 
-def least_nano(configuration: Configuration, gate: str, windows: int) -> int:
-    """What a gate costs that never says yes: a run for every horizon of tests."""
-    section = configuration.all_gates()[gate]
-    return nano_up(section.epsilon) * -(-windows // section.horizon)
+def tests_left(database: Database | None, gate: str, horizon: int) -> int:
+    """How many tests the open run of a gate has left; 0 without one."""
+    from contextlib import nullcontext
+
+    from streamdp.store.gates import GateRuns
+
+    run = None if database is None else GateRuns(database, nullcontext).open_run(gate)
+    return 0 if run is None else max(horizon - run.answered, 0)
 
 
 def unanswered(

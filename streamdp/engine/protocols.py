@@ -109,6 +109,14 @@ class Store(Protocol):
         """Spend a charge before data is touched."""
         ...
 
+    def pass_over(self, scope: str, job: str, batch: str, cap: str, now: int) -> None:
+        """Remember that a cap has refused a batch."""
+        ...
+
+    def passed_over(self, scope: str) -> frozenset[tuple[str, str]]:
+        """Jobs or gates, and batches refused to them under the caps in force."""
+        ...
+
     def burn(self, reservation: Reservation, now: int) -> None:
         """Settle a charge without a release."""
         ...

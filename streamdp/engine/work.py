@@ -26,7 +26,7 @@ FIRST_REST, LONGEST_REST = 120, 6 * 3600
 
 @dataclass(slots=True)
 class Outcomes:
-    """What a round did; public facts."""
+    """What a round did; public facts. `refused` are those that were tried in it."""
 
     released: int = 0
     refused: int = 0
@@ -45,7 +45,7 @@ class Worker:
         sinks: By name.
         stop: Asked between releases: should this be the end of the round?
         progress: Told after each batch.
-        patient: Whether jobs rest whose charges were burnt.
+        patient: Whether jobs rest whose charges were burnt, and pass over what a cap refused.
     """
 
     around: Surroundings
@@ -54,13 +54,16 @@ class Worker:
     progress: Progress = lambda job, done, total: None
     patient: bool = True
     _refused: set[tuple[str, str]] = field(default_factory=set, init=False)
+    _passed: frozenset[tuple[str, str]] = field(default=frozenset(), init=False)
+    _insists: bool = field(default=False, init=False)
 
     def round(self, tasks: Iterable[Task], only: Callable[[Batch], bool] | None = None) -> Outcomes:
         """Burn what was left open, release what is due of each job, deliver what is owed.
 
         Args:
             tasks: In this order; a gate that stands for several of its jobs is asked once.
-            only: Which of the due batches to release; by default all.
+            only: Which of the due batches to release, those too that a cap refused before; by
+                default all others.
 
         Raises:
             StoreError: The store cannot be used.
@@ -70,6 +73,7 @@ class Worker:
         for left in store.recover(self.around.clock.now()):
             log("recovery.burnt", job=left.job, batch=left.batch)
         outcomes = Outcomes()
+        self._insists = only is not None or not self.patient
         self._deliver(outcomes)
         for task in {task.name: task for task in tasks}.values():
             if not (self.stop() or self._is_paused(task, outcomes) or self._rests(task, outcomes)):
@@ -82,6 +86,7 @@ class Worker:
     ) -> None:
         """Do what is due of one task; an error ends its turn, the next round tries again."""
         store, now = self.around.store, self.around.clock.now()
+        self._passed = store.passed_over(task.scope)
         try:
             outcomes.errors += ingest(task, store, now, self.around.log)
             waiting = (
@@ -126,6 +131,8 @@ class Worker:
     ) -> bool:
         """Ask a gate about one batch, or pass it over; False at the end of the budget."""
         keeper, store = Gatekeeper(self.around), self.around.store
+        if self._is_passed(gate, batch):
+            return True
         if not keeper.waits(gate) and self._readable(
             batch, outcomes, lambda: keeper.prepare(gate, batch)
         ):
@@ -138,6 +145,8 @@ class Worker:
 
     def _release(self, job: Job, batch: Batch, outcomes: Outcomes) -> bool:
         """Release and deliver one batch, or pass it over; False at the end of the budget."""
+        if self._is_passed(job, batch):
+            return True
         ready: list[Ready] = []
 
         def release() -> None:
@@ -180,13 +189,20 @@ class Worker:
     ) -> bool:
         """Pass a batch over whose cap is reached; at the lifetime cap the task is at its end."""
         outcomes.refused += 1
-        if (task.name, batch.key) not in self._refused:
-            self._refused.add((task.name, batch.key))
+        store, now, which = self.around.store, self.around.clock.now(), (task.name, batch.key)
+        if which not in self._refused | self._passed:
+            self._refused.add(which)
             self.around.log("budget.exhausted", job=task.name, batch=batch.key, **error.fields)
-        if error.fields.get("cap") != "lifetime":
-            return True
-        outcomes.errors.append(error)
-        return False
+        if error.fields.get("cap") == "lifetime":
+            outcomes.errors.append(error)
+            return False
+        if which not in self._passed:
+            store.pass_over(task.scope, *which, str(error.fields["cap"]), now)
+        return True
+
+    def _is_passed(self, task: Task, batch: Batch) -> bool:
+        """Whether a cap refused a batch before: it has room no sooner than the caps change."""
+        return not self._insists and (task.name, batch.key) in self._passed
 
     def _deliver(self, outcomes: Outcomes) -> None:
         store, now = self.around.store, self.around.clock.now()

@@ -45,7 +45,7 @@ EVENTS = {
     "release.failed": _event("error", "job code source id", "a job's turn ended in an error"),
     "job.rests": _event("warning", "job", "a charge was burnt; the next try waits"),
     "budget.exhausted": _event(
-        "warning", "job batch cap left_nano frees", "a cap refused a release"
+        "warning", "job batch cap left_nano frees", "a cap refused a release; told once"
     ),
     "cap.lowered": _event("info", "scope", "the configuration lowered a cap"),
     "store.failed": _event("error", "code reason", "store or clock refuse; it is tried again"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -45,17 +45,18 @@ def replay(
             releases: the oracle, which no learning from private releases can beat by knowing the
             past better.
     """
-    state = (shown or kind).init()
+    taught = None if shown is None else replace(shown, opening=None)
+    state = (taught or kind).init()
     for batch, counts in zip(stream.batches, stream.counts, strict=True):
         plan = kind.plan(state, batch)
         outcome = kind.draw(plan, counts, entropy)
         truth = true_cells(counts, kind.quantiles)
         errors = rank_errors(counts, kind.quantiles, _cells(kind, outcome))
         yield Step(state, plan, outcome, truth, errors)
-        if shown is None:
+        if taught is None:
             state = kind.learn(state, plan, outcome)
         else:
-            state = shown.learn(state, plan, _true_outcome(kind, counts))
+            state = taught.learn(state, taught.plan(state, batch), _true_outcome(kind, counts))
 
 
 def errors_of(steps: Iterator[Step]) -> FloatArray:

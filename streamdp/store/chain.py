@@ -16,7 +16,9 @@ from streamdp.errors import IntegrityError
 from streamdp.privacy.filters import Caps
 from streamdp.types import Json
 
-PURPOSES = frozenset({"cap", "reserve", "commit", "burn", "open", "join", "close", "note"})
+PURPOSES = frozenset(
+    {"cap", "reserve", "commit", "burn", "open", "join", "close", "note", "refuse"}
+)
 
 _GENESIS = "0" * 64
 _HASHED = (

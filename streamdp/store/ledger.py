@@ -2,7 +2,8 @@
 
 A charge is spent when its `reserve` row is written. The reservation is settled by one `commit` or
 `burn` row of amount 0: nothing is refunded. `cap` rows say what a scope may spend from then on;
-`open`, `join` and `close` rows are a gate's runs (`store.runs`).
+`open`, `join` and `close` rows are a gate's runs (`store.runs`), `refuse` rows what a cap refused
+(`store.refusals`).
 Functions here run inside a transaction of their caller.
 """
 

@@ -8,7 +8,7 @@ from sqlite_utils import Database
 
 from streamdp.privacy.filters import Item, Limit, fullest
 from streamdp.store.charges import all_places, borne_by, frees, last_places, lifetime_spent
-from streamdp.store.ledger import caps_of
+from streamdp.store.ledger import caps_of, declaration_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,15 +40,42 @@ def rooms(database: Database, scope: str, price: Item) -> tuple[Room, ...]:
     borne = borne_by(database, scope, places)
     found = []
     for limit in caps_of(database, scope).limits:
-        near = last_places(database, limit, scope)
+        left, when = _next(database, limit, scope, price)
         if limit.lifetime:
-            most = used = lifetime_spent(database, scope, limit)
+            most = lifetime_spent(database, scope, limit)
         else:
             most = fullest(limit, places, borne)
-            held = {item for place in near for item in borne.get(place.key, ())}
-            used = sum(item.amount(limit.measure) for item in held)
-        left = max(limit.nano - used, 0)
-        cost = price.amount(limit.measure)
-        when = "now" if cost <= left else frees(database, limit, scope, cost, near)
         found.append(Room(limit, most, left, when))
     return tuple(found)
+
+
+def held_by(database: Database, scope: str, price: Item) -> tuple[tuple[str, str], ...]:
+    """Caps that have no room for a price in the next batch, and when each frees.
+
+    Args:
+        database: The store.
+        scope: One that was declared, or has spent nothing yet.
+        price: Of a release; of a gate's run, under its row in the ledger if it is open.
+    """
+    if declaration_of(database, scope) is None:
+        return ()
+    found = (
+        (limit, _next(database, limit, scope, price)[1])
+        for limit in caps_of(database, scope).limits
+        if not (limit.lifetime and price.seq)
+    )
+    return tuple((limit.name, when) for limit, when in found if when != "now")
+
+
+def _next(database: Database, limit: Limit, scope: str, price: Item) -> tuple[int, str]:
+    """What a cap has room for in the next batch, and when it has for a price."""
+    near = last_places(database, limit, scope)
+    cost = price.amount(limit.measure)
+    if limit.lifetime:
+        used = lifetime_spent(database, scope, limit)
+    else:
+        borne = borne_by(database, scope, near)
+        held = {item for place in near for item in borne.get(place.key, ())}
+        used = sum(item.amount(limit.measure) for item in held if item.seq != price.seq)
+    left = max(limit.nano - used, 0)
+    return left, "now" if cost <= left else frees(database, limit, scope, cost, near)

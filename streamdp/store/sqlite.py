@@ -11,7 +11,7 @@ from sqlite_utils import Database
 from streamdp import __version__
 from streamdp.errors import StoreError
 from streamdp.privacy.filters import Caps
-from streamdp.store import archive, claims, ledger, outbox, runs
+from streamdp.store import archive, claims, ledger, outbox, refusals, runs
 from streamdp.store.anchor import Anchor
 from streamdp.store.claims import Overlap
 from streamdp.store.gates import GateRuns
@@ -107,6 +107,15 @@ class SqliteStore(HeldStore):
             if archive.is_released(self.database, job, batch):
                 raise StoreError(f"{job} has already released {batch.key}")
             return ledger.reserve(self.database, scope, job, batch, charge, now)
+
+    def pass_over(self, scope: str, job: str, batch: str, cap: str, now: int) -> None:
+        """Remember that a cap has refused a batch."""
+        with self.transaction():
+            refusals.pass_over(self.database, scope, job, batch, cap, now)
+
+    def passed_over(self, scope: str) -> frozenset[tuple[str, str]]:
+        """Jobs or gates, and batches refused to them under the caps in force."""
+        return refusals.passed_over(self.database, scope)
 
     def burn(self, reservation: Reservation, now: int) -> None:
         """The charge stays spent and there will be no release for it."""

@@ -1,6 +1,7 @@
 """The only place that names concrete adapters: from a configuration to things that work."""
 
 from streamdp.wiring.adapters import (
+    caps_of,
     declare,
     hang_up,
     jobs,
@@ -16,6 +17,7 @@ from streamdp.wiring.quantiles import kind, release_kind, shapes
 from streamdp.wiring.sources import data_of, same_data, source
 
 __all__ = [
+    "caps_of",
     "data_of",
     "declare",
     "gate_kind",

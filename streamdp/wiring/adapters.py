@@ -36,7 +36,7 @@ def declare(configuration: Configuration, store: SqliteStore, now: int, log: Log
     data = {name: data_of(section) for name, section in configuration.sources.items()}
     store.claim(data, same_data, now)
     for scope in configuration.sources:
-        caps = _caps(configuration, scope)
+        caps = caps_of(configuration, scope)
         for lowered in store.declare([scope], unit, neighbours, caps, now):
             log("cap.lowered", scope=lowered)
 
@@ -45,7 +45,7 @@ def terms(configuration: Configuration) -> dict[str, Terms]:
     """What every source's budget would be bound to if the ledger did not know it."""
     privacy = configuration.privacy
     said: dict[str, str] = {"unit": str(privacy.unit), "neighbours": privacy.neighbours}
-    return {source: (_caps(configuration, source), said) for source in configuration.sources}
+    return {source: (caps_of(configuration, source), said) for source in configuration.sources}
 
 
 def store_paths(configuration: Configuration) -> tuple[Path, Path]:
@@ -56,7 +56,7 @@ def store_paths(configuration: Configuration) -> tuple[Path, Path]:
     return section.path, section.anchor or default_anchor(section.path)
 
 
-def _caps(configuration: Configuration, source: str) -> Caps:
+def caps_of(configuration: Configuration, source: str) -> Caps:
     """A record of a growing source is in all later batches: each cap counts for its life."""
     caps = configuration.privacy.caps.caps()
     if not configuration.sources[source].is_growing():

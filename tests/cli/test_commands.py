@@ -138,7 +138,7 @@ def test_plan_says_when_the_cap_is_reached(home: Path) -> None:
     path = home / "config.yaml"
     path.write_text(path.read_text().replace("lifetime: 60", "lifetime: 0.45"))
     *_, budget = [json.loads(line) for line in typed("plan", "--json").stdout.splitlines()]
-    assert budget["cap_reached_at"] == "2013-01-05"
+    assert (budget["cap_reached_at"], budget["planned"]) == ("2013-01-05", "0.4")
     result = typed("run", "--once")
     assert result.exit_code == 3
     assert "4 released" in result.output
@@ -219,7 +219,33 @@ def test_status_says_that_a_budget_is_used_up(home: Path) -> None:
     path = home / "config.yaml"
     path.write_text(path.read_text().replace("lifetime: 60", "lifetime: 0.45"))
     typed("run", "--once")
-    assert json.loads(typed("status", "--json").stdout.splitlines()[1])["state"] == "exhausted"
+    row = json.loads(typed("status", "--json").stdout.splitlines()[1])
+    assert (row["state"], row["held_by"]) == ("exhausted", "lifetime cap: never")
+
+
+@pytest.mark.parametrize(
+    ("window", "frees"),
+    [
+        ("batches: 20, epsilon: 0.75", "20-batch cap: 20 batches after 2013-01-01"),
+        ("time: 20d, epsilon: 0.75", "20d cap: from 2013-01-22T00:00:00Z on"),
+    ],
+)
+def test_a_window_holds_a_job_back(home: Path, window: str, frees: str) -> None:
+    """What `plan` foretells is what `run` refuses, and `status` says until when."""
+    path = home / "config.yaml"
+    windows = f"lifetime: 60\n    windows: [{{{window}}}]"
+    path.write_text(path.read_text().replace("lifetime: 60", windows))
+    ran = process("plan", "--json")
+    _, *refused, budget = [json.loads(line) for line in ran.stdout.splitlines()]
+    days = ["2013-01-08", "2013-01-09", "2013-01-10"]
+    assert (ran.returncode, [row["batch"] for row in refused]) == (3, days)
+    assert {f"{row['cap']} cap: {row['frees']}" for row in refused} == {frees}
+    assert (budget["planned"], budget["cap_reached_at"]) == ("0.7", "not reached")
+    assert "7 released, 3 refused" in typed("run", "--once").output
+    row = json.loads(typed("status", "--json").stdout.splitlines()[1])
+    assert (row["state"], row["held_by"], row["passed_over"]) == ("waits", frees, 3)
+    ran = process("plan", "--json")
+    assert (ran.returncode, json.loads(ran.stdout.splitlines()[0])["due_now"]) == (0, 0)
 
 
 def test_a_narrow_terminal_cuts_no_value(
@@ -329,6 +355,8 @@ def test_a_window_refuses_and_renews(home: Path) -> None:
     assert (window["fullest"], window["has_room"]) == ("0.6", "now")
     (refused,) = typed("logs", "--level", "warning", "--json").stdout.splitlines()
     assert json.loads(refused)["frees"] == "7 batches after 2013-01-01"
+    assert process("run", "--once").returncode == 0
+    assert process("release", "air_time", "--batch", "2013-01-07").returncode == 3
 
 
 def test_a_window_is_widened_by_a_person_only(released: Path) -> None:

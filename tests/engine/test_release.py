@@ -10,14 +10,15 @@ import pytest
 
 from streamdp.backends.duckdb import DuckDBBackend
 from streamdp.engine.release import RELEASE_ID_BITS
-from streamdp.engine.work import FIRST_REST, LONGEST_REST, Task
+from streamdp.engine.work import FIRST_REST, LONGEST_REST, Outcomes, Task
 from streamdp.errors import LockedError, StoreError
-from streamdp.privacy.filters import Caps
+from streamdp.privacy.filters import Caps, Limit
 from streamdp.sources.files import FileSource
 from streamdp.sources.windows import DAY, WindowSource
+from streamdp.store.ledger import set_caps
 from streamdp.store.pauses import pause_job, resume_job
 from streamdp.types import CellCounts, Entropy, Json, Outcome, Plan
-from tests.worlds import EPSILON_NANO, EventLog, World, quantiles_kind
+from tests.worlds import EPSILON_NANO, START, EventLog, World, quantiles_kind
 
 
 def test_a_round_releases_every_sealed_window_once(tmp_path: Path) -> None:
@@ -221,6 +222,25 @@ def test_the_batch_cap_bounds_all_jobs_of_a_source_together(tmp_path: Path) -> N
     outcomes = world.worker.round([world.job("renamed")])
     assert (outcomes.released, outcomes.refused) == (0, 5)
     assert world.count("SELECT sum(epsilon_nano) FROM ledger") == 5 * EPSILON_NANO
+
+
+def test_a_refused_batch_is_tried_once_until_the_caps_change(tmp_path: Path) -> None:
+    """Later rounds and processes pass it over in silence; insisting or a new cap tries it again."""
+    tight = (Limit(2 * EPSILON_NANO, batches=3),)
+    world = World(tmp_path, days=4, caps=Caps(EPSILON_NANO, 100 * EPSILON_NANO, tight))
+    outcomes = world.worker.round([world.job()])
+    assert (outcomes.released, outcomes.refused) == (3, 1)
+    for _ in range(2):
+        assert world.worker.round([world.job()]) == Outcomes()
+        world.open()
+    assert world.log.names().count("budget.exhausted") == 1
+    world.source = WindowSource("s", START, DAY, START + 5 * DAY)
+    assert world.worker.round([world.job()]) == Outcomes(released=1)
+    assert world.worker.round([world.job()], lambda batch: True) == Outcomes(refused=1)
+    wide = Caps(EPSILON_NANO, 100 * EPSILON_NANO, (Limit(3 * EPSILON_NANO, batches=3),))
+    with world.store.transaction():
+        set_caps(world.store.database, "s", wide, {"by": "test"}, world.clock.now())
+    assert world.worker.round([world.job()]) == Outcomes(released=1)
 
 
 def test_the_lifetime_cap_ends_a_job(tmp_path: Path) -> None:

@@ -1,0 +1,126 @@
+"""The part of `streamdp plan` that is about caps: which of them would refuse what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from streamdp.cli.plan_gates import tests_left
+from streamdp.privacy.amounts import epsilon_text
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from sqlite_utils import Database
+
+    from streamdp.config import Configuration
+    from streamdp.errors import BudgetExhaustedError
+    from streamdp.types import Batch, Charge, Json
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """A batch that a cap would refuse to a job or a gate."""
+
+    task: str
+    batch: Batch
+    error: BudgetExhaustedError
+
+    @property
+    def is_the_end(self) -> bool:
+        """Whether the cap is over the lifetime."""
+        return self.error.fields["cap"] == "lifetime"
+
+    def row(self) -> dict[str, Json]:
+        """As it is shown."""
+        left = self.error.fields["left_nano"]
+        return {
+            "scope": self.batch.source,
+            "refused": self.task,
+            "batch": self.batch.key,
+            "cap": self.error.fields["cap"],
+            "left": epsilon_text(int(left or 0)),
+            "frees": self.error.fields["frees"],
+        }
+
+
+def copy_with_caps(configuration: Configuration, database: Database | None, now: int) -> Database:
+    """A copy to try charges on, under the caps that a start would set, with all that is there."""
+    from streamdp import wiring
+    from streamdp.store.archive import add_batch
+    from streamdp.store.rehearsal import copy_of, lower_caps
+
+    copy = copy_of(database)
+    for name, section in configuration.sources.items():
+        lower_caps(copy, name, wiring.caps_of(configuration, name), now)
+        for batch in wiring.source(name, section).batches(now):
+            add_batch(copy, batch, None, now)
+    return copy
+
+
+def refusals(
+    configuration: Configuration,
+    copy: Database,
+    waiting: Mapping[str, Sequence[Batch]],
+    opened: Mapping[str, int],
+    now: int,
+) -> Iterator[Refused]:
+    """Charge the copy for all that waits, and tell what is refused.
+
+    What is due goes first, task by task, as a round does it; then each window as it ends. A task
+    that meets the end of the lifetime goes no further.
+
+    Args:
+        configuration: Of the tasks.
+        copy: Of the store.
+        waiting: Batches by release or gate, in order.
+        opened: How many tests the open run of each gate has left.
+        now: POSIX time.
+    """
+    from streamdp.store.rehearsal import try_release, try_test
+
+    ended: set[str] = set()
+    prices: dict[str, Charge] = {}
+    for task, number, batch in _in_order(waiting, now):
+        if task in ended:
+            continue
+        if task not in prices:
+            prices[task] = _charge(configuration, task, batch)
+        if task in opened:
+            over = number - opened[task]
+            arms = over >= 0 and over % configuration.all_gates()[task].horizon == 0
+            error = try_test(copy, task, batch, prices[task] if arms else None, now)
+        else:
+            error = try_release(copy, task, batch, prices[task], now)
+        if error is not None:
+            refused = Refused(task, batch, error)
+            ended |= {task} if refused.is_the_end else set()
+            yield refused
+
+
+def open_tests(configuration: Configuration, database: Database | None) -> dict[str, int]:
+    """How many tests the open run of each gate has left."""
+    return {
+        name: tests_left(database, name, gate.horizon)
+        for name, gate in configuration.all_gates().items()
+    }
+
+
+def _in_order(waiting: Mapping[str, Sequence[Batch]], now: int) -> Iterator[tuple[str, int, Batch]]:
+    found = [
+        (max(batch.end or 0, now), index, number, task, batch)
+        for index, (task, batches) in enumerate(waiting.items())
+        for number, batch in enumerate(batches)
+    ]
+    for _, _, number, task, batch in sorted(found, key=lambda each: each[:3]):
+        yield task, number, batch
+
+
+def _charge(configuration: Configuration, task: str, batch: Batch) -> Charge:
+    """What a release, or a run of a gate, costs in both measures."""
+    from streamdp import wiring
+
+    if task in configuration.all_gates():
+        return wiring.gate_kind(task, configuration).charge()
+    kind = wiring.release_kind(configuration, task)
+    return kind.plan(kind.init(), batch).charge
