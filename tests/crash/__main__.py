@@ -46,7 +46,7 @@ def _traced(template: Home, *, quick: bool) -> Iterator[Row]:
     life = kills.first_life(template)
     points = _some(tuple(life.deaths()), quick=quick)
     yield _row("kill matrix", (kills.violations(template, point) for point in points))
-    yield _asked(quick=quick)
+    yield from _asked(quick=quick)
     points = _some(tuple(life.refusals()), quick=quick)
     if INTEL:
         yield _row("power cuts", power.cuts(template, 4 if quick else 1))
@@ -55,12 +55,18 @@ def _traced(template: Home, *, quick: bool) -> Iterator[Row]:
     yield _row("a full disk at every size", (disks.limited(template, *each) for each in limits))
 
 
-def _asked(*, quick: bool) -> Row:
-    """Deaths of a life in which a gate is asked."""
+def _asked(*, quick: bool) -> Iterator[Row]:
+    """Deaths, power cuts and full disks in a life in which a gate is asked."""
     with folder() as place:
         home = gated.GatedHome.furnish(place / "template")
-        points = _some(tuple(kills.first_life(home).deaths()), quick=quick)
-        return _row("kills of a gate", (gated.violations(home, point) for point in points))
+        life = kills.first_life(home)
+        points = _some(tuple(life.deaths()), quick=quick)
+        yield _row("kills of a gate", (gated.violations(home, point) for point in points))
+        points = _some(tuple(life.refusals()), quick=quick)
+        if INTEL:
+            yield _row("power cuts of a gate", power.cuts(home, 4 if quick else 1))
+            found = (disks.refused(home, point) for point in points)
+            yield _row("a full disk at every write of a gate", found)
 
 
 def _damaged(template: Home, *, quick: bool) -> Iterator[Row]:
