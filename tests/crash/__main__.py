@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from tests.benchmarks.report import Row, main
-from tests.crash import canaries, disks, kills, pages, power, races, twins, walks
+from tests.crash import canaries, disks, gated, kills, pages, power, races, twins, walks
 from tests.crash.home import Home, folder
 from tests.crash.tracer import INTEL, supported
 
@@ -46,12 +46,27 @@ def _traced(template: Home, *, quick: bool) -> Iterator[Row]:
     life = kills.first_life(template)
     points = _some(tuple(life.deaths()), quick=quick)
     yield _row("kill matrix", (kills.violations(template, point) for point in points))
+    yield from _asked(quick=quick)
     points = _some(tuple(life.refusals()), quick=quick)
     if INTEL:
         yield _row("power cuts", power.cuts(template, 4 if quick else 1))
         yield _row("a full disk at every write", (disks.refused(template, each) for each in points))
     limits = _some(tuple(disks.limits(template, step=4096)), quick=quick)
     yield _row("a full disk at every size", (disks.limited(template, *each) for each in limits))
+
+
+def _asked(*, quick: bool) -> Iterator[Row]:
+    """Deaths, power cuts and full disks in a life in which a gate is asked."""
+    with folder() as place:
+        home = gated.GatedHome.furnish(place / "template")
+        life = kills.first_life(home)
+        points = _some(tuple(life.deaths()), quick=quick)
+        yield _row("kills of a gate", (gated.violations(home, point) for point in points))
+        points = _some(tuple(life.refusals()), quick=quick)
+        if INTEL:
+            yield _row("power cuts of a gate", power.cuts(home, 4 if quick else 1))
+            found = (disks.refused(home, point) for point in points)
+            yield _row("a full disk at every write of a gate", found)
 
 
 def _damaged(template: Home, *, quick: bool) -> Iterator[Row]:

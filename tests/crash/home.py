@@ -11,14 +11,16 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Self
 
 import numpy as np
 
 from streamdp import wiring
 from streamdp.config import Configuration, load
 from streamdp.daemon.shift import shift
+from streamdp.engine.gate import Gate
 from streamdp.engine.job import Job
-from streamdp.engine.work import LONGEST_REST, Outcomes
+from streamdp.engine.work import LONGEST_REST, Outcomes, Task
 from streamdp.errors import StoreError
 from streamdp.log.setup import close
 from streamdp.privacy.amounts import nano_up
@@ -57,6 +59,8 @@ DEBTS = 3 * 2 + 2
 EPSILON_NANO = 100_000_000
 Facts = dict[str, list[tuple[object, ...]]]
 """Rows of each table of a store."""
+
+LASTING = {"ledger", "release", "learner", "gate_answer", "notice"}
 
 FAST = Path("/dev/shm")  # noqa: S108
 
@@ -121,7 +125,7 @@ class Home:
     watched: Path | None = None
 
     @classmethod
-    def furnish(cls, path: Path, config: str = CONFIG) -> Home:
+    def furnish(cls, path: Path, config: str = CONFIG) -> Self:
         """Make a folder with a configuration and records."""
         (path / "drops").mkdir(parents=True)
         (path / "vault").mkdir()
@@ -132,7 +136,7 @@ class Home:
             (path / "drops" / f"{name}.csv").write_text("x\n50\n60\n")
         return cls(path)
 
-    def copy(self, path: Path) -> Home:
+    def copy(self, path: Path) -> Self:
         """The same installation in another folder."""
         shutil.copytree(self.path, path)
         return replace(self, path=path)
@@ -159,10 +163,7 @@ class Home:
             with shift(configuration, ReplayedEntropy(seed), self.clock, log) as running:
                 jobs = list(running.jobs.values())
                 if not self.engine:
-                    jobs = [
-                        self._plain(job, configuration) if isinstance(job, Job) else job
-                        for job in jobs
-                    ]
+                    jobs = [self._plain(job, configuration) for job in jobs]
                 for _ in range(rounds - 1):
                     with suppress(StoreError):
                         running.worker.round(jobs)
@@ -171,22 +172,33 @@ class Home:
         finally:
             close()
 
-    def _plain(self, job: Job, configuration: Configuration) -> Job:
-        epsilon_nano = nano_up(configuration.releases[job.name].epsilon)
-        reader = Reader(self.path / "stream.csv", self.watched, job.scope, epsilon_nano)
-        return replace(job, backend=reader)
+    def _plain(self, task: Task, configuration: Configuration) -> Task:
+        if isinstance(task, Gate):
+            held = (self._plain(job, configuration) for job in task.jobs)
+            jobs = tuple(job for job in held if isinstance(job, Job))
+            return replace(task, backend=Reader(self.path / "stream.csv"), jobs=jobs)
+        epsilon_nano = nano_up(configuration.releases[task.name].epsilon)
+        reader = Reader(self.path / "stream.csv", self.watched, task.scope, epsilon_nano)
+        return replace(task, backend=reader)
+
+    def paid(self) -> int:
+        """Number of deliveries that were made."""
+        with closing(sqlite3.connect(self.store)) as database:
+            made = "SELECT count(*) FROM outbox WHERE delivered_at NOT NULL"
+            return int(database.execute(made).fetchone()[0])
 
     def published(self) -> dict[str, bytes]:
-        """Whole lines that the sink has, by release id."""
-        return {json.loads(line)["release_id"]: line for line in self._lines()}
+        """Lines of the sink by release id."""
+        return {json.loads(line)["release_id"]: line for line in self.lines()}
 
-    def _lines(self) -> list[bytes]:
+    def lines(self) -> list[bytes]:
+        """Whole lines that the sink has."""
         path = self.path / "out.jsonl"
         whole = path.read_bytes() if path.exists() else b""
         return whole[: whole.rfind(b"\n") + 1].splitlines()
 
     def facts(self) -> Facts:
-        """Rows of the ledger, releases and learned states; nothing where there is no store yet."""
+        """Rows that never change once they are there; nothing where there is no store yet."""
         if not self.store.exists():
             return {}
         with closing(sqlite3.connect(self.store)) as database:
@@ -194,7 +206,7 @@ class Home:
             tables = {name for (name,) in database.execute(made)}
             return {
                 table: database.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall()
-                for table in sorted({"ledger", "release", "learner"} & tables)
+                for table in sorted(LASTING & tables)
             }
 
     def broken(self) -> list[str]:
@@ -204,16 +216,13 @@ class Home:
         if len(facts["release"]) != BATCHES:
             wrong.append("every batch is released")
         released = sorted(str(row[0]) for row in facts["release"])
-        if sorted(lines) != released or len(lines) != len(self._lines()):
+        if sorted(lines) != released or len(lines) != len(self.lines()):
             wrong.append("the sink has each release once")
         with closing(sqlite3.connect(self.store)) as database:
             table = database.execute("SELECT release_id FROM medians").fetchall()
             daily = database.execute("SELECT id FROM release WHERE job = 'daily'").fetchall()
-            (owed,) = database.execute(
-                "SELECT count(*) FROM outbox WHERE delivered_at NOT NULL"
-            ).fetchone()
         if sorted(table) != sorted(daily):
             wrong.append("the table has each release once")
-        if owed != DEBTS:
+        if self.paid() != DEBTS:
             wrong.append("every debt is paid")
         return wrong

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tests.crash import tracer
-from tests.crash.home import BATCHES, Facts, Home, folder
+from tests.crash.home import Facts, Home, folder
 from tests.crash.tracer import Life, Point
 
 
@@ -62,5 +62,5 @@ def _accounts(facts: Facts) -> Iterator[str]:
     reserved, burnt = (sum(purpose in row for row in rows) for purpose in ("reserve", "burn"))
     if burnt > 1:
         yield f"one trouble burnt {burnt} charges"
-    if reserved != BATCHES + burnt:
+    if reserved != len(facts["release"]) + burnt:
         yield "a charge has neither a release nor a trouble"

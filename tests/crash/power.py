@@ -61,8 +61,9 @@ def cuts(template: Home, stride: int = 1) -> Iterator[list[str]]:
 
 def _violations(home: Home, place: Path, seen: frozenset[str]) -> Iterator[str]:
     shutil.rmtree(place / "left", ignore_errors=True)
-    known = home.copy(place / "known").facts().get("release", [])
+    facts = home.copy(place / "known").facts()
     shutil.rmtree(place / "known")
+    known = (*facts.get("release", ()), *facts.get("notice", ()))
     if not seen <= {str(row[0]) for row in known}:
-        yield "a release that somebody may have seen is gone"
+        yield "a release or a notice that somebody may have seen is gone"
     yield from aftermath(home, place)

@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,12 +19,14 @@ from streamdp.sinks.jsonl import JsonLinesSink
 from streamdp.store import archive, chain, database, opening, seals
 from streamdp.store.anchor import Anchor
 from streamdp.store.anchor_lines import Line, Spending, State
+from streamdp.store.gates import GateRuns
 from streamdp.store.sqlite import SqliteStore
-from streamdp.types import Batch, CellCounts, Query
+from streamdp.types import Batch, CellCounts, GateRun, Query
 from tests.crash import __main__ as sweeps
-from tests.crash import canaries, disks, kills, pages, power, races, tracer, twins, walks
+from tests.crash import canaries, disks, gated, kills, pages, power, races, tracer, twins, walks
+from tests.crash.gated import GatedHome
 from tests.crash.home import Home
-from tests.crash.tracer import Life
+from tests.crash.tracer import Life, Point
 
 T = TypeVar("T")
 
@@ -45,10 +48,26 @@ def stands(template: Home) -> Sequence[pages.Stand]:
     return tuple(pages.stands(template))
 
 
+@pytest.fixture(scope="module")
+def gate(tmp_path_factory: pytest.TempPathFactory) -> GatedHome:
+    return GatedHome.furnish(tmp_path_factory.mktemp("gate") / "template")
+
+
+@pytest.fixture(scope="module")
+def life_of_gate(gate: GatedHome) -> Life:
+    return kills.first_life(gate)
+
+
 def some(cases: Iterable[T], count: int) -> list[T]:
     """So many of the cases, spread evenly."""
     every = tuple(cases)
     return list(every[len(every) // (2 * count) :: max(1, len(every) // count)])
+
+
+def about_the_middle(life: Life) -> list[Point]:
+    """Points of a life, spread evenly, those of its middle first: there its gate is asked."""
+    middle = len(life.stops) / 2
+    return sorted(some(life.deaths(), 25), key=lambda point: abs(point.stop - middle))
 
 
 def test_every_kind_of_call_is_stopped_at(life: Life) -> None:
@@ -79,6 +98,29 @@ def test_a_sink_that_is_not_idempotent_is_caught(
     monkeypatch.setattr(JsonLinesSink, "deliver", JsonLinesSink._append)
     stops = [point for point in life.deaths() if life.stops[point.stop] == "fsync"]
     assert any(kills.violations(template, point) for point in reversed(stops))
+
+
+def test_killed_while_a_gate_is_asked(gate: GatedHome, life_of_gate: Life) -> None:
+    """An interrupted test ends its run and is asked anew; answers and notices are there once."""
+    for point in about_the_middle(life_of_gate)[:5]:
+        assert gated.violations(gate, point) == []
+
+
+def test_a_run_that_outlives_an_interrupted_test_is_caught(
+    gate: GatedHome, life_of_gate: Life, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Power: taken for one that was never drawn, the test is asked again under the same charge."""
+    open_run = GateRuns.open_run
+
+    def forgetful(self: GateRuns, gate: str) -> GateRun | None:
+        run = open_run(self, gate)
+        if run is None or run.asked is None:
+            return run
+        self.leave_out(run.run)
+        return replace(run, asked=None)
+
+    monkeypatch.setattr(GateRuns, "open_run", forgetful)
+    assert any(gated.violations(gate, point) for point in about_the_middle(life_of_gate))
 
 
 @pytest.mark.skipif(not tracer.INTEL, reason="reads registers of x86-64")
