@@ -38,7 +38,8 @@ def plan(days: int, wanted: float | None, config_path: Path, as_json: bool) -> N
     """Show what will be spent in the next days, and what a cap would refuse; touches no data.
 
     Counts the windows that are due already and those that will end. Batches that are files come
-    when they come: only those already there are counted.
+    when they come: only those already there are counted. Exits with 3 if a cap would refuse one;
+    `frees` says when it has room for as much in a later batch.
 
     Where a release has expected_rows, `rank error 95` is the share of ranks that 95 % of first
     releases stay within, simulated from the prior; later ones have learned.
