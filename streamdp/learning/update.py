@@ -146,7 +146,8 @@ def _deviations(
 ) -> FloatArray:
     """D moves towards what was seen, partly in the form of common moves of the same size."""
     size = len(density)
-    ranks = np.log(np.diagonal(seen, axis1=1, axis2=2) * density**2).mean(axis=1)
+    own = np.maximum(np.diagonal(seen, axis1=1, axis2=2) * density**2, TINY)
+    ranks = np.log(own).mean(axis=1)
     common = np.exp(ranks)[:, None, None] * spacing.common_moves(density)
     target = (1.0 - rules.TIED) * seen + rules.TIED * common
     target += np.eye(size) * (resolution / 4.0) ** 2
