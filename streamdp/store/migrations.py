@@ -172,6 +172,11 @@ _TIMED: Step = ("ALTER TABLE instance ADD COLUMN known_at INTEGER",)
 STEPS: tuple[Step, ...] = (_FIRST, _RUNS, _ANCHORED, NOTICES, _SEALS, _TIMED, GATES)
 """Statements of each schema version; a step is never edited once it has been released."""
 
+VERSIONS = (
+    "CREATE TABLE IF NOT EXISTS migration"
+    " (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT"
+)
+"""The table that knows which steps were taken."""
 
 _DAMAGED = "it was altered by other hands: restore it from a backup"
 
@@ -183,10 +188,7 @@ def migrate(database: Database, now: int) -> None:
         IntegrityError: The store was written by a newer streamdp.
     """
     with _tables_replaceable(database), transaction(database):
-        database.execute(
-            "CREATE TABLE IF NOT EXISTS migration"
-            " (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT"
-        )
+        database.execute(VERSIONS)
         (done,) = database.execute("SELECT coalesce(max(version), 0) FROM migration").fetchone()
         if done > len(STEPS):
             raise IntegrityError(

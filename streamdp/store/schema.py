@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError
-from streamdp.store.migrations import STEPS, apply
+from streamdp.store.migrations import STEPS, VERSIONS, apply
 
 
 def require_schema(database: Database) -> None:
@@ -15,6 +15,7 @@ def require_schema(database: Database) -> None:
         IntegrityError: A table, index or trigger was changed or removed.
     """
     wanted = Database(memory=True, execute_plugins=False)
+    wanted.execute(VERSIONS)
     for statements in STEPS:
         apply(wanted, statements)
     if not _schema(wanted) <= _schema(database):

@@ -8,7 +8,7 @@ import pytest
 
 from streamdp.errors import IntegrityError
 from streamdp.store import archive
-from streamdp.store.migrations import STEPS
+from streamdp.store.migrations import STEPS, VERSIONS
 from streamdp.store.pauses import pause_job
 from streamdp.store.seals import SEALED
 from streamdp.store.sqlite import SqliteStore
@@ -47,7 +47,7 @@ def test_rows_from_before_there_were_seals_get_theirs(tmp_path: Path) -> None:
     """A store of the first schema opens, and what it held is sealed from then on."""
     path = tmp_path / "s.db"
     raw = sqlite3.connect(path)
-    raw.execute("CREATE TABLE migration (version INTEGER PRIMARY KEY, applied_at INTEGER) STRICT")
+    raw.execute(VERSIONS)
     for statement in (
         *STEPS[0],
         "INSERT INTO migration VALUES (1, 0)",
