@@ -35,7 +35,8 @@ def last_row(home: Path) -> int:
 
 
 def test_a_suspended_daemon_that_wakes_up_writes_nothing(home: Path, start: Start) -> None:
-    """Stopped in its catch-up, its lock taken by another: it finds its epoch outdated and ends."""
+    """Stopped in its catch-up, its lock taken by another: it finds its epoch outdated, or its anchor
+    moved on, and ends."""
     first = start("run")
     wait_for(home, "release.committed", 2)
     first.send_signal(signal.SIGSTOP)
@@ -46,7 +47,7 @@ def test_a_suspended_daemon_that_wakes_up_writes_nothing(home: Path, start: Star
     assert second.returncode == 0, second.stderr
     before = last_row(home)
     first.send_signal(signal.SIGCONT)
-    assert first.wait(timeout=60) == 5
+    assert first.wait(timeout=60) in (5, 6)
     assert last_row(home) == before
     assert violations(home / "streamdp.db", sinks=2) == []
     assert len((home / "releases.jsonl").read_text().splitlines()) == 20
