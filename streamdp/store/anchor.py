@@ -119,7 +119,10 @@ class Anchor:
             Line(True, False, base, base),
         ]
         self._append(*head, *map(words, lines))
-        sync(self.path.parent)
+        try:
+            sync(self.path.parent)
+        except OSError as error:
+            raise _unusable(self.path, error) from None
         self.store_id, self.last = store_id, lines[-1]
 
     def intend(self, base: State, target: State, spent: Sequence[Spending] = ()) -> None:

@@ -35,8 +35,7 @@ def last_row(home: Path) -> int:
 
 
 def test_a_suspended_daemon_that_wakes_up_writes_nothing(home: Path, start: Start) -> None:
-    """Stopped in its catch-up, its lock taken by another: it finds its epoch outdated, or its anchor
-    moved on, and ends."""
+    """Stopped in its catch-up, its lock taken by another: epoch or anchor tell it, and it ends."""
     first = start("run")
     wait_for(home, "release.committed", 2)
     first.send_signal(signal.SIGSTOP)

@@ -342,3 +342,16 @@ def test_a_refused_charge_leaves_no_line(world: World) -> None:
     with pytest.raises(BudgetExhaustedError):
         charge(world.store, "x")
     assert default_anchor(world.path).stat().st_size == size
+
+
+def test_a_folder_that_cannot_be_synced_is_an_error_of_the_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A new anchor whose name is not on the disk is no anchor; nothing is made of the store."""
+
+    def full(folder: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("streamdp.store.anchor.sync", full)
+    with pytest.raises(StoreError, match="anchor"):
+        World(tmp_path)
