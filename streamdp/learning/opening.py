@@ -18,6 +18,7 @@ import numpy as np
 from streamdp.learning import spacing
 from streamdp.learning.belief import TINY, Belief
 from streamdp.learning.experts import ExpertMixture
+from streamdp.learning.filters import Filters
 from streamdp.learning.learner import Features
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
@@ -63,28 +64,38 @@ class Opening:
         object.__setattr__(self, "noise", noise)
 
     def unsettled(self, state: Json, features: Features = ()) -> bool:
-        """Whether the quantiles leave their forecasts too far for priors to pay; releases alone."""
-        filters = self.experts.filters(state, len(features))
-        inputs = np.array([1.0, *features])
+        """Whether the quantiles leave their forecasts too far for priors to pay; releases alone.
+
+        Never with features: what depends on them looks like leaps until it is learned, and is
+        learned from the experts' own draws.
+        """
+        if features:
+            return False
+        filters = self.experts.filters(state, 0)
+        level = np.sqrt(filters.uncertainties[0, 0, 0]) * self._moves(filters)[0]
+        return bool(level > UNKNOWN) or self._leaps(state, filters)
+
+    def _leaps(self, state: Json, filters: Filters) -> bool:
+        """Whether days differ too much for forecasts; once they do, until they differ much less."""
         shares = np.exp(filters.log_weights).sum(axis=1)
-        own = np.sqrt(np.diagonal(filters.deviations, axis1=1, axis2=2))
-        ranks = (own * self._densities(filters.log_gaps)).mean(axis=1)
-        level = ranks[0] * np.sqrt(inputs @ filters.uncertainties[0] @ inputs)
-        information = float(self.tree.epsilon) * self.experts.expected_rows
         bound = SETTLED if state.get("opening") else SURPRISED
-        moves = shares @ ranks / shares.sum()
-        return bool(moves * information > bound or level * information > UNKNOWN)
+        return bool(shares @ self._moves(filters) / shares.sum() > bound)
+
+    def _moves(self, filters: Filters) -> FloatArray:
+        """Day-to-day deviation by each expert, in ranks times epsilon times rows, shape (k,)."""
+        own = np.sqrt(np.diagonal(filters.deviations, axis1=1, axis2=2))
+        information = float(self.tree.epsilon) * self.experts.expected_rows
+        return np.asarray((own * self._densities(filters.log_gaps)).mean(axis=1) * information)
 
     def learn(self, state: Json, values: tuple[float, ...], features: Features = ()) -> Json:
         """The experts' state after one more release."""
-        filters = self.experts.filters(state, len(features))
-        inputs = np.array([1.0, *features])
+        filters, inputs = self.experts.filters(state, 0), np.ones(1)
         forecast = filters.forecast(inputs)
         density = self._densities(filters.log_gaps)
         noise = self.noise / density[:, None] / density
         belief = _observed(forecast, np.array(values), noise)
         learned = self.experts.remembered(filters, forecast, belief, inputs, values)
-        return learned | {"opening": True}
+        return learned | {"opening": self._leaps(state, filters)}
 
     def _densities(self, log_gaps: FloatArray) -> FloatArray:
         return spacing.densities(self.experts.targets, log_gaps)

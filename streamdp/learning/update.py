@@ -93,7 +93,7 @@ def learned(
     log_gaps = _spacing(filters, after, resolution)
     carried, scales = filters.uncertainties @ features, filters.scales(features)
     moved = after.each - (filters.coefficients @ features)[:, None]
-    shares = after.within / scales
+    shares = after.within * filters.ties() / scales
     pulled = np.einsum("kg,kgm->km", shares, moved)
     coefficients = filters.coefficients + pulled[:, :, None] * carried[:, None, :]
     known = (shares * after.information).sum(axis=1)
@@ -108,7 +108,8 @@ def learned(
     uncertainties[last, 0, 0] = 1.0
     density = spacing.densities(targets, log_gaps)
     deviations = _deviations(filters, _seen(filters, after, moved, scales), density, resolution)
-    uncertainties *= _shrinkage(filters.deviations, deviations)[:, None, None]
+    if len(features) == 1:
+        uncertainties *= _shrinkage(filters.deviations, deviations)[:, None, None]
     weights = _shared(after.weights)
     mixed = Filters(
         filters.releases + 1, weights, coefficients, uncertainties, deviations, log_gaps

@@ -90,3 +90,9 @@ def test_no_release_breaks_the_state(value: float) -> None:
     state = OPENING.learn(EXPERTS.init(), (value,) * len(TARGETS))
     json.dumps(state, allow_nan=False)
     assert isinstance(OPENING.unsettled(state), bool)
+
+
+def test_with_features_the_experts_learn_from_their_own_draws() -> None:
+    """What depends on a feature looks like leaps before it is learned."""
+    assert OPENING.unsettled(EXPERTS.init())
+    assert not OPENING.unsettled(EXPERTS.init(), (1.0,))
