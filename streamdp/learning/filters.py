@@ -144,17 +144,13 @@ class Filters:
         return Belief(self.log_weights.ravel(), means, covariances.reshape(-1, size, size))
 
     def scales(self, features: FloatArray) -> FloatArray:
-        """Variance of each expert's forecasts at each width, in units of D, shape (k, g)."""
-        known = np.einsum("i,kij,j->k", features, self.uncertainties, features)
-        return np.asarray(WIDTHS**2 + known[:, None] * self.ties())
+        """Variance of each expert's forecasts at each width, in units of D, shape (k, g).
 
-    def ties(self) -> FloatArray:
-        """What R is multiplied by at each width, shape (g,).
-
-        A level alone is known apart from the deviations. Coefficients of features are known in
-        units of them: whatever they have yet to explain passes for deviation meanwhile.
+        A level alone is known apart from the deviations, coefficients of features in units of them.
         """
-        return WIDTHS**2 if self.coefficients.shape[2] > 1 else np.ones(len(WIDTHS))
+        known = np.einsum("i,kij,j->k", features, self.uncertainties, features)
+        apart = self.coefficients.shape[2] == 1
+        return np.asarray(WIDTHS**2 + known[:, None] * (1.0 if apart else WIDTHS**2))
 
     def with_features(self, count: int) -> Self:
         """The same with another number of features: levels stay, other coefficients start anew."""

@@ -91,15 +91,8 @@ def learned(
         resolution: Width of a cell.
     """
     log_gaps = _spacing(filters, after, resolution)
-    carried, scales = filters.uncertainties @ features, filters.scales(features)
-    moved = after.each - (filters.coefficients @ features)[:, None]
-    shares = after.within * filters.ties() / scales
-    pulled = np.einsum("kg,kgm->km", shares, moved)
-    coefficients = filters.coefficients + pulled[:, :, None] * carried[:, None, :]
-    known = (shares * after.information).sum(axis=1)
-    uncertainties = filters.uncertainties - known[:, None, None] * (
-        carried[:, :, None] * carried[:, None, :]
-    )
+    read = _read_coefficients if len(features) > 1 else _read_level
+    coefficients, uncertainties, seen = read(filters, after, features)
     uncertainties[:, 0, 0] += np.minimum(DRIFTS, 1.0)
     last = np.isinf(DRIFTS)
     coefficients[last] = 0.0
@@ -107,7 +100,7 @@ def learned(
     uncertainties[last] = 0.0
     uncertainties[last, 0, 0] = 1.0
     density = spacing.densities(targets, log_gaps)
-    deviations = _deviations(filters, _seen(filters, after, moved, scales), density, resolution)
+    deviations = _deviations(filters, seen, density, resolution)
     if len(features) == 1:
         uncertainties *= _shrinkage(filters.deviations, deviations)[:, None, None]
     weights = _shared(after.weights)
@@ -133,13 +126,50 @@ def _anchored(log_gaps: FloatArray, anchor: tuple[int, float]) -> FloatArray:
     return np.asarray(places - places[anchor[0]] + anchor[1])
 
 
-def _seen(filters: Filters, after: Posterior, moved: FloatArray, scales: FloatArray) -> FloatArray:
-    """Expected square of a day's own deviation, apart from what its level was off, (k, m, m)."""
+Reading = tuple[FloatArray, FloatArray, FloatArray]
+"""Coefficients, their uncertainties, and what was seen of the deviations."""
+
+
+def _read_level(filters: Filters, after: Posterior, features: FloatArray) -> Reading:
+    """A level alone is known apart from the deviations."""
+    carried, scales = filters.uncertainties @ features, filters.scales(features)
+    moved = after.each - (filters.coefficients @ features)[:, None]
+    shares = after.within / scales
+    pulled = np.einsum("kg,kgm->km", shares, moved)
+    known = (shares * after.information).sum(axis=1)
     own = WIDTHS**2 / scales
     squares = moved[..., :, None] * moved[..., None, :] + after.spreads
     left = (WIDTHS**2 * (1.0 - own))[..., None, None] * filters.deviations[:, None]
     each = (own**2)[..., None, None] * squares + left
-    return np.asarray(np.einsum("kg,kgij->kij", after.within, each))
+    return (
+        filters.coefficients + pulled[:, :, None] * carried[:, None, :],
+        filters.uncertainties - known[:, None, None] * _square(carried),
+        np.asarray(np.einsum("kg,kgij->kij", after.within, each)),
+    )
+
+
+def _read_coefficients(filters: Filters, after: Posterior, features: FloatArray) -> Reading:
+    """Coefficients of features are known in units of the deviations, over all widths together.
+
+    Whatever they have yet to explain passes for deviation meanwhile, so they are soon believed.
+    """
+    carried = filters.uncertainties @ features
+    scales = 1.0 + carried @ features
+    moved = after.means - filters.coefficients @ features
+    before = np.diagonal(filters.deviations, axis1=1, axis2=2)
+    before = before * (scales * (after.within @ WIDTHS**2))[:, None]
+    left = np.diagonal(after.covariances, axis1=1, axis2=2) / before
+    known = np.clip(1.0 - left.max(axis=1), 0.0, 1.0) / scales
+    seen = moved[:, :, None] * moved[:, None, :] + after.covariances
+    return (
+        filters.coefficients + moved[:, :, None] * (carried / scales[:, None])[:, None, :],
+        filters.uncertainties - known[:, None, None] * _square(carried),
+        seen / scales[:, None, None],
+    )
+
+
+def _square(vectors: FloatArray) -> FloatArray:
+    return np.asarray(vectors[:, :, None] * vectors[:, None, :])
 
 
 def _deviations(
@@ -178,7 +208,7 @@ def _recovered(filters: Filters, after: Posterior) -> Filters:
     """Failed experts copy the best; an expert best at an outer width moves its widths there."""
     weights, deviations = filters.log_weights, filters.deviations
     coefficients, uncertainties = filters.coefficients, filters.uncertainties
-    best = int(after.shares().argmax())
+    best, power = int(after.shares().argmax()), 2 if coefficients.shape[2] == 1 else 0
     for expert in range(len(DRIFTS)):
         widest = int(after.weights[expert].argmax())
         if after.shares()[expert] < rules.FAILED and not np.isinf(DRIFTS[expert]):
@@ -191,10 +221,10 @@ def _recovered(filters: Filters, after: Posterior) -> Filters:
             weights[expert] = np.log(rules.SHARE / weights.size)
         elif widest == 0:
             deviations[expert] *= (WIDTHS[0] / WIDTHS[1]) ** 2
-            uncertainties[expert] *= (WIDTHS[1] / WIDTHS[0]) ** 2
+            uncertainties[expert] *= (WIDTHS[1] / WIDTHS[0]) ** power
             weights[expert] = np.append(weights[expert, 0] - 2.0, weights[expert, :-1])
         elif widest == len(WIDTHS) - 1:
             deviations[expert] *= (WIDTHS[-1] / WIDTHS[-2]) ** 2
-            uncertainties[expert] *= (WIDTHS[-2] / WIDTHS[-1]) ** 2
+            uncertainties[expert] *= (WIDTHS[-2] / WIDTHS[-1]) ** power
             weights[expert] = np.append(weights[expert, 1:], weights[expert, -1] - 2.0)
     return filters
