@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,8 +37,8 @@ def connect(path: Path, *, create: bool = True) -> Database:
             timeout=BUSY_SECONDS,
             isolation_level=None,
         )
+        _write_ahead(connection)
         for pragma in (
-            "journal_mode=WAL",
             "synchronous=FULL",
             "foreign_keys=ON",
             "secure_delete=ON",
@@ -48,6 +49,20 @@ def connect(path: Path, *, create: bool = True) -> Database:
     except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
         raise translate(error, path) from None
     return Database(connection, execute_plugins=False, strict=True)
+
+
+def _write_ahead(connection: sqlite3.Connection) -> None:
+    """Set the journal mode. SQLite itself does not wait here for another who opens a new store."""
+    until = time.monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                raise
+            time.sleep(BUSY_SECONDS / 1000)
+        else:
+            return
 
 
 def connect_to_read(path: Path) -> Database:

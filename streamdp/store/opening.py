@@ -35,8 +35,8 @@ def open_store(path: Path, anchor_path: Path, now: int) -> tuple[Database, Ancho
     database, anchor = connect(path), None
     try:
         migrate(database, now)
-        anchor = hold_anchor(database, anchor_path)
         with transaction(database):
+            anchor = hold_anchor(database, anchor_path)
             verify(database)
             _begin_epoch(database, anchor, now)
         anchor.confirm(state_of(database))

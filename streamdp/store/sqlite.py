@@ -193,7 +193,8 @@ class SqliteStore(HeldStore):
         """
         deliveries = outbox.due(self.database, now, sinks)
         if deliveries:
-            self._anchor.confirm(state_of(self.database))
+            with self.transaction():
+                self._anchor.confirm(state_of(self.database))
         for delivery in deliveries:
             yield delivery, archive.release_of(self.database, delivery.release_id)
 

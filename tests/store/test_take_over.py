@@ -1,0 +1,62 @@
+"""Two who want one store at the same moment: one waits, or is told that the other has it."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Timer
+
+import pytest
+from sqlite_utils import Database
+
+from streamdp.errors import LockedError
+from streamdp.store import opening
+from streamdp.store.database import connect, transaction
+from streamdp.store.sqlite import SqliteStore
+from tests.store.test_anchor import charge
+from tests.worlds import World
+
+
+def test_a_new_store_waits_for_another_that_is_just_made(tmp_path: Path) -> None:
+    """SQLite's own patience does not cover the switch to a log that is written ahead."""
+    path = tmp_path / "store.db"
+    busy = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    busy.execute("BEGIN EXCLUSIVE")
+    end = Timer(0.2, busy.rollback)
+    end.start()
+    database = connect(path)
+    end.join()
+    busy.close()
+    assert database.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+    database.close()
+
+
+def test_a_charge_while_another_opens_is_no_damage(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The anchor is read when nobody else can write: it and the ledger are of one moment."""
+    world = World(tmp_path, days=1)
+
+    @contextmanager
+    def late(database: Database) -> Iterator[None]:
+        charge(world.store, "just before")
+        with transaction(database):
+            yield
+
+    monkeypatch.setattr(opening, "transaction", late)
+    SqliteStore.open(world.path, 0).close()
+    world.store.close()
+
+
+def test_who_lost_the_store_is_told_so_before_it_delivers(tmp_path: Path) -> None:
+    """Its anchor has moved on too, but nothing is damaged: another process works."""
+    world = World(tmp_path, days=2)
+    world.sink.fails = True
+    world.worker.round([world.job()])
+    later = world.clock.now() + 10**6
+    SqliteStore.open(world.path, later).close()
+    with pytest.raises(LockedError, match="taken this store over"):
+        next(world.store.due_deliveries(later, [world.sink.name]))
+    world.store.close()
