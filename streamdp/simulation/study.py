@@ -152,13 +152,13 @@ def _begin(study: Study) -> None:
 
 
 def _stop(pool: ProcessPoolExecutor) -> None:
-    """Start no more trials, and end those that run: some take minutes."""
-    pool.shutdown(wait=False, cancel_futures=True)
-    running = active_children()
-    for process in running:
+    """End the trials that run, some take minutes, and start no more.
+
+    It is the pool's own thread that waits for the processes: two that wait may miss their end.
+    """
+    for process in active_children():
         process.terminate()
-    for process in running:
-        process.join()
+    pool.shutdown(cancel_futures=True)
 
 
 def _errors(trial: Trial) -> FloatArray:
