@@ -149,8 +149,12 @@ class Filters:
         A level alone is known apart from the deviations, coefficients of features in units of them.
         """
         known = np.einsum("i,kij,j->k", features, self.uncertainties, features)
-        apart = self.coefficients.shape[2] == 1
-        return np.asarray(WIDTHS**2 + known[:, None] * (1.0 if apart else WIDTHS**2))
+        return np.asarray(WIDTHS**2 + known[:, None] * (1.0 if self.level_only else WIDTHS**2))
+
+    @property
+    def level_only(self) -> bool:
+        """Whether there are no features."""
+        return bool(self.coefficients.shape[2] == 1)
 
     def with_features(self, count: int) -> Self:
         """The same with another number of features: levels stay, other coefficients start anew."""

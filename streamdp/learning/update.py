@@ -91,7 +91,7 @@ def learned(
         resolution: Width of a cell.
     """
     log_gaps = _spacing(filters, after, resolution)
-    read = _read_coefficients if len(features) > 1 else _read_level
+    read = _read_level if filters.level_only else _read_coefficients
     coefficients, uncertainties, seen = read(filters, after, features)
     uncertainties[:, 0, 0] += np.minimum(DRIFTS, 1.0)
     last = np.isinf(DRIFTS)
@@ -101,7 +101,7 @@ def learned(
     uncertainties[last, 0, 0] = 1.0
     density = spacing.densities(targets, log_gaps)
     deviations = _deviations(filters, seen, density, resolution)
-    if len(features) == 1:
+    if filters.level_only:
         uncertainties *= _shrinkage(filters.deviations, deviations)[:, None, None]
     weights = _shared(after.weights)
     mixed = Filters(
@@ -208,7 +208,7 @@ def _recovered(filters: Filters, after: Posterior) -> Filters:
     """Failed experts copy the best; an expert best at an outer width moves its widths there."""
     weights, deviations = filters.log_weights, filters.deviations
     coefficients, uncertainties = filters.coefficients, filters.uncertainties
-    best, power = int(after.shares().argmax()), 2 if coefficients.shape[2] == 1 else 0
+    best, power = int(after.shares().argmax()), 2 if filters.level_only else 0
     for expert in range(len(DRIFTS)):
         widest = int(after.weights[expert].argmax())
         if after.shares()[expert] < rules.FAILED and not np.isinf(DRIFTS[expert]):

@@ -15,14 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from streamdp.simulation.stream import Stream
 from streamdp.simulation.study import ORACLE, Study, Trial, figures, run
 from streamdp.types import FloatArray
 from tests.benchmarks.report import Row, main
 from tests.benchmarks.streams.contenders import LEARNING, OURS, STATICS, Contenders, names
 from tests.benchmarks.streams.cost import cost
 from tests.benchmarks.streams.recovery import releases_to_recover
-from tests.benchmarks.streams.settings import Setting, settings
+from tests.benchmarks.streams.settings import Setting, settings, stream_of
 
 SEEDS, QUICK_LENGTH = 5, 24
 
@@ -36,17 +35,13 @@ def rows(quick: bool) -> Iterable[Row]:
 
 def _measured(setting: Setting, quick: bool) -> dict[str, list[FloatArray]]:
     """Errors of each seed, shape (batches, m), by `learner/sharpness`."""
-    stream = partial(_stream, setting, QUICK_LENGTH if quick else None)
+    stream = partial(stream_of, setting, QUICK_LENGTH if quick else None)
     who = [ORACLE, *names(setting, quick)]
     trials = [
         Trial(name, setting.epsilon, seed) for name in who for seed in range(1 if quick else SEEDS)
     ]
     errors = run(Study(stream, Contenders(setting).kind), trials, processes=1 if quick else None)
     return {name: [errors[trial] for trial in trials if trial.learner == name] for name in who}
-
-
-def _stream(setting: Setting, length: int | None, seed: int) -> Stream:
-    return setting.make(seed, length)
 
 
 def _rows(setting: Setting, measured: dict[str, list[FloatArray]]) -> Iterable[Row]:

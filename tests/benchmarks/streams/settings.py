@@ -65,6 +65,11 @@ def settings() -> tuple[Setting, ...]:
     )
 
 
+def stream_of(setting: Setting, length: int | None, seed: int) -> Stream:
+    """The stream of a seed; here, since other processes cannot import from a main module."""
+    return setting.make(seed, length)
+
+
 def _synthetic(name: str, epsilon: str, event: Fraction | None = None) -> Setting:
     grid = Grid(synthetic.RESOLUTION, -100_000_000, 100_000_000)
     paper = name == "linear"
