@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
+from streamdp.backends.duckdb_words import quoted
 from streamdp.errors import SourceError
 
 
@@ -19,11 +20,11 @@ def read_public(
     import duckdb
 
     reader = {"parquet": "read_parquet", "csv": "read_csv", "jsonl": "read_ndjson"}[format]
-    names = ", ".join(f"TRY_CAST({_quoted(name)} AS DOUBLE)" for name in columns)
+    names = ", ".join(f"TRY_CAST({quoted(name, chr(34))} AS DOUBLE)" for name in columns)
     try:
         with duckdb.connect(config={"autoinstall_known_extensions": "false"}) as connection:
             rows = connection.execute(
-                f"SELECT CAST({_quoted(key)} AS VARCHAR), {names} FROM {reader}(?)",
+                f"SELECT CAST({quoted(key, chr(34))} AS VARCHAR), {names} FROM {reader}(?)",
                 [path],
             ).fetchall()
     except duckdb.Error:
@@ -36,7 +37,3 @@ def read_public(
         str(name): tuple(math.nan if number is None else float(number) for number in numbers)
         for name, *numbers in rows
     }
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

@@ -107,13 +107,7 @@ def _with_file(value: Any, path: Path) -> Any:
     if not isinstance(value, dict):
         return value
     named = {key: value[key] for key in ("file", "marker") if isinstance(value.get(key), str)}
-    return {
-        **value,
-        **{
-            key: os.path.normpath(path.parent / os.path.expanduser(name))
-            for key, name in named.items()
-        },
-    }
+    return value | {key: _beside(path, name) for key, name in named.items()}
 
 
 def _readable(error: ValidationError, document: Document) -> ConfigurationError:

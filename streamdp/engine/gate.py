@@ -30,7 +30,7 @@ from functools import partial
 from streamdp.engine.ingest import require_unaltered
 from streamdp.engine.job import Job
 from streamdp.engine.notices import of_acceptance, of_standing
-from streamdp.engine.release import Surroundings, _own_words_only
+from streamdp.engine.release import Surroundings, own_words_only
 from streamdp.types import (
     Answer,
     Backend,
@@ -93,7 +93,7 @@ class Gatekeeper:
             SourceError: The batch cannot be read.
             AlteredBatchError: It is not the one that arrived.
         """
-        with _own_words_only(self.around.entropy):
+        with own_words_only(self.around.entropy):
             require_unaltered(gate, batch, self.around.store)
             gate.backend.check(gate.kind.query(batch), batch)
 
@@ -151,7 +151,7 @@ class Gatekeeper:
     def _read(self, gate: Gate, batch: Batch, run: Run) -> CellCounts:
         """Cell counts of a batch; an error that is known to come before the draw leaves it out."""
         try:
-            with _own_words_only(self.around.entropy):
+            with own_words_only(self.around.entropy):
                 return gate.backend.cell_counts(gate.kind.query(batch), batch)
         except BaseException:
             self.around.store.gates.leave_out(run)
@@ -169,7 +169,7 @@ class Gatekeeper:
         """Draw the answer and write it; if either fails the run is over."""
         store, clock = self.around.store, self.around.clock
         try:
-            with _own_words_only(self.around.entropy):
+            with own_words_only(self.around.entropy):
                 accepted = gate.kind.accepts(
                     run.hidden, number, past, statistic, self.around.entropy
                 )

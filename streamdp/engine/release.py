@@ -51,7 +51,7 @@ def prepare(job: Job, batch: Batch, around: Surroundings) -> Ready:
         SourceError: The batch cannot be read.
         AlteredBatchError: It is not the one that arrived.
     """
-    with _own_words_only(around.entropy):
+    with own_words_only(around.entropy):
         learned, plan = _plan(job, batch, around)
         require_unaltered(job, batch, around.store)
         job.backend.check(plan.query, batch)
@@ -74,14 +74,14 @@ def release_batch(job: Job, batch: Batch, ready: Ready, around: Surroundings) ->
         StoreError: Reserving failed: nothing was spent. Committing failed: the charge is burnt.
     """
     learned, plan = ready.learned, ready.plan
-    with _own_words_only(around.entropy):
+    with own_words_only(around.entropy):
         release_id = new_release_id(around.entropy)
     now = around.clock.now()
     reservation = around.store.reserve(job.scope, job.name, batch, plan.charge, now)
     about = {"job": job.name, "batch": batch.key}
     around.log("release.reserved", **about, epsilon_nano=plan.charge.epsilon_nano)
     try:
-        with _own_words_only(around.entropy):
+        with own_words_only(around.entropy):
             outcome = job.kind.draw(plan, _evaluate(job, plan, batch), around.entropy)
             state = _learn(job, learned.state, plan, outcome, around.log)
             published = job.kind.report(state, outcome)
@@ -134,7 +134,7 @@ def _learn(job: Job, state: Json, plan: Plan, outcome: Outcome, log: Log) -> Jso
 
 
 @contextmanager
-def _own_words_only(entropy: Entropy) -> Iterator[None]:
+def own_words_only(entropy: Entropy) -> Iterator[None]:
     """Let no foreign exception out: its text, and those it hangs on, may quote a record."""
     try:
         yield

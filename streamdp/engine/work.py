@@ -221,9 +221,9 @@ class Worker:
         It follows from the store: a supervisor that starts the process anew changes nothing.
         """
         store, now = self.around.store, self.around.clock.now()
-        found = [store.burns_in_a_row(task.scope, task.name)]
+        jobs = task.jobs if isinstance(task, Gate) else (task,)
+        found = [store.burns_in_a_row(job.scope, job.name) for job in jobs]
         if isinstance(task, Gate):
-            found = [store.burns_in_a_row(job.scope, job.name) for job in task.jobs]
             found.append(store.gates.losses_in_a_row(task.name))
         rests = any(burns > 1 and abs(now - since) < _rest_of(burns) for burns, since in found)
         if not self.patient or not rests:
