@@ -23,7 +23,7 @@ def test_a_new_store_waits_for_another_that_is_just_made(tmp_path: Path) -> None
     """SQLite's own patience does not cover the switch to a log that is written ahead."""
     path = tmp_path / "store.db"
     busy = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    busy.execute("BEGIN EXCLUSIVE")
+    busy.execute("BEGIN IMMEDIATE")
     end = Timer(0.2, busy.rollback)
     end.start()
     database = connect(path)
