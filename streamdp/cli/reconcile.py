@@ -39,8 +39,8 @@ def reconcile(assume_spent: bool, operator: str, reason: str, config_path: Path)
     path, anchor = wiring.store_paths(configuration)
     about = {"operator": operator, "reason": reason}
     with store_lock(path):
-        terms = wiring.terms(configuration)
-        found = reconcile_store(path, anchor, terms, about, int(time.time()))
+        terms, data = wiring.terms(configuration), wiring.data(configuration)
+        found = reconcile_store(path, anchor, terms, data, about, int(time.time()))
     _say(found)
 
 

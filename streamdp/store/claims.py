@@ -43,7 +43,7 @@ def claim(database: Database, wanted: Mapping[str, Json], overlap: Overlap, now:
     for scope, data in wanted.items():
         _refuse_foreign(database, scope, data, known, overlap)
         if scope not in known:
-            _write(database, scope, data, {"by": "first use"}, now)
+            write(database, scope, data, {"by": "first use"}, now)
         elif data not in known[scope]:
             raise ConfigurationError(
                 f"source {scope} reads other data than before, or is cut by another column",
@@ -62,7 +62,7 @@ def move(
         ConfigurationError: The data belongs to another's budget.
     """
     _refuse_foreign(database, scope, data, claims_of(database), overlap)
-    _write(database, scope, data, about, now)
+    write(database, scope, data, about, now)
 
 
 def _refuse_foreign(
@@ -84,5 +84,6 @@ def _refuse_foreign(
             )
 
 
-def _write(database: Database, scope: str, data: Json, about: Mapping[str, Any], now: int) -> None:
+def write(database: Database, scope: str, data: Json, about: Mapping[str, Any], now: int) -> None:
+    """Say what a scope reads; `about` says who does and why."""
     ledger.note(database, {"what": _CLAIM, "scope": scope, "data": data, **about}, now)

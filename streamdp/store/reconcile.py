@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
 from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError, StoreError
-from streamdp.store import ledger, seals
+from streamdp.store import claims, ledger, seals
 from streamdp.store.anchor import Anchor
-from streamdp.store.anchor_lines import Spending, State
+from streamdp.store.anchor_lines import State
 from streamdp.store.charges import ASSUMED
 from streamdp.store.database import connect, transaction
 from streamdp.store.gates import end_open_runs
@@ -23,7 +23,12 @@ from streamdp.types import Json
 
 
 def reconcile(
-    path: Path, anchor_path: Path, terms: Mapping[str, Terms], about: Json, now: int
+    path: Path,
+    anchor_path: Path,
+    terms: Mapping[str, Terms],
+    data: Mapping[str, Json],
+    about: Json,
+    now: int,
 ) -> Difference:
     """Charge what the anchor knows and the ledger does not, and go on from there.
 
@@ -33,6 +38,7 @@ def reconcile(
         path: The store.
         anchor_path: Its anchor.
         terms: Of scopes that the ledger may not know.
+        data: What each of them reads: what is charged belongs to it, whatever it is called later.
         about: Who decides, and why.
         now: POSIX time.
 
@@ -46,7 +52,12 @@ def reconcile(
         if anchor.last is None or base == anchor.last.target:
             raise StoreError("ledger and anchor agree: there is nothing to reconcile")
         found = difference(database, anchor_path)
-        _charge(database, found.missing, terms, {"by": "reconcile", **about}, now)
+        charged = {"by": "reconcile", **about}
+        for scope in dict.fromkeys(spent.scope for spent in found.missing):
+            if ledger.declaration_of(database, scope) is None:
+                _bind(database, scope, terms, data, now)
+        for spent in found.missing:
+            assume_spent(database, spent, ASSUMED, charged, now)
         ledger.note(database, {"what": "reconciled", **_facts(found), **about}, now)
         end_open_runs(database, now)
         target = _next_epoch(database, anchor.last.target.epoch)
@@ -117,24 +128,18 @@ def _require_own(database: Database, anchor: Anchor) -> None:
         raise IntegrityError("this anchor belongs to another store", where=str(anchor.path))
 
 
-def _charge(
-    database: Database,
-    missing: Iterable[Spending],
-    terms: Mapping[str, Terms],
-    about: Json,
-    now: int,
+def _bind(
+    database: Database, scope: str, terms: Mapping[str, Terms], data: Mapping[str, Json], now: int
 ) -> None:
-    for spent in missing:
-        if ledger.declaration_of(database, spent.scope) is None:
-            if spent.scope not in terms:
-                raise IntegrityError(
-                    f"the anchor knows charges of {spent.scope}, which is not configured",
-                    where=f"sources.{spent.scope}",
-                    hint="bring this source back into the configuration, and reconcile again",
-                )
-            caps, said = terms[spent.scope]
-            ledger.set_caps(database, spent.scope, caps, {**said, "by": "reconcile"}, now)
-        assume_spent(database, spent, ASSUMED, about, now)
+    if scope not in terms:
+        raise IntegrityError(
+            f"the anchor knows charges of {scope}, which is not configured",
+            where=f"sources.{scope}",
+            hint="bring this source back into the configuration, and reconcile again",
+        )
+    caps, said = terms[scope]
+    ledger.set_caps(database, scope, caps, {**said, "by": "reconcile"}, now)
+    claims.write(database, scope, data[scope], {"by": "reconcile"}, now)
 
 
 def _next_epoch(database: Database, known: int) -> State:

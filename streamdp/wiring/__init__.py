@@ -2,6 +2,7 @@
 
 from streamdp.wiring.adapters import (
     caps_of,
+    data,
     declare,
     hang_up,
     jobs,
@@ -18,6 +19,7 @@ from streamdp.wiring.sources import data_of, same_data, source
 
 __all__ = [
     "caps_of",
+    "data",
     "data_of",
     "declare",
     "gate_kind",

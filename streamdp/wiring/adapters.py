@@ -13,7 +13,7 @@ from streamdp.engine.protocols import Connected
 from streamdp.engine.release import Surroundings
 from streamdp.engine.work import Task, Worker
 from streamdp.privacy.filters import Caps
-from streamdp.types import Clock, Entropy, Log
+from streamdp.types import Clock, Entropy, Json, Log
 from streamdp.wiring.gates import gates
 from streamdp.wiring.quantiles import release_kind
 from streamdp.wiring.sinks import sink
@@ -31,8 +31,7 @@ def declare(configuration: Configuration, store: SqliteStore, now: int, log: Log
         ConfigurationError: The ledger was opened in other terms, allows less, or knows the data
             under another name.
     """
-    data = {name: data_of(section) for name, section in configuration.sources.items()}
-    for lowered in store.declare(terms(configuration), now, data, same_data):
+    for lowered in store.declare(terms(configuration), now, data(configuration), same_data):
         log("cap.lowered", scope=lowered)
 
 
@@ -41,6 +40,11 @@ def terms(configuration: Configuration) -> dict[str, Terms]:
     privacy = configuration.privacy
     said: dict[str, str] = {"unit": str(privacy.unit), "neighbours": privacy.neighbours}
     return {source: (caps_of(configuration, source), said) for source in configuration.sources}
+
+
+def data(configuration: Configuration) -> dict[str, Json]:
+    """What every source reads."""
+    return {name: data_of(section) for name, section in configuration.sources.items()}
 
 
 def store_paths(configuration: Configuration) -> tuple[Path, Path]:

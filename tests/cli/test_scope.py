@@ -56,6 +56,22 @@ def test_a_renamed_source_gets_no_fresh_budget(edit: Callable[..., None]) -> Non
     assert typed("run", "--once").exit_code == 0
 
 
+def test_a_source_renamed_after_its_store_was_lost_gets_no_fresh_budget(
+    edit: Callable[..., None], home: Path
+) -> None:
+    """What reconciles the charges says what they were spent on, before anything runs."""
+    for part in home.glob("streamdp.db*"):
+        if part.suffix != ".anchor":
+            part.unlink()
+    edit(*RENAMED)
+    lost = typed("reconcile", "--assume-spent", *WHO)
+    assert "charges of flights, which is not configured" in str(lost.exception)
+    edit(*((new, old) for old, new in RENAMED))
+    assert typed("reconcile", "--assume-spent", *WHO).exit_code == 0
+    edit(*RENAMED)
+    assert "budget is that of flights" in refused()
+
+
 def test_a_name_under_which_nothing_was_spent_binds_nobody(home: Path) -> None:
     """A source may be renamed until it has spent something."""
     path = home / "config.yaml"

@@ -92,10 +92,11 @@ class Walk:
         self._write(self.last_good)
         paths = self.home.store, self.home.path / "vault" / "anchor"
         now, said = self.home.clock.now(), []
-        terms = wiring.terms(self.home.configuration())
+        configuration = self.home.configuration()
+        terms, data = wiring.terms(configuration), wiring.data(configuration)
         self.restored = True
         for way in (
-            lambda: reconcile(*paths, terms, ABOUT, now),
+            lambda: reconcile(*paths, terms, data, ABOUT, now),
             lambda: adopt(*paths, ABOUT, now),
         ):
             try:

@@ -24,13 +24,14 @@ from tests.store.test_anchor import charge, copy, restore
 from tests.worlds import EPSILON_NANO, World
 
 ABOUT = {"operator": "me", "reason": "test"}
+DATA = {"s": {"path": "a file"}}
 TERMS = terms(Caps(3 * EPSILON_NANO, 100 * EPSILON_NANO))
 
 
 def reconciled(world: World) -> int:
     """Number of charges that were missing."""
     path = world.path
-    return len(reconcile(path, default_anchor(path), TERMS, ABOUT, 0).missing)
+    return len(reconcile(path, default_anchor(path), TERMS, DATA, ABOUT, 0).missing)
 
 
 def spent(world: World) -> int:
@@ -165,7 +166,7 @@ def test_what_is_not_configured_is_refused(world: World) -> None:
     path, anchor = world.path, default_anchor(world.path)
     before = anchor.read_bytes()
     with pytest.raises(IntegrityError, match="not configured"):
-        reconcile(path, anchor, {}, ABOUT, 0)
+        reconcile(path, anchor, {}, {}, ABOUT, 0)
     assert anchor.read_bytes() == before
     assert reconciled(world) == 5
 
