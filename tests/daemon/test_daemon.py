@@ -74,7 +74,7 @@ def test_it_catches_up_and_stops_within_a_release(home: Path, start: Start) -> N
     daemon = start("run")
     wait_for(home, "release.committed", 3)
     daemon.send_signal(signal.SIGTERM)
-    assert daemon.wait(timeout=20) == 0
+    assert daemon.wait(timeout=60) == 0
     assert events(home)[-1] == "daemon.stopped"
     assert violations(home / "streamdp.db", sinks=2) == []
     assert "release.burnt" not in events(home)
@@ -88,7 +88,7 @@ def test_a_single_run_that_is_stopped_says_so(home: Path, start: Start) -> None:
     once = start("run", "--once")
     wait_for(home, "release.committed", 3)
     once.send_signal(signal.SIGTERM)
-    _, told = once.communicate(timeout=20)
+    _, told = once.communicate(timeout=60)
     assert once.returncode == 1
     assert "stopped by a signal" in told
     assert violations(home / "streamdp.db", sinks=2) == []
@@ -100,7 +100,7 @@ def test_a_second_daemon_is_refused(home: Path, start: Start) -> None:
     wait_for(home, "release.committed", 20)
     before = connect_to_read(home / "streamdp.db").execute("SELECT max(seq) FROM ledger").fetchone()
     second = start("run", "--once")
-    assert second.wait(timeout=20) == 5
+    assert second.wait(timeout=60) == 5
     after = connect_to_read(home / "streamdp.db").execute("SELECT max(seq) FROM ledger").fetchone()
     assert after == before
 

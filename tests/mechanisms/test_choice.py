@@ -7,10 +7,9 @@ import pytest
 
 from streamdp.mechanisms.accuracy import epsilon_needed, simulated_errors, stays_under
 from streamdp.mechanisms.choice import CANDIDATES, choose_tree, table
-from streamdp.mechanisms.simulation import batch_of, rank_error
+from streamdp.mechanisms.simulation import PublicEntropy, batch_of, rank_error
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.families import Cauchy, Uniform
-from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.types import CellCounts, Grid
 
 F = Fraction
@@ -80,7 +79,8 @@ def test_a_normal_batch_is_released_as_accurately_as_stated():
     stated = stays_under(tree, priors, 500)
     values = np.sort(np.random.default_rng(5).normal(size=500))
     batch = batch_of(values, 500, GRID)
-    drawn = [tree.draw(batch, priors, OperatingSystemEntropy()) for _ in range(100)]
+    entropy = PublicEntropy("a normal batch")
+    drawn = [tree.draw(batch, priors, entropy) for _ in range(100)]
     assert np.mean([rank_error(batch, QUARTILES, cells) <= stated for cells in drawn]) >= 0.85
 
 

@@ -9,14 +9,13 @@ from hypothesis import strategies as st
 
 from streamdp.errors import ConfigurationError
 from streamdp.mechanisms.above_threshold import AboveThreshold
+from streamdp.mechanisms.simulation import PublicEntropy
 from streamdp.mechanisms.thresholding import Chance, Terms, Thresholding
 from streamdp.privacy.coins import heads
-from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.privacy.events import epsilon_of
 from streamdp.privacy.one_sided import continuation, one_sided
 
 F = Fraction
-SYSTEM = OperatingSystemEntropy()
 SIDES = [Terms(F(1, 50)), Terms(F(1, 50), F(1, 2000)), Terms(F(1, 100), level=F(19, 20))]
 
 
@@ -30,6 +29,12 @@ class Bytes:
         drawn = self._given.pop(0)
         assert count == 8 * len(drawn)
         return int.from_bytes(drawn, "little")
+
+
+@pytest.fixture
+def entropy():
+    """The same chance each time: what holds but for a share of beta would fail now and then."""
+    return PublicEntropy("thresholding")
 
 
 def box(chance):
@@ -55,9 +60,9 @@ def test_the_noise_never_falls_faster_than_it_may(loss):
     assert loss > 50 or np.log(float(bias)) <= -float(loss) + 1e-11
 
 
-def test_the_noise_is_exponential():
+def test_the_noise_is_exponential(entropy):
     """Its mean is 1/loss steps, its tail e^-loss a step."""
-    drawn = np.array([one_sided(4, F(1, 2), SYSTEM) for _ in range(4000)]) / 16.0
+    drawn = np.array([one_sided(4, F(1, 2), entropy) for _ in range(4000)]) / 16.0
     assert abs(drawn.mean() - 2.0) < 0.2
     assert abs((drawn >= 2.0).mean() - np.exp(-1.0)) < 0.05
 
@@ -71,14 +76,14 @@ def test_a_run_costs_its_epsilon_whatever_its_tests():
 
 
 @pytest.mark.parametrize("terms", SIDES, ids=["low", "delta", "high"])
-def test_black_boxes_are_accepted_at_the_level_and_rejected_below(terms):
+def test_black_boxes_are_accepted_at_the_level_and_rejected_below(terms, entropy):
     """p* says yes and the rejection level no, but for a share of beta."""
     gate = Thresholding(F(1), F(1, 20), horizon=50)
     low = gate.rejection_level(50, terms, sampled=True)
     assert 0 < low < terms.level
     answers = {
         chance: sum(
-            gate.accept(gate.start(SYSTEM), 50, box(chance), terms, SYSTEM) for _ in range(60)
+            gate.accept(gate.start(entropy), 50, box(chance), terms, entropy) for _ in range(60)
         )
         for chance in (low, float(terms.level))
     }
@@ -87,18 +92,18 @@ def test_black_boxes_are_accepted_at_the_level_and_rejected_below(terms):
 
 
 @pytest.mark.parametrize("terms", SIDES, ids=["low", "delta", "high"])
-def test_computed_tests_are_told_apart_sooner(terms):
+def test_computed_tests_are_told_apart_sooner(terms, entropy):
     """A computed chance is accepted at p*, rejected at a level that needs no sampling slack."""
     gate = Thresholding(F(1), F(1, 20), horizon=50)
     low = gate.rejection_level(50, terms, sampled=False)
     assert gate.rejection_level(50, terms, sampled=True) < low < terms.level
     for chance, accepted in ((low, 0), (float(terms.level), 60)):
         test = Chance(chance, 1.0 - chance)
-        count = sum(gate.accept(gate.start(SYSTEM), 50, test, terms, SYSTEM) for _ in range(60))
+        count = sum(gate.accept(gate.start(entropy), 50, test, terms, entropy) for _ in range(60))
         assert abs(count - accepted) <= 4
 
 
-def test_runs_stay_under_the_ceiling():
+def test_runs_stay_under_the_ceiling(entropy):
     """No draw of the noises asks for more runs than was said before."""
     gate, terms, seen = Thresholding(F(1), horizon=10), Terms(F(1, 10)), []
 
@@ -106,9 +111,9 @@ def test_runs_stay_under_the_ceiling():
         seen.append(runs)
         return 0
 
-    state = gate.start(SYSTEM)
+    state = gate.start(entropy)
     for t in range(1, 40):
-        gate.accept(state, t, test, terms, SYSTEM)
+        gate.accept(state, t, test, terms, entropy)
     expected, ceiling = gate.evaluations(40, terms)
     assert seen
     assert 0 < max(seen) <= ceiling
@@ -152,13 +157,13 @@ def test_a_chance_shows_nothing():
     assert repr(Chance(0.25, 0.75)) == "Chance(<private>)"
 
 
-def test_a_plain_statistic_needs_no_test():
+def test_a_plain_statistic_needs_no_test(entropy):
     """Scores of zero are accepted, scores a margin below are not."""
     run = AboveThreshold(F(1), F(1, 20), horizon=20)
     for score, accepted in ((F(0), 60), (-run.margin(20), 0)):
-        count = sum(run.accept(run.start(SYSTEM), score, SYSTEM) for _ in range(60))
+        count = sum(run.accept(run.start(entropy), score, entropy) for _ in range(60))
         assert abs(count - accepted) <= 4
     for score in (float("inf"), 1e308, F(10**400)):
-        assert run.accept({"rho": 0}, score, SYSTEM)
-        assert not run.accept({"rho": 0}, -score, SYSTEM)
-    assert not run.accept({"rho": 0}, float("nan"), SYSTEM)
+        assert run.accept({"rho": 0}, score, entropy)
+        assert not run.accept({"rho": 0}, -score, entropy)
+    assert not run.accept({"rho": 0}, float("nan"), entropy)

@@ -65,7 +65,7 @@ def test_a_program_that_hangs_is_killed_with_all_it_started(tmp_path: Path) -> N
         "open('child', 'w').write(str(child.pid)); time.sleep(600)"
     )
     with pytest.raises(SinkError, match="killed"):
-        command(tmp_path, code, timeout=1).deliver(release(1))
+        command(tmp_path, code, timeout=4).deliver(release(1))
     child = int((tmp_path / "child").read_text())
     assert _ends(child)
 
