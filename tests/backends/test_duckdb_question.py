@@ -6,8 +6,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from streamdp.backends.bound import bounded
 from streamdp.backends.duckdb import DuckDBBackend
 from streamdp.backends.duckdb_files import Format
+from streamdp.backends.duckdb_words import DuckDBWords
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellCounts, Grid, Query, UnitBound
 
@@ -66,6 +68,18 @@ def test_at_most_so_many_records_of_a_unit(backend: DuckDBBackend) -> None:
     assert sum(found.values()) == 4
     assert {1, 2} <= found.keys()
     assert 9 not in found
+
+
+def test_rows_that_do_not_stand_as_sorted_are_an_error() -> None:
+    """The bound of one record rests on the order; without the sort the question fails."""
+    coded = "SELECT i % 7 AS code, 'unit' || i % 5 AS u FROM range(100) AS t(i)"
+    statement = bounded(DuckDBWords(untyped=False), UnitBound("u", 1), "VARCHAR", coded)
+    unsorted = statement.replace("ORDER BY u, code", "")
+    assert unsorted != statement
+    with duckdb.connect() as connection:
+        assert sum(n for _, n in connection.execute(statement).fetchall()) == 5
+        with pytest.raises(duckdb.InvalidInputException, match="not as sorted"):
+            connection.execute(unsorted).fetchall()
 
 
 @pytest.mark.parametrize(
