@@ -5,9 +5,10 @@ python -m tests.benchmarks.engines [--json] [--quick]
 DuckDB on Parquet: cell counts, with a bound of records per unit and without, and the whole release,
 as ratios to its own `quantile_cont` of nine deciles and to a plain scan (`sum`) of the column, by
 size, and the slope of time over size. PostgreSQL and Spark: the same against their own exact
-percentiles. `units, floor` is a bare GROUP BY of the units, in the same turns. `relational layer`: ibis over DuckDB against native SQL, where it is installed. Each
-`ratio` is to the row of the same engine and size that `of` names, taken in turns in one run;
-`peak_mb` is the largest resident size of the process that asks, `bytes_moved` what comes back.
+percentiles. `units, floor` is a bare GROUP BY of the units, in the same turns. `relational layer`:
+ibis over DuckDB against native SQL, where it is installed. Each `ratio` is to the row of the same
+engine and size that `of` names, taken in turns in one run; `peak_mb` is the largest resident size
+of the process that asks, `bytes_moved` what comes back.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ BATCH = Batch("s", "b")
 GRID = Grid(Fraction(1, 1000), -10_000, 10_000)
 PLAIN = Query("x", GRID)
 BOUNDS = {
-    "counts, 20 of a unit": Query("x", GRID, bound=UnitBound("unit", 20)),
-    "counts, 1 of a unit": Query("x", GRID, bound=UnitBound("unit", 1)),
-    "counts, 20 of a unit (text)": Query("x", GRID, bound=UnitBound("name", 20)),
+    "counts, 20 of a unit": UnitBound("unit", 20),
+    "counts, 1 of a unit": UnitBound("unit", 1),
+    "counts, 20 of a unit (text)": UnitBound("name", 20),
 }
 DECILES = [index / 10 for index in range(1, 10)]
 BYTES_A_CELL = 16
@@ -153,10 +154,9 @@ def _bounded(
     floors: Floors,
 ) -> Iterator[Row]:
     for what in which:
-        query = BOUNDS[what]
-        floor = floors["unit" if query.bound is None else query.bound.column]
-        counted = partial(backend.cell_counts, query, BATCH)
-        took = _in_turns(works | {what: counted, FLOOR: floor})
+        bound = BOUNDS[what]
+        counted = partial(backend.cell_counts, Query("x", GRID, bound=bound), BATCH)
+        took = _in_turns(works | {what: counted, FLOOR: floors[bound.column]})
         for of in ("counts", FLOOR):
             yield _row(engine, size, what, took[what], took[of], of, _peak())
         yield _row(engine, size, FLOOR, took[FLOOR], took["counts"], "counts")
