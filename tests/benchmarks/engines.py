@@ -155,11 +155,12 @@ def _bounded(
 ) -> Iterator[Row]:
     for what in which:
         bound = BOUNDS[what]
+        floor = f"{FLOOR} (text)" if bound.column == "name" else FLOOR
         counted = partial(backend.cell_counts, Query("x", GRID, bound=bound), BATCH)
-        took = _in_turns(works | {what: counted, FLOOR: floors[bound.column]})
-        for of in ("counts", FLOOR):
+        took = _in_turns(works | {what: counted, floor: floors[bound.column]})
+        for of in ("counts", floor):
             yield _row(engine, size, what, took[what], took[of], of, _peak())
-        yield _row(engine, size, FLOOR, took[FLOOR], took["counts"], "counts")
+        yield _row(engine, size, floor, took[floor], took["counts"], "counts")
 
 
 def _postgres(path: Path, size: int) -> Iterator[Row]:
