@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from streamdp.backends.question import Role
+from streamdp.backends.words import Role
 
 WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 WIDE = ("HUGEINT", "UHUGEINT")
@@ -36,11 +36,13 @@ def family(kind: str) -> str:
 
 
 class DuckDBWords:
-    """See `question.Words`.
+    """See `words.Words`.
 
     Args:
         untyped: Whether all columns are text, read as a number where one is wanted.
     """
+
+    keeps_order = True
 
     def __init__(self, *, untyped: bool) -> None:
         self.untyped = untyped
@@ -94,9 +96,6 @@ class DuckDBWords:
 
     def start(self, text: str) -> str:
         return f"CAST('0x' || substr(md5({text}), 1, 4) AS BIGINT)"
-
-    def quotient(self, dividend: str, divisor: str) -> str:
-        return f"({dividend} // {divisor})"
 
 
 def quoted(name: str, quote: str) -> str:

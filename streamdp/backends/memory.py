@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from streamdp.backends.bound import DIGITS, PARTS
 from streamdp.backends.cells import LARGEST, cells_of
-from streamdp.backends.question import DIGITS, PARTS
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellCounts, Query, UnitBound
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamdp.backends.question import Role
+from streamdp.backends.words import Role
 
 WHOLE = ("smallint", "integer", "bigint")
 FLOATING = ("real", "double precision")
@@ -28,7 +28,9 @@ def family(kind: str) -> str:
 
 
 class PostgresWords:
-    """See `question.Words`."""
+    """See `words.Words`."""
+
+    keeps_order = False
 
     def takes(self, role: Role, kind: str) -> bool:
         return family(kind) in KINDS[role]
@@ -77,9 +79,6 @@ class PostgresWords:
     def start(self, text: str) -> str:
         digits = f"substr(md5(convert_to({text}, 'UTF8')), 1, 4)"
         return f"CAST(CAST(CAST('x' || {digits} AS bit(16)) AS integer) AS bigint)"
-
-    def quotient(self, dividend: str, divisor: str) -> str:
-        return f"({dividend} / {divisor})"
 
 
 def _micros(value: str) -> str:

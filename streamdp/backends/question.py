@@ -9,22 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from itertools import pairwise
-from typing import Literal, Protocol
 
 import numpy as np
 
+from streamdp.backends.bound import bounded
 from streamdp.backends.cells import LARGEST, cell_sql
+from streamdp.backends.words import Role, Words
 from streamdp.errors import ConfigurationError, SourceError
-from streamdp.types import CellCounts, IntArray, Query, UnitBound
-
-PARTS = 2**16
-"""A unit's starting point is one of so many, evenly spaced."""
-
-DIGITS = 4
-"""Hexadecimal digits of the hash that choose it: PARTS is 16 to this power."""
-
-
-Role = Literal["value", "unit", "group", "time"]
+from streamdp.types import CellCounts, IntArray, Query
 
 _WANTED: Mapping[Role, str] = {
     "value": "a number, a time or a duration",
@@ -32,50 +24,6 @@ _WANTED: Mapping[Role, str] = {
     "group": "text, a whole number, a date or a truth value",
     "time": "a date or a timestamp",
 }
-
-
-class Words(Protocol):
-    """In what engines differ."""
-
-    def takes(self, role: Role, kind: str) -> bool:
-        """Whether a column of this type of the engine can play this part."""
-        ...
-
-    def name(self, column: str) -> str:
-        """A column."""
-        ...
-
-    def text(self, value: str) -> str:
-        """A literal text."""
-        ...
-
-    def double(self, value: float) -> str:
-        """A literal double, exact to the last bit."""
-        ...
-
-    def tried(self, expression: str) -> str:
-        """An expression of the configuration; null, if the engine can, where it fails."""
-        ...
-
-    def as_text(self, value: str) -> str:
-        """A value cast to text."""
-        ...
-
-    def number(self, value: str, kind: str) -> str:
-        """A value of a type of the engine as a double, by the rule of `cells`."""
-        ...
-
-    def canonical(self, unit: str, kind: str) -> str:
-        """A text that equal units share, the same in all engines."""
-        ...
-
-    def start(self, text: str) -> str:
-        """The first DIGITS hexadecimal digits of the MD5 of a UTF-8 text, as a BIGINT."""
-        ...
-
-    def quotient(self, dividend: str, divisor: str) -> str:
-        """Whole quotient of two non-negative BIGINTs."""
-        ...
 
 
 def question(words: Words, query: Query, kinds: Mapping[str, str], table: str, within: str) -> str:
@@ -103,7 +51,7 @@ def question(words: Words, query: Query, kinds: Mapping[str, str], table: str, w
     unit = "" if query.bound is None else ", u"
     coded = f"SELECT {code} AS code{unit} FROM {source} WHERE {' AND '.join(finite)}"
     if query.bound is not None:
-        return _bounded(words, query.bound, kinds["unit"], coded)
+        return bounded(words, query.bound, kinds["unit"], coded)
     return f"SELECT code, count(*) AS records FROM ({coded}) AS coded GROUP BY code"
 
 
@@ -144,33 +92,6 @@ def _public_groups(words: Words, query: Query) -> str:
     names = [f"g{i}" for i in range(len(query.by))]
     same = " AND ".join(f"b{i} = g{i}" for i in range(len(query.by)))
     return f"(VALUES {rows}) AS public_group({', '.join(names)}, part) ON {same}"
-
-
-def _bounded(words: Words, bound: UnitBound, kind: str, coded: str) -> str:
-    """Of a unit's n records in order of codes, number j counts if floor(j·k/n + r) rises with it.
-
-    r in [0, 1) is the unit's start. Which of several records of one code is taken makes no
-    difference, so nothing hangs on an order within them. All records are counted, and those of
-    large units that are not chosen taken off again: units with k records or fewer, most of them
-    where the bound is well chosen, are neither hashed nor sorted.
-    """
-    start = words.start(f"concat({words.text(bound.key + ':')}, {words.canonical('u', kind)})")
-    step = bound.rows * PARTS
-    before, after = (
-        words.quotient(f"({j} * {step} + n * start)", f"(n * {PARTS})") for j in ("(j - 1)", "j")
-    )
-    return (
-        f"WITH coded AS ({coded}),"
-        f" large AS (SELECT u, count(*) AS n FROM coded GROUP BY u HAVING count(*) > {bound.rows}),"
-        f" started AS (SELECT u, n, {start} AS start FROM large),"
-        " numbered AS (SELECT code, n, start,"
-        " row_number() OVER (PARTITION BY coded.u ORDER BY code) AS j"
-        " FROM coded JOIN started ON coded.u = started.u),"
-        " tallied AS (SELECT code, count(*) AS c FROM coded GROUP BY code UNION ALL"
-        f" SELECT code, -count(*) AS c FROM numbered WHERE {after} = {before} GROUP BY code)"
-        " SELECT code, CAST(sum(c) AS BIGINT) AS records FROM tallied"
-        " GROUP BY code HAVING sum(c) > 0"
-    )
 
 
 def asked(words: Words, query: Query) -> dict[str, str]:

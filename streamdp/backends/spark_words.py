@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamdp.backends.question import Role
+from streamdp.backends.words import Role
 
 WHOLE = ("tinyint", "smallint", "int", "bigint")
 FLOATING = ("float", "double")
@@ -26,7 +26,9 @@ def family(kind: str) -> str:
 
 
 class SparkWords:
-    """See `question.Words`. The session is not in ANSI mode: what fails on a record is null."""
+    """See `words.Words`. The session is not in ANSI mode: what fails on a record is null."""
+
+    keeps_order = False
 
     def takes(self, role: Role, kind: str) -> bool:
         return family(kind) in KINDS[role]
@@ -72,9 +74,6 @@ class SparkWords:
 
     def start(self, text: str) -> str:
         return f"CAST(conv(substr(md5(CAST({text} AS BINARY)), 1, 4), 16, 10) AS BIGINT)"
-
-    def quotient(self, dividend: str, divisor: str) -> str:
-        return f"({dividend} div {divisor})"
 
 
 def _micros(value: str) -> str:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 
-from streamdp.backends.question import Words, asked, counts_of, question, require_kinds
+from streamdp.backends.question import asked, counts_of, question, require_kinds
+from streamdp.backends.words import Words
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellCounts, IntArray, Query
 

@@ -6,8 +6,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from streamdp.backends.bound import bounded
 from streamdp.backends.duckdb import DuckDBBackend
 from streamdp.backends.duckdb_files import Format
+from streamdp.backends.duckdb_words import DuckDBWords
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellCounts, Grid, Query, UnitBound
 
@@ -66,6 +68,46 @@ def test_at_most_so_many_records_of_a_unit(backend: DuckDBBackend) -> None:
     assert sum(found.values()) == 4
     assert {1, 2} <= found.keys()
     assert 9 not in found
+
+
+class Unordered(DuckDBWords):
+    """As if DuckDB promised no order."""
+
+    keeps_order = False
+
+
+@pytest.mark.parametrize(
+    "unit",
+    [
+        "CAST(['zoe', 'ann', 'Ann', 'bob'][1 + i % 4] AS ENUM ('zoe', 'ann', 'Ann', 'bob'))",
+        "CAST(['nan', '-0.0', '0.0', '-inf', '1.5'][1 + i % 5] AS FLOAT)",
+        "CAST(md5(CAST(i % 7 AS VARCHAR)) AS UUID)",
+        "CAST(i % 7 - 3 AS HUGEINT)",
+        "encode(chr(CAST(200 + i % 7 AS INTEGER)))",
+    ],
+)
+def test_both_forms_choose_the_same_record(unit: str) -> None:
+    """Units that sort otherwise than their text, or equal under two names."""
+    coded = f"SELECT CAST(hash(i) % 30 AS BIGINT) AS code, {unit} AS u FROM range(500) AS t(i)"
+    with duckdb.connect() as connection:
+        kind = connection.execute(f"DESCRIBE SELECT u FROM ({coded})").fetchall()[0][1]
+        one, other = (
+            sorted(connection.execute(bounded(words, UnitBound("u", 1), kind, coded)).fetchall())
+            for words in (DuckDBWords(untyped=False), Unordered(untyped=False))
+        )
+    assert one == other
+
+
+def test_rows_that_do_not_stand_as_sorted_are_an_error() -> None:
+    """The bound of one record rests on the order; without the sort the question fails."""
+    coded = "SELECT i % 7 AS code, 'unit' || i % 5 AS u FROM range(100) AS t(i)"
+    statement = bounded(DuckDBWords(untyped=False), UnitBound("u", 1), "VARCHAR", coded)
+    unsorted = statement.replace("ORDER BY u, code", "")
+    assert unsorted != statement
+    with duckdb.connect() as connection:
+        assert sum(n for _, n in connection.execute(statement).fetchall()) == 5
+        with pytest.raises(duckdb.InvalidInputException, match="not as sorted"):
+            connection.execute(unsorted).fetchall()
 
 
 @pytest.mark.parametrize(

@@ -5,9 +5,10 @@ python -m tests.benchmarks.engines [--json] [--quick]
 DuckDB on Parquet: cell counts, with a bound of records per unit and without, and the whole release,
 as ratios to its own `quantile_cont` of nine deciles and to a plain scan (`sum`) of the column, by
 size, and the slope of time over size. PostgreSQL and Spark: the same against their own exact
-percentiles. `relational layer`: ibis over DuckDB against native SQL, where it is installed. Each
-`ratio` is to the row of the same engine and size that `of` names, taken in turns in one run;
-`peak_mb` is the largest resident size of the process that asks, `bytes_moved` what comes back.
+percentiles. `units, floor` is a bare GROUP BY of the units, in the same turns. `relational layer`:
+ibis over DuckDB against native SQL, where it is installed. Each `ratio` is to the row of the same
+engine and size that `of` names, taken in turns in one run; `peak_mb` is the largest resident size
+of the process that asks, `bytes_moved` what comes back.
 """
 
 from __future__ import annotations
@@ -19,8 +20,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,16 +44,19 @@ BATCH = Batch("s", "b")
 GRID = Grid(Fraction(1, 1000), -10_000, 10_000)
 PLAIN = Query("x", GRID)
 BOUNDS = {
-    "counts, 20 of a unit": Query("x", GRID, bound=UnitBound("unit", 20)),
-    "counts, 1 of a unit": Query("x", GRID, bound=UnitBound("unit", 1)),
-    "counts, 20 of a unit (text)": Query("x", GRID, bound=UnitBound("name", 20)),
+    "counts, 20 of a unit": UnitBound("unit", 20),
+    "counts, 1 of a unit": UnitBound("unit", 1),
+    "counts, 20 of a unit (text)": UnitBound("name", 20),
 }
 DECILES = [index / 10 for index in range(1, 10)]
 BYTES_A_CELL = 16
 TURNS = 3
 LARGEST_BOUNDED = 10**7
 
+FLOOR = "units, floor"
+
 Work = Callable[[], object]
+Floors = Mapping[str, Work]
 
 
 def rows(quick: bool) -> Iterator[Row]:
@@ -129,17 +134,33 @@ def _duckdb(path: str, size: int) -> Iterator[Row]:
     peak = _peak()
     for what, of in (("counts", "quantile_cont"), ("counts", "scan"), ("release", "quantile_cont")):
         yield _row("duckdb", size, what, plain[what], plain[of], of, peak, moved)
-    yield from _bounded(
-        "duckdb", backend, size, works, tuple(BOUNDS) if size <= LARGEST_BOUNDED else ()
-    )
+    which = tuple(BOUNDS) if size <= LARGEST_BOUNDED else ()
+    floors = _floors(lambda grouped: connection.execute(grouped).fetchall(), f"'{path}'")
+    yield from _bounded("duckdb", backend, size, works, which, floors)
+
+
+def _floors(run: Callable[[str], object], table: str) -> Floors:
+    """A bare GROUP BY of each unit column: what no bound of a unit can do without."""
+    grouped = f"SELECT max(n) FROM (SELECT count(*) AS n FROM {table} GROUP BY {{}}) AS units"
+    return {column: partial(run, grouped.format(column)) for column in ("unit", "name")}
 
 
 def _bounded(
-    engine: str, backend: Backend, size: int, works: dict[str, Work], which: tuple[str, ...]
+    engine: str,
+    backend: Backend,
+    size: int,
+    works: dict[str, Work],
+    which: tuple[str, ...],
+    floors: Floors,
 ) -> Iterator[Row]:
     for what in which:
-        took = _in_turns(works | {what: lambda: backend.cell_counts(BOUNDS[what], BATCH)})  # noqa: B023
-        yield _row(engine, size, what, took[what], took["counts"], "counts", _peak())
+        bound = BOUNDS[what]
+        floor = f"{FLOOR} (text)" if bound.column == "name" else FLOOR
+        counted = partial(backend.cell_counts, Query("x", GRID, bound=bound), BATCH)
+        took = _in_turns(works | {what: counted, floor: floors[bound.column]})
+        for of in ("counts", floor):
+            yield _row(engine, size, what, took[what], took[of], of, _peak())
+        yield _row(engine, size, floor, took[floor], took["counts"], "counts")
 
 
 def _postgres(path: Path, size: int) -> Iterator[Row]:
@@ -158,7 +179,11 @@ def _postgres(path: Path, size: int) -> Iterator[Row]:
             own = f"SELECT percentile_cont(ARRAY{DECILES}) WITHIN GROUP (ORDER BY x) FROM t"
             backend = PostgresBackend(conninfo, Relation("t"))
             yield from _against_own(
-                "postgres", backend, size, lambda: connection.execute(own).fetchall()
+                "postgres",
+                backend,
+                size,
+                lambda: connection.execute(own).fetchall(),
+                _floors(lambda grouped: connection.execute(grouped).fetchall(), "t"),
             )
             backend.close()
 
@@ -174,11 +199,14 @@ def _spark(path: Path, size: int) -> Iterator[Row]:
 
     session = SparkSession.builder.getOrCreate()
     own = f"SELECT percentile(x, array({', '.join(map(str, DECILES))})) FROM parquet.`{path}`"
-    yield from _against_own("spark", backend, size, lambda: session.sql(own).collect())
+    floors = _floors(lambda grouped: session.sql(grouped).collect(), f"parquet.`{path}`")
+    yield from _against_own("spark", backend, size, lambda: session.sql(own).collect(), floors)
     session.stop()
 
 
-def _against_own(engine: str, backend: Backend, size: int, own: Work) -> Iterator[Row]:
+def _against_own(
+    engine: str, backend: Backend, size: int, own: Work, floors: Floors
+) -> Iterator[Row]:
     works: dict[str, Work] = {"counts": lambda: backend.cell_counts(PLAIN, BATCH)}
     took = _in_turns(
         works | {"own": own, "release": lambda: _release(backend.cell_counts(PLAIN, BATCH))}
@@ -188,7 +216,8 @@ def _against_own(engine: str, backend: Backend, size: int, own: Work) -> Iterato
         yield _row(
             engine, size, what, took[what], took["own"], "own exact percentiles", None, moved
         )
-    yield from _bounded(engine, backend, size, works, tuple(BOUNDS)[: 3 if size >= 10**6 else 1])
+    which = tuple(BOUNDS)[: 3 if size >= 10**6 else 1]
+    yield from _bounded(engine, backend, size, works, which, floors)
 
 
 def _relational_layer(path: Path, size: int) -> Iterator[Row]:

@@ -87,8 +87,10 @@ def test_a_unit_counts_the_same_records(engine: Engine, kind: str) -> None:
     values = chance.integers(0, 30, 200).tolist()
     table = {"x": Column("BIGINT", values), "u": Column(kind, units)}
     bounds = [UnitBound("u", 3, "it's")]
+    if not isinstance(engine, Spark):
+        bounds.append(UnitBound("u", 1))
     if kind == "VARCHAR" and not isinstance(engine, Spark):
-        bounds += [UnitBound("u", 1), UnitBound("u", 1000)]
+        bounds.append(UnitBound("u", 1000))
     for bound in bounds:
         agree(engine, table, Query("x", Grid(GRIDS[0].resolution, 0, 25), bound=bound))
 
@@ -103,8 +105,9 @@ def test_a_unit_is_bounded_over_all_groups(engine: Engine) -> None:
         "h": Column("BOOLEAN", [bool(i) for i in chance.integers(0, 2, 300)]),
     }
     groups = (("b", "true"), ("a", "false"), ("no\\bo'dy", "true"))
-    query = Query("x", GRIDS[1], bound=UnitBound("u", 4), by=("g", "h"), groups=groups)
-    agree(engine, table, query)
+    for rows in (4, 1):
+        query = Query("x", GRIDS[1], bound=UnitBound("u", rows), by=("g", "h"), groups=groups)
+        agree(engine, table, query)
 
 
 @pytest.mark.parametrize("kind", ["TIMESTAMP", "TIMESTAMPTZ", "DATE"])

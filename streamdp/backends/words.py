@@ -1,0 +1,51 @@
+"""The few words in which engines differ when they are asked the one question."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+Role = Literal["value", "unit", "group", "time"]
+"""What a column is for."""
+
+
+class Words(Protocol):
+    """In what engines differ."""
+
+    keeps_order: bool
+    """Whether a window function with an empty OVER is told to see rows as a subquery sorts them."""
+
+    def takes(self, role: Role, kind: str) -> bool:
+        """Whether a column of this type of the engine can play this part."""
+        ...
+
+    def name(self, column: str) -> str:
+        """A column."""
+        ...
+
+    def text(self, value: str) -> str:
+        """A literal text."""
+        ...
+
+    def double(self, value: float) -> str:
+        """A literal double, exact to the last bit."""
+        ...
+
+    def tried(self, expression: str) -> str:
+        """An expression of the configuration; null, if the engine can, where it fails."""
+        ...
+
+    def as_text(self, value: str) -> str:
+        """A value cast to text."""
+        ...
+
+    def number(self, value: str, kind: str) -> str:
+        """A value of a type of the engine as a double, by the rule of `cells`."""
+        ...
+
+    def canonical(self, unit: str, kind: str) -> str:
+        """A text that equal units share, the same in all engines."""
+        ...
+
+    def start(self, text: str) -> str:
+        """The first DIGITS hexadecimal digits of the MD5 of a UTF-8 text, as a BIGINT."""
+        ...
