@@ -107,7 +107,7 @@ class Postgres:
                     copy.write_row(row)
         if self.backend is None:
             self.backend = PostgresBackend(self.conninfo, Relation("t"))
-        self.backend.time_column = time_column
+        self.backend.time_column, self.backend.relation = time_column, Relation("t")
         return self.backend
 
 
