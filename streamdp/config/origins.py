@@ -23,8 +23,6 @@ _QUERY = (
     " of one row a record, which `table` or the query names"
 )
 
-_ARROW = (".arrow", ".feather", ".ipc")
-
 
 def check_sources(configuration: Configuration, document: Document) -> None:
     """Two names for the same records would be two budgets for one person's data.
@@ -113,14 +111,12 @@ def _check_files(source: Source, document: Document, path: Path) -> None:
     if not source.path:
         refuse("this key is missing", document, (*path, "path"), "a file, glob or database")
     format = source.format or file_format(source.path)
-    if format is None and source.path.endswith(_ARROW):
-        refuse("Arrow files cannot be read", document, (*path, "path"), "write Parquet")
     if format is None:
         refuse(
             "the format is not to be told from this name",
             document,
             (*path, "path"),
-            "add format: parquet, csv or jsonl",
+            "add format: parquet, csv, jsonl or arrow",
         )
     if isinstance(source.engine, SparkEngine) and (format != "parquet" or "`" in source.path):
         refuse("spark reads Parquet files", document, (*path, "path"), "or name a table")

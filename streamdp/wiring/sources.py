@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from streamdp.config.engines import PostgresEngine, SparkEngine
-from streamdp.config.formats import file_format
+from streamdp.config.formats import Format, file_format
 from streamdp.config.load import DEMO
 from streamdp.config.paths import same_records
 from streamdp.config.queries import table_query
@@ -66,8 +66,20 @@ def backend(section: SourceSection) -> Backend:
     limits = Limits(engine.memory, engine.timeout, engine.threads)
     if section.table_name() is not None:
         return DuckDBBackend(section.path, "duckdb", time_column, limits, relation)
-    kind = section.format or file_format(section.path) or "parquet"
+    kind = format_of(section.path, section.format, "sources.path")
     return DuckDBBackend(section.path, kind, time_column, limits)
+
+
+def format_of(path: str, said: Format | None, where: str) -> Format:
+    """The format of files.
+
+    Raises:
+        ConfigurationError: The library that reads it is not installed.
+    """
+    found = said or file_format(path) or "parquet"
+    if found == "arrow":
+        require_extra("pyarrow", "arrow", where)
+    return found
 
 
 def _relation(section: SourceSection) -> Relation:
