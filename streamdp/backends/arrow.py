@@ -6,6 +6,7 @@ one that DuckDB has, or null, before it is handed over:
 
 - a dictionary- or run-end-encoded value is the value; files encode as many as they have;
 - half floats are floats, the same numbers;
+- text that is no UTF-8 is null: DuckDB would not answer again on that connection;
 - times and durations in seconds or milliseconds are in microseconds, null where there are none so
   far away; a zone is a way to show an instant, and is dropped for UTC.
 """
@@ -149,7 +150,12 @@ def _plain_type(kind: Any) -> pa.DataType | None:
 
     is_a = pa.types
     if is_a.is_dictionary(kind) or is_a.is_run_end_encoded(kind):
-        return _plain_type(kind.value_type)
+        inner = kind.value_type
+        nested = is_a.is_dictionary(inner) or is_a.is_run_end_encoded(inner)
+        unread = is_a.is_run_end_encoded(kind) and is_a.is_string_view(inner)
+        return None if nested or unread else _plain_type(inner)
+    if is_a.is_string_view(kind):
+        return pa.large_string()
     if is_a.is_float16(kind):
         return pa.float32()
     if is_a.is_timestamp(kind):
@@ -161,8 +167,8 @@ def _plain_type(kind: Any) -> pa.DataType | None:
         return None
     kept: list[Callable[[pa.DataType], bool]] = [
         *(is_a.is_boolean, is_a.is_integer, is_a.is_floating, is_a.is_decimal, is_a.is_date32),
-        *(is_a.is_string, is_a.is_large_string, is_a.is_string_view, is_a.is_binary),
-        *(is_a.is_large_binary, is_a.is_fixed_size_binary),
+        *(is_a.is_string, is_a.is_large_string),
+        *(is_a.is_binary, is_a.is_large_binary, is_a.is_fixed_size_binary),
     ]
     return kind if any(is_kept(kind) for is_kept in kept) else None
 
@@ -175,7 +181,11 @@ def _plain(values: Any, kind: Any) -> Any:
     if pa.types.is_run_end_encoded(values.type):
         values = pc.run_end_decode(values)
     if pa.types.is_dictionary(values.type):
-        values = values.dictionary_decode()
+        words = _long(values.dictionary)
+        values = pa.DictionaryArray.from_arrays(values.indices, words).dictionary_decode()
+    values = _long(values)
+    if kind in (pa.string(), pa.large_string()):
+        return _text(values)
     if values.type == kind:
         return values
     if pa.types.is_float16(values.type):
@@ -185,3 +195,31 @@ def _plain(values: Any, kind: Any) -> Any:
     near = pc.and_(pc.greater_equal(ticks, -far), pc.less_equal(ticks, far))
     ticks = pc.if_else(near, ticks, pa.scalar(None, pa.int64()))
     return pc.multiply(ticks, factor).view(kind)
+
+
+def _long(values: Any) -> Any:
+    """Views of text as text, which can be looked up by number."""
+    import pyarrow as pa
+
+    return values.cast(pa.large_string()) if pa.types.is_string_view(values.type) else values
+
+
+def _text(values: Any) -> Any:
+    """The same, with nulls for what is no UTF-8."""
+    import pyarrow as pa
+
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        short = pa.types.is_string(values.type)
+        raw = values.view(pa.binary() if short else pa.large_binary())
+        raw.validate(full=True)
+        return pa.array([_decoded(each) for each in raw.to_pylist()], values.type)
+    return values
+
+
+def _decoded(raw: bytes | None) -> str | None:
+    try:
+        return None if raw is None else raw.decode()
+    except UnicodeDecodeError:
+        return None

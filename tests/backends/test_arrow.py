@@ -85,6 +85,20 @@ def test_a_time_that_duckdb_fails_on_is_why_times_are_made_plain(tmp_path: Path)
     assert counts(write(tmp_path / "x.arrow", {"x": table["x"]})) == {2: 1}
 
 
+@pytest.mark.parametrize("kind", ["string", "large_string", "string_view"])
+@pytest.mark.parametrize("encoded", [False, True])
+def test_text_that_is_no_utf_8_is_null(tmp_path: Path, kind: str, encoded: bool) -> None:
+    """One such record would end this question and all later ones of its connection."""
+    raw = {"string": "binary", "large_string": "large_binary", "string_view": "binary_view"}[kind]
+    text: Any = pa.array([b"a", b"\xff\xfe", "\u00e4".encode(), None], getattr(pa, raw)())
+    text = text.view(getattr(pa, kind)())
+    if encoded:
+        text = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 3]), text)
+    path = write(tmp_path / "x.arrow", {"x": [1, 2, 3, 4], "g": text})
+    assert counts(path, Query("x", GRID, where="lower(g) <> 'b'")) == {2: 1, 6: 1}
+    assert counts(path, Query("x", GRID, bound=UnitBound("g", 1))) == {2: 1, 6: 1}
+
+
 def test_dictionaries_differ_from_batch_to_batch_and_from_file_to_file(tmp_path: Path) -> None:
     """Each file has a dictionary of its own, which grows within it; codes mean other texts."""
     groups: list[list[str | None]] = [["a", "b", "c", "a"], ["c", "c", "b", None]]
@@ -140,6 +154,13 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"x": [{"a": 1}]}, "struct<"),
     ({"x": pa.nulls(1)}, "type null"),
     ({"x": ["CANARY"]}, "wanted is a number"),
+    ({"x": pa.array(["CANARY"], pa.string_view())}, "wanted is a number"),
+    (
+        {"x": pa.RunEndEncodedArray.from_arrays([1], pa.array(["CANARY"]).dictionary_encode())},
+        "run",
+    ),
+    ({"x": pa.array([1], pa.time32("s"))}, "time32"),
+    ({"x": pa.array([1], pa.date64())}, "date64"),
     ({"x": pa.array(["CANARY"]).dictionary_encode()}, "wanted is a number"),
 ]
 
