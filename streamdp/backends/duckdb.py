@@ -92,7 +92,7 @@ class DuckDBBackend(SqlBackend):
     def table(self, query: Query, batch: Batch) -> str:
         """SQL of the files, or of the table."""
         if self._files is None:
-            return (self.relation or Relation()).sql(self.words().name)
+            return (self.relation or Relation()).sql(self.words())
         return self._files.table(self._connect(), self.place(batch), self.named(query))
 
     def place(self, batch: Batch) -> str:

@@ -1,4 +1,4 @@
-"""Files as tables of DuckDB: Parquet, CSV and JSON lines, checked before they are counted."""
+"""Files as tables of DuckDB: Parquet, CSV, JSON lines, Arrow; checked before they are counted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from streamdp.errors import SourceError
 if TYPE_CHECKING:
     import duckdb
 
-Format = Literal["parquet", "csv", "jsonl"]
+Format = Literal["parquet", "csv", "jsonl", "arrow"]
 
 _Seen = tuple[str, int, int]
 """Name, time of change and size of a file."""
@@ -52,8 +52,12 @@ class Files:
         Args:
             connection: To look at first lines with.
             path: File or glob.
-            named: Columns that will be named; JSON lines have no others.
+            named: Columns that will be named; JSON lines and Arrow files have no others.
         """
+        if self.format == "arrow":
+            from streamdp.backends import arrow
+
+            return arrow.register(connection, _files(connection, path), list(named))
         file = quoted(path, "'")
         if self.format == "parquet":
             return f"read_parquet({file}, union_by_name = true)"
@@ -88,8 +92,7 @@ class Files:
 
     def _dialect(self, connection: duckdb.DuckDBPyConnection, path: str) -> Dialect:
         """The one dialect of all files of a path; a first line is read anew if its file changed."""
-        files = connection.execute("SELECT file FROM glob(?) ORDER BY file", [path]).fetchall()
-        seen = [_seen(file) for (file,) in files]
+        seen = [_seen(file) for file in _files(connection, path)]
         for file in seen:
             if file not in self._dialects:
                 found = connection.execute(_FIRST_LINE, [glob.escape(file[0])]).fetchone()
@@ -97,11 +100,23 @@ class Files:
         dialects = {self._dialects[file] for file in seen}
         if len(dialects) != 1:
             raise SourceError(
-                "the files do not all have one header line" if files else "there is no file",
+                "the files do not all have one header line",
                 where=path,
                 hint="files of one source need the same columns in the same order",
             )
         return dialects.pop()
+
+
+def _files(connection: duckdb.DuckDBPyConnection, path: str) -> list[str]:
+    """Files of a glob, in the order of their names.
+
+    Raises:
+        SourceError: There are none.
+    """
+    found = connection.execute("SELECT file FROM glob(?) ORDER BY file", [path]).fetchall()
+    if not found:
+        raise SourceError("there is no file", where=path, hint="is the path right?")
+    return [file for (file,) in found]
 
 
 def columns_named(connection: duckdb.DuckDBPyConnection, expression: str) -> list[str]:

@@ -81,7 +81,7 @@ class PostgresBackend(SqlBackend):
 
     def table(self, query: Query, batch: Batch) -> str:
         """The relation."""
-        return self.relation.sql(self.words().name)
+        return self.relation.sql(self.words())
 
     def place(self, batch: Batch) -> str:
         """The table."""

@@ -2,28 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
+
+from streamdp.backends.words import Words
+
+RECORD = "record"
+"""What a row of the table is called in expressions over it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Made:
+    """A column made of one record.
+
+    Args:
+        name: As it is asked for.
+        sql: Expression over columns of `RECORD`.
+        source: The table's column, where it is nothing else: the engine may then skip by it.
+    """
+
+    name: str
+    sql: str
+    source: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """One of the two.
+    """A table, what is made of each of its rows, and which of them are records.
 
     Args:
         table: Name, with its schema before a dot if it has one.
-        query: A SELECT of the configuration, one row a record.
+        query: A SELECT in place of the table, one row a record.
+        columns: What is made of a row; empty for the table's own columns.
+        where: Condition over columns of `RECORD`; only rows it is true of are records.
+        named: Columns of the table that these name.
+
+    Privacy: a row of the relation is made of one row of the table and of nothing else, if the
+    expressions are such as `config.expressions` admits.
     """
 
     table: str = ""
     query: str = ""
+    columns: tuple[Made, ...] = ()
+    where: str | None = None
+    named: tuple[str, ...] = ()
 
-    def sql(self, name: Callable[[str], str]) -> str:
-        """What stands behind FROM.
+    def is_made(self) -> bool:
+        """Whether it is more than a table."""
+        return bool(self.columns) or self.where is not None
 
-        >>> Relation(table="public.rides").sql(lambda part: f'"{part}"')
-        '"public"."rides"'
-        """
+    def sql(self, words: Words) -> str:
+        """What stands behind FROM."""
+        if not self.is_made():
+            return f"{self.bare(words)} AS relation" if self.query else self.bare(words)
+        made = ", ".join(
+            f"{each.sql if each.source else words.tried(each.sql)} AS {words.name(each.name)}"
+            for each in self.columns
+        )
+        where = "" if self.where is None else f" WHERE {words.tried(self.where)}"
+        rows = f"{self.bare(words)} AS {words.name(RECORD)}"
+        return f"(SELECT {made or '*'} FROM {rows}{where}) AS relation"
+
+    def bare(self, words: Words) -> str:
+        """The table alone."""
         if self.query:
-            return f"({self.query}) AS relation"
-        return ".".join(name(part) for part in self.table.split("."))
+            return f"({self.query})"
+        return ".".join(words.name(part) for part in self.table.split("."))

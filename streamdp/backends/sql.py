@@ -8,9 +8,12 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 
 from streamdp.backends.question import asked, counts_of, question, require_kinds
+from streamdp.backends.relation import Relation
 from streamdp.backends.words import Words
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellCounts, IntArray, Query
+
+_QUERY_HINT = "look at its expressions and their types: each is SQL over the columns of one record"
 
 
 class SqlBackend(ABC):
@@ -24,6 +27,9 @@ class SqlBackend(ABC):
     time_column: str | None
     """Column whose UTC value puts a record in a window; None for files as batches."""
 
+    relation: Relation | None
+    """Table or query; None for files."""
+
     opening_hint: str = "is it there, and may this user read it?"
     reading_hint: str = "look at the engine: was it stopped, out of memory or out of time?"
 
@@ -35,6 +41,7 @@ class SqlBackend(ABC):
                 an expression cannot be understood.
         """
         with self.session():
+            self._look_beneath(batch)
             with self._own_words(batch, "cannot be opened", self.opening_hint):
                 table = self.table(query, batch)
                 columns = self.describe(f"SELECT * FROM {table}")
@@ -47,6 +54,23 @@ class SqlBackend(ABC):
         if self.time_column is not None:
             kinds |= {"time": columns[self.time_column]}
         require_kinds(self.words(), query, self.time_column, kinds, batch.source)
+
+    def _look_beneath(self, batch: Batch) -> None:
+        """A query finds its columns in its table, and the engine understands what it makes of them.
+
+        A name that no column has could mean something else to the engine: PostgreSQL would call a
+        function of it.
+        """
+        relation = self.relation
+        if relation is None or not relation.is_made():
+            return
+        with self._own_words(batch, "cannot be opened", self.opening_hint):
+            columns = self.describe(f"SELECT * FROM {relation.bare(self.words())} AS relation")
+        for name in relation.named:
+            if name not in columns:
+                raise _no_column(name, columns, batch.source)
+        with self._own_words(batch, "has a query that its engine cannot understand", _QUERY_HINT):
+            self.describe(f"SELECT * FROM {relation.sql(self.words())}")
 
     def cell_counts(self, query: Query, batch: Batch) -> CellCounts:
         """One `GROUP BY` of cells over one batch; see `grouped_cell_counts`."""

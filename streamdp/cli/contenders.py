@@ -13,11 +13,12 @@ from pydantic import ValidationError
 
 from streamdp import wiring
 from streamdp.cli.jobs import require_name
+from streamdp.config.engines import DuckDBEngine
 from streamdp.config.formats import file_format
 from streamdp.config.priors import Guess
 from streamdp.config.releases import Release
 from streamdp.errors import ConfigurationError
-from streamdp.simulation.permission import require_no_production_table
+from streamdp.simulation.permission import refuse_production, require_no_production_table
 from streamdp.simulation.study import ORACLE, Study
 from streamdp.simulation.synthetic import GUESS, RESOLUTION, expected_rows, synthetic
 from streamdp.simulation.table import table_stream
@@ -76,15 +77,15 @@ class Contenders:
 
 
 def require_permission(configuration: Configuration, section: Release, table: str | None) -> None:
-    """Refuse a table that a source of the configuration reads.
+    """Refuse the source's own records, and a table that any source of the configuration reads.
 
     Raises:
         ConfigurationError: Names the source.
     """
+    if table is None:
+        refuse_production(section.source)
     paths = {name: each.path for name, each in configuration.sources.items() if each.path}
-    require_no_production_table(
-        _read_from(configuration.sources[section.source], table).path, paths
-    )
+    require_no_production_table(os.path.expanduser(table), paths)
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +120,8 @@ def study(configuration: Configuration, section: Release, scene: Scene) -> Study
         return Study(made, Contenders(section, neighbours, unit, expected_rows(scene.stream)).kind)
     source = _read_from(configuration.sources[section.source], scene.table)
     batches = wiring.source(section.source, source).batches(int(time.time()))
-    group, kind = _group(section, scene.group), wiring.kind(section, neighbours, unit)
+    group = _group(section, scene.group)
+    kind = wiring.kind(section, neighbours, unit, source.engine.kind)
 
     def asked(batch: Batch) -> Query:
         query = kind.query(batch)
@@ -191,10 +193,17 @@ def _admits(section: Release, learner: str) -> bool:
 
 
 def _read_from(source: Source, table: str | None) -> Source:
+    """The source, or files or a DuckDB database in its place, whatever its engine.
+
+    Files have the columns that a query makes; a database has the table that it reads.
+    """
     if table is None:
         return source
     path = os.path.abspath(os.path.expanduser(table))
-    return source.model_copy(update={"path": path, "format": file_format(path) or source.format})
+    format = file_format(path) or source.format
+    changed = {"path": path, "format": format, "engine": DuckDBEngine(kind="duckdb")}
+    tables = {} if format is None else {"table": None, "query": None}
+    return source.model_copy(update=changed | tables)
 
 
 def _same(stream: Stream, seed: int) -> Stream:

@@ -20,7 +20,8 @@ def source(name: str, moved: bool, operator: str, reason: str, config_path: Path
     """Say that the records of the source NAME are the same, in another place or by another column.
 
     Its budget goes on. A budget belongs to the data: without this word a source that reads other
-    files, or is cut by another column, is refused. Your name and reason stay in the ledger.
+    files, or takes its time or units from another column, is refused. Your name and reason stay in
+    the ledger.
     """
     import time
 
@@ -33,7 +34,8 @@ def source(name: str, moved: bool, operator: str, reason: str, config_path: Path
     configuration = load_configuration(config_path)
     require_name(name, configuration.sources, "source")
     path, anchor = wiring.store_paths(configuration)
-    now, data = int(time.time()), wiring.data_of(configuration.sources[name])
+    who, now = configuration.privacy.unit.column, int(time.time())
+    data = wiring.data_of(configuration.sources[name], who)
     with store_lock(path):
         store = SqliteStore.open(path, now, anchor)
         about = {"operator": operator, "reason": reason}

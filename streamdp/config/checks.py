@@ -128,12 +128,20 @@ def _check_public(
                     place,
                     "name a table that anyone may see",
                 )
-        if named.format is None and file_format(str(named.path)) is None:
+        format = named.format or file_format(str(named.path))
+        if format is None:
             refuse(
                 "the format is not to be told from this name",
                 document,
                 place,
                 "add format: parquet, csv or jsonl",
+            )
+        if key == "table" and format == "arrow":
+            refuse(
+                "this table is not read from Arrow files",
+                document,
+                place,
+                "write it as parquet, csv or jsonl",
             )
     if release.prior.public is not None and release.expected_rows is None:
         refuse(

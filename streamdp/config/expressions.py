@@ -73,18 +73,42 @@ def expression(text: str, dialect: Dialect = "duckdb") -> str:
     >>> expression("delay / distance > 2 -- fast", "postgres")
     'CAST("delay" AS DOUBLE PRECISION) / NULLIF("distance", 0) > 2'
     """
-    tree = _parsed(text)
-    _parsed(tree.sql("duckdb", comments=False))
+    return checked(parsed(text, LONGEST), dialect)
+
+
+def checked(tree: Expr, dialect: Dialect, table: str | None = None) -> str:
+    """SQL of a tree of its own in the words of an engine.
+
+    Args:
+        tree: Of an expression; it is changed.
+        dialect: Of the engine.
+        table: What its columns belong to, if that is to be said.
+
+    Raises:
+        ValueError: It says something that is not on the list.
+    """
+    from sqlglot import exp
+
+    parsed(tree.sql("duckdb", comments=False))
     for node in tree.walk():
         _require_allowed(node, dialect)
-    return str(_total(tree).sql(dialect, identify=True, comments=False))
+    total = _total(tree)
+    if table is not None:
+        for column in total.find_all(exp.Column):
+            column.set("table", exp.to_identifier(table))
+    return str(total.sql(dialect, identify=True, comments=False))
 
 
-def _parsed(text: str) -> Expr:
+def parsed(text: str, longest: int | None = None) -> Expr:
+    """The tree of one expression or SELECT.
+
+    Raises:
+        ValueError: It is none, or longer than it may be.
+    """
     import sqlglot
 
-    if len(text) > LONGEST:
-        raise ValueError(f"this expression is longer than {LONGEST} characters")
+    if longest is not None and len(text) > longest:
+        raise ValueError(f"this is longer than {longest} characters")
     try:
         found = sqlglot.parse(text, read="duckdb")
     except (sqlglot.errors.SqlglotError, RecursionError):

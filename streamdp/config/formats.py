@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 from typing import Literal
 
-Format = Literal["parquet", "csv", "jsonl"]
+Format = Literal["parquet", "csv", "jsonl", "arrow"]
 
 _ENDINGS: dict[str, Format] = {
     ".parquet": "parquet",
     ".csv": "csv",
     ".jsonl": "jsonl",
     ".ndjson": "jsonl",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
 }
 
 

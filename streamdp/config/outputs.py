@@ -63,9 +63,10 @@ def _is_read(source: Source, written: str) -> bool:
 
 def _is_other_table(source: Source, sink: Sink | None) -> bool:
     """Whether a sink writes another table of the database that a source reads."""
-    if not isinstance(sink, DuckDBSinkSection) or source.table is None:
+    table = source.table_name()
+    if not isinstance(sink, DuckDBSinkSection) or table is None:
         return False
-    return source.table.lower().split(".")[-1] != sink.table.lower()
+    return table.lower().split(".")[-1] != sink.table.lower()
 
 
 def _written(configuration: Configuration) -> list[tuple[Path, str, str]]:

@@ -18,6 +18,23 @@ def overlap(one: str, other: str) -> bool:
     return not _files(one).isdisjoint(_files(other))
 
 
+def same_records(one: str, other: str) -> bool:
+    """Whether two places, files or `database#table`, can hold the same records.
+
+    A table without its schema may be that of any schema.
+
+    >>> same_records("wh.duckdb#rides", "wh.duckdb#main.rides"), same_records("a#s.t", "a#u.t")
+    (True, False)
+    """
+    if overlap(one, other):
+        return True
+    (place, _, table), (other_place, _, other_table) = one.rpartition("#"), other.rpartition("#")
+    if not (place and other_place and overlap(place, other_place)):
+        return False
+    parts = zip(reversed(table.split(".")), reversed(other_table.split(".")), strict=False)
+    return all(part == other_part for part, other_part in parts)
+
+
 def _files(path: str) -> set[tuple[int, int]]:
     found = set()
     for file in glob.glob(path, recursive=True):

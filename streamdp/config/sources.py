@@ -9,8 +9,10 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from streamdp.config.engines import DuckDBEngine, Engine
 from streamdp.config.formats import Format
+from streamdp.config.queries import TABLE, table_query
 from streamdp.config.section import Section
 from streamdp.config.values import Duration, Moment, PositiveDuration
+from streamdp.types import Json
 
 
 class Windows(Section):
@@ -93,8 +95,13 @@ class Source(Section):
     )
     table: str | None = Field(
         default=None,
-        pattern=r"^[^\s.`\"']+(\.[^\s.`\"']+){0,2}$",
+        pattern=TABLE,
         description="Table or view of a database; one row must be one record.",
+    )
+    query: str | None = Field(
+        default=None,
+        description="In place of table: SELECT columns and expressions over one record FROM one"
+        " table [WHERE condition], in DuckDB's dialect whatever the engine.",
     )
     engine: Engine = Field(default=DuckDBEngine(kind="duckdb"), description="What reads it.")
     format: Format | None = Field(
@@ -124,6 +131,18 @@ class Source(Section):
                     " before that"
                 )
         return self
+
+    def table_name(self) -> str | None:
+        """The table whose records these are, named or read by the query; None for files."""
+        return self.table if self.query is None else table_query(self.query).table
+
+    def origin(self, column: str) -> Json:
+        """What a column is made of: its name in the table, or an expression; in no engine's words.
+
+        Raises:
+            ValueError: The query has no such column.
+        """
+        return column if self.query is None else table_query(self.query).origin(column)
 
     def is_growing(self) -> bool:
         """Whether a record is in all batches from its own on."""

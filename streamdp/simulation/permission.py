@@ -9,6 +9,7 @@ from __future__ import annotations
 import glob
 import os
 from collections.abc import Mapping
+from typing import NoReturn
 
 from streamdp.errors import ConfigurationError
 
@@ -26,12 +27,21 @@ def require_no_production_table(table: str, sources: Mapping[str, str]) -> None:
     wanted = _files(table)
     for name, pattern in sources.items():
         if _place(pattern) == _place(table) or wanted & _files(pattern):
-            raise ConfigurationError(
-                f"this table is source {name}: a simulation would show its true quantiles",
-                where=f"sources.{name}",
-                hint="give a table without secrets with --table, or a synthetic one with --stream;"
-                " add --truth-may-be-seen if these records are public",
-            )
+            refuse_production(name)
+
+
+def refuse_production(name: str) -> NoReturn:
+    """Refuse the records of a source.
+
+    Raises:
+        ConfigurationError: Always.
+    """
+    raise ConfigurationError(
+        f"this table is source {name}: a simulation would show its true quantiles",
+        where=f"sources.{name}",
+        hint="give a table without secrets with --table, or a synthetic one with --stream;"
+        " add --truth-may-be-seen if these records are public",
+    )
 
 
 def _place(path: str) -> str:

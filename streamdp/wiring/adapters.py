@@ -43,8 +43,9 @@ def terms(configuration: Configuration) -> dict[str, Terms]:
 
 
 def data(configuration: Configuration) -> dict[str, Json]:
-    """What every source reads."""
-    return {name: data_of(section) for name, section in configuration.sources.items()}
+    """What every source reads, and takes its time and units from."""
+    who = configuration.privacy.unit.column
+    return {name: data_of(section, who) for name, section in configuration.sources.items()}
 
 
 def store_paths(configuration: Configuration) -> tuple[Path, Path]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamdp.config.expressions import expression
-from streamdp.config.formats import file_format
 from streamdp.config.priors import Family, MixtureOf
 from streamdp.config.releases import Derived
 from streamdp.config.releases import Release as ReleaseSection
 from streamdp.errors import ConfigurationError
 from streamdp.types import Batch, Grid, Prior, Query
+from streamdp.wiring.sources import format_of
 
 if TYPE_CHECKING:
     from streamdp.learning.learner import Learner
@@ -84,7 +84,8 @@ def _public_rows(section: ReleaseSection, grid: Grid) -> PublicRows | None:
     derived = public.column is None and isinstance(section.column, Derived)
     query = Query(name, grid, expression(name) if derived else None)
     whole = Batch("public", path)
-    backend = DuckDBBackend(path, public.format or file_format(path) or "parquet", None)
+    format = format_of(path, public.format, "prior.public.path")
+    backend = DuckDBBackend(path, format, None)
     backend.check(query, whole)
     rows = backend.cell_counts(query, whole)
     if not len(rows.cells):

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 from importlib.resources import files
+from typing import TYPE_CHECKING
 
 from streamdp.config.engines import PostgresEngine, SparkEngine
-from streamdp.config.formats import file_format
+from streamdp.config.formats import Format, file_format
 from streamdp.config.load import DEMO
-from streamdp.config.paths import overlap
+from streamdp.config.paths import same_records
+from streamdp.config.queries import table_query
 from streamdp.config.secrets import reveal
 from streamdp.config.sources import Partitions, Windows
 from streamdp.config.sources import Source as SourceSection
 from streamdp.errors import ConfigurationError
 from streamdp.types import Backend, Json, Source
 from streamdp.wiring.extras import require_extra
+
+if TYPE_CHECKING:
+    from streamdp.backends.relation import Relation
 
 
 def source(name: str, section: SourceSection) -> Source:
@@ -40,11 +45,10 @@ def backend(section: SourceSection) -> Backend:
         ConfigurationError: Its connection cannot be read, or its library is not installed.
     """
     from streamdp.backends.limits import Limits
-    from streamdp.backends.relation import Relation
 
     engine = section.engine
     time_column = section.batches.column if isinstance(section.batches, Windows) else None
-    relation = Relation(table=section.table or "")
+    relation = _relation(section)
     if isinstance(engine, PostgresEngine):
         require_extra("psycopg", "postgres", "sources.engine")
         from streamdp.backends.postgres import PostgresBackend
@@ -55,40 +59,69 @@ def backend(section: SourceSection) -> Backend:
         require_extra("pyspark", "spark", "sources.engine")
         from streamdp.backends.spark import SparkBackend
 
-        if section.path:
-            relation = Relation(query=f"SELECT * FROM parquet.`{section.path}`")  # noqa: S608
         limits = Limits(engine.memory, engine.timeout)
         return SparkBackend(engine.master, relation, time_column, limits)
     from streamdp.backends.duckdb import DuckDBBackend
 
     limits = Limits(engine.memory, engine.timeout, engine.threads)
-    if section.table is not None:
+    if section.table_name() is not None:
         return DuckDBBackend(section.path, "duckdb", time_column, limits, relation)
-    kind = section.format or file_format(section.path) or "parquet"
+    kind = format_of(section.path, section.format, "sources.path")
     return DuckDBBackend(section.path, kind, time_column, limits)
 
 
-def data_of(section: SourceSection) -> Json:
+def format_of(path: str, said: Format | None, where: str) -> Format:
+    """The format of files.
+
+    Raises:
+        ConfigurationError: The library that reads it is not installed.
+    """
+    found = said or file_format(path) or "parquet"
+    if found == "arrow":
+        require_extra("pyarrow", "arrow", where)
+    return found
+
+
+def _relation(section: SourceSection) -> Relation:
+    """The table, what the query makes of its rows, or the files."""
+    from streamdp.backends.relation import Made, Relation
+
+    if section.path and isinstance(section.engine, SparkEngine):
+        return Relation(query=f"SELECT * FROM parquet.`{section.path}`")  # noqa: S608
+    if section.query is None:
+        return Relation(table=section.table or "")
+    found = table_query(section.query, section.engine.kind)
+    columns = tuple(Made(each.name, each.sql, each.source) for each in found.columns)
+    return Relation(found.table, columns=columns, where=found.where, named=found.named)
+
+
+def data_of(section: SourceSection, unit: str | None = None) -> Json:
     """What a source reads and is cut by, whatever it is called: what its budget belongs to.
+
+    A query reads its table, whatever it selects: its records are those of the table. What it makes
+    time and unit of is written down where it is more than the table's column of that name, for
+    another time puts a record in another batch, and another unit is somebody else.
 
     Links are followed. Data that is shipped is named by its word: its place changes with the
     installation. Of a server there are host, port and database, and neither user nor password.
     """
-    cut, table = section.batches, (section.table or "").lower()
+    cut, table = section.batches, (section.table_name() or "").lower()
     place = _server_of(section) if not section.path else os.path.realpath(section.path)
     shipped = os.path.realpath(str(files("streamdp").joinpath("demo")))
     if os.path.dirname(place) == shipped:
         place = DEMO + os.path.basename(place)
-    column = cut.column if isinstance(cut, Windows) else None
-    return {
+    column = section.origin(cut.column) if isinstance(cut, Windows) else None
+    data: dict[str, Json] = {
         "path": f"{place}#{table}" if table else place,
         "column": cut.partition if isinstance(cut, Partitions) else column,
     }
+    who = None if unit is None else section.origin(unit)
+    return data if who == unit else data | {"unit": who}
 
 
 def same_data(one: Json, other: Json) -> bool:
     """Whether two sources can read the same file or table."""
-    return overlap(one["path"], other["path"])
+    return same_records(one["path"], other["path"])
 
 
 def _server_of(section: SourceSection) -> str:

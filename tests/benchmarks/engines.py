@@ -122,7 +122,7 @@ def _duckdb(path: str, size: int) -> Iterator[Row]:
     scan = f"SELECT sum(x) FROM '{path}'"
     own = f"SELECT quantile_cont(x, {DECILES}) FROM '{path}'"
     works: dict[str, Work] = {"counts": lambda: backend.cell_counts(PLAIN, BATCH)}
-    plain = _in_turns(
+    plain = in_turns(
         works
         | {
             "release": lambda: _release(backend.cell_counts(PLAIN, BATCH)),
@@ -157,7 +157,7 @@ def _bounded(
         bound = BOUNDS[what]
         floor = f"{FLOOR} (text)" if bound.column == "name" else FLOOR
         counted = partial(backend.cell_counts, Query("x", GRID, bound=bound), BATCH)
-        took = _in_turns(works | {what: counted, floor: floors[bound.column]})
+        took = in_turns(works | {what: counted, floor: floors[bound.column]})
         for of in ("counts", floor):
             yield _row(engine, size, what, took[what], took[of], of, _peak())
         yield _row(engine, size, floor, took[floor], took["counts"], "counts")
@@ -208,7 +208,7 @@ def _against_own(
     engine: str, backend: Backend, size: int, own: Work, floors: Floors
 ) -> Iterator[Row]:
     works: dict[str, Work] = {"counts": lambda: backend.cell_counts(PLAIN, BATCH)}
-    took = _in_turns(
+    took = in_turns(
         works | {"own": own, "release": lambda: _release(backend.cell_counts(PLAIN, BATCH))}
     )
     moved = _moved(backend)
@@ -241,7 +241,7 @@ def _relational_layer(path: Path, size: int) -> Iterator[Row]:
     table = x.as_table().filter(x.between(-1.7976931348623157e308, 1.7976931348623157e308))
     counts = table.group_by(cell=cell.cast("int64")).aggregate(records=lambda t: t.count())
     native = DuckDBBackend(str(path), "parquet")
-    both = _in_turns(
+    both = in_turns(
         {"counts": counts.to_pandas, "native": lambda: native.cell_counts(PLAIN, BATCH)}
     )
     yield _row("ibis", size, "counts", both["counts"], both["native"], "native counts")
@@ -261,7 +261,7 @@ def _release(counts: CellCounts) -> tuple[int, ...]:
     return tree.draw(counts, (Cauchy(0.0, 1.0),) * 9, OperatingSystemEntropy())
 
 
-def _in_turns(works: dict[str, Work]) -> dict[str, float]:
+def in_turns(works: dict[str, Work]) -> dict[str, float]:
     """Least wall seconds of each, after one run that warms up."""
     least = dict.fromkeys(works, math.inf)
     for turn in range(TURNS + 1):

@@ -95,6 +95,20 @@ def test_another_table_is_cut_as_the_source_is(home: Path) -> None:
     assert isinstance(missing.exception, SourceError)
 
 
+@pytest.mark.parametrize("table", ["table: rides", "query: SELECT date, air_time FROM rides"])
+def test_a_table_stands_in_for_a_server_that_is_not_asked(
+    home: Path, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    """A server's records are refused as files are, and a named table is read in their place."""
+    monkeypatch.setenv("PG", "host=127.0.0.1 port=1 connect_timeout=1")
+    path = home / "config.yaml"
+    server = f'engine: {{kind: postgres, connection: "${{PG}}"}}\n    {table}'
+    path.write_text(path.read_text().replace("path: demo:flights.parquet", server))
+    assert isinstance(typed(*ONE).exception, ConfigurationError)
+    (home / "public.csv").write_text("date,air_time\n2013-01-01,100\n")
+    assert len(rows("--table", "public.csv", *ONE)) == 2
+
+
 def test_by_default_all_learners_that_the_release_admits(home: Path) -> None:
     """Experts need expected_rows, and are refused by name without them."""
     three = ("--truth-may-be-seen", "--length", "3")

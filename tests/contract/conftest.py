@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.engines import (
+    ArrowFiles,
     DuckDBFiles,
     DuckDBTable,
     Engine,
@@ -14,7 +15,7 @@ from tests.contract.engines import (
 )
 from tests.contract.servers import java, postgres
 
-NAMES = ("memory", "duckdb-files", "duckdb-table", "postgres", "spark")
+NAMES = ("memory", "duckdb-files", "arrow-files", "duckdb-table", "postgres", "spark")
 
 
 @pytest.fixture(scope="session")
@@ -60,6 +61,8 @@ def _engine(request: pytest.FixtureRequest, folder: Path) -> Engine:
         return Memory()
     if request.param == "duckdb-files":
         return DuckDBFiles(home)
+    if request.param == "arrow-files":
+        return ArrowFiles(home)
     if request.param == "duckdb-table":
         return DuckDBTable(home)
     if request.param == "postgres":

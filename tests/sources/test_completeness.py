@@ -145,7 +145,6 @@ def test_every_kind_of_file_counts_the_same(tmp_path: Path, ending: str) -> None
 
 
 REFUSED = {
-    f"path: data.arrow, {DAYS}": "write Parquet",
     f"path: 'data/*.parquet', {PARTS}": "the path needs /day=*/",
     f"path: '*/day=*/a.parquet', {PARTS}": "no wildcard",
     "path: day=*/a.csv, batches: {partition: day, marker: done}": "{key}",

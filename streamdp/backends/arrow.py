@@ -1,0 +1,225 @@
+"""Arrow IPC files (Feather 2) as a table of DuckDB: streamed in batches, types made plain.
+
+DuckDB reads Arrow's memory as it is, and what it cannot represent ends the question: a time in
+seconds that has no microseconds would be one record that decides about all. So each value is made
+one that DuckDB has, or null, before it is handed over:
+
+- a dictionary- or run-end-encoded value is the value; files encode as many as they have;
+- half floats are floats, the same numbers;
+- text that is no UTF-8 is null: DuckDB would not answer again on that connection;
+- times and durations in seconds or milliseconds are in microseconds, null where there are none so
+  far away; a zone is a way to show an instant, and is dropped for UTC.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from streamdp.errors import SourceError
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+TABLE = "arrow_records"
+"""Name in DuckDB."""
+
+ROWS = 2**16
+"""Of a batch that is handed over; those of a file may be as large as the file."""
+
+LARGEST = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowStream:
+    """Columns of files, one after another, read anew for each scan.
+
+    Args:
+        files: In order.
+        schema: Columns as they are handed over.
+    """
+
+    files: tuple[str, ...]
+    schema: pa.Schema
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        """A scan; see the Arrow PyCapsule interface."""
+        import pyarrow as pa
+
+        reader = pa.RecordBatchReader.from_batches(self.schema, self._batches())
+        return reader.__arrow_c_stream__(requested_schema)
+
+    def _batches(self) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for file in self.files:
+            with pa.OSFile(file) as opened:
+                reader = pa.ipc.open_file(opened)
+                wanted = [reader.schema.get_field_index(name) for name in self.schema.names]
+                options = pa.ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
+                reader = pa.ipc.open_file(opened, options=options)
+                for number in range(reader.num_record_batches):
+                    yield from self._plain(reader.get_batch(number))
+
+    def _plain(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        import pyarrow as pa
+
+        for first in range(0, batch.num_rows, ROWS):
+            part = batch.slice(first, ROWS)
+            columns = [_plain(part.column(field.name), field.type) for field in self.schema]
+            yield pa.RecordBatch.from_arrays(columns, schema=self.schema)
+
+
+def register(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[str], named: Sequence[str]
+) -> str:
+    """Make the named columns of files a table of a connection, and say its name.
+
+    Raises:
+        SourceError: A file is none, or lacks a column, or has another type of it than the first.
+    """
+    import pyarrow as pa
+
+    fields: list[pa.Field] = []
+    for file in files:
+        schema = _schema(file)
+        found = [_field(schema, name, file) for name in _present(schema, named, file)]
+        fields = fields or found
+        for field, one in zip(fields, found, strict=True):
+            if field != one:
+                raise SourceError(
+                    f"column {one.name!r} of this file has type {one.type}, before it {field.type}",
+                    where=file,
+                    hint="files of one source need the same columns of the same types",
+                )
+    connection.register(TABLE, ArrowStream(tuple(files), pa.schema(fields)))
+    return TABLE
+
+
+def _schema(file: str) -> pa.Schema:
+    import pyarrow as pa
+
+    try:
+        with pa.OSFile(file) as opened:
+            return pa.ipc.open_file(opened).schema
+    except (pa.ArrowException, OSError):
+        raise SourceError(
+            "this Arrow file cannot be opened",
+            where=file,
+            hint="is it complete, readable, and in the IPC file format (Feather 2)?",
+        ) from None
+
+
+def _present(schema: pa.Schema, named: Sequence[str], file: str) -> list[str]:
+    """Names in the file of what is named; expressions may spell them in other capitals."""
+    names = [name for name in schema.names for each in named if name.lower() == each.lower()]
+    missing = [each for each in named if each.lower() not in {name.lower() for name in names}]
+    if missing:
+        raise SourceError(
+            f"this file has no column {missing[0]!r}",
+            where=file,
+            hint=f"it has: {', '.join(sorted(schema.names))}",
+        )
+    present = list(dict.fromkeys(names))
+    if len({name.lower() for name in present}) < len(present) or any(
+        schema.names.count(name) > 1 for name in present
+    ):
+        raise SourceError("this file has a column twice", where=file, hint="rename one of them")
+    return present or schema.names[:1]
+
+
+def _field(schema: pa.Schema, name: str, file: str) -> pa.Field:
+    import pyarrow as pa
+
+    kind = schema.field(name).type
+    plain = _plain_type(kind)
+    if plain is None:
+        raise SourceError(
+            f"column {name!r} has type {kind}, which is not read",
+            where=file,
+            hint="write numbers, decimals of up to 38 digits, text, dates or timestamps",
+        )
+    return pa.field(name, plain)
+
+
+def _plain_type(kind: Any) -> pa.DataType | None:
+    """The type that is handed over, or None if there is none."""
+    import pyarrow as pa
+
+    is_a = pa.types
+    if is_a.is_dictionary(kind) or is_a.is_run_end_encoded(kind):
+        inner = kind.value_type
+        nested = is_a.is_dictionary(inner) or is_a.is_run_end_encoded(inner)
+        unread = is_a.is_run_end_encoded(kind) and is_a.is_string_view(inner)
+        return None if nested or unread else _plain_type(inner)
+    if is_a.is_string_view(kind):
+        return pa.large_string()
+    if is_a.is_float16(kind):
+        return pa.float32()
+    if is_a.is_timestamp(kind):
+        unit = "ns" if kind.unit == "ns" else "us"
+        return pa.timestamp(unit, None if kind.tz is None or unit == "ns" else "UTC")
+    if is_a.is_duration(kind):
+        return pa.duration("ns" if kind.unit == "ns" else "us")
+    if is_a.is_decimal256(kind):
+        return None
+    kept: list[Callable[[pa.DataType], bool]] = [
+        *(is_a.is_boolean, is_a.is_integer, is_a.is_floating, is_a.is_decimal, is_a.is_date32),
+        *(is_a.is_string, is_a.is_large_string),
+        *(is_a.is_binary, is_a.is_large_binary, is_a.is_fixed_size_binary),
+    ]
+    return kind if any(is_kept(kind) for is_kept in kept) else None
+
+
+def _plain(values: Any, kind: Any) -> Any:
+    """Values of one column, of the type that is handed over."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_run_end_encoded(values.type):
+        values = pc.run_end_decode(values)
+    if pa.types.is_dictionary(values.type):
+        words = _long(values.dictionary)
+        values = pa.DictionaryArray.from_arrays(values.indices, words).dictionary_decode()
+    values = _long(values)
+    if kind in (pa.string(), pa.large_string()):
+        return _text(values)
+    if values.type == kind:
+        return values
+    if pa.types.is_float16(values.type):
+        return values.cast(kind)
+    factor = {"s": 10**6, "ms": 10**3}.get(values.type.unit, 1)
+    ticks, far = values.view(pa.int64()), LARGEST // factor
+    near = pc.and_(pc.greater_equal(ticks, -far), pc.less_equal(ticks, far))
+    ticks = pc.if_else(near, ticks, pa.scalar(None, pa.int64()))
+    return pc.multiply(ticks, factor).view(kind)
+
+
+def _long(values: Any) -> Any:
+    """Views of text as text, which can be looked up by number."""
+    import pyarrow as pa
+
+    return values.cast(pa.large_string()) if pa.types.is_string_view(values.type) else values
+
+
+def _text(values: Any) -> Any:
+    """The same, with nulls for what is no UTF-8."""
+    import pyarrow as pa
+
+    try:
+        values.validate(full=True)
+    except pa.ArrowInvalid:
+        short = pa.types.is_string(values.type)
+        raw = values.view(pa.binary() if short else pa.large_binary())
+        raw.validate(full=True)
+        return pa.array([_decoded(each) for each in raw.to_pylist()], values.type)
+    return values
+
+
+def _decoded(raw: bytes | None) -> str | None:
+    try:
+        return None if raw is None else raw.decode()
+    except UnicodeDecodeError:
+        return None
