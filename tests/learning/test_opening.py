@@ -92,7 +92,10 @@ def test_no_release_breaks_the_state(value: float) -> None:
     assert isinstance(OPENING.unsettled(state), bool)
 
 
-def test_with_features_the_experts_learn_from_their_own_draws() -> None:
-    """What depends on a feature looks like leaps before it is learned."""
+def test_with_features_the_experts_look_first() -> None:
+    """Broad shapes reach some scales: the experts say whether the stream lies there."""
     assert OPENING.unsettled(EXPERTS.init())
     assert not OPENING.unsettled(EXPERTS.init(), (1.0,))
+    near, far = (EXPERTS.learn({}, (place,) * len(TARGETS), (1.0,)) for place in (0.0, 9e3))
+    assert OPENING.unsettled(near, (1.0,))
+    assert not OPENING.unsettled(far, (1.0,))
