@@ -92,10 +92,10 @@ def test_no_release_breaks_the_state(value: float) -> None:
     assert isinstance(OPENING.unsettled(state), bool)
 
 
-def test_with_features_the_experts_look_first() -> None:
-    """Broad shapes reach some scales: the experts say whether the stream lies there."""
-    assert OPENING.unsettled(EXPERTS.init())
-    assert not OPENING.unsettled(EXPERTS.init(), (1.0,))
-    near, far = (EXPERTS.learn({}, (place,) * len(TARGETS), (1.0,)) for place in (0.0, 9e3))
+def test_with_features_nothing_opens_beyond_the_reach_of_broad_shapes() -> None:
+    """Where the last release lies further off than any shape only the experts find the stream."""
+    near = EXPERTS.learn(EXPERTS.init(), tuple(range(len(TARGETS))), (1.0,))
+    far = near | {"point": [*near["point"][:-1], 9.0 * GUESS[1]]}
+    assert OPENING.unsettled(EXPERTS.init(), (1.0,))
     assert OPENING.unsettled(near, (1.0,))
     assert not OPENING.unsettled(far, (1.0,))
