@@ -23,6 +23,7 @@ from streamdp.releases.quantiles import Quantiles
 from streamdp.sources.windows import DAY, WindowSource
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, CellCounts, Grid, Query, Release
+from tests.store.kept import terms
 
 START = 1_700_006_400 - 1_700_006_400 % DAY
 EPSILON_NANO = 100_000_000
@@ -157,7 +158,7 @@ class World:
     def open(self) -> None:
         """Open the store as a new process would."""
         self.store = SqliteStore.open(self.path, self.clock.now())
-        self.store.declare(["s"], "person", "add-remove", self.caps, self.clock.now())
+        self.store.declare(terms(self.caps), self.clock.now())
         around = Surroundings(self.store, self.entropy, self.clock, self.log)
         self.worker = Worker(around, {"list": self.sink})
 

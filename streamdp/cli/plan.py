@@ -44,6 +44,8 @@ def plan(days: int, wanted: float | None, config_path: Path, as_json: bool) -> N
     Where a release has expected_rows, `rank error 95` is the share of ranks that 95 % of first
     releases stay within, simulated from the prior; later ones have learned.
     """
+    from streamdp.store.chain import spent_of
+
     configuration = load_configuration(config_path)
     database, now = _store(configuration), int(time.time())
     copy = copy_with_caps(configuration, database, now)
@@ -69,7 +71,7 @@ def plan(days: int, wanted: float | None, config_path: Path, as_json: bool) -> N
         print_rows(rows, form, f"gates in the next {days} days")
     scopes = {configuration.releases[name].source for name in waiting}
     scopes |= {configuration.source_of(gate) for gate in configuration.all_gates().values()}
-    before = {scope: _spent(copy, scope) for scope in sorted(scopes)}
+    before = {scope: spent_of(copy, scope) for scope in sorted(scopes)}
     opened = open_tests(configuration, database)
     refused = list(refusals(configuration, copy, waiting | asked, opened, now))
     if refused:
@@ -144,20 +146,15 @@ def _accuracy(configuration: Configuration, job: str, wanted: float | None) -> d
     return row
 
 
-def _spent(copy: Database, scope: str) -> int:
-    from streamdp.store.ledger import spent_of
-
-    return spent_of(copy, scope, "").lifetime_nano
-
-
 def _budget_row(copy: Database, scope: str, spent: int, refused: list[Refused]) -> dict[str, Json]:
     """Spent, planned and left of one scope, and the window at which the lifetime cap ends it.
 
     Of gates what they cost at least is planned: what they let through is not to be known.
     """
+    from streamdp.store.chain import spent_of
     from streamdp.store.ledger import caps_of
 
-    cap, total = caps_of(copy, scope).lifetime_nano, _spent(copy, scope)
+    cap, total = caps_of(copy, scope).lifetime_nano, spent_of(copy, scope)
     ends = (each.batch for each in refused if each.is_the_end and each.batch.source == scope)
     end = next(ends, None)
     return {

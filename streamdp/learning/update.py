@@ -59,7 +59,9 @@ def posterior(before: Belief, belief: Belief) -> Posterior:
     size, widths = belief.means.shape[1], len(WIDTHS)
     experts = len(belief.means) // widths
     weights = belief.weights().reshape(experts, widths)
-    within = weights / np.maximum(weights.sum(axis=1, keepdims=True), TINY)
+    logs = belief.log_weights.reshape(experts, widths)
+    within = np.exp(logs - logs.max(axis=1, keepdims=True))  # an expert's own weight may be nought
+    within /= within.sum(axis=1, keepdims=True)
     each = belief.means.reshape(experts, widths, size)
     means = np.einsum("kg,kgm->km", within, each)
     apart = each - means[:, None]

@@ -33,6 +33,8 @@ def heads(coins: int, bias: Fraction, entropy: Entropy) -> int:
         return coins
     found, undecided = 0, coins
     for byte in max(threshold, 0).to_bytes(BIAS_BITS // 8, "big"):
+        if not undecided:
+            break
         below = equal = 0
         for drawn in _bytes(undecided, entropy):
             below += int(np.count_nonzero(drawn < byte))

@@ -89,14 +89,6 @@ class Caps:
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
-    """What has been charged so far, burnt charges included."""
-
-    batch_nano: int
-    lifetime_nano: int
-
-
-@dataclass(frozen=True, slots=True)
 class Place:
     """A batch among the batches of its source.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache
 
 from streamdp.privacy.coins import BIAS_BITS, heads
 from streamdp.types import Entropy
@@ -29,12 +30,19 @@ def one_sided(step_bits: int, loss: Fraction, entropy: Entropy) -> int:
     while heads(1, bias, entropy):
         whole += 1
     rest = 0
-    for digit in range(step_bits):
-        odds = math.exp(-float(loss) * 2.0 ** (digit - step_bits))
-        rest += heads(1, Fraction(odds / (1.0 + odds)), entropy) << digit
+    for digit, odd in enumerate(_digits(step_bits, loss)):
+        rest += heads(1, odd, entropy) << digit
     return (whole << step_bits) + rest
 
 
+@cache
+def _digits(step_bits: int, loss: Fraction) -> tuple[Fraction, ...]:
+    """Probability of 1 of each binary digit of U, the lowest first."""
+    odds = (math.exp(-float(loss) * 2.0 ** (digit - step_bits)) for digit in range(step_bits))
+    return tuple(Fraction(each / (1.0 + each)) for each in odds)
+
+
+@cache
 def continuation(loss: Fraction) -> Fraction:
     """A bias of at least e^-loss that `heads` meets exactly; above it by a relative 2^-39.
 

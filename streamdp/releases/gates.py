@@ -65,9 +65,7 @@ class ThresholdingGate:
     def query(self, batch: Batch) -> Query:
         """The question; which of a unit's records count is chosen anew in each batch."""
         bound = self.asked.bound
-        if bound is None:
-            return self.asked
-        return replace(self.asked, bound=replace(bound, key=f"{batch.source}/{batch.key}"))
+        return replace(self.asked, bound=bound and bound.of(batch))
 
     def terms(self) -> Json:
         """What the noise of a run was drawn for; a run of other terms cannot go on."""

@@ -114,9 +114,7 @@ class Quantiles:
 
     def query(self, batch: Batch) -> Query:
         """The question; which of a unit's records count is chosen anew in each batch."""
-        bound = None
-        if self.bound is not None:
-            bound = replace(self.bound, key=f"{batch.source}/{batch.key}")
+        bound = self.bound and self.bound.of(batch)
         return Query(self.column, self.grid, self.expression, self.where, bound)
 
     def believed(self, state: Json, features: Features = ()) -> JointPrior:

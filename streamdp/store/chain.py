@@ -28,23 +28,34 @@ _HASHED = (
 )
 
 
-def append(database: Database, *, caps: Caps, spent_nano: int, event: Json, **row: Any) -> int:
+def append(
+    database: Database, *, scope: str, caps: Caps, event: Json, epsilon_nano: int = 0, **row: Any
+) -> int:
     """Write one row behind the last and return its number."""
     last, previous = head(database)
     seq = last + 1
     full = dict.fromkeys(_HASHED) | {
         "seq": seq,
         "previous": previous,
-        "epsilon_nano": 0,
+        "scope": scope,
+        "epsilon_nano": epsilon_nano,
         "rho_nano": 0,
         "event": json.dumps(event, sort_keys=True),
         "batch_cap_nano": caps.batch_nano,
         "lifetime_cap_nano": caps.lifetime_nano,
-        "lifetime_spent_nano": spent_nano,
+        "lifetime_spent_nano": spent_of(database, scope) + epsilon_nano,
         **row,
     }
     database.table("ledger").insert({**full, "hash": _hash(full)})
     return seq
+
+
+def spent_of(database: Database, scope: str) -> int:
+    """Sum of all charges of a scope over its life: its last row has it, added up by `verify`."""
+    row = database.execute(
+        "SELECT lifetime_spent_nano FROM ledger WHERE scope = ? ORDER BY seq DESC LIMIT 1", [scope]
+    ).fetchone()
+    return int(row[0]) if row else 0
 
 
 def head(database: Database) -> tuple[int, str]:

@@ -16,6 +16,7 @@ from sqlite_utils import Database
 from streamdp.errors import BudgetExhaustedError, IntegrityError
 from streamdp.privacy.amounts import epsilon_text
 from streamdp.privacy.filters import Borne, Caps, Item, Limit, Place, full_since, fullest
+from streamdp.store.chain import spent_of
 from streamdp.types import Batch
 
 CHARGES = (
@@ -90,13 +91,11 @@ def _require_lifetime(database: Database, limit: Limit, scope: str, cost: int, w
 
 
 def lifetime_spent(database: Database, scope: str, limit: Limit) -> int:
-    """Sum of all charges of a scope; of epsilon its last row has it, added up by `chain.verify`."""
-    if limit.measure == "rho":
-        total = "SELECT sum(rho_nano) FROM ledger WHERE scope = ?"
-    else:
-        total = "SELECT lifetime_spent_nano FROM ledger WHERE scope = ? ORDER BY seq DESC LIMIT 1"
-    row = database.execute(total, [scope]).fetchone()
-    return int(row[0] or 0) if row else 0
+    """Sum of all charges of a scope, in the measure of a limit."""
+    if limit.measure == "epsilon":
+        return spent_of(database, scope)
+    total = "SELECT coalesce(sum(rho_nano), 0) FROM ledger WHERE scope = ?"
+    return int(database.execute(total, [scope]).fetchone()[0])
 
 
 def borne_by(database: Database, scope: str, places: Iterable[Place]) -> Borne:

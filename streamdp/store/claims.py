@@ -14,7 +14,7 @@ from typing import Any
 from sqlite_utils import Database
 
 from streamdp.errors import ConfigurationError
-from streamdp.store import ledger
+from streamdp.store import chain, ledger
 from streamdp.types import Json
 
 Overlap = Callable[[Json, Json], bool]
@@ -73,9 +73,10 @@ def _refuse_foreign(
     overlap: Overlap,
 ) -> None:
     """Where nothing was spent there is no budget to come back to: such a claim binds nobody."""
-    spent = ledger.spent_by_scope(database)
     for other, claims in known.items():
-        if other != scope and spent[other] and any(overlap(data, each) for each in claims):
+        if other == scope or not any(overlap(data, each) for each in claims):
+            continue
+        if chain.spent_of(database, other):
             raise ConfigurationError(
                 f"source {scope} reads data whose budget is that of {other}",
                 where=f"sources.{scope}",

@@ -17,9 +17,9 @@ from typing import Any
 from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError
-from streamdp.privacy.filters import Caps, Item, Limit, Spent
+from streamdp.privacy.filters import Caps, Item, Limit
 from streamdp.store import chain
-from streamdp.store.charges import CHARGES, CUT_OFF, require_own_source, require_room
+from streamdp.store.charges import CUT_OFF, require_own_source, require_room
 from streamdp.types import Batch, Charge, Json, Reservation
 
 WHOLE_STORE = "*"
@@ -64,7 +64,6 @@ def spend(
         rho_nano=charge.rho_nano,
         event=charge.event,
         caps=caps,
-        spent_nano=spent_of(database, scope, batch or "").lifetime_nano + charge.epsilon_nano,
     )
 
 
@@ -90,7 +89,6 @@ def settle(
         event={"type": "settled"} | ({"seal": seal} if seal else {}),
         release_id=release_id,
         caps=caps_of(database, reservation.scope),
-        spent_nano=spent_of(database, reservation.scope, reservation.batch).lifetime_nano,
     )
 
 
@@ -113,7 +111,6 @@ def set_caps(database: Database, scope: str, caps: Caps, about: Json, now: int) 
         scope=scope,
         event={"type": "cap", **about, **({"windows": windows} if windows else {})},
         caps=caps,
-        spent_nano=spent_of(database, scope, "").lifetime_nano,
     )
 
 
@@ -126,7 +123,6 @@ def note(database: Database, about: Json, now: int) -> None:
         scope=WHOLE_STORE,
         event={"type": "note", **about},
         caps=Caps(0, 0),
-        spent_nano=0,
     )
 
 
@@ -171,12 +167,11 @@ def charges_after(database: Database, seq: int) -> list[tuple[Any, ...]]:
 
 
 def spent_by_scope(database: Database) -> Counter[str]:
-    """What every scope that has spent anything has spent over its life."""
-    rows = database.execute("SELECT scope, epsilon_nano FROM ledger WHERE epsilon_nano > 0")
-    spent: Counter[str] = Counter()
-    for scope, nano in rows:
-        spent[scope] += nano
-    return spent
+    """What every scope that has spent anything has spent over its life, added up anew."""
+    rows = database.execute(
+        "SELECT scope, sum(epsilon_nano) FROM ledger WHERE epsilon_nano > 0 GROUP BY scope"
+    )
+    return Counter(dict(rows.fetchall()))
 
 
 def declaration_of(database: Database, scope: str) -> Json | None:
@@ -202,18 +197,3 @@ def caps_of(database: Database, scope: str) -> Caps:
         raise IntegrityError(f"the ledger has no caps for {scope}", scope=scope)
     windows = json.loads(row[2]).get("windows", ())
     return Caps(row[0], row[1], tuple(Limit(**window) for window in windows))
-
-
-def spent_of(database: Database, scope: str, batch: str) -> Spent:
-    """Sums of all charges of a scope, settled, open and burnt alike; runs count in their batches.
-
-    Over its life that is the running total of its last row, which `chain.verify` has added up.
-    """
-    last = database.execute(
-        "SELECT lifetime_spent_nano FROM ledger WHERE scope = ? ORDER BY seq DESC LIMIT 1", [scope]
-    ).fetchone()
-    (of_batch,) = database.execute(
-        f"SELECT coalesce(sum(epsilon_nano), 0) FROM {CHARGES} WHERE scope = ? AND batch = ?",  # noqa: S608
-        [scope, batch],
-    ).fetchone()
-    return Spent(of_batch, last[0] if last else 0)

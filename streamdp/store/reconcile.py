@@ -9,7 +9,6 @@ from pathlib import Path
 from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError, StoreError
-from streamdp.privacy.filters import Caps
 from streamdp.store import ledger, seals
 from streamdp.store.anchor import Anchor
 from streamdp.store.anchor_lines import Spending, State
@@ -18,11 +17,9 @@ from streamdp.store.database import connect, transaction
 from streamdp.store.gates import end_open_runs
 from streamdp.store.migrations import migrate
 from streamdp.store.opening import assume_spent, begin_anchor, verify
+from streamdp.store.scopes import Terms
 from streamdp.store.standing import Difference, difference, state_of
 from streamdp.types import Json
-
-Terms = tuple[Caps, Mapping[str, str]]
-"""Caps, and what the first row of a scope says besides."""
 
 
 def reconcile(

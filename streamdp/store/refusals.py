@@ -10,7 +10,7 @@ from __future__ import annotations
 from sqlite_utils import Database
 
 from streamdp.store.chain import append
-from streamdp.store.ledger import caps_of, spent_of
+from streamdp.store.ledger import caps_of
 
 
 def pass_over(database: Database, scope: str, job: str, batch: str, cap: str, now: int) -> None:
@@ -24,7 +24,6 @@ def pass_over(database: Database, scope: str, job: str, batch: str, cap: str, no
         batch=batch,
         event={"type": "refused", "cap": cap},
         caps=caps_of(database, scope),
-        spent_nano=spent_of(database, scope, "").lifetime_nano,
     )
 
 

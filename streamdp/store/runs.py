@@ -17,7 +17,7 @@ from streamdp.errors import IntegrityError
 from streamdp.privacy.filters import Item
 from streamdp.store.chain import append
 from streamdp.store.charges import require_lifetime, require_own_source, require_room
-from streamdp.store.ledger import caps_of, spend, spent_of
+from streamdp.store.ledger import caps_of, spend
 from streamdp.types import Batch, Charge, Run
 
 
@@ -91,5 +91,4 @@ def _note(database: Database, run: Run, purpose: str, now: int, batch: str | Non
         reservation=run.seq,
         event={"type": "run"},
         caps=caps_of(database, run.scope),
-        spent_nano=spent_of(database, run.scope, "").lifetime_nano,
     )

@@ -5,6 +5,8 @@ Functions here run inside a transaction of their caller.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from sqlite_utils import Database
 
 from streamdp.errors import ConfigurationError
@@ -13,13 +15,17 @@ from streamdp.privacy.filters import Caps
 from streamdp.store import ledger
 from streamdp.types import Json
 
+Terms = tuple[Caps, Mapping[str, str]]
+"""Caps, and what the first row of a scope says besides: unit and neighbours."""
 
-def bind(database: Database, scope: str, about: dict[str, str], caps: Caps, now: int) -> bool:
-    """Bind one scope to unit, neighbours and caps; whether its caps fell.
+
+def bind(database: Database, scope: str, terms: Terms, now: int) -> bool:
+    """Bind one scope to its terms; whether its caps fell.
 
     Raises:
         ConfigurationError: The configuration says other than the ledger, or asks for more.
     """
+    caps, about = terms
     declared = ledger.declaration_of(database, scope)
     if declared is None:
         ledger.set_caps(database, scope, caps, {**about, "by": "first use"}, now)
@@ -32,7 +38,7 @@ def bind(database: Database, scope: str, about: dict[str, str], caps: Caps, now:
     return caps != in_force
 
 
-def _refuse_other_meaning(scope: str, wanted: dict[str, str], declared: Json) -> None:
+def _refuse_other_meaning(scope: str, wanted: Mapping[str, str], declared: Json) -> None:
     for name, value in wanted.items():
         if declared[name] != value:
             raise ConfigurationError(

@@ -5,22 +5,22 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from operator import eq
 
 from sqlite_utils import Database
 
 from streamdp import __version__
 from streamdp.errors import StoreError
-from streamdp.privacy.filters import Caps
-from streamdp.store import archive, claims, ledger, outbox, refusals, runs
+from streamdp.store import archive, claims, ledger, outbox, refusals
 from streamdp.store.anchor import Anchor
 from streamdp.store.claims import Overlap
 from streamdp.store.gates import GateRuns
 from streamdp.store.held import HeldStore
 from streamdp.store.known_time import keep_time
 from streamdp.store.pauses import paused_jobs
-from streamdp.store.scopes import bind
+from streamdp.store.scopes import Terms, bind
 from streamdp.store.standing import state_of
-from streamdp.types import Batch, Charge, Delivery, Json, Learned, Release, Reservation, Run
+from streamdp.types import Batch, Charge, Delivery, Json, Learned, Release, Reservation
 
 
 class SqliteStore(HeldStore):
@@ -31,25 +31,30 @@ class SqliteStore(HeldStore):
         self.gates = GateRuns(database, self.transaction)
 
     def declare(
-        self, scopes: Iterable[str], unit: str, neighbours: str, caps: Caps, now: int
+        self,
+        terms: Mapping[str, Terms],
+        now: int,
+        data: Mapping[str, Json] | None = None,
+        overlap: Overlap = eq,
     ) -> list[str]:
-        """Bind scopes to unit, neighbours and caps, all or none; returns those whose caps fell.
+        """Bind sources to what they read and to their terms, all or none.
+
+        Args:
+            terms: Of each scope.
+            now: POSIX time.
+            data: What each source reads.
+            overlap: Whether two of these can mean the same records.
+
+        Returns:
+            Those whose caps fell.
 
         Raises:
-            ConfigurationError: The configuration says other than the ledger, or asks for more.
-        """
-        about = {"unit": unit, "neighbours": neighbours}
-        with self.transaction():
-            return [scope for scope in scopes if bind(self.database, scope, about, caps, now)]
-
-    def claim(self, data: Mapping[str, Json], overlap: Overlap, now: int) -> None:
-        """Bind sources to the data they read, or hold that they still read it.
-
-        Raises:
-            ConfigurationError: A source reads what belongs to another's budget, or other data.
+            ConfigurationError: A source reads what belongs to another's budget, or other data than
+                before; or the configuration says other than the ledger, or asks for more.
         """
         with self.transaction():
-            claims.claim(self.database, data, overlap, now)
+            claims.claim(self.database, data or {}, overlap, now)
+            return [scope for scope, each in terms.items() if bind(self.database, scope, each, now)]
 
     def move_source(self, source: str, data: Json, overlap: Overlap, about: Json, now: int) -> None:
         """Let a source read its data in another place, by a person's word.
@@ -121,33 +126,6 @@ class SqliteStore(HeldStore):
         """The charge stays spent and there will be no release for it."""
         with self.transaction():
             ledger.settle(self.database, reservation, now)
-
-    def open_run(self, scope: str, job: str, charge: Charge, now: int) -> Run:
-        """Spend a charge for all batches that a gate will ever test; it stays open.
-
-        Raises:
-            BudgetExhaustedError: A cap over the lifetime refuses; nothing was spent.
-        """
-        with self.transaction():
-            return runs.open_run(self.database, scope, job, charge, now)
-
-    def join_run(self, run: Run, batch: Batch, now: int) -> None:
-        """Count an open run against a batch before it is tested; once for each batch.
-
-        Raises:
-            BudgetExhaustedError: A cap refuses; the batch must not be tested.
-        """
-        with self.transaction():
-            runs.join_run(self.database, run, batch, now)
-
-    def close_run(self, run: Run, now: int) -> None:
-        """End a run; its charge stays spent."""
-        with self.transaction():
-            runs.close_run(self.database, run, now)
-
-    def open_run_of(self, job: str) -> Run | None:
-        """The run of a job that is open, after a restart too."""
-        return runs.open_run_of(self.database, job)
 
     def commit(
         self, reservation: Reservation, release: Release, learned: Learned, sinks: Iterable[str]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from streamdp.errors import ConfigurationError
-from streamdp.types.batches import Grid
+from streamdp.types.batches import Batch, Grid
 from streamdp.types.forms import IntArray
 
 MOST_ROWS_PER_UNIT = 1000
@@ -36,6 +36,10 @@ class UnitBound:
     def __post_init__(self) -> None:
         if not 1 <= self.rows <= MOST_ROWS_PER_UNIT:
             raise ConfigurationError(f"rows per unit must be 1 to {MOST_ROWS_PER_UNIT}")
+
+    def of(self, batch: Batch) -> UnitBound:
+        """The same with a choice of its own for a batch."""
+        return replace(self, key=f"{batch.source}/{batch.key}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from streamdp.wiring.sinks import sink
 from streamdp.wiring.sources import backend, data_of, same_data, source
 
 if TYPE_CHECKING:
-    from streamdp.store.reconcile import Terms
+    from streamdp.store.scopes import Terms
     from streamdp.store.sqlite import SqliteStore
 
 
@@ -31,18 +31,13 @@ def declare(configuration: Configuration, store: SqliteStore, now: int, log: Log
         ConfigurationError: The ledger was opened in other terms, allows less, or knows the data
             under another name.
     """
-    privacy = configuration.privacy
-    unit, neighbours = str(privacy.unit), privacy.neighbours
     data = {name: data_of(section) for name, section in configuration.sources.items()}
-    store.claim(data, same_data, now)
-    for scope in configuration.sources:
-        caps = caps_of(configuration, scope)
-        for lowered in store.declare([scope], unit, neighbours, caps, now):
-            log("cap.lowered", scope=lowered)
+    for lowered in store.declare(terms(configuration), now, data, same_data):
+        log("cap.lowered", scope=lowered)
 
 
 def terms(configuration: Configuration) -> dict[str, Terms]:
-    """What every source's budget would be bound to if the ledger did not know it."""
+    """What every source's budget is bound to at its first use."""
     privacy = configuration.privacy
     said: dict[str, str] = {"unit": str(privacy.unit), "neighbours": privacy.neighbours}
     return {source: (caps_of(configuration, source), said) for source in configuration.sources}

@@ -11,8 +11,8 @@ from streamdp.config.model import Configuration
 from streamdp.engine.gate import Gate as EngineGate
 from streamdp.engine.job import Job
 from streamdp.errors import ConfigurationError
-from streamdp.types import Batch, Grid, Query, UnitBound
-from streamdp.wiring.quantiles import kind
+from streamdp.types import Grid, Query, UnitBound
+from streamdp.wiring.quantiles import question
 from streamdp.wiring.sources import backend, source
 
 if TYPE_CHECKING:
@@ -92,8 +92,7 @@ def _query(section: Gate, configuration: Configuration) -> Query:
     if section.release:
         job = configuration.releases[section.release[0]]
         dialect = configuration.sources[job.source].engine.kind
-        made = kind(job, configuration.privacy.neighbours, configuration.privacy.unit, dialect)
-        return made.query(Batch(job.source, ""))
+        return question(job, configuration.privacy.unit, dialect)
     column, resolution, bounds = section.column, section.resolution, section.bounds
     assert column and resolution and bounds, "checked when the configuration was loaded"  # noqa: S101, PT018
     low, high = (math.floor(bound / resolution + Fraction(1, 2)) for bound in bounds)

@@ -9,7 +9,7 @@ from streamdp.config.formats import file_format
 from streamdp.config.releases import Derived
 from streamdp.config.releases import Release as ReleaseSection
 from streamdp.config.units import Unit
-from streamdp.types import Grid, UnitBound
+from streamdp.types import Grid, Query, UnitBound
 from streamdp.wiring.priors import learner
 
 if TYPE_CHECKING:
@@ -63,18 +63,16 @@ def kind(
 
     from streamdp.releases.quantiles import Quantiles
 
-    share = section.epsilon / unit.rows
+    share, asked = section.epsilon / unit.rows, question(section, unit, dialect)
     form, chosen = _form(section, share), section.mechanism
     restriction = "conditional" if chosen == "auto" else chosen.restriction
-    grid = Grid(section.resolution, *section.cells())
-    tree = form.tree(section.quantiles, share, grid, neighbours)
+    tree = form.tree(section.quantiles, share, asked.grid, neighbours)
     learns = learner(section, replace(tree, restriction=restriction))
-    derived = isinstance(section.column, Derived)
     return Quantiles(
-        column=section.column_name(),
+        column=asked.column,
         quantiles=section.quantiles,
         epsilon=section.epsilon,
-        grid=grid,
+        grid=asked.grid,
         learner=learns,
         form=form,
         relation=neighbours,
@@ -84,10 +82,22 @@ def kind(
         features=_feature(section),
         feature_names=_feature_names(section),
         smooth=section.prior.smoothed,
-        expression=expression(section.column_name(), dialect) if derived else None,
-        where=None if section.where is None else expression(section.where, dialect),
-        bound=None if unit.column is None else UnitBound(unit.column, unit.rows),
+        expression=asked.expression,
+        where=asked.where,
+        bound=asked.bound,
         opening=_opening(section, learns, tree),
+    )
+
+
+def question(section: ReleaseSection, unit: Unit, dialect: Dialect) -> Query:
+    """What is asked of each batch, in the words of its engine; whose rows count goes by batch."""
+    name = section.column_name()
+    return Query(
+        name,
+        Grid(section.resolution, *section.cells()),
+        expression(name, dialect) if isinstance(section.column, Derived) else None,
+        None if section.where is None else expression(section.where, dialect),
+        None if unit.column is None else UnitBound(unit.column, unit.rows),
     )
 
 

@@ -22,6 +22,7 @@ from streamdp.store.database import connect, transaction
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge, Learned, Release
 from tests.benchmarks.report import Row, main
+from tests.store.kept import terms
 from tests.worlds import World
 
 NANO = 100_000_000
@@ -108,7 +109,7 @@ class _Bare:
 
 def _store(folder: Path) -> SqliteStore:
     store = SqliteStore.open(folder / "store.db", 0)
-    store.declare(["s"], "person", "add-remove", Caps(NANO, 10**6 * NANO), 0)
+    store.declare(terms(Caps(NANO, 10**6 * NANO)), 0)
     return store
 
 

@@ -18,6 +18,7 @@ from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge
 from tests.crash import tracer
 from tests.crash.home import Home, folder
+from tests.store.kept import batch_spent, terms
 
 UNIT = 1000
 
@@ -81,7 +82,7 @@ def last_unit(threads: int) -> Iterator[str]:
     with folder() as place:
         path = place / "store.db"
         store = SqliteStore.open(path, 0)
-        store.declare(["s"], "person", "add-remove", Caps(UNIT, UNIT), 0)
+        store.declare(terms(Caps(UNIT, UNIT)), 0)
         store.close()
         won: list[int] = []
         foreign: list[str] = []
@@ -111,7 +112,7 @@ def last_unit(threads: int) -> Iterator[str]:
         if len(won) != 1:
             yield f"{len(won)} of {threads} threads got the one charge that was left"
         database = connect(path)
-        if ledger.spent_of(database, "s", "b").batch_nano != UNIT:
+        if batch_spent(database, "b") != UNIT:
             yield "the ledger does not hold the one charge"
         try:
             chain.verify(database)

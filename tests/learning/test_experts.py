@@ -2,15 +2,16 @@ from __future__ import annotations
 
 import json
 import random
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from streamdp.learning.experts import ExpertMixture
-from streamdp.learning.filters import Filters
+from streamdp.learning.filters import DRIFTS, Filters
 from streamdp.learning.public import PublicFit
+from streamdp.learning.update import learned, posterior
 from streamdp.mechanisms.grains import GRAINS
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.families import Cauchy
@@ -197,3 +198,24 @@ def test_public_rows_help_at_once_and_are_forgotten_when_wrong(shift: float, bet
 def test_a_state_that_is_not_finite_starts_anew() -> None:
     """An overflow costs what was learned, never a release."""
     assert learner().learn(stable_state(), (float("nan"),) * 9) == {}
+
+
+@pytest.mark.parametrize("features", [(), (1.0,)])
+@pytest.mark.parametrize("expert", range(len(DRIFTS)))
+def test_an_expert_of_no_weight_keeps_its_own_mind(
+    expert: int, features: tuple[float, ...]
+) -> None:
+    """A weight that rounds to nought once made nought of what the expert believed."""
+    mixture, inputs = learner(), np.array([1.0, *features])
+    filters = mixture.filters({}, len(features))
+    forecast = filters.forecast(inputs)
+    behind = forecast.log_weights.reshape(len(DRIFTS), -1).copy()
+    behind[expert] -= 2000.0
+    values = tuple(NORMAL + 3.0)
+    with np.errstate(all="raise", under="ignore"):
+        belief = replace(forecast, log_weights=behind.ravel(), means=forecast.means + 3.0)
+        after = posterior(forecast, belief)
+        new = learned(filters, after, inputs, mixture.targets, (4, values[4]), 0.01)
+    assert np.allclose(after.within.sum(axis=1), 1.0)
+    assert np.allclose(after.means, after.means[0])
+    assert all(np.isfinite(part).all() for part in (new.uncertainties, new.deviations))

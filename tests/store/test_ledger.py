@@ -15,6 +15,7 @@ from streamdp.store.database import connect, transaction
 from streamdp.store.migrations import STEPS, migrate
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge
+from tests.store.kept import batch_spent, terms
 from tests.worlds import World, without
 
 CAPS = Caps(300, 1000)
@@ -22,7 +23,7 @@ CAPS = Caps(300, 1000)
 
 def opened(path: Path, caps: Caps = CAPS) -> SqliteStore:
     store = SqliteStore.open(path, 0)
-    store.declare(["s"], "person", "add-remove", caps, 0)
+    store.declare(terms(caps), 0)
     return store
 
 
@@ -54,7 +55,7 @@ def test_charges_never_exceed_a_cap(
         if burnt:
             store.burn(reservation, 0)
     chain.verify(store.database)
-    assert ledger.spent_of(store.database, "s", "a").lifetime_nano == sum(spent.values())
+    assert chain.spent_of(store.database, "s") == sum(spent.values())
 
 
 @pytest.mark.parametrize("threads", [100, pytest.param(1000, marks=pytest.mark.long)])
@@ -90,7 +91,7 @@ def test_one_wins_the_last_unit(tmp_path: Path, threads: int) -> None:
         thread.join()
     assert (len(won), len(refused)) == (1, threads - 1)
     database = connect(path)
-    assert ledger.spent_of(database, "s", "b").batch_nano == 1000
+    assert batch_spent(database, "b") == 1000
     chain.verify(database)
 
 
@@ -151,20 +152,20 @@ def test_caps_go_down_by_configuration_and_up_by_a_person(tmp_path: Path) -> Non
     path = tmp_path / "s.db"
     opened(path).close()
     store = SqliteStore.open(path, 0)
-    assert store.declare(["s"], "person", "add-remove", Caps(200, 900), 0) == ["s"]
+    assert store.declare(terms(Caps(200, 900)), 0) == ["s"]
     with pytest.raises(ConfigurationError, match="streamdp cap"):
-        store.declare(["s"], "person", "add-remove", CAPS, 0)
+        store.declare(terms(CAPS), 0)
     with transaction(store.database):
         ledger.set_caps(store.database, "s", CAPS, {"by": "me", "reason": "test"}, 0)
-    assert store.declare(["s"], "person", "add-remove", CAPS, 0) == []
+    assert store.declare(terms(CAPS), 0) == []
 
 
 def test_scopes_are_bound_all_or_none(tmp_path: Path) -> None:
     """Where one scope refuses a higher cap, no other is lowered."""
     store = opened(tmp_path / "s.db")
-    store.declare(["large"], "person", "add-remove", Caps(300, 5000), 0)
+    store.declare(terms(Caps(300, 5000), "large"), 0)
     with pytest.raises(ConfigurationError):
-        store.declare(["large", "s"], "person", "add-remove", Caps(300, 2000), 0)
+        store.declare(terms(Caps(300, 2000), "large", "s"), 0)
     assert ledger.caps_of(store.database, "large") == Caps(300, 5000)
 
 
@@ -173,7 +174,7 @@ def test_the_meaning_of_a_budget_cannot_change(tmp_path: Path, unit: str, neighb
     """Another unit or another relation on the same ledger is refused."""
     store = opened(tmp_path / "s.db")
     with pytest.raises(ConfigurationError):
-        store.declare(["s"], unit, neighbours, CAPS, 0)
+        store.declare(terms(CAPS, unit=unit, neighbours=neighbours), 0)
 
 
 @pytest.mark.parametrize("trigger", ["ledger_keeps_rows", "ledger_keeps_values"])
@@ -251,21 +252,20 @@ def test_a_full_disk_spends_nothing(tmp_path: Path) -> None:
 
     with pytest.raises(StoreError, match="full"):
         fill()
-    assert ledger.spent_of(store.database, "s", "").lifetime_nano == written
+    assert chain.spent_of(store.database, "s") == written
     store.database.execute(f"PRAGMA max_page_count = {pages + 100}")
     store.reserve("s", "j", batch("b"), charge(1), 0)
     chain.verify(store.database)
 
 
-def test_a_wrong_running_total_is_found(tmp_path: Path) -> None:
+def test_a_wrong_running_total_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A chain that is whole but adds up to less than was spent refuses the store."""
     store = opened(tmp_path / "s.db")
     store.reserve("s", "j", batch("a"), charge(10), 0)
     with transaction(store.database):
         ledger.set_caps(store.database, "s", CAPS, {"by": "me"}, 0)
-        chain.append(
-            store.database, at=0, purpose="cap", scope="s", event={}, caps=CAPS, spent_nano=0
-        )
+        monkeypatch.setattr(chain, "spent_of", lambda database, scope: 0)
+        chain.append(store.database, at=0, purpose="cap", scope="s", event={}, caps=CAPS)
     with pytest.raises(IntegrityError, match="row 4"):
         chain.verify(store.database)
 

@@ -16,19 +16,15 @@ from streamdp.store.anchor import default_anchor
 from streamdp.store.backup import backup, put_back
 from streamdp.store.database import connect_to_read
 from streamdp.store.opening import verify
-from streamdp.store.reconcile import Terms, adopt, reconcile
+from streamdp.store.reconcile import adopt, reconcile
 from streamdp.store.standing import require_agreement
 from streamdp.types import Batch, Charge
+from tests.store.kept import terms
 from tests.store.test_anchor import charge, copy, restore
 from tests.worlds import EPSILON_NANO, World
 
 ABOUT = {"operator": "me", "reason": "test"}
-TERMS: dict[str, Terms] = {
-    "s": (
-        Caps(3 * EPSILON_NANO, 100 * EPSILON_NANO),
-        {"unit": "person", "neighbours": "add-remove"},
-    )
-}
+TERMS = terms(Caps(3 * EPSILON_NANO, 100 * EPSILON_NANO))
 
 
 def reconciled(world: World) -> int:

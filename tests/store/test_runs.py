@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from streamdp.errors import BudgetExhaustedError, IntegrityError
-from streamdp.privacy.filters import Caps, Limit, Spent
+from streamdp.privacy.filters import Caps, Limit
 from streamdp.store import chain, ledger
 from streamdp.store.charges import ASSUMED
-from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge, Reservation
+from tests.store.kept import LedgerStore, batch_spent, terms
 
 DAY = 86_400
 
@@ -22,15 +22,15 @@ def charge(nano: int) -> Charge:
     return Charge({"type": "pure", "epsilon": str(nano)}, nano, nano)
 
 
-def opened(path: Path, caps: Caps) -> SqliteStore:
-    store = SqliteStore.open(path / "s.db", 0)
-    store.declare(["s"], "person", "add-remove", caps, 0)
+def opened(path: Path, caps: Caps) -> LedgerStore:
+    store = LedgerStore.open(path / "s.db", 0)
+    store.declare(terms(caps), 0)
     store.add_batches([(day(number), None) for number in range(40)], 0)
     return store
 
 
-def lifetime(store: SqliteStore) -> int:
-    return ledger.spent_of(store.database, "s", "").lifetime_nano
+def lifetime(store: LedgerStore) -> int:
+    return chain.spent_of(store.database, "s")
 
 
 def test_a_run_is_paid_once_and_counts_in_every_batch(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_a_run_is_paid_once_and_counts_in_every_batch(tmp_path: Path) -> None:
         store.join_run(run, day(number), 0)
         store.join_run(run, day(number), 0)
     assert lifetime(store) == 200
-    assert ledger.spent_of(store.database, "s", day(3).key) == Spent(200, 200)
+    assert batch_spent(store.database, day(3).key) == 200
     store.reserve("s", "job", day(3), charge(100), 0)
     with pytest.raises(BudgetExhaustedError, match="batch cap"):
         store.reserve("s", "job", day(3), charge(1), 0)
@@ -57,7 +57,7 @@ def test_a_cap_refuses_a_batch_that_would_join(tmp_path: Path) -> None:
     with pytest.raises(BudgetExhaustedError):
         store.join_run(run, day(1), 0)
     store.join_run(run, day(2), 0)
-    assert ledger.spent_of(store.database, "s", day(1).key).batch_nano == 101
+    assert batch_spent(store.database, day(1).key) == 101
 
 
 def test_the_lifetime_cap_refuses_a_run(tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_a_restart_leaves_a_run_open(tmp_path: Path) -> None:
     run = store.open_run("s", "gate", charge(200), 0)
     store.join_run(run, day(1), 0)
     store.reserve("s", "job", day(1), charge(10), 0)
-    again = SqliteStore.open(tmp_path / "s.db", 0)
+    again = LedgerStore.open(tmp_path / "s.db", 0)
     assert [left.job for left in again.recover(0)] == ["job"]
     assert again.open_run_of("gate") == run
     again.join_run(run, day(2), 0)

@@ -13,12 +13,13 @@ from pathlib import Path
 import pytest
 
 from streamdp.errors import StoreError
-from streamdp.store import archive, ledger, migrations
+from streamdp.store import archive, migrations
 from streamdp.store.anchor import Anchor, default_anchor
 from streamdp.store.database import connect_to_read
 from streamdp.store.opening import verify
 from streamdp.store.sqlite import SqliteStore
 from streamdp.store.standing import require_agreement
+from tests.store.kept import batch_spent
 from tests.worlds import EPSILON_NANO, World
 
 FIXTURES = sorted((Path(__file__).parent / "fixtures").glob("*.sql"))
@@ -60,7 +61,7 @@ def test_a_store_of_every_schema_is_brought_up_to_date(fixture: Path, tmp_path: 
     for table in tables:
         kept = [row[: len(before[table][0])] for row in rows(path, table)]  # type: ignore[index,arg-type]
         assert kept == before[table]
-    assert ledger.spent_of(world.store.database, "s", "2023-11-15").batch_nano == 2 * EPSILON_NANO
+    assert batch_spent(world.store.database, "2023-11-15") == 2 * EPSILON_NANO
     assert len(rows(path, "outbox")) == 3
     assert len(archive.select_releases(world.store.database)) == 3
     assert world.worker.round([world.job()]).released == 1

@@ -21,8 +21,8 @@ from streamdp.privacy.filters import Caps, Item, Limit
 from streamdp.store import chain, ledger
 from streamdp.store.reports import scope_reports
 from streamdp.store.rooms import rooms
-from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge, Reservation, Run
+from tests.store.kept import LedgerStore, batch_spent, terms
 from tests.stretches import stretches
 
 AMOUNTS = st.integers(1, 40)
@@ -82,8 +82,8 @@ class Walk(RuleBasedStateMachine):
     )
     def begin(self, files: bool, batch: int, lifetime: int, windows: list[Limit]) -> None:
         self.files, self.caps = files, Caps(batch, lifetime, tuple(windows))
-        self.store = SqliteStore.open(self.path, 0)
-        self.store.declare(["s"], "person", "add-remove", self.caps, 0)
+        self.store = LedgerStore.open(self.path, 0)
+        self.store.declare(terms(self.caps), 0)
 
     @rule(gap=st.integers(0, 4), name=st.integers(0, 99))
     def ingest(self, gap: int, name: int) -> None:
@@ -169,7 +169,7 @@ class Walk(RuleBasedStateMachine):
     def crash(self) -> None:
         """A new process recovers: what was reserved burns, what was a run goes on."""
         self.store.close()
-        self.store = SqliteStore.open(self.path, self.now)
+        self.store = LedgerStore.open(self.path, self.now)
         assert len(self.store.recover(self.now)) == len(self.open)
         self.open = []
         assert self.store.open_run_of("gate") == (self.run[0] if self.run else None)
@@ -209,7 +209,7 @@ class Walk(RuleBasedStateMachine):
         assert report.lifetime_spent_nano == life
         for batch in self.batches:
             borne = sum(charge.epsilon for charge in self.charges if batch.key in charge.batches)
-            assert ledger.spent_of(self.store.database, "s", batch.key).batch_nano == borne
+            assert batch_spent(self.store.database, batch.key) == borne
 
     def teardown(self) -> None:
         """What a person is told of each cap is the most that any stretch ever held."""
