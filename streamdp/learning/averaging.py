@@ -2,9 +2,9 @@
 
 A coefficient that has nothing to explain costs accuracy while it is learned, and more so where
 releases say little; a level without features cannot follow what they explain. So both are kept.
-Each learns from every release as if it were alone, and the evidence of the release moves weight
-from one to the other; a share of it always returns. The coefficients' wide first beliefs speak
-against them until they have shown that they explain something.
+Each learns from every release as if it were alone, and the release's evidence moves weight from one
+to the other; a share of it always returns. First beliefs of coefficients are wide, which speaks
+against them until they explain something.
 
 References:
     Hoeting, Madigan, Raftery & Volinsky 1999 (model averaging); Herbster & Warmuth 1998.
@@ -66,11 +66,8 @@ class Averaging:
         if len(self.parts) == 2 and count > 0:
             return replace(self, parts=(self.parts[0], self.parts[1].with_features(count)))
         level = self.parts[0]
-        return (
-            self.even(level, level.without_last().with_features(count))
-            if count
-            else self.even(level)
-        )
+        informed = (level.without_last().with_features(count),) if count else ()
+        return self.even(level, *informed)
 
     def lead(self) -> int:
         """Which part is trusted most; the first where they are even."""
@@ -85,10 +82,11 @@ class Averaging:
         each = [p.forecast(f) for p, f in zip(self.parts, self.inputs(features), strict=True)]
         if len(each) == 1:
             return each[0]
-        trusted = zip(each, self.trust, strict=True)
-        weights = [np.log(belief.weights() * trust) for belief, trust in trusted]
+        logs = [belief.log_weights for belief in each]
+        sums = [np.logaddexp.reduce(weights) for weights in logs]
+        trusted = zip(logs, sums, np.log(self.trust), strict=True)
         return Belief(
-            np.concatenate(weights),
+            np.concatenate([weights - total + trust for weights, total, trust in trusted]),
             np.concatenate([belief.means for belief in each]),
             np.concatenate([belief.covariances for belief in each]),
         )

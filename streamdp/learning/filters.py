@@ -2,7 +2,7 @@
 
 Expert k believes v_t = C_t·f_t + deviation, with public features f_t (a constant first), day-to-day
 deviations of covariance D, and levels that drift by `DRIFTS[k]`·D between releases; the last one
-forgets everything but the last release. Coefficients are matrix-normal with covariance D ⊗ R, so
+forgets everything but the last release, and has no place among filters of features. Coefficients are matrix-normal with covariance D ⊗ R, so
 the forecast is Normal(C·f, (w² + f'Rf)·D), and each expert holds it at several `WIDTHS` w. Bayes
 weighs experts and widths by the evidence of each release; a share of the weight returns to all,
 so that the best may change.
@@ -97,7 +97,7 @@ class Filters:
             resolution: Width of a cell.
             uncertainty: Variance of the levels, in units of D.
         """
-        experts, size = len(DRIFTS) - (features > 0), len(targets)
+        experts, size = len(DRIFTS) - bool(features), len(targets)
         log_gaps = spacing.log_gaps(values, resolution)
         if size == 1:
             log_gaps = np.array([np.log(4.0 * spacing.GUESS_SPREAD * scale)])
@@ -173,13 +173,13 @@ class Filters:
 
     def without_last(self) -> Self:
         """All experts but the one of the last release."""
-        last = self.drifts != np.inf
+        kept = self.drifts < np.inf
         return replace(
             self,
-            log_weights=self.log_weights[last],
-            coefficients=self.coefficients[last],
-            uncertainties=self.uncertainties[last],
-            deviations=self.deviations[last],
+            log_weights=self.log_weights[kept],
+            coefficients=self.coefficients[kept],
+            uncertainties=self.uncertainties[kept],
+            deviations=self.deviations[kept],
         )
 
     @property

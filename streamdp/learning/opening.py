@@ -85,7 +85,7 @@ class Opening:
         return bool(off > UNKNOWN) or self._leaps(state, level)
 
     def _reaches(self, state: Json) -> bool:
-        """Whether the last batch lay where broad shapes are: elsewhere only the experts find it."""
+        """Whether the last batch lay among the broad shapes: elsewhere only the experts find it."""
         location, scale = self.experts.guess
         away = np.abs(np.array(state.get("point", location)) - location)
         return bool(away.max() < REACH * scale)

@@ -103,7 +103,8 @@ def learned(
     uncertainties[last, 0, 0] = 1.0
     density = spacing.densities(targets, log_gaps)
     deviations = _deviations(filters, seen, density, resolution)
-    uncertainties *= _shrinkage(filters.deviations, deviations)[:, None, None]
+    if filters.level_only:
+        uncertainties *= _shrinkage(filters.deviations, deviations)[:, None, None]
     weights = _shared(after.weights)
     mixed = Filters(
         filters.releases + 1, weights, coefficients, uncertainties, deviations, log_gaps
@@ -132,7 +133,7 @@ Reading = tuple[FloatArray, FloatArray, FloatArray]
 
 
 def _read(filters: Filters, after: Posterior, features: FloatArray) -> Reading:
-    """Coefficients are known apart from the deviations."""
+    """Coefficients are known apart from the width of the deviations."""
     carried, scales = filters.uncertainties @ features, filters.scales(features)
     moved = after.each - (filters.coefficients @ features)[:, None]
     shares = after.within / scales
@@ -171,7 +172,10 @@ def _deviations(
 
 
 def _shrinkage(before: FloatArray, after: FloatArray) -> FloatArray:
-    """By what each D has shrunk, shape (k,): levels known in units of it are known no better."""
+    """By what each D has shrunk, shape (k,): levels known in units of it are known no better.
+
+    Coefficients are: D shrinks as they explain what passed for deviation.
+    """
     both = (np.diagonal(each, axis1=1, axis2=2) for each in (before, after))
     old, new = (np.log(variances).mean(axis=1) for variances in both)
     return np.asarray(np.exp(old - new))
