@@ -2,10 +2,10 @@
 
 Expert k believes v_t = C_t·f_t + deviation, with public features f_t (a constant first), day-to-day
 deviations of covariance D, and levels that drift by `DRIFTS[k]`·D between releases; the last one
-forgets everything but the last release, and has no place among filters of features. Coefficients are matrix-normal with covariance D ⊗ R, so
-the forecast is Normal(C·f, (w² + f'Rf)·D), and each expert holds it at several `WIDTHS` w. Bayes
-weighs experts and widths by the evidence of each release; a share of the weight returns to all,
-so that the best may change.
+forgets everything but the last release, and has no place among filters of features. Coefficients
+are matrix-normal with covariance D ⊗ R, so the forecast is Normal(C·f, (w² + f'Rf)·D), and each
+expert holds it at several `WIDTHS` w. Bayes weighs experts and widths by the evidence of each
+release; a share of the weight returns to all, so that the best may change.
 
 References:
     West & Harrison 1997, chapter 16 (matrix-normal dynamic linear models); Herbster & Warmuth 1998
@@ -146,7 +146,7 @@ class Filters:
     def scales(self, features: FloatArray) -> FloatArray:
         """Variance of each expert's forecasts at each width, in units of D, shape (k, g).
 
-        Coefficients are known apart from the deviations.
+        Coefficients are as uncertain at every width.
         """
         known = np.einsum("i,kij,j->k", features, self.uncertainties, features)
         return np.asarray(WIDTHS**2 + known[:, None])

@@ -72,8 +72,8 @@ class Opening:
     def unsettled(self, state: Json, features: Features = ()) -> bool:
         """Whether the quantiles leave their forecasts too far for priors to pay; releases alone.
 
-        With features it is asked of the levels alone, unless who knows the features is trusted
-        and deviates far less: then they explain the stream, and it is drawn from what is known.
+        With features it is asked of levels without them, unless filters that know the features are
+        trusted and deviate far less: what the features explain looks like leaps to the levels.
         """
         known = self.experts.known(state, len(features))
         level, *informed = known.parts

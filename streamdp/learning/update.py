@@ -133,7 +133,7 @@ Reading = tuple[FloatArray, FloatArray, FloatArray]
 
 
 def _read(filters: Filters, after: Posterior, features: FloatArray) -> Reading:
-    """Coefficients are known apart from the width of the deviations."""
+    """Coefficients are as uncertain at every width, the deviations are not."""
     carried, scales = filters.uncertainties @ features, filters.scales(features)
     moved = after.each - (filters.coefficients @ features)[:, None]
     shares = after.within / scales
