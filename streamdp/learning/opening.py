@@ -22,6 +22,7 @@ from streamdp.learning.filters import Filters
 from streamdp.learning.learner import Features
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
+from streamdp.priors.shapes import REACH
 from streamdp.types import FloatArray, Json
 
 SURPRISED, SETTLED = 6.0, 3.6
@@ -30,9 +31,6 @@ learned priors, in ranks times epsilon times rows: between them the errors of bo
 
 UNKNOWN = 1.8
 """What a level that never moves may be off, in the same unit, before its priors are drawn from."""
-
-REACH = 8.0
-"""Guessed scales to either side of the guess within which there are broad shapes."""
 
 EXPLAINED = 0.5
 """Part of a level's deviations that is left at most where features explain a stream."""
