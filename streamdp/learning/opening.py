@@ -75,7 +75,7 @@ class Opening:
         """
         known = self.experts.known(state, len(features))
         level, *informed = known.parts
-        if informed and not self._reaches(state):
+        if not self._reaches(state):
             return False
         if known.lead() == 1 and self._leap(informed[0]) < EXPLAINED * self._leap(level):
             return False
