@@ -32,7 +32,7 @@ learned priors, in ranks times epsilon times rows: between them the errors of bo
 UNKNOWN = 1.8
 """What a level that never moves may be off, in the same unit, before its priors are drawn from."""
 
-EXPLAINED = 0.5
+EXPLAINED = 0.25
 """Part of a level's deviations that is left at most where features explain a stream."""
 
 MISFIT = 0.1
