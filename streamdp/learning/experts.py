@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from streamdp.learning import spacing
+from streamdp.learning.averaging import Averaging, averaged
 from streamdp.learning.belief import Belief
 from streamdp.learning.believed import BelievedPrior, Walk
 from streamdp.learning.filters import PUBLIC_UNCERTAINTY, Filters
@@ -19,7 +20,7 @@ from streamdp.learning.learner import Features, Smoothed
 from streamdp.learning.noise import NoisyDraw, noisy_draws
 from streamdp.learning.public import PublicFit
 from streamdp.learning.sharpening import Sharpening
-from streamdp.learning.update import learned, posterior
+from streamdp.learning.update import learned
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.types import FloatArray, Json, Prior
 
@@ -67,33 +68,39 @@ class ExpertMixture:
 
     def priors(self, state: Json, count: int, features: Features = ()) -> BelievedPrior:
         """Priors of all quantiles, from the releases and public features."""
-        filters = self.filters(state, len(features))
-        walk, belief = self._walk(filters), filters.forecast(np.array([1.0, *features]))
+        known = self.known(state, len(features))
+        walk, belief = self._walk(known), known.forecast(np.array([1.0, *features]))
         return BelievedPrior(robust=walk.all_priors(belief), walk=walk, belief=belief)
 
     def learn(self, state: Json, values: tuple[float, ...], features: Features = ()) -> Json:
         """The state after one more release; starts anew if it ceased to be finite."""
-        filters = self.filters(state, len(features))
+        known = self.known(state, len(features))
         inputs = np.array([1.0, *features])
-        forecast = filters.forecast(inputs)
-        belief = self._walk(filters).after(forecast, dict(enumerate(values)))
-        return self.remembered(filters, forecast, belief, inputs, values)
+        forecast = known.forecast(inputs)
+        belief = self._walk(known).after(forecast, dict(enumerate(values)))
+        return self.remembered(known, forecast, belief, inputs, values)
 
     def remembered(
         self,
-        filters: Filters,
+        known: Averaging,
         forecast: Belief,
         belief: Belief,
         inputs: FloatArray,
         values: tuple[float, ...],
     ) -> Json:
         """The state once the forecast has become a belief by a release of `values`."""
-        after, root = posterior(forecast, belief), self.draws[0].target
-        new = learned(
-            filters, after, inputs, self.targets, (root, values[root]), self._resolution()
+        root = self.draws[0].target
+        anchor, resolution = (root, values[root]), self._resolution()
+        each = known.posteriors(forecast, belief)
+        told = zip(known.parts, each, known.inputs(inputs), strict=True)
+        parts = tuple(
+            learned(part, after, seen, self.targets, anchor, resolution)
+            for part, after, seen in told
         )
-        if not all(np.isfinite(part).all() for part in (new.coefficients, new.deviations)):
+        if not all(part.finite() for part in parts):
             return self.init()
+        new = Averaging(parts, known.trusted(belief))
+        after = averaged(each, new.trust)
         smoothed = {"point": after.point().tolist(), "deviation": after.deviation().tolist()}
         return new.to_json() | smoothed
 
@@ -110,25 +117,28 @@ class ExpertMixture:
         ends = np.maximum.accumulate(point - reach), np.maximum.accumulate(point + reach)
         return tuple(Smoothed(*each) for each in np.column_stack((point, *ends)).tolist())
 
-    def _walk(self, filters: Filters) -> Walk:
-        grid = self.tree.grid
+    def _walk(self, known: Averaging) -> Walk:
+        grid, lead = self.tree.grid, known.parts[known.lead()]
         half = grid.resolution / 2
         return Walk(
             self.draws,
             Sharpening(self.robust, self.robust_weight, self.guess, self._resolution()),
-            spacing.densities(self.targets, filters.log_gaps),
+            spacing.densities(self.targets, lead.log_gaps),
             (
                 float(grid.lower * grid.resolution - half),
                 float(grid.upper * grid.resolution + half),
             ),
             self._resolution(),
-            filters.releases,
+            lead.releases,
         )
 
-    def filters(self, state: Json, features: int) -> Filters:
+    def known(self, state: Json, features: int) -> Averaging:
         """What the experts remember, for a number of public features."""
         if state:
-            return Filters.from_json(state).with_features(features)
+            return Averaging.from_json(state).with_features(features)
+        return Averaging.even(*(self._first(count) for count in sorted({0, features})))
+
+    def _first(self, features: int) -> Filters:
         resolution, spread = self._resolution(), self.guess[1]
         if self.public:
             values = np.array(self.public.locations)

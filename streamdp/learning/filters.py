@@ -2,10 +2,10 @@
 
 Expert k believes v_t = C_t·f_t + deviation, with public features f_t (a constant first), day-to-day
 deviations of covariance D, and levels that drift by `DRIFTS[k]`·D between releases; the last one
-forgets everything but the last release. Coefficients are matrix-normal with covariance D ⊗ R, so
-the forecast is Normal(C·f, (w² + f'Rf)·D), and each expert holds it at several `WIDTHS` w. Bayes
-weighs experts and widths by the evidence of each release; a share of the weight returns to all,
-so that the best may change.
+forgets everything but the last release, and has no place among filters of features. Coefficients
+are matrix-normal with covariance D ⊗ R, so the forecast is Normal(C·f, (w² + f'Rf)·D), and each
+expert holds it at several `WIDTHS` w. Bayes weighs experts and widths by the evidence of each
+release; a share of the weight returns to all, so that the best may change.
 
 References:
     West & Harrison 1997, chapter 16 (matrix-normal dynamic linear models); Herbster & Warmuth 1998
@@ -97,7 +97,7 @@ class Filters:
             resolution: Width of a cell.
             uncertainty: Variance of the levels, in units of D.
         """
-        experts, size = len(DRIFTS), len(targets)
+        experts, size = len(DRIFTS) - bool(features), len(targets)
         log_gaps = spacing.log_gaps(values, resolution)
         if size == 1:
             log_gaps = np.array([np.log(4.0 * spacing.GUESS_SPREAD * scale)])
@@ -146,26 +146,46 @@ class Filters:
     def scales(self, features: FloatArray) -> FloatArray:
         """Variance of each expert's forecasts at each width, in units of D, shape (k, g).
 
-        A level alone is known apart from the deviations, coefficients of features in units of them.
+        Coefficients are as uncertain at every width.
         """
         known = np.einsum("i,kij,j->k", features, self.uncertainties, features)
-        return np.asarray(WIDTHS**2 + known[:, None] * (1.0 if self.level_only else WIDTHS**2))
+        return np.asarray(WIDTHS**2 + known[:, None])
 
     @property
     def level_only(self) -> bool:
         """Whether there are no features."""
         return bool(self.coefficients.shape[2] == 1)
 
+    def finite(self) -> bool:
+        """Whether no number overflowed."""
+        return all(np.isfinite(part).all() for part in (self.coefficients, self.deviations))
+
     def with_features(self, count: int) -> Self:
         """The same with another number of features: levels stay, other coefficients start anew."""
-        known = self.coefficients.shape[2]
+        experts, size, known = self.coefficients.shape
         if known == count + 1:
             return self
-        coefficients = np.zeros((*self.coefficients.shape[:2], count + 1))
+        coefficients = np.zeros((experts, size, count + 1))
         coefficients[:, :, 0] = self.coefficients[:, :, 0]
         fresh = np.eye(count + 1) * FIRST_UNCERTAINTY
-        uncertainties = np.repeat(fresh[None], len(DRIFTS), axis=0)
+        uncertainties = np.repeat(fresh[None], experts, axis=0)
         return replace(self, coefficients=coefficients, uncertainties=uncertainties)
+
+    def without_last(self) -> Self:
+        """All experts but the one of the last release."""
+        kept = self.drifts < np.inf
+        return replace(
+            self,
+            log_weights=self.log_weights[kept],
+            coefficients=self.coefficients[kept],
+            uncertainties=self.uncertainties[kept],
+            deviations=self.deviations[kept],
+        )
+
+    @property
+    def drifts(self) -> FloatArray:
+        """Of each expert, shape (k,)."""
+        return DRIFTS[: len(self.coefficients)]
 
 
 def _symmetric(halves: FloatArray, size: int) -> FloatArray:

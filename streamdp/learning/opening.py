@@ -22,6 +22,7 @@ from streamdp.learning.filters import Filters
 from streamdp.learning.learner import Features
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
+from streamdp.priors.shapes import REACH
 from streamdp.types import FloatArray, Json
 
 SURPRISED, SETTLED = 6.0, 3.6
@@ -30,6 +31,9 @@ learned priors, in ranks times epsilon times rows: between them the errors of bo
 
 UNKNOWN = 1.8
 """What a level that never moves may be off, in the same unit, before its priors are drawn from."""
+
+EXPLAINED = 0.25
+"""Part of a level's deviations that is left at most where features explain a stream."""
 
 MISFIT = 0.1
 """Deviation of a filled-in quantile that is due to the shape, in ranks. It is the same every day:
@@ -66,20 +70,31 @@ class Opening:
     def unsettled(self, state: Json, features: Features = ()) -> bool:
         """Whether the quantiles leave their forecasts too far for priors to pay; releases alone.
 
-        Never with features: what depends on them looks like leaps until it is learned, and is
-        learned from the experts' own draws.
+        With features it is asked of levels without them, unless filters that know the features are
+        trusted and deviate far less: what the features explain looks like leaps to the levels.
         """
-        if features:
+        known = self.experts.known(state, len(features))
+        level, *informed = known.parts
+        if not self._reaches(state):
             return False
-        filters = self.experts.filters(state, 0)
-        level = np.sqrt(filters.uncertainties[0, 0, 0]) * self._moves(filters)[0]
-        return bool(level > UNKNOWN) or self._leaps(state, filters)
+        if known.lead() == 1 and self._leap(informed[0]) < EXPLAINED * self._leap(level):
+            return False
+        off = np.sqrt(level.uncertainties[0, 0, 0]) * self._moves(level)[0]
+        return bool(off > UNKNOWN) or self._leaps(state, level)
 
-    def _leaps(self, state: Json, filters: Filters) -> bool:
+    def _reaches(self, state: Json) -> bool:
+        """Whether the last batch lay among the broad shapes: elsewhere only the experts find it."""
+        location, scale = self.experts.guess
+        away = np.abs(np.array(state.get("point", location)) - location)
+        return bool(away.max() < REACH * scale)
+
+    def _leaps(self, state: Json, level: Filters) -> bool:
         """Whether days differ too much for forecasts; once they do, until they differ much less."""
+        return self._leap(level) > (SETTLED if state.get("opening") else SURPRISED)
+
+    def _leap(self, filters: Filters) -> float:
         shares = np.exp(filters.log_weights).sum(axis=1)
-        bound = SETTLED if state.get("opening") else SURPRISED
-        return bool(shares @ self._moves(filters) / shares.sum() > bound)
+        return float(shares @ self._moves(filters) / shares.sum())
 
     def _moves(self, filters: Filters) -> FloatArray:
         """Day-to-day deviation by each expert, in ranks times epsilon times rows, shape (k,)."""
@@ -89,13 +104,13 @@ class Opening:
 
     def learn(self, state: Json, values: tuple[float, ...], features: Features = ()) -> Json:
         """The experts' state after one more release."""
-        filters, inputs = self.experts.filters(state, 0), np.ones(1)
-        forecast = filters.forecast(inputs)
-        density = self._densities(filters.log_gaps)
+        known, inputs = self.experts.known(state, len(features)), np.array([1.0, *features])
+        forecast, level = known.forecast(inputs), known.parts[0]
+        density = self._densities(level.log_gaps)
         noise = self.noise / density[:, None] / density
         belief = _observed(forecast, np.array(values), noise)
-        learned = self.experts.remembered(filters, forecast, belief, inputs, values)
-        return learned | {"opening": self._leaps(state, filters)}
+        learned = self.experts.remembered(known, forecast, belief, inputs, values)
+        return learned | {"opening": self._leaps(state, level)}
 
     def _densities(self, log_gaps: FloatArray) -> FloatArray:
         return spacing.densities(self.experts.targets, log_gaps)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdp.learning.filters import DRIFTS, Filters
+from streamdp.learning.averaging import Averaging
+from streamdp.learning.filters import DRIFTS
 from streamdp.types import FloatArray, Json
 
 
@@ -21,9 +22,12 @@ def pace_shares(state: Json) -> FloatArray:
     """
     if not state:
         return np.full(len(DRIFTS), 1.0 / len(DRIFTS))
-    log_weights = Filters.from_json(state).log_weights
-    weights = np.exp(log_weights - log_weights.max()).sum(axis=1)
-    return np.asarray(weights / weights.sum())
+    known = Averaging.from_json(state)
+    summed = np.zeros(len(DRIFTS))
+    for part, trust in zip(known.parts, known.trust.tolist(), strict=True):
+        weights = np.exp(part.log_weights - part.log_weights.max()).sum(axis=1)
+        summed[: len(weights)] += trust * weights / weights.sum()
+    return summed
 
 
 def _name(drift: float) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 from streamdp.learning import filters as rules
 from streamdp.learning import spacing
 from streamdp.learning.belief import TINY, Belief
-from streamdp.learning.filters import DRIFTS, WIDTHS, Filters
+from streamdp.learning.filters import WIDTHS, Filters
 from streamdp.learning.weighted import weighted_quantiles
 from streamdp.types import FloatArray
 
@@ -56,7 +56,8 @@ def posterior(before: Belief, belief: Belief) -> Posterior:
     The information is merged by weight: in a ratio of moments the widest forecast, which learns
     from every release, would speak for those that learnt nothing.
     """
-    experts, widths, size = len(DRIFTS), len(WIDTHS), belief.means.shape[1]
+    size, widths = belief.means.shape[1], len(WIDTHS)
+    experts = len(belief.means) // widths
     weights = belief.weights().reshape(experts, widths)
     logs = belief.log_weights.reshape(experts, widths)
     within = np.exp(logs - logs.max(axis=1, keepdims=True))  # an expert's own weight may be nought
@@ -93,10 +94,9 @@ def learned(
         resolution: Width of a cell.
     """
     log_gaps = _spacing(filters, after, resolution)
-    read = _read_level if filters.level_only else _read_coefficients
-    coefficients, uncertainties, seen = read(filters, after, features)
-    uncertainties[:, 0, 0] += np.minimum(DRIFTS, 1.0)
-    last = np.isinf(DRIFTS)
+    coefficients, uncertainties, seen = _read(filters, after, features)
+    uncertainties[:, 0, 0] += np.minimum(filters.drifts, 1.0)
+    last = np.isinf(filters.drifts)
     coefficients[last] = 0.0
     coefficients[last, :, 0] = _anchored(log_gaps, anchor)
     uncertainties[last] = 0.0
@@ -132,8 +132,8 @@ Reading = tuple[FloatArray, FloatArray, FloatArray]
 """Coefficients, their uncertainties, and what was seen of the deviations."""
 
 
-def _read_level(filters: Filters, after: Posterior, features: FloatArray) -> Reading:
-    """A level alone is known apart from the deviations."""
+def _read(filters: Filters, after: Posterior, features: FloatArray) -> Reading:
+    """Coefficients are as uncertain at every width, the deviations are not."""
     carried, scales = filters.uncertainties @ features, filters.scales(features)
     moved = after.each - (filters.coefficients @ features)[:, None]
     shares = after.within / scales
@@ -147,26 +147,6 @@ def _read_level(filters: Filters, after: Posterior, features: FloatArray) -> Rea
         filters.coefficients + pulled[:, :, None] * carried[:, None, :],
         filters.uncertainties - known[:, None, None] * _square(carried),
         np.asarray(np.einsum("kg,kgij->kij", after.within, each)),
-    )
-
-
-def _read_coefficients(filters: Filters, after: Posterior, features: FloatArray) -> Reading:
-    """Coefficients of features are known in units of the deviations, over all widths together.
-
-    Whatever they have yet to explain passes for deviation meanwhile, so they are soon believed.
-    """
-    carried = filters.uncertainties @ features
-    scales = 1.0 + carried @ features
-    moved = after.means - filters.coefficients @ features
-    before = np.diagonal(filters.deviations, axis1=1, axis2=2)
-    before = before * (scales * (after.within @ WIDTHS**2))[:, None]
-    left = np.diagonal(after.covariances, axis1=1, axis2=2) / before
-    known = np.clip(1.0 - left.max(axis=1), 0.0, 1.0) / scales
-    seen = moved[:, :, None] * moved[:, None, :] + after.covariances
-    return (
-        filters.coefficients + moved[:, :, None] * (carried / scales[:, None])[:, None, :],
-        filters.uncertainties - known[:, None, None] * _square(carried),
-        seen / scales[:, None, None],
     )
 
 
@@ -192,7 +172,10 @@ def _deviations(
 
 
 def _shrinkage(before: FloatArray, after: FloatArray) -> FloatArray:
-    """By what each D has shrunk, shape (k,): levels known in units of it are known no better."""
+    """By what each D has shrunk, shape (k,): levels known in units of it are known no better.
+
+    Coefficients are: D shrinks as they explain what passed for deviation.
+    """
     both = (np.diagonal(each, axis1=1, axis2=2) for each in (before, after))
     old, new = (np.log(variances).mean(axis=1) for variances in both)
     return np.asarray(np.exp(old - new))
@@ -210,23 +193,23 @@ def _recovered(filters: Filters, after: Posterior) -> Filters:
     """Failed experts copy the best; an expert best at an outer width moves its widths there."""
     weights, deviations = filters.log_weights, filters.deviations
     coefficients, uncertainties = filters.coefficients, filters.uncertainties
-    best, power = int(after.shares().argmax()), 2 if filters.level_only else 0
-    for expert in range(len(DRIFTS)):
+    best = int(after.shares().argmax())
+    for expert, drift in enumerate(filters.drifts.tolist()):
         widest = int(after.weights[expert].argmax())
-        if after.shares()[expert] < rules.FAILED and not np.isinf(DRIFTS[expert]):
+        if after.shares()[expert] < rules.FAILED and not np.isinf(drift):
             coefficients[expert] = coefficients[best]
             uncertainties[expert] = uncertainties[best]
-            uncertainties[expert, 0, 0] += min(DRIFTS[expert], 1.0)
-            if np.isinf(DRIFTS[best]):
+            uncertainties[expert, 0, 0] += min(drift, 1.0)
+            if np.isinf(filters.drifts[best]):
                 uncertainties[expert] += np.eye(uncertainties.shape[1]) * rules.FIRST_UNCERTAINTY
             deviations[expert] = deviations[best]
             weights[expert] = np.log(rules.SHARE / weights.size)
         elif widest == 0:
             deviations[expert] *= (WIDTHS[0] / WIDTHS[1]) ** 2
-            uncertainties[expert] *= (WIDTHS[1] / WIDTHS[0]) ** power
+            uncertainties[expert] *= (WIDTHS[1] / WIDTHS[0]) ** 2
             weights[expert] = np.append(weights[expert, 0] - 2.0, weights[expert, :-1])
         elif widest == len(WIDTHS) - 1:
             deviations[expert] *= (WIDTHS[-1] / WIDTHS[-2]) ** 2
-            uncertainties[expert] *= (WIDTHS[-2] / WIDTHS[-1]) ** power
+            uncertainties[expert] *= (WIDTHS[-2] / WIDTHS[-1]) ** 2
             weights[expert] = np.append(weights[expert, 1:], weights[expert, -1] - 2.0)
     return filters

@@ -18,6 +18,9 @@ import numpy as np
 from streamdp.priors.joint import JointPrior, Shapes
 from streamdp.types import FloatArray, Prior
 
+REACH = 8.0
+"""Guessed scales to either side of the guess within which there are shapes."""
+
 ROBUST_WEIGHT = 0.05
 """w_0: the error is at most ln(1/w_0)/c worse than with the robust priors alone."""
 
@@ -134,7 +137,7 @@ def shapes_from_guess(
     quantiles: tuple[Fraction, ...], location: float, scale: float
 ) -> tuple[Shapes, ...]:
     """All linear profiles within 8 scales of the location, at a quarter to four times the scale."""
-    shifts = (location - 8.0 * scale, location + 8.0 * scale)
+    shifts = (location - REACH * scale, location + REACH * scale)
     scales = (scale / 4.0, scale * 4.0)
     return tuple(linear_shapes(profile(quantiles, name), shifts, scales) for name in LINEAR)
 

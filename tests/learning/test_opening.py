@@ -92,7 +92,24 @@ def test_no_release_breaks_the_state(value: float) -> None:
     assert isinstance(OPENING.unsettled(state), bool)
 
 
-def test_with_features_the_experts_learn_from_their_own_draws() -> None:
-    """What depends on a feature looks like leaps before it is learned."""
-    assert OPENING.unsettled(EXPERTS.init())
-    assert not OPENING.unsettled(EXPERTS.init(), (1.0,))
+def test_a_guess_wrong_by_a_thousand_scales_is_found() -> None:
+    """Broad shapes do not reach there, so they are left as soon as a release lies outside."""
+    epsilon, grid, form = (
+        Fraction(1, 2),
+        Grid(Fraction(1), -(10**6), 10**6),
+        CANDIDATES["joint, shapes"],
+    )
+    experts = replace(EXPERTS, tree=QuantileTree(TARGETS, epsilon, grid))
+    like = Opening(experts, form.tree(TARGETS, epsilon, grid), form.prior(ROBUST, SHAPES))
+    far = [CellCounts(batch.cells + 200_000, batch.counts) for batch in stream(20, 2.0)]
+    errors, _, _ = released(Quantiles("x", TARGETS, epsilon, grid, experts, opening=like), far)
+    assert fmean(errors[10:]) < 0.05
+
+
+def test_with_features_nothing_opens_beyond_the_reach_of_broad_shapes() -> None:
+    """Where the last release lies further off than any shape only the experts find the stream."""
+    near = EXPERTS.learn(EXPERTS.init(), tuple(range(len(TARGETS))), (1.0,))
+    far = near | {"point": [*near["point"][:-1], 9.0 * GUESS[1]]}
+    assert OPENING.unsettled(EXPERTS.init(), (1.0,))
+    assert OPENING.unsettled(near, (1.0,))
+    assert not OPENING.unsettled(far, (1.0,))
