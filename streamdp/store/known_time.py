@@ -13,6 +13,7 @@ from datetime import UTC, datetime
 from sqlite_utils import Database
 
 from streamdp.errors import ClockError
+from streamdp.store import seals
 
 
 def keep_time(database: Database, now: int, longest_step: int | None) -> int:
@@ -35,6 +36,7 @@ def keep_time(database: Database, now: int, longest_step: int | None) -> int:
             hint="set the clock; if it is right, `streamdp run --accept-clock` goes on from here",
         )
     database.execute("UPDATE instance SET known_at = ?", [max(now, known)])
+    seals.seal(database, "instance")
     return max(known - now, 0)
 
 

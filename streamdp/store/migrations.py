@@ -169,7 +169,13 @@ _SEALS: Step = (*seals.COLUMNS, seals.seal_all)
 _TIMED: Step = ("ALTER TABLE instance ADD COLUMN known_at INTEGER",)
 """The last time the store has seen, by a clock that was followed."""
 
-STEPS: tuple[Step, ...] = (_FIRST, _RUNS, _ANCHORED, NOTICES, _SEALS, _TIMED, GATES)
+_TIME_SEALED: Step = (seals.seal_time,)
+"""A flipped bit in the last time the store has seen is found as well."""
+
+STEPS: tuple[Step, ...] = (
+    *(_FIRST, _RUNS, _ANCHORED, NOTICES),
+    *(_SEALS, _TIMED, GATES, _TIME_SEALED),
+)
 """Statements of each schema version; a step is never edited once it has been released."""
 
 VERSIONS = (

@@ -16,7 +16,7 @@ from streamdp.errors import IntegrityError
 from streamdp.types import Json
 
 SEALED = {
-    "instance": ("id", "store_id", "digest_key", "anchored"),
+    "instance": ("id", "store_id", "digest_key", "anchored", "known_at"),
     "batch": ("source", "key", "window_start", "window_end", "digest", "arrived_at"),
     "outbox": ("seq", "release_id", "sink", "attempts", "next_at", "delivered_at", "dead_at"),
     "notice": ("id", "job", "source", "batch", "kind", "noticed_at", "rows"),
@@ -52,6 +52,11 @@ def seal_all(database: Database) -> None:
         seal(database, table)
 
 
+def seal_time(database: Database) -> None:
+    """Seal the last known time too, which was there before it was sealed."""
+    seal(database, "instance")
+
+
 def verify(database: Database) -> None:
     """Look at every seal.
 
@@ -69,5 +74,5 @@ def verify(database: Database) -> None:
 
 
 def _digest(table: str, row: dict[str, Json]) -> str:
-    text = json.dumps([row[name] for name in (SEALED | SEALED_SINCE)[table]], default=bytes.hex)
+    text = json.dumps([row.get(name) for name in (SEALED | SEALED_SINCE)[table]], default=bytes.hex)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
