@@ -31,8 +31,11 @@ def heads(coins: int, bias: Fraction, entropy: Entropy) -> int:
     threshold = math.ceil(bias * 2**BIAS_BITS)
     if threshold >= 2**BIAS_BITS:
         return coins
+    digits = max(threshold, 0).to_bytes(BIAS_BITS // 8, "big")
+    if coins == 1:
+        return _toss(digits, entropy)
     found, undecided = 0, coins
-    for byte in max(threshold, 0).to_bytes(BIAS_BITS // 8, "big"):
+    for byte in digits:
         if not undecided:
             break
         below = equal = 0
@@ -41,6 +44,15 @@ def heads(coins: int, bias: Fraction, entropy: Entropy) -> int:
             equal += int(np.count_nonzero(drawn == byte))
         found, undecided = found + below, equal
     return found
+
+
+def _toss(digits: bytes, entropy: Entropy) -> int:
+    """One coin, as many are tossed, without arrays: noise takes some twenty of them."""
+    for byte in digits:
+        drawn = entropy.bits(8)
+        if drawn != byte:
+            return int(drawn < byte)
+    return 0
 
 
 def _bytes(count: int, entropy: Entropy) -> Iterator[npt.NDArray[np.uint8]]:

@@ -51,6 +51,24 @@ def test_a_coin_is_decided_by_its_first_byte_that_differs():
     assert heads(3, F(1), Bytes()) == 3
 
 
+@pytest.mark.parametrize(
+    ("drawn", "found"),
+    [
+        (b"\x7f", 1),
+        (b"\x81", 0),
+        (b"\x80\x41", 1),
+        (b"\x80\x42\x01", 0),
+        (b"\x80\x42" + bytes(14), 0),
+    ],
+)
+def test_one_coin_is_decided_as_many_are(drawn, found):
+    """Byte by byte, and no more bytes than it takes; a string that equals the bias is no head."""
+    bias, given = F(0x8042, 2**16), Bytes(*(bytes([byte]) for byte in drawn))
+    assert heads(1, bias, given) == found
+    with pytest.raises(IndexError):
+        given.bits(8)
+
+
 @given(st.fractions(F(1, 10**6), 200))
 def test_the_noise_never_falls_faster_than_it_may(loss):
     """The chance of one step more is at least e^-loss and hardly above."""

@@ -51,14 +51,15 @@ CELLS = (
 class Box:
     """A black box of known chance, which remembers how often it ran."""
 
+    generator = np.random.default_rng(7)
+
     def __init__(self, chance: float) -> None:
         self._chance = chance
-        self._generator = np.random.default_rng(7)
         self.runs = 0
 
     def __call__(self, runs: int, entropy: Entropy) -> int:
         self.runs += runs
-        return int(self._generator.binomial(runs, self._chance))
+        return int(self.generator.binomial(runs, self._chance))
 
 
 def rows(quick: bool) -> Iterator[Row]:
@@ -71,7 +72,7 @@ def rows(quick: bool) -> Iterator[Row]:
 
 def _measured(cell: Cell, tests: int, runs: int) -> Row:
     gate, terms = GATE, cell.terms
-    level = gate.rejection_level(tests, terms, sampled=cell.sampled)
+    levels = [gate.rejection_level(t, terms, sampled=cell.sampled) for t in range(1, tests + 1)]
     missed = sum(
         not gate.accept(
             gate.start(SYSTEM), t % tests + 1, _test(cell, float(terms.level)), terms, SYSTEM
@@ -81,9 +82,8 @@ def _measured(cell: Cell, tests: int, runs: int) -> Row:
     alarms = asked = ran = 0
     for _ in range(runs):
         state = gate.start(SYSTEM)
-        for t in range(1, tests + 1):
-            own = gate.rejection_level(t, terms, sampled=cell.sampled)
-            test = _test(cell, own)
+        for t, level in enumerate(levels, start=1):
+            test = _test(cell, level)
             asked += 1
             accepted = gate.accept(state, t, test, terms, SYSTEM)
             ran += test.runs if isinstance(test, Box) else 0
@@ -98,7 +98,7 @@ def _measured(cell: Cell, tests: int, runs: int) -> Row:
         "runs": runs,
         "err_at_p*": missed / runs / float(gate.beta),
         "err_at_level": alarms / runs / float(gate.beta),
-        "level": level,
+        "level": levels[-1],
         "level_found": _level_found(cell, tests),
         "runs_a_test": ran / asked,
         "expected": expected,
