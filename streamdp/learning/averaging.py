@@ -69,6 +69,20 @@ class Averaging:
         informed = (level.without_last().with_features(count),) if count else ()
         return self.even(level, *informed)
 
+    def recovered(self, span: float) -> Self:
+        """Filters whose coefficients are further off than the grid is wide start anew.
+
+        Nobody trusts them by then, so that no release draws them back.
+        """
+        if len(self.parts) == 1:
+            return self
+        level, informed = self.parts
+        off = informed.coefficients.copy()
+        off[:, :, 0] -= level.coefficients[0, :, 0]
+        if informed.finite() and np.abs(off).max() <= span:
+            return self
+        return replace(self, parts=(level, level.without_last().with_features(off.shape[2] - 1)))
+
     def lead(self) -> int:
         """Which part is trusted most; the first where they are even."""
         return int(self.trust.argmax())

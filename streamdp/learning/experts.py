@@ -91,18 +91,17 @@ class ExpertMixture:
         """The state once the forecast has become a belief by a release of `values`."""
         root = self.draws[0].target
         anchor, resolution = (root, values[root]), self._resolution()
-        each = known.posteriors(forecast, belief)
+        each, trust = known.posteriors(forecast, belief), known.trusted(belief)
+        after = averaged(each, trust)
         told = zip(known.parts, each, known.inputs(inputs), strict=True)
         parts = tuple(
-            learned(part, after, seen, self.targets, anchor, resolution)
-            for part, after, seen in told
+            learned(part, own, after.point(), seen, self.targets, anchor, resolution)
+            for part, own, seen in told
         )
-        if not all(part.finite() for part in parts):
+        if not parts[0].finite():
             return self.init()
-        new = Averaging(parts, known.trusted(belief))
-        after = averaged(each, new.trust)
         smoothed = {"point": after.point().tolist(), "deviation": after.deviation().tolist()}
-        return new.to_json() | smoothed
+        return Averaging(parts, trust).recovered(self._span()).to_json() | smoothed
 
     def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
         """What is believed about each quantile of the last batch, after its release.
@@ -146,6 +145,10 @@ class ExpertMixture:
             return Filters.start(self.targets, values, spread, features, resolution, trust)
         values = spacing.guessed_quantiles(self.targets, *self.guess)
         return Filters.start(self.targets, values, spread, features, resolution)
+
+    def _span(self) -> float:
+        grid = self.tree.grid
+        return float((grid.upper - grid.lower) * grid.resolution)
 
     def _resolution(self) -> float:
         return float(self.tree.grid.resolution)

@@ -158,7 +158,8 @@ class Filters:
 
     def finite(self) -> bool:
         """Whether no number overflowed."""
-        return all(np.isfinite(part).all() for part in (self.coefficients, self.deviations))
+        numbers = self.coefficients, self.uncertainties, self.deviations, self.log_weights
+        return all(np.isfinite(part).all() for part in numbers)
 
     def with_features(self, count: int) -> Self:
         """The same with another number of features: levels stay, other coefficients start anew."""

@@ -78,6 +78,7 @@ def posterior(before: Belief, belief: Belief) -> Posterior:
 def learned(
     filters: Filters,
     after: Posterior,
+    point: FloatArray,
     features: FloatArray,
     targets: FloatArray,
     anchor: tuple[int, float],
@@ -87,13 +88,15 @@ def learned(
 
     Args:
         filters: Before.
-        after: What was believed after the release.
+        after: What these filters believe after the release.
+        point: What all believe, shape (m,): of a spacing of their own, filters that nobody trusts
+            could run away, for deviations are bounded in units of it.
         features: Of the batch, a 1 first, shape (d,).
         targets: Quantiles, shape (m,).
         anchor: Index and value of the release's first draw, the one of least noise.
         resolution: Width of a cell.
     """
-    log_gaps = _spacing(filters, after, resolution)
+    log_gaps = _spacing(filters, point, resolution)
     coefficients, uncertainties, seen = _read(filters, after, features)
     uncertainties[:, 0, 0] += np.minimum(filters.drifts, 1.0)
     last = np.isinf(filters.drifts)
@@ -112,11 +115,11 @@ def learned(
     return _recovered(mixed, after)
 
 
-def _spacing(filters: Filters, after: Posterior, resolution: float) -> FloatArray:
+def _spacing(filters: Filters, point: FloatArray, resolution: float) -> FloatArray:
     if len(filters.log_gaps) == 1:
         return filters.log_gaps
     rate = max(1.0 / (filters.releases + 3), rules.SPACING_RATE)
-    new = spacing.log_gaps(after.point(), resolution)
+    new = spacing.log_gaps(point, resolution)
     return np.asarray((1.0 - rate) * filters.log_gaps + rate * new)
 
 

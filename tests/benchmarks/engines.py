@@ -122,6 +122,8 @@ def _duckdb(path: str, size: int) -> Iterator[Row]:
     scan = f"SELECT sum(x) FROM '{path}'"
     own = f"SELECT quantile_cont(x, {DECILES}) FROM '{path}'"
     works: dict[str, Work] = {"counts": lambda: backend.cell_counts(PLAIN, BATCH)}
+    moved = _moved(backend)
+    peak = _peak()  # before the peers run, which hold whole columns
     plain = in_turns(
         works
         | {
@@ -130,8 +132,6 @@ def _duckdb(path: str, size: int) -> Iterator[Row]:
             "quantile_cont": lambda: connection.execute(own).fetchall(),
         }
     )
-    moved = _moved(backend)
-    peak = _peak()
     for what, of in (("counts", "quantile_cont"), ("counts", "scan"), ("release", "quantile_cont")):
         yield _row("duckdb", size, what, plain[what], plain[of], of, peak, moved)
     which = tuple(BOUNDS) if size <= LARGEST_BOUNDED else ()

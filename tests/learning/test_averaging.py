@@ -150,3 +150,19 @@ def test_a_state_with_features_survives_json_and_stays_small() -> None:
     again = Averaging.from_json(json.loads(json.dumps(state)))
     assert again.to_json() == {key: state[key] for key in again.to_json()}
     assert len(json.dumps(state)) < 24_000
+
+
+@pytest.mark.parametrize("off", [1e9, 1e152, np.inf, np.nan])
+def test_filters_that_ran_off_start_anew(off: float) -> None:
+    """Coefficients that no grid holds are forgotten; those in bounds stay as they are."""
+    experts = LITTLE.learner
+    assert isinstance(experts, ExpertMixture)
+    level = Filters.start(experts.targets, np.linspace(-100.0, 100.0, 9), 100.0, 0, 1.0)
+    informed = level.without_last().with_features(2)
+    informed.coefficients[1, 3, 2] = 50.0
+    known = Averaging.even(level, informed)
+    assert known.recovered(1e6) is known
+    informed.coefficients[1, 3, 2] = off
+    again = known.recovered(1e6).parts[1]
+    assert (again.coefficients[:, :, 1:] == 0.0).all()
+    assert again.drifts.max() < np.inf

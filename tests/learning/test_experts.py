@@ -215,7 +215,8 @@ def test_an_expert_of_no_weight_keeps_its_own_mind(
     with np.errstate(all="raise", under="ignore"):
         belief = replace(forecast, log_weights=behind.ravel(), means=forecast.means + 3.0)
         after = posterior(forecast, belief)
-        new = learned(filters, after, inputs, mixture.targets, (4, values[4]), 0.01)
+        anchor = (4, values[4])
+        new = learned(filters, after, after.point(), inputs, mixture.targets, anchor, 0.01)
     assert np.allclose(after.within.sum(axis=1), 1.0)
     assert np.allclose(after.means, after.means[0])
     assert all(np.isfinite(part).all() for part in (new.uncertainties, new.deviations))
