@@ -5,24 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streamdp.backends.words import Words
-
-RECORD = "record"
-"""What a row of the table is called in expressions over it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Made:
-    """A column made of one record.
-
-    Args:
-        name: As it is asked for.
-        sql: Expression over columns of `RECORD`.
-        source: The table's column, where it is nothing else: the engine may then skip by it.
-    """
-
-    name: str
-    sql: str
-    source: str | None = None
+from streamdp.types import RECORD, Made
 
 
 @dataclass(frozen=True, slots=True)

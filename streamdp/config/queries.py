@@ -18,16 +18,13 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from streamdp.config.expressions import Dialect, checked, parsed
-from streamdp.types import Json
+from streamdp.types import RECORD, Json, Made
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr
 
 TABLE = r"^[^\s.`\"']+(\.[^\s.`\"']+){0,2}$"
 """A table's name, with its schema and catalog before dots."""
-
-RECORD = "record"
-"""What a row of the table is called in the SQL that is made."""
 
 LONGEST = 10_000
 """Characters."""
@@ -56,21 +53,6 @@ _REFUSED = {
 
 
 @dataclass(frozen=True, slots=True)
-class QueryColumn:
-    """A column of a query.
-
-    Args:
-        name: As releases name it.
-        sql: Expression in the engine's words, over columns of `RECORD`.
-        source: The table's column, where it is nothing else.
-    """
-
-    name: str
-    sql: str
-    source: str | None
-
-
-@dataclass(frozen=True, slots=True)
 class TableQuery:
     """A query taken apart.
 
@@ -82,7 +64,7 @@ class TableQuery:
     """
 
     table: str
-    columns: tuple[QueryColumn, ...]
+    columns: tuple[Made, ...]
     where: str | None
     named: tuple[str, ...]
 
@@ -171,17 +153,17 @@ def _is_star(items: list[Expr]) -> bool:
     return bool(stars)
 
 
-def _column(item: Expr, dialect: Dialect) -> QueryColumn:
+def _column(item: Expr, dialect: Dialect) -> Made:
     from sqlglot import exp
 
     made = item.this if isinstance(item, exp.Alias) else item
     sql = checked(made.copy(), dialect, RECORD)
     source = made.name if isinstance(made, exp.Column) else None
     if isinstance(item, exp.Alias):
-        return QueryColumn(item.alias, sql, source)
+        return Made(item.alias, sql, source)
     if source is None:
         raise ValueError(f"give {made.sql('duckdb', comments=False)} a name with AS")
-    return QueryColumn(source, sql, source)
+    return Made(source, sql, source)
 
 
 def _require_names(names: list[str]) -> None:

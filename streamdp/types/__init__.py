@@ -16,10 +16,12 @@ from streamdp.types.protocols import (
     Source,
 )
 from streamdp.types.questions import MOST_ROWS_PER_UNIT, CellCounts, Query, UnitBound
+from streamdp.types.records import RECORD, Made
 from streamdp.types.releases import Delivery, Learned, Outcome, Plan, Release
 
 __all__ = [
     "MOST_ROWS_PER_UNIT",
+    "RECORD",
     "Answer",
     "Backend",
     "Batch",
@@ -36,6 +38,7 @@ __all__ = [
     "Json",
     "Learned",
     "Log",
+    "Made",
     "Outcome",
     "Past",
     "Plan",

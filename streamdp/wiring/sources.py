@@ -84,15 +84,14 @@ def format_of(path: str, said: Format | None, where: str) -> Format:
 
 def _relation(section: SourceSection) -> Relation:
     """The table, what the query makes of its rows, or the files."""
-    from streamdp.backends.relation import Made, Relation
+    from streamdp.backends.relation import Relation
 
     if section.path and isinstance(section.engine, SparkEngine):
         return Relation(query=f"SELECT * FROM parquet.`{section.path}`")  # noqa: S608
     if section.query is None:
         return Relation(table=section.table or "")
     found = table_query(section.query, section.engine.kind)
-    columns = tuple(Made(each.name, each.sql, each.source) for each in found.columns)
-    return Relation(found.table, columns=columns, where=found.where, named=found.named)
+    return Relation(found.table, columns=found.columns, where=found.where, named=found.named)
 
 
 def data_of(section: SourceSection, unit: str | None = None) -> Json:

@@ -22,7 +22,7 @@ from pathlib import Path
 import duckdb
 
 from streamdp.backends.duckdb import DuckDBBackend
-from streamdp.backends.relation import Made, Relation
+from streamdp.backends.relation import Relation
 from streamdp.config.expressions import expression
 from streamdp.config.queries import table_query
 from streamdp.types import Batch, Grid, Query
@@ -94,8 +94,7 @@ def _backend(folder: Path, form: str) -> DuckDBBackend:
         return DuckDBBackend(str(folder / "table.duckdb"), "duckdb", "at", relation=relation)
     if form == "query":
         found = table_query(SELECTED)
-        made = tuple(Made(each.name, each.sql, each.source) for each in found.columns)
-        relation = Relation("t", columns=made, where=found.where, named=found.named)
+        relation = Relation("t", columns=found.columns, where=found.where, named=found.named)
         return DuckDBBackend(str(folder / "table.duckdb"), "duckdb", "seen", relation=relation)
     return DuckDBBackend(str(folder / form), "arrow" if form in ARROW else "parquet", "at")
 

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdp.backends.duckdb_words import DuckDBWords
-from streamdp.backends.relation import Made, Relation
+from streamdp.backends.relation import Relation
 from streamdp.config import load
 from streamdp.config.queries import TableQuery, table_query
 from streamdp.errors import ConfigurationError
@@ -131,8 +131,7 @@ def is_row_by_row(sql: str) -> bool:
 
 
 def made_of(found: TableQuery) -> Relation:
-    columns = tuple(Made(each.name, each.sql, each.source) for each in found.columns)
-    return Relation(found.table, columns=columns, where=found.where, named=found.named)
+    return Relation(found.table, columns=found.columns, where=found.where, named=found.named)
 
 
 @pytest.mark.parametrize("text", ADMITTED)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamdp.backends.memory import MemoryBackend
-from streamdp.backends.relation import Made, Relation
+from streamdp.backends.relation import Relation
 from streamdp.backends.sql import SqlBackend
 from streamdp.config.expressions import Dialect
 from streamdp.config.queries import table_query
@@ -51,8 +51,9 @@ def asked(engine: Engine, text: str, columns: Columns, time: str | None) -> SqlB
     """The engine's backend, over a query of its table."""
     backend: Any = engine.load(columns, time)
     found = table_query(text, DIALECTS[type(engine)])
-    made = tuple(Made(each.name, each.sql, each.source) for each in found.columns)
-    backend.relation = replace(backend.relation, columns=made, where=found.where, named=found.named)
+    backend.relation = replace(
+        backend.relation, columns=found.columns, where=found.where, named=found.named
+    )
     assert isinstance(backend, SqlBackend)
     return backend
 
