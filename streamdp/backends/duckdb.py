@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from streamdp.backends.duckdb_files import Files, Format, columns_named
+from streamdp.backends.duckdb_files import Files, columns_named
 from streamdp.backends.duckdb_words import DuckDBWords, quoted
 from streamdp.backends.limits import NO_LIMITS, Limits, ended_after
 from streamdp.backends.relation import Relation
 from streamdp.backends.sql import SqlBackend
 from streamdp.errors import SourceError
-from streamdp.types import Batch, IntArray, Query
+from streamdp.types import Batch, Format, IntArray, Query
 
 if TYPE_CHECKING:
     import duckdb

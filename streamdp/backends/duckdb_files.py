@@ -7,16 +7,15 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from streamdp.backends.dialect import Dialect, dialect_of
 from streamdp.backends.duckdb_words import quoted
 from streamdp.errors import SourceError
+from streamdp.types import Format
 
 if TYPE_CHECKING:
     import duckdb
-
-Format = Literal["parquet", "csv", "jsonl", "arrow"]
 
 _Seen = tuple[str, int, int]
 """Name, time of change and size of a file."""

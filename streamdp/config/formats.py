@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import Literal
 
-Format = Literal["parquet", "csv", "jsonl", "arrow"]
+from streamdp.types import Format
 
 _ENDINGS: dict[str, Format] = {
     ".parquet": "parquet",

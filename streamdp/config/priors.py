@@ -8,9 +8,9 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from streamdp.config.formats import Format
 from streamdp.config.section import Section
 from streamdp.config.values import Finite
+from streamdp.types import Format
 
 
 class Guess(Section):

@@ -8,11 +8,10 @@ from typing import Annotated, Any, Literal
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from streamdp.config.engines import DuckDBEngine, Engine
-from streamdp.config.formats import Format
 from streamdp.config.queries import TABLE, table_query
 from streamdp.config.section import Section
 from streamdp.config.values import Duration, Moment, PositiveDuration
-from streamdp.types import Json
+from streamdp.types import Format, Json
 
 
 class Windows(Section):

@@ -2,7 +2,7 @@
 
 from streamdp.types.batches import Batch, Grid
 from streamdp.types.charges import Charge, Reservation, Run
-from streamdp.types.forms import FloatArray, IntArray, Json, Row
+from streamdp.types.forms import FloatArray, Format, IntArray, Json, Row
 from streamdp.types.gates import Answer, GateRun, Past
 from streamdp.types.protocols import (
     Backend,
@@ -31,6 +31,7 @@ __all__ = [
     "Delivery",
     "Entropy",
     "FloatArray",
+    "Format",
     "GateKind",
     "GateRun",
     "Grid",

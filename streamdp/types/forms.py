@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,5 +12,8 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Json = Any
 """What `json.dumps` takes: the form in which states, events and releases are stored."""
+
+Format = Literal["parquet", "csv", "jsonl", "arrow"]
+"""Of files of records."""
 
 Row = Mapping[str, float | str | int | None]

@@ -7,7 +7,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from streamdp.config.engines import PostgresEngine, SparkEngine
-from streamdp.config.formats import Format, file_format
+from streamdp.config.formats import file_format
 from streamdp.config.load import DEMO
 from streamdp.config.paths import same_records
 from streamdp.config.queries import table_query
@@ -15,7 +15,7 @@ from streamdp.config.secrets import reveal
 from streamdp.config.sources import Partitions, Windows
 from streamdp.config.sources import Source as SourceSection
 from streamdp.errors import ConfigurationError
-from streamdp.types import Backend, Json, Source
+from streamdp.types import Backend, Format, Json, Source
 from streamdp.wiring.extras import require_extra
 
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ import pytest
 
 from streamdp.backends.bound import bounded
 from streamdp.backends.duckdb import DuckDBBackend
-from streamdp.backends.duckdb_files import Format
 from streamdp.backends.duckdb_words import DuckDBWords
 from streamdp.errors import SourceError
-from streamdp.types import Batch, CellCounts, Grid, Query, UnitBound
+from streamdp.types import Batch, CellCounts, Format, Grid, Query, UnitBound
 
 GRID = Grid(Fraction(1), -5, 99)
 ROWS = [("a", "x", 1), ("a", "y", 2), ("b", "x", 3), ("b", "z", 4), ("b", "x", 3), (None, "x", 9)]
