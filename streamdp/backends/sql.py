@@ -42,7 +42,7 @@ class SqlBackend(ABC):
         """
         with self.session():
             self._look_beneath(batch)
-            with self._own_words(batch, "cannot be opened", self.opening_hint):
+            with self._own_words(batch, *self._unread()):
                 table = self.table(query, batch)
                 columns = self.describe(f"SELECT * FROM {table}")
             for name in self.own_columns(query):
@@ -56,7 +56,7 @@ class SqlBackend(ABC):
         require_kinds(self.words(), query, self.time_column, kinds, batch.source)
 
     def _look_beneath(self, batch: Batch) -> None:
-        """A query finds its columns in its table, and the engine understands what it makes of them.
+        """A query finds its columns in its table.
 
         A name that no column has could mean something else to the engine: PostgreSQL would call a
         function of it.
@@ -69,8 +69,12 @@ class SqlBackend(ABC):
         for name in relation.named:
             if name not in columns:
                 raise _no_column(name, columns, batch.source)
-        with self._own_words(batch, "has a query that its engine cannot understand", _QUERY_HINT):
-            self.describe(f"SELECT * FROM {relation.sql(self.words())}")
+
+    def _unread(self) -> tuple[str, str]:
+        """What is wrong, and what to do, where the engine cannot say which columns there are."""
+        if self.relation is None or not self.relation.is_made():
+            return "cannot be opened", self.opening_hint
+        return "has a query that its engine cannot understand", _QUERY_HINT
 
     def cell_counts(self, query: Query, batch: Batch) -> CellCounts:
         """One `GROUP BY` of cells over one batch; see `grouped_cell_counts`."""
