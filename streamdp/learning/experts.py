@@ -93,14 +93,15 @@ class ExpertMixture:
         anchor, resolution = (root, values[root]), self._resolution()
         each, trust = known.posteriors(forecast, belief), known.trusted(belief)
         after = averaged(each, trust)
+        point = after.point()
         told = zip(known.parts, each, known.inputs(inputs), strict=True)
         parts = tuple(
-            learned(part, own, after.point(), seen, self.targets, anchor, resolution)
+            learned(part, own, point, seen, self.targets, anchor, resolution)
             for part, own, seen in told
         )
         if not parts[0].finite():
             return self.init()
-        smoothed = {"point": after.point().tolist(), "deviation": after.deviation().tolist()}
+        smoothed = {"point": point.tolist(), "deviation": after.deviation().tolist()}
         return Averaging(parts, trust).recovered(self._span()).to_json() | smoothed
 
     def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
