@@ -61,7 +61,9 @@ def _asked(*, quick: bool) -> Iterator[Row]:
         home = gated.GatedHome.furnish(place / "template")
         life = kills.first_life(home)
         points = _some(tuple(life.deaths()), quick=quick)
-        yield _row("kills of a gate", (gated.violations(home, point) for point in points))
+        yield _row(
+            "kills of a gate", (kills.violations(home, point, gated.aftermath) for point in points)
+        )
         points = _some(tuple(life.refusals()), quick=quick)
         if INTEL:
             yield _row("power cuts of a gate", power.cuts(home, 4 if quick else 1))

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 
-from tests.crash import kills, tracer
-from tests.crash.home import CONFIG, Home, folder
-from tests.crash.tracer import Point
+from tests.crash import kills
+from tests.crash.home import CONFIG, Home
 from tests.invariants import gate_violations
 from tests.invariants import violations as ledger_violations
 
@@ -79,16 +78,8 @@ class GatedHome(Home):
             return store.execute("SELECT run, asked, ended FROM gate_run").fetchall()
 
 
-def violations(template: GatedHome, point: Point) -> list[str]:
-    """Kill one life at a point, let a second one do the rest, and compare."""
-    with folder() as place:
-        home = template.copy(place / "home")
-        if not tracer.live(home.live, point).killed:
-            return [f"{point}: the process outlived it"]
-        return [f"{point}: {wrong}" for wrong in _aftermath(home, place)]
-
-
-def _aftermath(home: GatedHome, place: Path) -> Iterator[str]:
+def aftermath(home: GatedHome, place: Path) -> Iterator[str]:
+    """That of every life, and a test that was cut off ended its run."""
     left = home.copy(place / "known")
     interrupted = {(run, "lost") for run, asked, _ in left.runs() if asked is not None}
     yield from kills.aftermath(home, place)

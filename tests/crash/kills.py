@@ -7,12 +7,15 @@ file. Each of its points is tried in a folder of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 from tests.crash import tracer
 from tests.crash.home import Facts, Home, folder
 from tests.crash.tracer import Life, Point
+
+H = TypeVar("H", bound=Home)
 
 
 def first_life(template: Home) -> Life:
@@ -23,15 +26,6 @@ def first_life(template: Home) -> Life:
         assert life.status == 0, "the life to be cut short ends well"
         assert home.broken() == [], "and leaves nothing to do"
     return life
-
-
-def violations(template: Home, point: Point) -> list[str]:
-    """Kill one life at a point, let a second one do the rest, and compare."""
-    with folder() as place:
-        home = template.copy(place / "home")
-        if not tracer.live(home.live, point).killed:
-            return [f"{point}: the process outlived it"]
-        return [f"{point}: {wrong}" for wrong in aftermath(home, place)]
 
 
 def aftermath(home: Home, place: Path) -> Iterator[str]:
@@ -54,6 +48,17 @@ def aftermath(home: Home, place: Path) -> Iterator[str]:
     if not lines.items() <= home.published().items():
         yield "a line that was published is gone or changed"
     yield from _accounts(after)
+
+
+def violations(
+    template: H, point: Point, aftermath: Callable[[H, Path], Iterator[str]] = aftermath
+) -> list[str]:
+    """Kill one life at a point, let a second one do the rest, and compare."""
+    with folder() as place:
+        home = template.copy(place / "home")
+        if not tracer.live(home.live, point).killed:
+            return [f"{point}: the process outlived it"]
+        return [f"{point}: {wrong}" for wrong in aftermath(home, place)]
 
 
 def _accounts(facts: Facts) -> Iterator[str]:

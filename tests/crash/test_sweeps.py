@@ -103,7 +103,7 @@ def test_a_sink_that_is_not_idempotent_is_caught(
 def test_killed_while_a_gate_is_asked(gate: GatedHome, life_of_gate: Life) -> None:
     """An interrupted test ends its run and is asked anew; answers and notices are there once."""
     for point in about_the_middle(life_of_gate)[:5]:
-        assert gated.violations(gate, point) == []
+        assert kills.violations(gate, point, gated.aftermath) == []
 
 
 def test_a_run_that_outlives_an_interrupted_test_is_caught(
@@ -120,7 +120,9 @@ def test_a_run_that_outlives_an_interrupted_test_is_caught(
         return replace(run, asked=None)
 
     monkeypatch.setattr(GateRuns, "open_run", forgetful)
-    assert any(gated.violations(gate, point) for point in about_the_middle(life_of_gate))
+    assert any(
+        kills.violations(gate, point, gated.aftermath) for point in about_the_middle(life_of_gate)
+    )
 
 
 @pytest.mark.skipif(not tracer.INTEL, reason="reads registers of x86-64")
