@@ -20,11 +20,14 @@ from streamdp.store.chain import spent_of
 from streamdp.types import Batch
 
 CHARGES = (
-    "(SELECT scope, job, batch, seq, epsilon_nano, rho_nano FROM ledger WHERE purpose = 'reserve'"
-    " UNION ALL SELECT r.scope, r.job, j.batch, r.seq, r.epsilon_nano, r.rho_nano FROM ledger j"
-    " JOIN ledger r ON r.seq = j.reservation WHERE j.purpose = 'join')"
+    "(SELECT j.scope, r.job, j.batch, r.seq, r.epsilon_nano, r.rho_nano FROM ledger j"
+    " JOIN ledger r ON r.seq = coalesce(j.reservation, j.seq)"
+    " WHERE j.purpose IN ('reserve', 'join'))"
 )
-"""Rows of charge and batch: a run has one for each batch it joined, all with the run's `seq`."""
+"""Rows of charge and batch: a run has one for each batch it joined, all with the run's `seq`.
+
+The purposes are those of the index of batches, in its words: SQLite uses it for no others.
+"""
 
 ASSUMED, CUT_OFF = "(assumed)", "(cut off)"
 """Jobs of charges whose job is not known: what was reconciled, and what a crash cut off."""
@@ -60,8 +63,7 @@ def require_room(
             continue
         near = neighbours(database, limit, batch)
         borne = borne_by(database, scope, near)
-        if limit.batches != 1:
-            borne = {**borne, batch.key: [*borne.get(batch.key, ()), *_unplaced(database, scope)]}
+        borne = {**borne, batch.key: [*borne.get(batch.key, ()), *unplaced(database, limit, scope)]}
         if fullest(limit, near, borne, batch.key, item) > limit.nano:
             used = fullest(limit, near, borne, batch.key)
             here = next(place for place in near if place.key == batch.key)
@@ -111,12 +113,17 @@ def borne_by(database: Database, scope: str, places: Iterable[Place]) -> Borne:
     return borne
 
 
-def _unplaced(database: Database, scope: str) -> list[Item]:
-    """Charges assumed for batches that are not written down: they might be in any stretch."""
+def unplaced(database: Database, limit: Limit, scope: str) -> list[Item]:
+    """Charges assumed for batches that are not written down: they might be in any stretch.
+
+    But not in that of one batch alone, which has a key.
+    """
+    if limit.batches == 1:
+        return []
     rows = database.execute(
-        "SELECT seq, epsilon_nano, rho_nano FROM ledger WHERE job IN (:assumed, :cut_off)"
-        " AND purpose = 'reserve' AND scope = :scope AND batch != ''"
-        " AND batch NOT IN (SELECT key FROM batch WHERE source = :scope)",
+        "SELECT seq, epsilon_nano, rho_nano FROM ledger l WHERE job IN (:assumed, :cut_off)"
+        " AND purpose = 'reserve' AND +scope = :scope AND batch != '' AND NOT EXISTS"
+        " (SELECT 1 FROM batch b WHERE b.source = :scope AND b.key = l.batch)",
         {"scope": scope, "assumed": ASSUMED, "cut_off": CUT_OFF},
     )
     return [Item(*row) for row in rows]
@@ -138,7 +145,8 @@ def neighbours(database: Database, limit: Limit, batch: Batch) -> list[Place]:
     about |= {"start": batch.start or 0, "number": (limit.batches or 1) - 1}
     before, after = (
         database.execute(
-            f"{_PLACE} AND (coalesce(window_start, 0), key) {side} (:start, :key)"
+            f"{_PLACE} AND coalesce(window_start, 0) {side}= :start"
+            f" AND (coalesce(window_start, 0), key) {side} (:start, :key)"
             f" ORDER BY coalesce(window_start, 0) {way}, key {way} LIMIT :number",
             about,
         ).fetchall()
@@ -169,6 +177,7 @@ def all_places(database: Database, source: str) -> list[Place]:
 
 def frees(database: Database, limit: Limit, scope: str, cost: int, near: Sequence[Place]) -> str:
     """When a batch behind some places finds room for a cost, in words."""
+    cost += sum(item.amount(limit.measure) for item in unplaced(database, limit, scope))
     if cost > limit.nano or limit.lifetime:
         return "never"
     gone = full_since(limit, near, borne_by(database, scope, near), cost)

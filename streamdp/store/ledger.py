@@ -25,6 +25,9 @@ from streamdp.types import Batch, Charge, Json, Reservation
 WHOLE_STORE = "*"
 """Scope of rows that concern all scopes; no source has this name."""
 
+SETTLES = "purpose IN ('commit', 'burn', 'close')"
+"""Of the rows that end a charge: in the words of their index, SQLite uses it for no others."""
+
 
 def reserve(
     database: Database, scope: str, job: str, batch: Batch, charge: Charge, now: int
@@ -95,8 +98,9 @@ def settle(
 def open_reservations(database: Database) -> tuple[Reservation, ...]:
     """Charges without an end: their process died."""
     rows = database.query(
-        "SELECT seq, scope, job, batch FROM ledger r WHERE purpose = 'reserve' AND NOT EXISTS"
-        " (SELECT 1 FROM ledger s WHERE s.reservation = r.seq) ORDER BY seq"
+        "SELECT seq, scope, job, batch FROM ledger r"  # noqa: S608
+        " WHERE purpose = 'reserve' AND NOT EXISTS"
+        f" (SELECT 1 FROM ledger s WHERE s.reservation = r.seq AND s.{SETTLES}) ORDER BY seq"
     )
     return tuple(Reservation(**row) for row in rows)
 
@@ -185,12 +189,14 @@ def declaration_of(database: Database, scope: str) -> Json | None:
 def caps_of(database: Database, scope: str) -> Caps:
     """The caps in force: those of the last row that set some.
 
+    Such rows have no job, by which an index finds them whatever was charged since.
+
     Raises:
         IntegrityError: The scope was never declared.
     """
     row = database.execute(
         "SELECT batch_cap_nano, lifetime_cap_nano, event FROM ledger"
-        " WHERE scope = ? AND purpose = 'cap' ORDER BY seq DESC LIMIT 1",
+        " WHERE +scope = ? AND purpose = 'cap' AND job IS NULL ORDER BY seq DESC LIMIT 1",
         [scope],
     ).fetchone()
     if row is None:

@@ -95,8 +95,8 @@ def scope_reports(database: Database) -> tuple[ScopeReport, ...]:
         "   AS worst_batch_nano,"
         " (SELECT coalesce(sum(epsilon_nano), 0) FROM ledger r"
         "   WHERE r.scope = c.scope) AS lifetime_spent_nano,"
-        " (SELECT coalesce(sum(r.epsilon_nano), 0) FROM ledger r JOIN ledger s"
-        "   ON s.reservation = r.seq WHERE r.scope = c.scope AND s.purpose = 'burn') AS burnt_nano"
+        " (SELECT coalesce(sum(r.epsilon_nano), 0) FROM ledger s JOIN ledger r"
+        "   ON r.seq = s.reservation WHERE s.scope = c.scope AND s.purpose = 'burn') AS burnt_nano"
         " FROM ledger c WHERE seq IN"
         " (SELECT max(seq) FROM ledger WHERE purpose = 'cap' GROUP BY scope) ORDER BY scope"
     )

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 from sqlite_utils import Database
 
 from streamdp.privacy.filters import Item, Limit, fullest
-from streamdp.store.charges import all_places, borne_by, frees, last_places, lifetime_spent
+from streamdp.store.charges import (
+    all_places,
+    borne_by,
+    frees,
+    last_places,
+    lifetime_spent,
+    unplaced,
+)
 from streamdp.store.ledger import caps_of, declaration_of
 
 
@@ -76,6 +83,7 @@ def _next(database: Database, limit: Limit, scope: str, price: Item) -> tuple[in
     else:
         borne = borne_by(database, scope, near)
         held = {item for place in near for item in borne.get(place.key, ())}
+        held.update(unplaced(database, limit, scope))
         used = sum(item.amount(limit.measure) for item in held if item.seq != price.seq)
     left = max(limit.nano - used, 0)
     return left, "now" if cost <= left else frees(database, limit, scope, cost, near)

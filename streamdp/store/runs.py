@@ -17,7 +17,7 @@ from streamdp.errors import IntegrityError
 from streamdp.privacy.filters import Item
 from streamdp.store.chain import append
 from streamdp.store.charges import require_lifetime, require_own_source, require_room
-from streamdp.store.ledger import caps_of, spend
+from streamdp.store.ledger import SETTLES, caps_of, spend
 from streamdp.types import Batch, Charge, Run
 
 
@@ -72,9 +72,9 @@ def close_run(database: Database, run: Run, now: int) -> None:
 def open_run_of(database: Database, job: str) -> Run | None:
     """The run of a job that is open, if one is."""
     row = database.execute(
-        "SELECT seq, scope, job, epsilon_nano, rho_nano FROM ledger r"
+        "SELECT seq, scope, job, epsilon_nano, rho_nano FROM ledger r"  # noqa: S608
         " WHERE purpose = 'open' AND job = ? AND NOT EXISTS"
-        " (SELECT 1 FROM ledger c WHERE c.reservation = r.seq AND c.purpose = 'close')",
+        f" (SELECT 1 FROM ledger c WHERE c.reservation = r.seq AND c.{SETTLES})",
         [job],
     ).fetchone()
     return Run(*row) if row else None

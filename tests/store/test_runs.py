@@ -5,9 +5,10 @@ from pathlib import Path
 import pytest
 
 from streamdp.errors import BudgetExhaustedError, IntegrityError
-from streamdp.privacy.filters import Caps, Limit
+from streamdp.privacy.filters import Caps, Item, Limit
 from streamdp.store import chain, ledger
 from streamdp.store.charges import ASSUMED
+from streamdp.store.rooms import rooms
 from streamdp.types import Batch, Charge, Reservation
 from tests.store.kept import LedgerStore, batch_spent, terms
 
@@ -120,5 +121,8 @@ def test_an_assumed_charge_without_a_place_is_in_every_window(tmp_path: Path) ->
         ledger.assume_spent(store.database, lost, charge(200), {"by": "me"}, 0)
     with pytest.raises(BudgetExhaustedError, match="7-batch"):
         store.reserve("s", "job", day(30), charge(101), 0)
+    told = {room.limit.name: room for room in rooms(store.database, "s", Item(0, 101, 101))}
+    assert (told["7-batch"].left_nano, told["7-batch"].frees) == (100, "never")
+    assert (told["batch"].left_nano, told["batch"].frees) == (300, "now")
     store.add_batches([(Batch("s", "lost", -DAY, 0), None)], 0)
     store.reserve("s", "job", day(30), charge(101), 0)

@@ -1,0 +1,66 @@
+"""What a charge asks of the ledger stays the same however long the ledger is."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from streamdp.privacy.filters import Caps, Limit
+from streamdp.store.sqlite import SqliteStore
+from streamdp.types import Batch, Charge
+from tests.store.kept import terms
+
+ONE = 10
+CHARGE = Charge({"type": "pure", "epsilon": "1"}, ONE, 1)
+PLAIN = Caps(ONE, 10**9)
+WIDE = Caps(ONE, 10**9, (Limit(70, batches=7),))
+
+
+class Steps:
+    """Counts what SQLite's machine does: the same in every run, whatever the machine."""
+
+    def __init__(self, store: SqliteStore) -> None:
+        self.taken = 0
+        store.database.conn.set_progress_handler(self._one, 1)
+
+    def _one(self) -> int:
+        self.taken += 1
+        return 0
+
+    def since(self, before: int) -> int:
+        return self.taken - before
+
+
+def _charged(folder: Path, caps: Caps, count: int) -> tuple[SqliteStore, Steps, list[int]]:
+    """Steps of each of many charges that are burnt."""
+    store = SqliteStore.open(folder / "s.db", 0)
+    store.declare(terms(caps), 0)
+    steps, each = Steps(store), []
+    for number in range(count):
+        batch = Batch("s", f"{number:04d}", number, number + 1)
+        store.add_batches([(batch, None)], 0)
+        before = steps.taken
+        store.burn(store.reserve("s", "j", batch, CHARGE, number), number)
+        each.append(steps.since(before))
+    return store, steps, each
+
+
+@pytest.mark.parametrize("caps", [PLAIN, WIDE])
+def test_a_charge_costs_the_same_after_many(tmp_path: Path, caps: Caps) -> None:
+    store, _, each = _charged(tmp_path, caps, 200)
+    assert each[199] < 1.1 * each[20]
+    store.close()
+
+
+def test_open_charges_are_found_in_one_pass(tmp_path: Path) -> None:
+    """Looked for at every round: a search of all rows for each of them took seconds in a year."""
+    taken = Counter[int]()
+    for count in (40, 160):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        store, steps, _ = _charged(folder, PLAIN, count)
+        before = steps.taken
+        assert store.recover(count) == ()
+        taken[count] = steps.since(before)
+        store.close()
+    assert taken[160] < 5 * taken[40]
