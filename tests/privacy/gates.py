@@ -45,6 +45,7 @@ class Asked:
         other: p_t of the neighbour.
         times: How often in a row.
         sampled: Whether it is a black box.
+        number: Of the test in its run, by which a black box is sized; else that of its block.
     """
 
     terms: Terms
@@ -52,6 +53,7 @@ class Asked:
     other: Chance
     times: int = 1
     sampled: bool = False
+    number: int | None = None
 
 
 @contextmanager
@@ -156,7 +158,7 @@ def run_law(
     alive, law = rho.copy(), []
     for index, asked in enumerate(tests):
         chance = asked.other if other else asked.mine
-        accept, reject = _bits(gate, index + 1, asked, chance, rho, nu)
+        accept, reject = _bits(gate, asked.number or index + 1, asked, chance, rho, nu)
         if redrawn:
             accept, reject = (np.full(len(rho), rho @ each) for each in (accept, reject))
         alive = alive * reject ** (asked.times - 1)

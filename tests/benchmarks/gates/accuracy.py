@@ -116,11 +116,19 @@ def _level_found(cell: Cell, tests: int) -> float:
     with coarse(3, 0):
         for _ in range(12):
             middle = (low + high) / 2.0
-            chance = Chance(middle, 1.0 - middle)
-            block = [Asked(cell.terms, chance, chance, tests, cell.sampled)]
-            silent = float(run_law(GATE, block, False)[-1])
+            silent = float(run_law(GATE, _run(cell, tests, middle), False)[-1])
             low, high = (middle, high) if 1.0 - silent < float(GATE.beta) else (low, middle)
     return low
+
+
+def _run(cell: Cell, tests: int, success: float) -> list[Asked]:
+    """Blocks of tests, each a tenth of what went before: as in a run, later ones ask for more."""
+    chance, blocks, first = Chance(success, 1.0 - success), [], 1
+    while first <= tests:
+        times = min(first // 10 + 1, tests - first + 1)
+        blocks.append(Asked(cell.terms, chance, chance, times, cell.sampled, first))
+        first += times
+    return blocks
 
 
 def times(quick: bool) -> Iterator[Row]:
