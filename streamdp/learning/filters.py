@@ -148,8 +148,11 @@ class Filters:
 
         Coefficients are as uncertain at every width.
         """
-        known = np.einsum("i,kij,j->k", features, self.uncertainties, features)
-        return np.asarray(WIDTHS**2 + known[:, None])
+        return np.asarray(WIDTHS**2 + self.known(features)[:, None])
+
+    def known(self, features: FloatArray) -> FloatArray:
+        """Variance with which each expert knows the level of a batch, in units of D, shape (k,)."""
+        return np.asarray(np.einsum("i,kij,j->k", features, self.uncertainties, features))
 
     @property
     def level_only(self) -> bool:

@@ -16,24 +16,25 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from streamdp.learning import spacing
+from streamdp.learning.averaging import Averaging
 from streamdp.learning.belief import TINY, Belief
 from streamdp.learning.experts import ExpertMixture
-from streamdp.learning.filters import Filters
 from streamdp.learning.learner import Features
+from streamdp.learning.outlook import forecast_error, misfit
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.priors.shapes import REACH
 from streamdp.types import FloatArray, Json
 
-SURPRISED, SETTLED = 6.0, 3.6
-"""Day-to-day deviation of the quantiles above which broad shapes are drawn, and below which again
-learned priors, in ranks times epsilon times rows: between them the errors of both cross."""
+SURPRISED, SETTLED = 1.1, 0.9
+"""Error of the forecasts above which broad shapes are drawn, and below which again learned priors,
+in units of the error of broad shapes."""
 
-UNKNOWN = 1.8
-"""What a level that never moves may be off, in the same unit, before its priors are drawn from."""
+TURN = 10
+"""Releases that experts, then broad shapes, have each to find a stream that is lost."""
 
 EXPLAINED = 0.25
-"""Part of a level's deviations that is left at most where features explain a stream."""
+"""Part of a level's errors that is left at most where features explain a stream."""
 
 MISFIT = 0.1
 """Deviation of a filled-in quantile that is due to the shape, in ranks. It is the same every day:
@@ -48,12 +49,15 @@ class Opening:
         experts: Whose state it is.
         tree: How these releases are drawn.
         prior: Broad shapes beside robust priors.
+        noise: Covariance of what is learned from them, in squared ranks, shape (m, m).
+        error: Mean deviation of these releases if a shape fits, in ranks.
     """
 
     experts: ExpertMixture
     tree: QuantileTree
     prior: JointPrior
     noise: FloatArray = field(init=False, repr=False, compare=False)
+    error: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         node, levels = self.tree.nodes()[0], self.tree.levels()
@@ -63,44 +67,50 @@ class Opening:
         targets = self.experts.targets
         ends = np.array([0.0, *targets[list(node.targets)], 1.0])
         between = np.array([np.interp(targets, ends, unit) for unit in np.eye(len(ends))[1:-1]])
-        misfit = np.diag(np.where(np.isin(targets, ends), 0.0, MISFIT**2))
-        noise = between.T @ (2.0 / records**2 * bridge) @ between + misfit
-        object.__setattr__(self, "noise", noise)
+        noise = between.T @ (2.0 / records**2 * bridge) @ between
+        object.__setattr__(self, "error", float(np.sqrt(np.diag(noise)).mean()))
+        filled = np.diag(np.where(np.isin(targets, ends), 0.0, MISFIT**2))
+        object.__setattr__(self, "noise", noise + filled)
 
     def unsettled(self, state: Json, features: Features = ()) -> bool:
         """Whether the quantiles leave their forecasts too far for priors to pay; releases alone.
 
         With features it is asked of levels without them, unless filters that know the features are
-        trusted and deviate far less: what the features explain looks like leaps to the levels.
+        trusted and err far less: what the features explain looks like leaps to the levels.
         """
         known = self.experts.known(state, len(features))
-        level, *informed = known.parts
-        if not self._reaches(state):
-            return False
-        if known.lead() == 1 and self._leap(informed[0]) < EXPLAINED * self._leap(level):
-            return False
-        off = np.sqrt(level.uncertainties[0, 0, 0]) * self._moves(level)[0]
-        return bool(off > UNKNOWN) or self._leaps(state, level)
+        return self._reaches(state) and self._leaps(state, known, features)
+
+    def counted(self, state: Json, learned: Json) -> Json:
+        """What was learned, and for how many releases in a row a quantile lay out of reach."""
+        if self._away(learned).max() < REACH:
+            return learned
+        return learned | {"beyond": int(state.get("beyond", 0)) + 1}
 
     def _reaches(self, state: Json) -> bool:
-        """Whether the last batch lay among the broad shapes: elsewhere only the experts find it."""
+        """Whether the batches may lie among the broad shapes: elsewhere only experts find them.
+
+        Shapes that hold nothing release some tail out of reach; so do experts that know nothing of
+        a stream among them. While its middle does not tell one from the other they take turns.
+        """
+        away, turn = self._away(state), int(state.get("beyond", 0)) // TURN
+        return bool(away.max() < REACH or (turn % 2 == 1 and np.median(away) < REACH))
+
+    def _away(self, state: Json) -> FloatArray:
+        """Distance of the last batch from the guess, in guessed scales, shape (m,)."""
         location, scale = self.experts.guess
-        away = np.abs(np.array(state.get("point", location)) - location)
-        return bool(away.max() < REACH * scale)
+        return np.asarray(np.abs(np.array(state.get("point", [location])) - location) / scale)
 
-    def _leaps(self, state: Json, level: Filters) -> bool:
+    def _leaps(self, state: Json, known: Averaging, features: Features) -> bool:
         """Whether days differ too much for forecasts; once they do, until they differ much less."""
-        return self._leap(level) > (SETTLED if state.get("opening") else SURPRISED)
-
-    def _leap(self, filters: Filters) -> float:
-        shares = np.exp(filters.log_weights).sum(axis=1)
-        return float(shares @ self._moves(filters) / shares.sum())
-
-    def _moves(self, filters: Filters) -> FloatArray:
-        """Day-to-day deviation by each expert, in ranks times epsilon times rows, shape (k,)."""
-        own = np.sqrt(np.diagonal(filters.deviations, axis1=1, axis2=2))
-        information = float(self.tree.epsilon) * self.experts.expected_rows
-        return np.asarray((own * self._densities(filters.log_gaps)).mean(axis=1) * information)
+        targets, root = self.experts.targets, self.tree.nodes()[0].targets
+        told = zip(known.parts, known.inputs(np.array([1.0, *features])), strict=True)
+        level, *informed = (forecast_error(*each, targets, self.error) for each in told)
+        if known.lead() == 1 and informed[0] < EXPLAINED * level:
+            return False
+        profiles = [each.centres[0] for each in self.prior.shapes]
+        broad = self.error + misfit(known.parts[0].log_gaps, targets, list(root), profiles)
+        return level > (SETTLED if state.get("opening") else SURPRISED) * broad
 
     def learn(self, state: Json, values: tuple[float, ...], features: Features = ()) -> Json:
         """The experts' state after one more release."""
@@ -110,7 +120,7 @@ class Opening:
         noise = self.noise / density[:, None] / density
         belief = _observed(forecast, np.array(values), noise)
         learned = self.experts.remembered(known, forecast, belief, inputs, values)
-        return learned | {"opening": self._leaps(state, level)}
+        return learned | {"opening": self._leaps(state, known, features)}
 
     def _densities(self, log_gaps: FloatArray) -> FloatArray:
         return spacing.densities(self.experts.targets, log_gaps)

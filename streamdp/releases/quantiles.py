@@ -192,7 +192,8 @@ class Quantiles:
         """Tell the learner what was released."""
         mechanism: QuantilePlan = plan.mechanism
         values = tuple(float(row["value"] or 0) for row in outcome.rows)
-        return mechanism.learner.learn(state, values, mechanism.features)
+        learned = mechanism.learner.learn(state, values, mechanism.features)
+        return learned if self.opening is None else self.opening.counted(state, learned)
 
     def report(self, state: Json, outcome: Outcome) -> Outcome:
         """The release, and beside it what all releases so far say of the same quantiles.

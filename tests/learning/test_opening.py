@@ -12,7 +12,7 @@ import pytest
 
 from streamdp.learning.experts import ExpertMixture
 from streamdp.learning.fixed import Fixed
-from streamdp.learning.opening import Opening
+from streamdp.learning.opening import TURN, Opening
 from streamdp.mechanisms.choice import CANDIDATES
 from streamdp.mechanisms.simulation import PublicEntropy, rank_error
 from streamdp.mechanisms.tree import QuantileTree
@@ -113,3 +113,20 @@ def test_with_features_nothing_opens_beyond_the_reach_of_broad_shapes() -> None:
     assert OPENING.unsettled(EXPERTS.init(), (1.0,))
     assert OPENING.unsettled(near, (1.0,))
     assert not OPENING.unsettled(far, (1.0,))
+
+
+def test_experts_and_shapes_take_turns_while_nobody_knows_where_a_stream_is() -> None:
+    """Tails out of reach, the middle among them: some releases each; the count ends by itself.
+
+    A stream whose middle lies out of reach is the experts' for good.
+    """
+    state = EXPERTS.learn(EXPERTS.init(), tuple(range(len(TARGETS))))
+    lost = state | {"point": [*state["point"][:-1], 9.0 * GUESS[1]]}
+    opened = []
+    for _ in range(4 * TURN):
+        opened.append(OPENING.unsettled(lost))
+        lost = OPENING.counted(lost, {name: lost[name] for name in lost if name != "beyond"})
+    assert opened == ([False] * TURN + [True] * TURN) * 2
+    assert "beyond" not in OPENING.counted(lost, state)
+    found = lost | {"point": [9.0 * GUESS[1]] * len(TARGETS)}
+    assert not any(OPENING.unsettled(found | {"beyond": count}) for count in range(4 * TURN))
