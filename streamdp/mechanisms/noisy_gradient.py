@@ -39,21 +39,22 @@ class NoisyGradient:
     """What a share of a release's epsilon buys for its learner.
 
     Args:
-        epsilon: Pure loss, whatever of the batch changes.
+        epsilon: Pure loss of all gradients of a release together, whatever a unit changes.
         quantiles: Targets, shape (m,).
         grid: Public cells.
         slope: Gradient, in numbers of about one; fixed before data is touched.
+        turned: The most gradients of a release that one unit can change, this one among them.
     """
 
     epsilon: Fraction
     quantiles: tuple[Fraction, ...]
     grid: Grid
     slope: Slope
+    turned: int = 1
 
-    def event(self, charged: Fraction) -> Json:
-        """What the ledger stores: the loss of all such draws of a release together."""
-        about = {"mechanism": "noisy-gradient", "epsilon_of_one": str(self.epsilon)}
-        return pure(charged) | about
+    def event(self) -> Json:
+        """What the ledger stores, once for all gradients of a release."""
+        return pure(self.epsilon) | {"mechanism": "noisy-gradient", "turned": self.turned}
 
     def draw(self, statistic: CellCounts, entropy: Entropy) -> tuple[float, ...]:
         """The gradient at the batch's own quantiles, cut and noisy; of no records, noise alone.
@@ -62,12 +63,12 @@ class NoisyGradient:
             statistic: The batch. Private.
             entropy: Source of chance.
 
-        Privacy: any two batches, however many records differ: pure epsilon. `clipped` makes
-        integers of at most `UNITS` in sum of sizes whatever it is given, so two batches are at
-        most `SENSITIVITY` apart, and noise of scale SENSITIVITY/epsilon hides that exactly. No
-        error and no amount of entropy depends on the batch.
+        Privacy: any two batches, however many records differ: pure epsilon/turned. `clipped`
+        makes integers of at most `UNITS` in sum of sizes whatever it is given, so two batches are
+        at most `SENSITIVITY` apart, and noise of scale SENSITIVITY·turned/epsilon hides that
+        exactly. No error and no amount of entropy depends on the batch.
         """
-        scale = SENSITIVITY / self.epsilon
+        scale = SENSITIVITY * self.turned / self.epsilon
         with np.errstate(all="ignore"):
             units = clipped(self._gradient(statistic))
         return tuple((unit + discrete_laplace(scale, entropy)) / UNITS for unit in units)

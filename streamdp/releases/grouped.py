@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from streamdp.privacy.events import parallel
 from streamdp.releases.quantiles import Quantiles
+from streamdp.releases.unit_charge import charge_of_unit
 from streamdp.types import Batch, CellCounts, Entropy, Json, Outcome, Plan, Row
 
 Group = tuple[str, ...]
@@ -31,7 +32,7 @@ class Grouped:
     is then that of one tree, at most e^(epsilon/k); over the steps from D to D' at most
     e^(j·epsilon/k) ≤ e^epsilon, however the records lie in groups: the engine bounds them over the
     whole batch. In the ledger: `group` of k over `parallel` of the trees, which are alike; bought
-    gradients stand beside it (`Quantiles.charge`). Under `substitute` a record could leave one
+    gradients stand beside it (`Quantiles.plan`). Under `substitute` a record could leave one
     group and enter another, two steps in place of one, so that relation is refused.
 
     Raises:
@@ -70,7 +71,9 @@ class Grouped:
         tree = plans[0].mechanism.event | about
         event = parallel([tree], by=list(self.by), groups=count)
         query = replace(plans[0].query, by=self.by, groups=self.groups)
-        return Plan(query, self.of.charge(event, plans[0].mechanism.gradient), plans)
+        gradient = plans[0].mechanism.gradient
+        bought = gradient and gradient.event()
+        return Plan(query, charge_of_unit(event, self.of.rows_of_unit(), bought), plans)
 
     def draw(self, plan: Plan, statistic: Sequence[CellCounts], entropy: Entropy) -> Outcome:
         """The rows of each group in turn, with its columns in front."""

@@ -20,12 +20,10 @@ from streamdp.mechanisms.noisy_gradient import NoisyGradient
 from streamdp.mechanisms.sharpness import Relation
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.joint import JointPrior, Shapes
-from streamdp.privacy.amounts import nano_up
-from streamdp.privacy.events import epsilon_of, group, rho_of, sequence
+from streamdp.releases.unit_charge import charge_of_unit
 from streamdp.types import (
     Batch,
     CellCounts,
-    Charge,
     Entropy,
     Grid,
     Json,
@@ -140,7 +138,8 @@ class Quantiles:
         Privacy: the tree costs epsilon/k for one record, `relation`. A unit has at most k records
         in what the backend counts, so two batches with and without it are k steps of one record
         apart, and k times epsilon/k is what it loses (event `group`). Where a share of epsilon
-        buys a gradient, the tree has the rest of it; `charge` has the argument.
+        buys a gradient, the tree has the rest of it, and a unit can turn the gradients of
+        min(k, groups) groups at most: together they cost it the share, once.
         """
         features = self.features(batch) if self.features else ()
         tree, believed, learner = self._way(state, features)
@@ -155,32 +154,16 @@ class Quantiles:
         mechanism = QuantilePlan(
             tree, believed, learner, event, self.rank_error(), features, gradient
         )
-        return Plan(self.query(batch), self.charge(event, gradient), mechanism)
-
-    def charge(self, event: Json, gradient: NoisyGradient | None) -> Charge:
-        """What draws cost a unit: its records in the trees' event, and once the gradients.
-
-        Privacy: a gradient loses its epsilon whatever changes, be it one record of a unit or k; a
-        unit is in min(k, groups) groups at most, whose gradients have that part of the share each.
-        """
-        rows = self.rows_of_unit()
-        if gradient is not None:
-            parts = {name: event[name] for name in ("type", "events")}
-            about = {name: event[name] for name in event if name not in parts}
-            bought = gradient.event(self.epsilon * self.gradient_share())
-            tree = parts if rows == 1 else group(parts, rows)
-            event = sequence([tree, bought], **about)
-        elif rows > 1:
-            event = group(event, rows)
-        return Charge(event, nano_up(epsilon_of(event)), nano_up(rho_of(event)))
+        charge = charge_of_unit(event, self.rows_of_unit(), gradient and gradient.event())
+        return Plan(self.query(batch), charge, mechanism)
 
     def _gradient(self, state: Json, features: Features, groups: int) -> NoisyGradient | None:
         """What buys the learner a gradient of this part of the batch."""
         if not isinstance(self.learner, PrivateGradient):
             return None
-        epsilon = self.epsilon * self.gradient_share() / min(self.rows_of_unit(), groups)
+        epsilon, turned = self.epsilon * self.learner.share, min(self.rows_of_unit(), groups)
         slope = self.learner.slope(state, len(self.quantiles), features)
-        return NoisyGradient(epsilon, self.quantiles, self.grid, slope)
+        return NoisyGradient(epsilon, self.quantiles, self.grid, slope, turned)
 
     def _way(
         self, state: Json, features: Features

@@ -3,8 +3,8 @@
     python -m tests.benchmarks.private_gradients [--json] [--quick]
 
 `bought` is the option `prior.private_gradient` as it is, beside the same learner on gradients at
-its releases (`free`), the default learner, and none: at the whole epsilon, and at what is left
-when a gradient was bought.
+its releases (`free`), the default learner, none, and what comes of the bought gradient's own first
+priors if the gradient is paid for and thrown away.
 
 DP-FTRL is what one could hope for. A share of each day's epsilon buys the gradient of the surrogate
 at the day's own intervals, cut to norm 1, its running sum kept private by tree-aggregated normal
@@ -27,6 +27,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from streamdp.learning.fixed import Fixed
 from streamdp.learning.optimizers import coin_betting
 from streamdp.learning.private_gradient import PrivateGradient
 from streamdp.learning.surrogate import laplace, worst_of
@@ -63,9 +64,12 @@ def rows(quick: bool) -> Iterable[Row]:
             for who, name in FREE.items()
         }
         for part in BOUGHT:
-            left = epsilon * (1 - part)
-            kinds["static, at what is left", part] = free.kind(f"static/{OURS}", left, stream)
-            kinds["online-gradient, bought", part] = _bought(setting, part)
+            bought = _bought(setting, part)
+            first = Fixed(bought.first_prior().robust)
+            kinds["its first priors, at what is left", part] = replace(
+                bought, learner=first, epsilon=epsilon * (1 - part)
+            )
+            kinds["online-gradient, bought", part] = bought
         for (who, part), kind in kinds.items():
             errors = errors_of(replay(kind, stream, PublicEntropy("gradients")))
             yield _row(setting, who, float(part), None, errors)

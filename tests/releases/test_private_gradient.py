@@ -63,10 +63,9 @@ def test_shares_add_up_to_the_price(bound: UnitBound | None, groups: int) -> Non
     assert parts(plan) == (Fraction(4, 50), Fraction(1, 50))
     assert plan.charge.epsilon_nano == 10**8
     mechanism = plan.mechanism[0].mechanism if groups else plan.mechanism
-    turned = min(4 if bound else 1, max(groups, 1))
-    assert mechanism.gradient.epsilon == Fraction(1, 50) / turned
+    assert mechanism.gradient.turned == min(4 if bound else 1, max(groups, 1))
+    assert mechanism.gradient.epsilon == Fraction(1, 50)
     assert mechanism.tree.epsilon == Fraction(4, 50) / (4 if bound else 1)
-    assert plan.charge.event["events"][1]["epsilon_of_one"] == str(mechanism.gradient.epsilon)
 
 
 def test_what_is_not_bought_costs_and_tells_nothing() -> None:
