@@ -177,7 +177,7 @@ class Quantiles:
         """The share of ranks that 95 % of releases stay within; None without expected rows.
 
         From public facts alone: simulated once for the prior before any release, so that what was
-        learned since only helps.
+        learned since only helps (and noise that was bought hardly hurts).
         """
         if self.expected_rows is None:
             return None
