@@ -72,13 +72,15 @@ def _check_unit(
     configuration: Configuration, release: Release, document: Document, path: Path
 ) -> None:
     """What a record gets of a unit's epsilon is enough, and groups hold for the relation."""
-    rows = configuration.privacy.unit.rows
-    if release.epsilon < LEAST_EPSILON * rows:
+    rows, share = configuration.privacy.unit.rows, release.gradient_share()
+    bought = release.epsilon * share
+    if release.epsilon - bought < LEAST_EPSILON * rows or 0 < bought < LEAST_EPSILON * rows:
         refuse(
             f"each of a unit's {rows} records would get less than {float(LEAST_EPSILON):f}",
             document,
             (*path, "epsilon"),
-            "raise it, or lower privacy.unit.rows",
+            "raise it, or lower privacy.unit.rows"
+            + (" or prior.private_gradient" if share else ""),
         )
     if release.by and configuration.privacy.neighbours == "substitute":
         refuse(
@@ -154,6 +156,13 @@ def _check_public(
 
 def _check_prior(release: Release, document: Document, path: Path) -> None:
     """The robust prior must believe in every cell: an impossible cell would be a leak."""
+    if release.prior.private_gradient is not None and not release.gradient_share():
+        refuse(
+            f"the learner {release.learner()} learns from releases and buys no gradient",
+            document,
+            (*path, "prior", "private_gradient"),
+            "leave it out, which is free and more accurate, or set learner: online-gradient",
+        )
     place = (*path, "prior", "robust")
     robust = release.prior.robust
     if isinstance(robust, str) and robust != "uniform" and release.guess is None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import date
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from streamdp.config.section import Section
-from streamdp.config.values import Finite
+from streamdp.config.values import Finite, PositiveRational
 from streamdp.types import Format
 
 
@@ -105,3 +106,16 @@ class PriorSection(Section):
         " uniform within the bounds.",
     )
     robust_weight: float = Field(default=0.05, ge=0.01, le=1.0)
+    private_gradient: PositiveRational | None = Field(
+        default=None,
+        description="Share of epsilon that buys the learner online-gradient noisy gradients at the"
+        " batches' own quantiles, in place of those at releases, which are free. It is less"
+        " accurate than leaving it out.",
+    )
+
+    @field_validator("private_gradient")
+    @classmethod
+    def _leaves_something(cls, value: Fraction | None) -> Fraction | None:
+        if value is not None and value >= 1:
+            raise ValueError("this is a share of epsilon, below 1: the rest buys the release")
+        return value

@@ -227,6 +227,10 @@ class Release(Section):
             return "none"
         return "experts" if self.expected_rows else "last-release"
 
+    def gradient_share(self) -> Fraction:
+        """The part of epsilon that buys a gradient, of which only one learner makes use."""
+        return (self.learner() == "online-gradient" and self.prior.private_gradient) or Fraction(0)
+
     def _joint(self) -> bool:
         return self.mechanism != "auto" and self.mechanism.node == "joint"
 

@@ -21,6 +21,9 @@ from streamdp.priors.families import Laplace
 from streamdp.priors.mixture import Mixture
 from streamdp.types import FloatArray, Json, Prior
 
+LONGEST = 1_000.0
+"""Largest scale of a prior, in guessed scales."""
+
 
 @dataclass(frozen=True, slots=True)
 class OnlineGradient:
@@ -78,7 +81,7 @@ class OnlineGradient:
         )
         kept = state["optimizer"] if state else self.optimizer.init(parameters.shape)
         stepped, kept = self.optimizer.update(gradient, kept, parameters)
-        longest = 1_000.0 * self.guess[1]
+        longest = LONGEST * self.guess[1]
         stepped[:, -1] = np.clip(stepped[:, -1], 1.0 / longest, 1.0 / self.narrowest)
         return {"parameters": stepped.tolist(), "optimizer": kept}
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from streamdp.privacy.events import parallel
-from streamdp.releases.quantiles import Quantiles, charge_of_unit
+from streamdp.releases.quantiles import Quantiles
+from streamdp.releases.unit_charge import charge_of_unit
 from streamdp.types import Batch, CellCounts, Entropy, Json, Outcome, Plan, Row
 
 Group = tuple[str, ...]
@@ -30,9 +31,9 @@ class Grouped:
     their own records alone, have the same law on both. The ratio of the laws of all draws together
     is then that of one tree, at most e^(epsilon/k); over the steps from D to D' at most
     e^(j·epsilon/k) ≤ e^epsilon, however the records lie in groups: the engine bounds them over the
-    whole batch. In the ledger: `group` of k over `parallel` of the trees, which are alike. Under
-    `substitute` a record could leave one group and enter another, two steps in place of one, so
-    that relation is refused.
+    whole batch. In the ledger: `group` of k over `parallel` of the trees, which are alike; bought
+    gradients stand beside it (`Quantiles.plan`). Under `substitute` a record could leave one
+    group and enter another, two steps in place of one, so that relation is refused.
 
     Raises:
         ValueError: The relation is not add-remove.
@@ -61,21 +62,29 @@ class Grouped:
 
     def plan(self, state: Json, batch: Batch) -> Plan:
         """One question, and a plan for each group under what its own releases have shown."""
-        plans = tuple(self.of.plan(self._state_of(state, each), batch) for each in self.groups)
+        count = len(self.groups)
+        plans = tuple(
+            self.of.plan(self._state_of(state, each), batch, count) for each in self.groups
+        )
         priors = json.dumps([plan.mechanism.event["prior"] for plan in plans])
         about = {"prior": hashlib.sha256(priors.encode()).hexdigest()}
         tree = plans[0].mechanism.event | about
-        event = parallel([tree], by=list(self.by), groups=len(self.groups))
+        event = parallel([tree], by=list(self.by), groups=count)
         query = replace(plans[0].query, by=self.by, groups=self.groups)
-        return Plan(query, charge_of_unit(event, self.of.rows_of_unit()), plans)
+        gradient = plans[0].mechanism.gradient
+        bought = gradient and gradient.event()
+        return Plan(query, charge_of_unit(event, self.of.rows_of_unit(), bought), plans)
 
     def draw(self, plan: Plan, statistic: Sequence[CellCounts], entropy: Entropy) -> Outcome:
         """The rows of each group in turn, with its columns in front."""
         rows: list[Row] = []
+        told: list[float] = []
         for group, inner, counts in zip(self.groups, plan.mechanism, statistic, strict=True):
             about = dict(zip(self.by, group, strict=True))
-            rows += [{**about, **row} for row in self.of.draw(inner, counts, entropy).rows]
-        return Outcome(tuple(rows))
+            drawn = self.of.draw(inner, counts, entropy)
+            rows += [{**about, **row} for row in drawn.rows]
+            told += drawn.told
+        return Outcome(tuple(rows), tuple(told))
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
         """Tell each group's learner what was released of it; others keep what they know."""
@@ -105,9 +114,15 @@ class Grouped:
         return state.get(_key(group)) or self.of.init()
 
     def _parts(self, outcome: Outcome) -> list[Outcome]:
-        size = len(outcome.rows) // len(self.groups)
-        starts = range(0, len(outcome.rows), size)
-        return [Outcome(outcome.rows[start : start + size]) for start in starts]
+        count = len(self.groups)
+        rows, told = len(outcome.rows) // count, len(outcome.told) // count
+        return [
+            Outcome(
+                outcome.rows[rows * number : rows * (number + 1)],
+                outcome.told[told * number : told * (number + 1)],
+            )
+            for number in range(count)
+        ]
 
 
 def _key(group: Group) -> str:

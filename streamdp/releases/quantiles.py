@@ -12,18 +12,18 @@ from typing import ClassVar
 from streamdp.learning.features import Feature
 from streamdp.learning.learner import Features, Learner
 from streamdp.learning.opening import Opening
+from streamdp.learning.private_gradient import PrivateGradient
 from streamdp.mechanisms import accuracy
 from streamdp.mechanisms.choice import CANDIDATES, Choice
 from streamdp.mechanisms.exponential import Restriction
+from streamdp.mechanisms.noisy_gradient import NoisyGradient
 from streamdp.mechanisms.sharpness import Relation
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.joint import JointPrior, Shapes
-from streamdp.privacy.amounts import nano_up
-from streamdp.privacy.events import epsilon_of, group, rho_of
+from streamdp.releases.unit_charge import charge_of_unit
 from streamdp.types import (
     Batch,
     CellCounts,
-    Charge,
     Entropy,
     Grid,
     Json,
@@ -45,6 +45,7 @@ class QuantilePlan:
     event: Json
     rank_error: float | None
     features: Features
+    gradient: NoisyGradient | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +105,13 @@ class Quantiles:
 
     def tree(self) -> QuantileTree:
         """The mechanism, at the share of epsilon that one record of a unit has."""
-        epsilon = self.epsilon / self.rows_of_unit()
+        epsilon = self.epsilon * (1 - self.gradient_share()) / self.rows_of_unit()
         tree = self.form.tree(self.quantiles, epsilon, self.grid, self.relation)
         return replace(tree, restriction=self.restriction)
+
+    def gradient_share(self) -> Fraction:
+        """The part of epsilon that buys a gradient for the learner, in place of accuracy."""
+        return self.learner.share if isinstance(self.learner, PrivateGradient) else Fraction(0)
 
     def rows_of_unit(self) -> int:
         """The most records of one unit that count."""
@@ -122,12 +127,19 @@ class Quantiles:
         priors = self.learner.priors(state, len(self.quantiles), features)
         return self.form.prior(priors, self.shapes)
 
-    def plan(self, state: Json, batch: Batch) -> Plan:
+    def plan(self, state: Json, batch: Batch, groups: int = 1) -> Plan:
         """Prior from the state; question and charge from the configuration.
+
+        Args:
+            state: What was learned before.
+            batch: What is released.
+            groups: Disjoint parts of the batch that are drawn alike, this one among them.
 
         Privacy: the tree costs epsilon/k for one record, `relation`. A unit has at most k records
         in what the backend counts, so two batches with and without it are k steps of one record
-        apart, and k times epsilon/k is what it loses (event `group`).
+        apart, and k times epsilon/k is what it loses (event `group`). Where a share of epsilon
+        buys a gradient, the tree has the rest of it, and a unit can turn the gradients of
+        min(k, groups) groups at most: together they cost it the share, once.
         """
         features = self.features(batch) if self.features else ()
         tree, believed, learner = self._way(state, features)
@@ -138,8 +150,20 @@ class Quantiles:
             "cells": [self.grid.lower, self.grid.upper],
             "prior": hashlib.sha256(described.encode()).hexdigest(),
         }
-        mechanism = QuantilePlan(tree, believed, learner, event, self.rank_error(), features)
-        return Plan(self.query(batch), charge_of_unit(event, self.rows_of_unit()), mechanism)
+        gradient = self._gradient(state, features, groups)
+        mechanism = QuantilePlan(
+            tree, believed, learner, event, self.rank_error(), features, gradient
+        )
+        charge = charge_of_unit(event, self.rows_of_unit(), gradient and gradient.event())
+        return Plan(self.query(batch), charge, mechanism)
+
+    def _gradient(self, state: Json, features: Features, groups: int) -> NoisyGradient | None:
+        """What buys the learner a gradient of this part of the batch."""
+        if not isinstance(self.learner, PrivateGradient):
+            return None
+        epsilon, turned = self.epsilon * self.learner.share, min(self.rows_of_unit(), groups)
+        slope = self.learner.slope(state, len(self.quantiles), features)
+        return NoisyGradient(epsilon, self.quantiles, self.grid, slope, turned)
 
     def _way(
         self, state: Json, features: Features
@@ -153,7 +177,7 @@ class Quantiles:
         """The share of ranks that 95 % of releases stay within; None without expected rows.
 
         From public facts alone: simulated once for the prior before any release, so that what was
-        learned since only helps.
+        learned since only helps (and noise that was bought hardly hurts).
         """
         if self.expected_rows is None:
             return None
@@ -165,7 +189,8 @@ class Quantiles:
             return None
         prior = self.first_prior()
         needed = accuracy.epsilon_needed(self.tree(), prior, self.expected_rows, rank_error)
-        return None if needed is None else needed * self.rows_of_unit()
+        unit = self.rows_of_unit() / (1 - self.gradient_share())
+        return None if needed is None else needed * unit
 
     def first_prior(self) -> JointPrior:
         """What is believed before any release."""
@@ -174,24 +199,27 @@ class Quantiles:
     def draw(self, plan: Plan, statistic: CellCounts, entropy: Entropy) -> Outcome:
         """One row a quantile; with expected rows, each says what rank error to expect.
 
-        Privacy: `relation` of one record, pure epsilon; `QuantileTree.draw` has the argument.
-        Values are points of the public grid; the expected rank error is public.
+        Privacy: `relation` of one record, pure epsilon; `QuantileTree.draw` and, of what only the
+        learner is told, `NoisyGradient.draw` have the argument. Values are points of the public
+        grid; the expected rank error is public.
         """
         mechanism: QuantilePlan = plan.mechanism
         cells = mechanism.tree.draw(statistic, mechanism.prior, entropy)
         expected = mechanism.rank_error
         about: Row = {} if expected is None else {"rank_error_95": expected}
+        gradient = mechanism.gradient
         return Outcome(
             tuple(
                 {"quantile": float(q), "value": self.grid.value(cell), **about}
                 for q, cell in zip(self.quantiles, cells, strict=True)
-            )
+            ),
+            () if gradient is None else gradient.draw(statistic, entropy),
         )
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
-        """Tell the learner what was released."""
+        """Tell the learner what was released, or what was bought for it."""
         mechanism: QuantilePlan = plan.mechanism
-        values = tuple(float(row["value"] or 0) for row in outcome.rows)
+        values = outcome.told or tuple(float(row["value"] or 0) for row in outcome.rows)
         learned = mechanism.learner.learn(state, values, mechanism.features)
         return learned if self.opening is None else self.opening.counted(state, learned)
 
@@ -216,12 +244,6 @@ class Quantiles:
                 for row, each in zip(outcome.rows, smoothed, strict=True)
             )
         )
-
-
-def charge_of_unit(event: Json, rows: int) -> Charge:
-    """What an event on records costs a unit that has at most so many of them."""
-    event = event if rows == 1 else group(event, rows)
-    return Charge(event, nano_up(epsilon_of(event)), nano_up(rho_of(event)))
 
 
 @functools.lru_cache(maxsize=64)

@@ -21,9 +21,16 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was drawn and is published: rows of a table with one set of columns."""
+    """What was drawn.
+
+    Args:
+        rows: Published, as a table with one set of columns.
+        told: Private numbers with their noise that only the learner is told, in place of the rows;
+            paid for like them.
+    """
 
     rows: tuple[Row, ...]
+    told: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

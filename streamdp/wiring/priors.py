@@ -47,8 +47,12 @@ def learner(section: ReleaseSection, tree: QuantileTree) -> Learner:
 
         half = resolution / 2.0
         narrowest = max(half, COCOB_NARROWEST * guess[1])
-        steps = coin_betting()
-        return OnlineGradient(robust, weight, guess, steps, half, narrowest, first=fitted)
+        about = (robust, weight, guess, coin_betting(), half, narrowest)
+        if share := section.gradient_share():
+            from streamdp.learning.private_gradient import PrivateGradient
+
+            return PrivateGradient(*about, first=fitted, share=share)
+        return OnlineGradient(*about, first=fitted)
     first = (robust,) * len(section.quantiles)
     if fitted is not None:
         first = fitted.priors(robust, weight, resolution)

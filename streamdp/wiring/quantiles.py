@@ -63,7 +63,8 @@ def kind(
 
     from streamdp.releases.quantiles import Quantiles
 
-    share, asked = section.epsilon / unit.rows, question(section, unit, dialect)
+    asked = question(section, unit, dialect)
+    share = section.epsilon * (1 - section.gradient_share()) / unit.rows
     form, chosen = _form(section, share), section.mechanism
     restriction = "conditional" if chosen == "auto" else chosen.restriction
     tree = form.tree(section.quantiles, share, asked.grid, neighbours)

@@ -1,13 +1,18 @@
-"""Would gradients of the data pay? DP-FTRL against learning from releases, which is free.
+"""Would gradients of the data pay? Against learning from releases, which is free.
 
     python -m tests.benchmarks.private_gradients [--json] [--quick]
 
-A share of each day's epsilon buys the gradient of the surrogate at the day's own intervals, cut to
-norm 1, its running sum kept private by tree-aggregated normal noise; the rest buys the release. One
-record can turn the gradient round, however many records there are, so a day's gradient hides
-behind noise of 2·sqrt(levels)/(share·epsilon) at each node of the tree. All doubts are decided in
-its favour: the noise is what zero-concentrated privacy asks (a cap on epsilon asks for more), real
-numbers are drawn as they are, and the step is the best of a grid in hindsight.
+`bought` is the option `prior.private_gradient` as it is, beside the same learner on gradients at
+its releases (`free`), the default learner, none, and what comes of the bought gradient's own first
+priors if the gradient is paid for and thrown away.
+
+DP-FTRL is what one could hope for. A share of each day's epsilon buys the gradient of the surrogate
+at the day's own intervals, cut to norm 1, its running sum kept private by tree-aggregated normal
+noise; the rest buys the release. One record can turn the gradient round, however many records there
+are, so a day's gradient hides behind noise of 2·sqrt(levels)/(share·epsilon) at each node of the
+tree. All doubts are decided in its favour: the noise is what zero-concentrated privacy asks (a cap
+on epsilon asks for more), real numbers are drawn as they are, and the step is the best of a grid in
+hindsight.
 
 References:
     Kairouz et al. 2021 (DP-FTRL); Khodak et al. 2023 (the surrogate).
@@ -17,15 +22,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
+from streamdp.learning.fixed import Fixed
+from streamdp.learning.optimizers import coin_betting
+from streamdp.learning.private_gradient import PrivateGradient
 from streamdp.learning.surrogate import laplace, worst_of
 from streamdp.mechanisms.simulation import PublicEntropy
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.families import Cauchy, Laplace
 from streamdp.priors.mixture import Mixture
+from streamdp.releases.quantiles import Quantiles
 from streamdp.simulation.replay import errors_of, replay
 from streamdp.simulation.stream import Stream
 from streamdp.simulation.truth import rank_errors, true_cells
@@ -34,24 +44,48 @@ from tests.benchmarks.report import Row, main
 from tests.benchmarks.streams.contenders import OURS, Contenders
 from tests.benchmarks.streams.settings import DECILES, Setting, settings
 
+EPSILONS = (Fraction(1, 10), Fraction(1))
+BOUGHT = (Fraction(1, 10), Fraction(3, 10))
 SHARES = (0.1, 0.3, 0.5)
 STEPS = (0.001, 0.01, 0.1, 0.3)
 ROBUST, HALF = 0.1, 0.5
 SEED = 1
+FREE = {"static": "static", "experts": "experts", "online-gradient, free": "paper-cocob"}
 
 
 def rows(quick: bool) -> Iterable[Row]:
-    """One row a share, with the best step, and those who pay nothing to learn."""
-    setting = settings()[0]
-    stream = setting.make(SEED, 40 if quick else None)
-    for name in ("static", "experts"):
-        kind = Contenders(setting).kind(f"{name}/{OURS}", setting.epsilon, stream)
-        errors = errors_of(replay(kind, stream, PublicEntropy("gradients")))
-        yield _row(setting, name, 0.0, None, errors)
-    for share in SHARES[-1:] if quick else SHARES:
-        tried = {step: _errors(setting, stream, share, step) for step in STEPS}
-        best = min(tried, key=lambda step: tried[step][len(tried[step]) // 4 :].mean())
-        yield _row(setting, "private gradients", share, best, tried[best])
+    """One row a share, and those who pay nothing to learn; of DP-FTRL with the best step."""
+    for epsilon in EPSILONS:
+        setting = replace(settings()[0], epsilon=epsilon)
+        stream = setting.make(SEED, 40 if quick else None)
+        free = Contenders(setting)
+        kinds = {
+            (who, Fraction(0)): free.kind(f"{name}/{OURS}", epsilon, stream)
+            for who, name in FREE.items()
+        }
+        for part in BOUGHT:
+            bought = _bought(setting, part)
+            first = Fixed(bought.first_prior().robust)
+            kinds["its first priors, at what is left", part] = replace(
+                bought, learner=first, epsilon=epsilon * (1 - part)
+            )
+            kinds["online-gradient, bought", part] = bought
+        for (who, part), kind in kinds.items():
+            errors = errors_of(replay(kind, stream, PublicEntropy("gradients")))
+            yield _row(setting, who, float(part), None, errors)
+        for share in SHARES[-1:] if quick else SHARES:
+            tried = {step: _errors(setting, stream, share, step) for step in STEPS}
+            best = min(tried, key=lambda step: tried[step][len(tried[step]) // 4 :].mean())
+            yield _row(setting, "DP-FTRL", share, best, tried[best])
+
+
+def _bought(setting: Setting, share: Fraction) -> Quantiles:
+    """As the product makes it, but with the robust weight of its free rival."""
+    guess, half = setting.guess, float(setting.grid.resolution) / 2.0
+    learner = PrivateGradient(
+        Cauchy(*guess), ROBUST, guess, coin_betting(), half, 0.01 * guess[1], share=share
+    )
+    return Quantiles("value", DECILES, setting.epsilon, setting.grid, learner)
 
 
 def _row(setting: Setting, who: str, share: float, step: float | None, errors: FloatArray) -> Row:

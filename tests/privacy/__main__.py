@@ -8,6 +8,7 @@ from tests.benchmarks.report import Row, main
 from tests.privacy import gate_cases
 from tests.privacy.cases import CASES, LONG, largest_loss
 from tests.privacy.gate_mutants import GATE_MUTANTS
+from tests.privacy.gradients import BOUGHT, GRADIENT_MUTANTS
 from tests.privacy.mutants import MUTANTS
 
 IMPOSSIBLE = 1e9
@@ -21,7 +22,16 @@ def rows(quick: bool) -> Iterator[Row]:
         yield _row(f"{case.name} ({case.bound})", case.relation, worst.loss)
     for mutant in MUTANTS:
         yield _row(mutant.case.name, mutant.case.relation, mutant.loss(), mutant.name)
+    yield from _gradients()
     yield from _gates(quick)
+
+
+def _gradients() -> Iterator[Row]:
+    """Releases that buy a gradient for their learner."""
+    for bought in BOUGHT:
+        yield _row(bought.name, bought.relation, bought.largest_loss())
+    for mutant in GRADIENT_MUTANTS:
+        yield _row(mutant.bought.name, mutant.bought.relation, mutant.loss(), mutant.name)
 
 
 def _gates(quick: bool) -> Iterator[Row]:

@@ -21,6 +21,16 @@ VARIANTS = {
     "the demonstration": (),
     "last release": (("learner: experts", "learner: last-release"),),
     "online gradient": (("learner: experts", "learner: online-gradient"),),
+    "private gradient": (
+        ("learner: experts", "private_gradient: 0.2\n      learner: online-gradient"),
+    ),
+    "private gradient, features and public rows": (
+        (
+            "learner: experts ",
+            "features: [weekday, trend]\n      private_gradient: 1/3\n"
+            "      public: {path: public.csv, column: minutes}\n      learner: online-gradient ",
+        ),
+    ),
     "no learning, auto": (("learner: experts", "learner: none"),),
     "no rows expected": (
         ("    expected_rows: 900 ", "    # "),

@@ -1,0 +1,61 @@
+"""Two-sided noise on the integers of the discrete Laplace law, exactly as it is written.
+
+Coins of bias e^-x are made of coins of rational bias, and those of uniform integers: there is no
+logarithm, no floating-point number and no rounding, whatever the scale.
+
+References:
+    Canonne, Kamath & Steinke 2020, algorithms 1 and 2.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from streamdp.types import Entropy
+
+
+def discrete_laplace(scale: Fraction, entropy: Entropy) -> int:
+    """An integer z with P(z) in proportion to e^(-|z|/scale).
+
+    With scale = t/s, u uniform on 0 ... t - 1 and kept with chance e^(-u/t), and v heads of bias
+    e^-1 in a row, u + t·v is geometric of ratio e^(-1/t), and its s-th part, rounded down, of
+    ratio e^(-s/t). A sign makes it two-sided; a negative zero is drawn again.
+
+    Args:
+        scale: Positive, exact.
+        entropy: Source of chance; how much is used depends on chance and the scale alone.
+
+    Privacy: P(a + z = x) ≤ e^(|a - b|/scale)·P(b + z = x) for all integers a, b, x.
+    """
+    whole, parts = scale.numerator, scale.denominator
+    while True:
+        rest = _below(whole, entropy)
+        if not _exponential_coin(rest, whole, entropy):
+            continue
+        turns = 0
+        while _exponential_coin(1, 1, entropy):
+            turns += 1
+        size = (rest + whole * turns) // parts
+        negative = entropy.bits(1)
+        if size or not negative:
+            return -size if negative else size
+
+
+def _exponential_coin(part: int, whole: int, entropy: Entropy) -> bool:
+    """Heads with probability e^-x, x = part/whole in [0, 1].
+
+    The first k at which a coin of bias x/k falls tails is above j with probability x^j/j!, so it
+    is odd with probability 1 - x + x²/2! - ... = e^-x.
+    """
+    number = 1
+    while _below(whole * number, entropy) < part:
+        number += 1
+    return number % 2 == 1
+
+
+def _below(bound: int, entropy: Entropy) -> int:
+    """A uniform integer in [0, bound), by rejection: every share is exact."""
+    count = (bound - 1).bit_length()
+    while (drawn := entropy.bits(count)) >= bound:
+        pass
+    return drawn

@@ -1,0 +1,156 @@
+"""The two-sided noise has its law exactly: in every way its chance can go, and as it is drawn."""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Callable, Sequence
+from fractions import Fraction
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from streamdp.mechanisms.simulation import PublicEntropy
+from streamdp.privacy import discrete_laplace as module
+from streamdp.privacy.discrete_laplace import discrete_laplace
+from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.types import Entropy
+
+Way = tuple[int, ...]
+
+
+class _UnwrittenError(Exception):
+    """A walk came to a fork that its way says nothing of; holds the weights of the answers."""
+
+
+class _AgainError(Exception):
+    """A walk begins anew, as if nothing had been: what was drawn is the law without such walks."""
+
+
+class _Walk:
+    """Answers every fork as a way says."""
+
+    def __init__(self, way: Way) -> None:
+        self._way, self._place, self.begun = way, 0, 0
+
+    def answer(self, weights: Sequence[float]) -> int:
+        if self._place == len(self._way):
+            raise _UnwrittenError(weights)
+        self._place += 1
+        return self._way[self._place - 1]
+
+    def begin(self) -> None:
+        """Rejection begins a walk again."""
+        if self.begun:
+            raise _AgainError
+        self.begun += 1
+
+    def bits(self, count: int) -> int:
+        return self.answer([0.5**count] * 2**count)
+
+
+class _Rejecting(_Walk):
+    """Begins at each request of bits."""
+
+    def bits(self, count: int) -> int:
+        self.begin()
+        return super().bits(count)
+
+
+def law_of(draw: Callable[[Any], int], walk: Callable[[Way], _Walk] = _Walk) -> dict[int, float]:
+    """Probability of each outcome, over all ways but a share of 1e-12."""
+    found: dict[int, float] = {}
+    waiting: list[tuple[float, Way]] = [(-1.0, ())]
+    while waiting and sum(weight for weight, _ in waiting) < -1e-12:
+        weight, way = heapq.heappop(waiting)
+        try:
+            drawn = int(draw(walk(way)))
+        except _AgainError:
+            continue
+        except _UnwrittenError as fork:
+            for number, share in enumerate(fork.args[0]):
+                heapq.heappush(waiting, (weight * share, (*way, number)))
+        else:
+            found[drawn] = found.get(drawn, 0.0) - weight
+    total = sum(found.values())
+    return {value: share / total for value, share in found.items()}
+
+
+class _Uniform:
+    """A uniform integer of which only is asked whether it is below a number."""
+
+    def __init__(self, bound: int, walk: Any) -> None:
+        self._bound, self._walk = bound, walk
+
+    def __lt__(self, part: int) -> bool:
+        return bool(self._walk.answer([1 - part / self._bound, part / self._bound]))
+
+
+@pytest.mark.parametrize("bound", [1, 2, 3, 5, 7, 8])
+def test_uniform_integers_are_even(bound: int) -> None:
+    """Every value has the same share, to the last bit."""
+    found = law_of(lambda walk: module._below(bound, walk), _Rejecting)
+    assert sorted(found) == list(range(bound))
+    assert len(set(found.values())) == 1
+
+
+@pytest.mark.parametrize(("part", "whole"), [(0, 3), (1, 1), (1, 3), (2, 3), (999, 1000)])
+def test_coins_fall_heads_with_an_exponential_bias(part: int, whole: int) -> None:
+    """e^(-part/whole), from coins of rational bias."""
+    with patch.object(module, "_below", _Uniform):
+        found = law_of(lambda walk: module._exponential_coin(part, whole, walk))
+    assert found[1] == pytest.approx(math.exp(-part / whole), abs=1e-11)
+
+
+@pytest.mark.parametrize("text", ["1", "1/2", "3/2", "2/3", "5"])
+def test_every_way_adds_up_to_the_law(text: str) -> None:
+    """Each integer has its share of all ways; of no other scale."""
+    scale = Fraction(text)
+
+    def below(bound: int, walk: Any) -> int:
+        walk.begin()
+        return int(walk.answer([1 / bound] * bound))
+
+    def coin(part: int, whole: int, walk: Any) -> bool:
+        heads = math.exp(-part / whole)
+        return bool(walk.answer([1 - heads, heads]))
+
+    with patch.object(module, "_below", below), patch.object(module, "_exponential_coin", coin):
+        found = law_of(lambda walk: discrete_laplace(scale, walk))
+
+    def off(other: float) -> float:
+        return max(abs(found.get(each, 0.0) - wanted(other, each)) for each in range(-20, 21))
+
+    assert off(float(scale)) < 1e-11
+    assert min(off(0.999 * float(scale)), off(1.001 * float(scale))) > 1e-5
+
+
+def wanted(scale: float, value: int) -> float:
+    ratio = math.exp(-1 / scale)
+    return (1 - ratio) / (1 + ratio) * ratio ** abs(value)
+
+
+def p_value(values: Sequence[int], scale: float) -> float:
+    """Of a chi-square test over classes of half a scale."""
+    from scipy.stats import chisquare
+
+    edges = np.round(np.linspace(-3.0, 3.0, 13) * scale)
+    ratio = math.exp(-1 / scale)
+    low, high = ratio ** np.maximum(1.0 - edges, 0.0), ratio ** np.maximum(edges, 0.0)
+    below = np.where(edges < 1, low, 1.0 + ratio - high) / (1.0 + ratio)
+    shares = np.diff(np.concatenate(([0.0], below, [1.0])))
+    observed = np.bincount(np.searchsorted(edges, values, side="right"), minlength=len(shares))
+    return float(chisquare(observed, shares * len(values)).pvalue)
+
+
+@pytest.mark.parametrize("count", [6_000, pytest.param(200_000, marks=pytest.mark.long)])
+def test_draws_follow_the_law_at_a_real_scale_and_no_other(count: int) -> None:
+    """2^25 over an epsilon of 1/30: the fit holds, and rejects scales ten per cent off."""
+    scale = Fraction(2**25 * 30)
+    entropy: Entropy = PublicEntropy("noise") if count < 10_000 else OperatingSystemEntropy()
+    draws = [discrete_laplace(scale, entropy) for _ in range(count)]
+    assert p_value(draws, float(scale)) > 1e-6
+    assert p_value(draws, 0.9 * float(scale)) < 1e-4
+    assert p_value(draws, 1.1 * float(scale)) < 1e-4

@@ -1,0 +1,164 @@
+"""A release that buys a gradient for its learner: its price, what is published, what is learned."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from streamdp.config import load
+from streamdp.learning.gradient import OnlineGradient
+from streamdp.learning.optimizers import coin_betting
+from streamdp.learning.private_gradient import PrivateGradient
+from streamdp.priors.families import Cauchy
+from streamdp.privacy.events import epsilon_of
+from streamdp.releases.grouped import Grouped
+from streamdp.releases.quantiles import Quantiles
+from streamdp.store.promises import loss_of, parameters_over_time
+from streamdp.store.recompute import recompute
+from streamdp.types import Batch, CellCounts, Grid, Json, Plan, UnitBound
+from streamdp.wiring.quantiles import release_kind
+from tests.worlds import START, ReplayedEntropy, World
+
+TARGETS = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
+BATCH = Batch("s", "k", START, START + 86_400)
+GUESS = (50.0, 20.0)
+DEMO = (Path(__file__).parents[2] / "config.yaml").read_text()
+
+
+def bought(epsilon: str = "1/10", share: str = "1/5", **about: Json) -> Quantiles:
+    learner = PrivateGradient(
+        Cauchy(*GUESS), 0.1, GUESS, coin_betting(), 0.5, 0.5, share=Fraction(share)
+    )
+    grid = Grid(Fraction(1), 0, 100)
+    return Quantiles("x", TARGETS, Fraction(epsilon), grid, learner, **about)
+
+
+def counts(values: list[int]) -> CellCounts:
+    cells, numbers = np.unique(np.asarray(values, dtype=np.int64), return_counts=True)
+    return CellCounts(cells, numbers.astype(np.int64))
+
+
+def parts(plan: Plan) -> tuple[Fraction, Fraction]:
+    """What the trees of a unit cost, and its gradients."""
+    trees, gradients = plan.charge.event["events"]
+    return epsilon_of(trees), epsilon_of(gradients)
+
+
+UNIT = UnitBound("plane", 4)
+
+
+@pytest.mark.parametrize("bound", [None, UNIT])
+@pytest.mark.parametrize("groups", [0, 2, 7])
+def test_shares_add_up_to_the_price(bound: UnitBound | None, groups: int) -> None:
+    """Of records, units and groups; the noise of a gradient is for as many as a unit can turn."""
+    kind: Quantiles | Grouped = bought(bound=bound)
+    if groups:
+        kind = Grouped(bought(bound=bound), ("o",), tuple((f"{i}",) for i in range(groups)))
+    plan = kind.plan(kind.init(), BATCH)
+    assert parts(plan) == (Fraction(4, 50), Fraction(1, 50))
+    assert plan.charge.epsilon_nano == 10**8
+    mechanism = plan.mechanism[0].mechanism if groups else plan.mechanism
+    assert mechanism.gradient.turned == min(4 if bound else 1, max(groups, 1))
+    assert mechanism.gradient.epsilon == Fraction(1, 50)
+    assert mechanism.tree.epsilon == Fraction(4, 50) / (4 if bound else 1)
+
+
+def test_what_is_not_bought_costs_and_tells_nothing() -> None:
+    """Without the option: the event of the tree alone, and nothing beside the rows."""
+    free = OnlineGradient(Cauchy(*GUESS), 0.1, GUESS, coin_betting(), 0.5, 0.5)
+    kind = replace(bought(), learner=free)
+    plan = kind.plan(kind.init(), BATCH)
+    assert plan.charge.event["mechanism"] == "quantile-tree"
+    assert plan.mechanism.tree.epsilon == Fraction(1, 10)
+    assert kind.draw(plan, counts([40, 50]), ReplayedEntropy()).told == ()
+    assert "private_gradient" not in kind.signature()
+    assert kind.signature() != bought().signature()
+
+
+def test_the_ledger_is_charged_and_read_as_for_any_release(tmp_path: Path) -> None:
+    """Five days: five times epsilon; today's accountants agree, a statement names what was asked.
+
+    Published rows are those of a release, and what was learned is in the store.
+    """
+    world = World(tmp_path)
+    assert world.worker.round([world.job(kind=bought())]).released == 5
+    charged = list(recompute(world.store.database))
+    assert [each.epsilon_nano for each in charged] == [10**8] * 5
+    assert not any(each.differs for each in charged)
+    assert loss_of(world.store.database, "s", Fraction(1, 10**9)).pure == 5 * 10**8
+    (asked,) = parameters_over_time(world.store.database, "job")
+    assert (asked["column"], asked["mechanism"]) == ("x", "quantile-tree")
+    assert {name for each in world.sink.taken for row in each.rows for name in row} == {
+        "quantile",
+        "value",
+    }
+    (state,) = world.store.database.execute(
+        "SELECT state FROM learner ORDER BY version DESC LIMIT 1"
+    ).fetchone()
+    assert np.shape(json.loads(state)["parameters"]) == (3, 2)
+
+
+def test_a_large_epsilon_teaches_the_truth() -> None:
+    """Locations leave a wrong guess for the quantiles; at a small one they stay about the guess."""
+    batch, away = counts([80] * 10 + [85] * 10 + [90] * 10), {}
+    for epsilon in ("1/10", "10000"):
+        kind = bought(epsilon)
+        state = kind.init()
+        for day in range(300):
+            plan = kind.plan(state, BATCH)
+            outcome = kind.draw(plan, batch, ReplayedEntropy(f"{day}"))
+            state = json.loads(json.dumps(kind.learn(state, plan, outcome)))
+        parameters = np.array(state["parameters"])
+        locations = parameters[:, 0] / parameters[:, 1]
+        away[epsilon] = float(np.abs(locations - [80.0, 85.0, 90.0]).max())
+    assert away["10000"] < 6.0 < 20.0 < away["1/10"] < 60.0
+
+
+def test_an_empty_batch_is_told_as_a_full_one() -> None:
+    """As many rows and numbers, and a state to go on from."""
+    for values in ([], list(range(100))):
+        kind = bought()
+        plan = kind.plan(kind.init(), BATCH)
+        outcome = kind.draw(plan, counts(values), ReplayedEntropy())
+        assert (len(outcome.told), len(outcome.rows)) == (6, 3)
+        following = kind.plan(kind.learn(kind.init(), plan, outcome), BATCH)
+        assert following.charge.epsilon_nano == plan.charge.epsilon_nano
+
+
+def test_each_group_learns_from_its_own_gradient() -> None:
+    """Rows and numbers are split over groups as they were drawn."""
+    kind = Grouped(bought("10000"), ("o",), (("low",), ("high",)))
+    state = kind.init()
+    for day in range(60):
+        plan = kind.plan(state, BATCH)
+        batches = (counts([10, 11, 12]), counts([80, 81, 82]))
+        outcome = kind.draw(plan, batches, ReplayedEntropy(f"{day}"))
+        assert (len(outcome.rows), len(outcome.told)) == (6, 12)
+        state = kind.learn(state, plan, outcome)
+    learned = [np.array(each["parameters"]) for each in state.values()]
+    low, high = (each[:, 0] / each[:, 1] for each in learned)
+    assert low.max() < 48.0 < 52.0 < high.min()
+
+
+def test_accuracy_is_that_of_what_the_release_gets(tmp_path: Path) -> None:
+    """Half of epsilon for the gradient: the error of half of epsilon, and twice as much needed."""
+    kinds = {}
+    for share, epsilon in (("1/2", "1/5"), (None, "1/10")):
+        wanted = "learner: online-gradient"
+        wanted += f", private_gradient: {share}" if share else ""
+        text = DEMO.replace("epsilon: 0.1 ", f"epsilon: {epsilon} ")
+        start = text.index("    prior:")
+        end = text.index("    sinks:", start)
+        text = text[:start] + f"    prior: {{{wanted}, robust: cauchy}}\n" + text[end:]
+        (tmp_path / "config.yaml").write_text(text)
+        kinds[share] = release_kind(load(tmp_path / "config.yaml"), "air_time")
+    half, free = kinds["1/2"], kinds[None]
+    assert half.rank_error() == free.rank_error()
+    needed = free.epsilon_needed(0.1)
+    assert needed is not None
+    assert half.epsilon_needed(0.1) == 2 * needed
