@@ -7,9 +7,10 @@ so will the rest. Only released values enter, so the levels compose as ever.
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -31,6 +32,8 @@ class Walk:
         limits: Ends of the grid.
         resolution: Width of a cell.
         releases: How many came before.
+        first: The belief before anything is drawn.
+        seen: Beliefs after some levels, by their values: every level asks for all above it.
     """
 
     draws: tuple[NoisyDraw, ...]
@@ -39,6 +42,8 @@ class Walk:
     limits: tuple[float, float]
     resolution: float
     releases: int
+    first: Belief
+    seen: dict[tuple[float, ...], Belief] = field(default_factory=dict, repr=False, compare=False)
 
     def priors(self, belief: Belief, draws: Sequence[NoisyDraw]) -> tuple[Prior, ...]:
         """The priors of some draws."""
@@ -50,16 +55,24 @@ class Walk:
         """One prior a quantile."""
         return self.priors(belief, sorted(self.draws, key=lambda draw: draw.target))
 
-    def after(self, belief: Belief, released: Mapping[int, float]) -> Belief:
+    def after(self, released: Mapping[int, float]) -> Belief:
         """The belief after the draws of some whole levels, the top ones; {target: value}."""
         values = np.array([released.get(j, np.nan) for j in range(len(self.densities))])
         release = Release(values, self.densities, self.limits, self.resolution)
+        belief, told = self.first, tuple[float, ...]()
         for _, group in itertools.groupby(self.draws, lambda draw: draw.level):
             level = tuple(group)
             if not all(draw.target in released for draw in level):
-                return belief
-            for draw, prior in zip(level, self.priors(belief, level), strict=True):
-                belief = observe(belief, draw, prior, release)
+                break
+            told = (*told, *(released[draw.target] for draw in level))
+            if told not in self.seen:
+                self.seen[told] = self._told(belief, level, release)
+            belief = self.seen[told]
+        return belief
+
+    def _told(self, belief: Belief, level: tuple[NoisyDraw, ...], release: Release) -> Belief:
+        for draw, prior in zip(level, self.priors(belief, level), strict=True):
+            belief = observe(belief, draw, prior, release)
         return belief
 
 
@@ -69,24 +82,20 @@ class BelievedPrior(JointPrior):
 
     Args:
         walk: How the release is drawn.
-        belief: Before it.
     """
 
     walk: Walk
-    belief: Belief
 
     def given(self, released: dict[int, float], width: float) -> JointPrior:
         """The priors once some levels are drawn; depends on releases alone."""
         if not released:
             return self
-        return JointPrior(self.walk.all_priors(self.walk.after(self.belief, released)))
+        return JointPrior(self.walk.all_priors(self.walk.after(released)))
 
     def describe(self) -> Json:
-        """The first priors, and the belief the others follow from."""
-        return {
-            "family": "believed",
-            "robust": [prior.describe() for prior in self.robust],
-            "log_weights": self.belief.log_weights.tolist(),
-            "means": self.belief.means.tolist(),
-            "covariances": self.belief.covariances.tolist(),
-        }
+        """The first priors, and a digest of the belief the others follow from."""
+        belief, digest = self.walk.first, hashlib.sha256()
+        for each in (belief.log_weights, belief.means, belief.covariances):
+            digest.update(np.ascontiguousarray(each, dtype="<f8").tobytes())
+        robust = [prior.describe() for prior in self.robust]
+        return {"family": "believed", "robust": robust, "sha256": digest.hexdigest()}

@@ -22,6 +22,7 @@ from streamdp.learning.public import PublicFit
 from streamdp.learning.sharpening import Sharpening
 from streamdp.learning.update import learned
 from streamdp.mechanisms.tree import QuantileTree
+from streamdp.priors.joint import JointPrior
 from streamdp.types import FloatArray, Json, Prior
 
 VERSION = 2
@@ -69,16 +70,31 @@ class ExpertMixture:
     def priors(self, state: Json, count: int, features: Features = ()) -> BelievedPrior:
         """Priors of all quantiles, from the releases and public features."""
         known = self.known(state, len(features))
-        walk, belief = self._walk(known), known.forecast(np.array([1.0, *features]))
-        return BelievedPrior(robust=walk.all_priors(belief), walk=walk, belief=belief)
+        walk = self._walk(known, known.forecast(np.array([1.0, *features])))
+        return BelievedPrior(robust=walk.all_priors(walk.first), walk=walk)
 
-    def learn(self, state: Json, values: tuple[float, ...], features: Features = ()) -> Json:
-        """The state after one more release; starts anew if it ceased to be finite."""
-        known = self.known(state, len(features))
-        inputs = np.array([1.0, *features])
-        forecast = known.forecast(inputs)
-        belief = self._walk(known).after(forecast, dict(enumerate(values)))
-        return self.remembered(known, forecast, belief, inputs, values)
+    def learn(
+        self,
+        state: Json,
+        values: tuple[float, ...],
+        features: Features = (),
+        drawn: JointPrior | None = None,
+    ) -> Json:
+        """The state after one more release; starts anew if it ceased to be finite.
+
+        Args:
+            state: What was learned before.
+            values: Released.
+            features: Of the batch.
+            drawn: What `priors` made of the state, if at hand: much of it was read while drawing.
+        """
+        known, inputs = self.known(state, len(features)), np.array([1.0, *features])
+        if isinstance(drawn, BelievedPrior):
+            walk = drawn.walk
+        else:
+            walk = self._walk(known, known.forecast(inputs))
+        belief = walk.after(dict(enumerate(values)))
+        return self.remembered(known, walk.first, belief, inputs, values)
 
     def remembered(
         self,
@@ -117,7 +133,7 @@ class ExpertMixture:
         ends = np.maximum.accumulate(point - reach), np.maximum.accumulate(point + reach)
         return tuple(Smoothed(*each) for each in np.column_stack((point, *ends)).tolist())
 
-    def _walk(self, known: Averaging) -> Walk:
+    def _walk(self, known: Averaging, forecast: Belief) -> Walk:
         grid, lead = self.tree.grid, known.parts[known.lead()]
         half = grid.resolution / 2
         return Walk(
@@ -130,6 +146,7 @@ class ExpertMixture:
             ),
             self._resolution(),
             lead.releases,
+            forecast,
         )
 
     def known(self, state: Json, features: int) -> Averaging:

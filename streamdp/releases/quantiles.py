@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
+from streamdp.learning.experts import ExpertMixture
 from streamdp.learning.features import Feature
 from streamdp.learning.learner import Features, Learner
 from streamdp.learning.opening import Opening
@@ -220,7 +221,9 @@ class Quantiles:
         """Tell the learner what was released, or what was bought for it."""
         mechanism: QuantilePlan = plan.mechanism
         values = outcome.told or tuple(float(row["value"] or 0) for row in outcome.rows)
-        learned = mechanism.learner.learn(state, values, mechanism.features)
+        learner, prior = mechanism.learner, mechanism.prior
+        about = (prior,) if isinstance(learner, ExpertMixture) else ()
+        learned = learner.learn(state, values, mechanism.features, *about)
         return learned if self.opening is None else self.opening.counted(state, learned)
 
     def report(self, state: Json, outcome: Outcome) -> Outcome:
