@@ -46,11 +46,6 @@ class Belief:
         shares = np.exp(self.log_weights - self.log_weights.max())
         return np.asarray(shares / shares.sum())
 
-    def only(self, targets: list[int]) -> Belief:
-        """What is believed about some of the quantiles."""
-        chosen = np.ix_(range(len(self.means)), targets, targets)
-        return Belief(self.log_weights, self.means[:, targets], self.covariances[chosen])
-
 
 @dataclass(frozen=True, slots=True)
 class Release:

@@ -33,7 +33,7 @@ class Walk:
         resolution: Width of a cell.
         releases: How many came before.
         first: The belief before anything is drawn.
-        seen: Beliefs after some levels, by their values: every level asks for all above it.
+        seen: Beliefs and priors after some levels, by their values: every level asks for all above.
     """
 
     draws: tuple[NoisyDraw, ...]
@@ -43,37 +43,45 @@ class Walk:
     resolution: float
     releases: int
     first: Belief
-    seen: dict[tuple[float, ...], Belief] = field(default_factory=dict, repr=False, compare=False)
+    seen: dict[tuple[float, ...], tuple[Belief, tuple[Prior, ...]]] = field(
+        default_factory=dict, repr=False, compare=False
+    )
 
-    def priors(self, belief: Belief, draws: Sequence[NoisyDraw]) -> tuple[Prior, ...]:
-        """The priors of some draws."""
-        targets = [draw.target for draw in draws]
-        units = [draw.unit(float(self.densities[draw.target])) for draw in draws]
-        return self.sharpening.priors(belief.only(targets), np.array(units), self.releases)
-
-    def all_priors(self, belief: Belief) -> tuple[Prior, ...]:
+    def priors(self, belief: Belief) -> tuple[Prior, ...]:
         """One prior a quantile."""
-        return self.priors(belief, sorted(self.draws, key=lambda draw: draw.target))
+        draws = sorted(self.draws, key=lambda draw: draw.target)
+        units = [draw.unit(float(self.densities[draw.target])) for draw in draws]
+        return self.sharpening.priors(belief, np.array(units), self.releases)
 
-    def after(self, released: Mapping[int, float]) -> Belief:
-        """The belief after the draws of some whole levels, the top ones; {target: value}."""
+    def given(self, released: Mapping[int, float]) -> tuple[Prior, ...]:
+        """The priors after the draws of some whole levels, the top ones; {target: value}."""
+        return self._read(released)[1]
+
+    def after(self, values: Sequence[float]) -> Belief:
+        """The belief after all draws; values by target."""
+        return self._read(dict(enumerate(values)))[0]
+
+    def _read(self, released: Mapping[int, float]) -> tuple[Belief, tuple[Prior, ...]]:
         values = np.array([released.get(j, np.nan) for j in range(len(self.densities))])
         release = Release(values, self.densities, self.limits, self.resolution)
-        belief, told = self.first, tuple[float, ...]()
+        told = tuple[float, ...]()
         for _, group in itertools.groupby(self.draws, lambda draw: draw.level):
             level = tuple(group)
             if not all(draw.target in released for draw in level):
                 break
-            told = (*told, *(released[draw.target] for draw in level))
+            before, told = told, (*told, *(released[draw.target] for draw in level))
             if told not in self.seen:
-                self.seen[told] = self._told(belief, level, release)
-            belief = self.seen[told]
-        return belief
+                belief, priors = self._seen(before)
+                for draw in level:
+                    belief = observe(belief, draw, priors[draw.target], release)
+                ended = len(told) == len(values)
+                self.seen[told] = belief, () if ended else self.priors(belief)
+        return self._seen(told)
 
-    def _told(self, belief: Belief, level: tuple[NoisyDraw, ...], release: Release) -> Belief:
-        for draw, prior in zip(level, self.priors(belief, level), strict=True):
-            belief = observe(belief, draw, prior, release)
-        return belief
+    def _seen(self, told: tuple[float, ...]) -> tuple[Belief, tuple[Prior, ...]]:
+        if told not in self.seen:
+            self.seen[told] = self.first, self.priors(self.first)
+        return self.seen[told]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -90,7 +98,7 @@ class BelievedPrior(JointPrior):
         """The priors once some levels are drawn; depends on releases alone."""
         if not released:
             return self
-        return JointPrior(self.walk.all_priors(self.walk.after(released)))
+        return JointPrior(self.walk.given(released))
 
     def describe(self) -> Json:
         """The first priors, and a digest of the belief the others follow from."""

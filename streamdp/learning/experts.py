@@ -71,7 +71,7 @@ class ExpertMixture:
         """Priors of all quantiles, from the releases and public features."""
         known = self.known(state, len(features))
         walk = self._walk(known, known.forecast(np.array([1.0, *features])))
-        return BelievedPrior(robust=walk.all_priors(walk.first), walk=walk)
+        return BelievedPrior(robust=walk.given({}), walk=walk)
 
     def learn(
         self,
@@ -93,7 +93,7 @@ class ExpertMixture:
             walk = drawn.walk
         else:
             walk = self._walk(known, known.forecast(inputs))
-        belief = walk.after(dict(enumerate(values)))
+        belief = walk.after(values)
         return self.remembered(known, walk.first, belief, inputs, values)
 
     def remembered(
