@@ -7,7 +7,6 @@ so will the rest. Only released values enter, so the levels compose as ever.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ import numpy as np
 from streamdp.learning.belief import Belief, Release, observe
 from streamdp.learning.noise import NoisyDraw
 from streamdp.learning.sharpening import Sharpening
-from streamdp.priors.joint import JointPrior
+from streamdp.priors.joint import JointPrior, digest_of
 from streamdp.types import FloatArray, Json, Prior
 
 
@@ -102,8 +101,9 @@ class BelievedPrior(JointPrior):
 
     def describe(self) -> Json:
         """The first priors, and a digest of the belief the others follow from."""
-        belief, digest = self.walk.first, hashlib.sha256()
-        for each in (belief.log_weights, belief.means, belief.covariances):
-            digest.update(np.ascontiguousarray(each, dtype="<f8").tobytes())
-        robust = [prior.describe() for prior in self.robust]
-        return {"family": "believed", "robust": robust, "sha256": digest.hexdigest()}
+        belief = self.walk.first
+        return {
+            "family": "believed",
+            "robust": [prior.describe() for prior in self.robust],
+            "sha256": digest_of(belief.log_weights, belief.means, belief.covariances),
+        }

@@ -113,17 +113,14 @@ class Opening:
         return level > (SETTLED if state.get("opening") else SURPRISED) * broad
 
     def learn(self, state: Json, values: tuple[float, ...], features: Features = ()) -> Json:
-        """The experts' state after one more release."""
+        """The experts' state after one more release, drawn while the state was unsettled."""
         known, inputs = self.experts.known(state, len(features)), np.array([1.0, *features])
         forecast, level = known.forecast(inputs), known.parts[0]
-        density = self._densities(level.log_gaps)
+        density = spacing.densities(self.experts.targets, level.log_gaps)
         noise = self.noise / density[:, None] / density
         belief = _observed(forecast, np.array(values), noise)
         learned = self.experts.remembered(known, forecast, belief, inputs, values)
-        return learned | {"opening": self._leaps(state, known, features)}
-
-    def _densities(self, log_gaps: FloatArray) -> FloatArray:
-        return spacing.densities(self.experts.targets, log_gaps)
+        return learned | {"opening": True}
 
 
 def _observed(belief: Belief, values: FloatArray, noise: FloatArray) -> Belief:

@@ -93,15 +93,20 @@ class Shapes:
 
     def describe(self) -> Json:
         """How many, and the digest of weights, centres and widths."""
-        digest = hashlib.sha256()
-        for each in (self.log_weights, self.centres, self.widths):
-            digest.update(np.ascontiguousarray(each, dtype="<f8").tobytes())
         return {
             "components": len(self.log_weights),
             "nodes": self.nodes,
             "log_mass": self.log_mass,
-            "sha256": digest.hexdigest(),
+            "sha256": digest_of(self.log_weights, self.centres, self.widths),
         }
+
+
+def digest_of(*numbers: FloatArray) -> str:
+    """SHA-256 of arrays, the same on every machine."""
+    digest = hashlib.sha256()
+    for each in numbers:
+        digest.update(np.ascontiguousarray(each, dtype="<f8").tobytes())
+    return digest.hexdigest()
 
 
 @dataclass(frozen=True, slots=True, eq=False)

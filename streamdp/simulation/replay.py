@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from streamdp.mechanisms.exact import exact_quantiles
 from streamdp.releases.quantiles import Quantiles
 from streamdp.simulation.stream import Stream
-from streamdp.simulation.truth import rank_errors, true_cells
+from streamdp.simulation.truth import rank_errors
 from streamdp.types import CellCounts, Entropy, FloatArray, IntArray, Json, Outcome, Plan
 
 
@@ -50,7 +51,7 @@ def replay(
     for batch, counts in zip(stream.batches, stream.counts, strict=True):
         plan = kind.plan(state, batch)
         outcome = kind.draw(plan, counts, entropy)
-        truth = true_cells(counts, kind.quantiles)
+        truth = exact_quantiles(counts, kind.quantiles)
         errors = rank_errors(counts, kind.quantiles, _cells(kind, outcome))
         yield Step(state, plan, outcome, truth, errors)
         if taught is None:
@@ -70,7 +71,7 @@ def _cells(kind: Quantiles, outcome: Outcome) -> IntArray:
 
 
 def _true_outcome(kind: Quantiles, counts: CellCounts) -> Outcome:
-    cells = true_cells(counts, kind.quantiles).tolist()
+    cells = exact_quantiles(counts, kind.quantiles).tolist()
     return Outcome(
         tuple(
             {"quantile": float(q), "value": kind.grid.value(cell)}

@@ -6,11 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamdp.mechanisms.exact import exact_quantiles
 from streamdp.types import CellCounts, FloatArray, IntArray
-
-true_cells = exact_quantiles
-"""What a release should have found."""
 
 
 def rank_errors(batch: CellCounts, quantiles: tuple[Fraction, ...], cells: IntArray) -> FloatArray:

@@ -31,6 +31,7 @@ from streamdp.learning.fixed import Fixed
 from streamdp.learning.optimizers import coin_betting
 from streamdp.learning.private_gradient import PrivateGradient
 from streamdp.learning.surrogate import laplace, worst_of
+from streamdp.mechanisms.exact import exact_quantiles
 from streamdp.mechanisms.simulation import PublicEntropy
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.families import Cauchy, Laplace
@@ -38,7 +39,7 @@ from streamdp.priors.mixture import Mixture
 from streamdp.releases.quantiles import Quantiles
 from streamdp.simulation.replay import errors_of, replay
 from streamdp.simulation.stream import Stream
-from streamdp.simulation.truth import rank_errors, true_cells
+from streamdp.simulation.truth import rank_errors
 from streamdp.types import FloatArray
 from tests.benchmarks.report import Row, main
 from tests.benchmarks.streams.contenders import OURS, Contenders
@@ -118,7 +119,7 @@ def _errors(setting: Setting, stream: Stream, share: float, step: float) -> Floa
         )
         cells = np.array(tree.draw(counts, priors, entropy))
         errors.append(rank_errors(counts, DECILES, cells))
-        truth = np.asarray((true_cells(counts, DECILES) - location) / scale, dtype=np.float64)
+        truth = np.asarray((exact_quantiles(counts, DECILES) - location) / scale, dtype=np.float64)
         total = total + _gradient(theta, phi, truth)
     return np.array(errors)
 

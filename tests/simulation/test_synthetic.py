@@ -9,9 +9,9 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
+from streamdp.mechanisms.exact import exact_quantiles
 from streamdp.simulation import synthetic
 from streamdp.simulation.stream import Stream
-from streamdp.simulation.truth import true_cells
 from streamdp.types import FloatArray
 
 DECILES = tuple(Fraction(index, 10) for index in range(1, 10))
@@ -23,7 +23,7 @@ SIZES = (200, 600)
 
 
 def quantiles_of(stream: Stream, quantiles: tuple[Fraction, ...]) -> FloatArray:
-    return np.array([true_cells(batch, quantiles) * WIDTH for batch in stream.counts])
+    return np.array([exact_quantiles(batch, quantiles) * WIDTH for batch in stream.counts])
 
 
 @pytest.mark.parametrize("name", synthetic.PATHS)

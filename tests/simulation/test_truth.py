@@ -9,10 +9,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamdp.mechanisms.exact import exact_quantiles
 from streamdp.priors.families import Cauchy, Laplace, Uniform
 from streamdp.simulation.bands import band
 from streamdp.simulation.study import figures
-from streamdp.simulation.truth import rank_errors, true_cells
+from streamdp.simulation.truth import rank_errors
 from streamdp.types import CellCounts, Grid
 
 QUANTILES = (Fraction(1, 10), Fraction(1, 3), Fraction(1, 2), Fraction(99, 100))
@@ -28,7 +29,7 @@ def test_errors_are_distances_of_ranks(records: list[int], cell: int) -> None:
     """The share of records by which a cell misses its target; none for the true quantile."""
     batch, size = counted(records), len(records)
     ordered = sorted(records)
-    truth = true_cells(batch, QUANTILES)
+    truth = exact_quantiles(batch, QUANTILES)
     assert truth.tolist() == [ordered[math.ceil(q * size) - 1] for q in QUANTILES]
     assert rank_errors(batch, QUANTILES, truth).max() < 1e-12
     below = sum(record < cell for record in records) / size

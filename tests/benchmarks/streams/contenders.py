@@ -16,6 +16,7 @@ from streamdp.learning.learner import Learner
 from streamdp.learning.opening import Opening
 from streamdp.learning.optimizers import coin_betting
 from streamdp.mechanisms.choice import CANDIDATES, choose_tree
+from streamdp.mechanisms.exact import exact_quantiles
 from streamdp.mechanisms.sharpness import Level
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.families import Cauchy
@@ -23,7 +24,6 @@ from streamdp.priors.shapes import shapes_from_guess
 from streamdp.releases.quantiles import Quantiles
 from streamdp.simulation.stream import Stream
 from streamdp.simulation.study import ORACLE
-from streamdp.simulation.truth import true_cells
 from tests.benchmarks.streams.settings import DECILES, Setting
 
 OURS, TEXTBOOK = "ours", "textbook"
@@ -72,7 +72,9 @@ def wide(setting: Setting, tree: QuantileTree, stream: Stream) -> Learner:
 
 def hindsight(setting: Setting, tree: QuantileTree, stream: Stream) -> Learner:
     """Cauchy of each quantile at its median over the whole stream, as wide as it deviates."""
-    truth = np.array([true_cells(batch, DECILES) for batch in stream.counts if len(batch.cells)])
+    truth = np.array(
+        [exact_quantiles(batch, DECILES) for batch in stream.counts if len(batch.cells)]
+    )
     values = truth * float(setting.grid.resolution)
     middles = np.median(values, axis=0)
     away = np.abs(values - middles).mean(axis=0).clip(float(setting.grid.resolution))
