@@ -18,6 +18,16 @@ from streamdp.types.protocols import (
 from streamdp.types.questions import MOST_ROWS_PER_UNIT, CellCounts, Query, UnitBound
 from streamdp.types.records import RECORD, Made
 from streamdp.types.releases import Delivery, Learned, Outcome, Plan, Release
+from streamdp.types.tables import (
+    CompoundAnswer,
+    CompoundQuery,
+    Dimension,
+    SumQuery,
+    Sums,
+    TableCounts,
+    TableQuery,
+    Term,
+)
 
 __all__ = [
     "MOST_ROWS_PER_UNIT",
@@ -28,7 +38,10 @@ __all__ = [
     "CellCounts",
     "Charge",
     "Clock",
+    "CompoundAnswer",
+    "CompoundQuery",
     "Delivery",
+    "Dimension",
     "Entropy",
     "FloatArray",
     "Format",
@@ -52,5 +65,10 @@ __all__ = [
     "Run",
     "Sink",
     "Source",
+    "SumQuery",
+    "Sums",
+    "TableCounts",
+    "TableQuery",
+    "Term",
     "UnitBound",
 ]

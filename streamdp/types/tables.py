@@ -1,0 +1,257 @@
+"""Questions whose answer has a fixed shape: tables of counts over public axes, and clipped sums."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+from streamdp.errors import ConfigurationError
+from streamdp.types.batches import Grid
+from streamdp.types.forms import IntArray
+from streamdp.types.questions import UnitBound
+
+MOST_CODES = 2**62
+"""Combinations of cells and groups, numbered by one integer."""
+
+LARGEST_TERM = 2**52
+"""Of one record in a sum: sums of 2^35 records stay exact in every engine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """A public axis of a table: the cells that a value of a record can fall in.
+
+    The cells are those of `values` or of `cuts` in order, then `other`, then nulls if they have a
+    cell. A record whose value has no cell counts in no marginal with this dimension.
+
+    Args:
+        name: Column, or what `sql` derives.
+        sql: SQL of one record in the engine's dialect, in place of the column.
+        values: Texts, one a cell, compared byte by byte with the value cast to text.
+        cuts: Increasing numbers c_1 … c_m: cell i holds c_i <= x < c_(i+1), with c_0 = -infinity
+            and c_(m+1) = infinity. NaN and the infinities are nulls.
+        other: Whether a text that is not listed has a cell.
+        nulls: Where a null counts: in a cell of its own, in `other`, or nowhere.
+    """
+
+    name: str
+    sql: str | None = None
+    values: tuple[str, ...] | None = None
+    cuts: tuple[float, ...] | None = None
+    other: bool = False
+    nulls: Literal["cell", "other", "drop"] = "drop"
+
+    def __post_init__(self) -> None:
+        if (self.values is None) == (self.cuts is None):
+            raise ConfigurationError(f"dimension {self.name!r} needs either values or cuts")
+        if len(set(self.values or ())) < len(self.values or ()):
+            raise ConfigurationError(f"dimension {self.name!r} lists a value twice")
+        cuts = self.cuts or ()
+        if not all(map(math.isfinite, cuts)) or any(high <= low for low, high in pairwise(cuts)):
+            raise ConfigurationError(f"the cuts of dimension {self.name!r} must be increasing")
+        if self.cuts is not None and self.other:
+            raise ConfigurationError(f"dimension {self.name!r} has cuts: every number has a cell")
+        if self.nulls == "other" and not self.other:
+            raise ConfigurationError(f"dimension {self.name!r} has no cell 'other' for its nulls")
+        if self.size == 0:
+            raise ConfigurationError(f"dimension {self.name!r} has no cells")
+
+    @property
+    def listed(self) -> int:
+        """How many cells `values` or `cuts` make."""
+        return len(self.values) if self.values is not None else len(self.cuts or ()) + 1
+
+    @property
+    def size(self) -> int:
+        """How many cells it has."""
+        return self.listed + self.other + (self.nulls == "cell")
+
+    @property
+    def null_cell(self) -> int | None:
+        """Cell of a null; None if it has none."""
+        return {"cell": self.size - 1, "other": self.listed, "drop": None}[self.nulls]
+
+
+@dataclass(frozen=True, slots=True)
+class TableQuery:
+    """How many records fall in each cell of some marginals of a table of public axes.
+
+    Args:
+        dimensions: The axes.
+        marginals: For each, the axes it keeps by their index, in increasing order; none counts
+            all records.
+        where: SQL condition on one record; where it is not true the record does not count.
+        bound: How many records of one unit count.
+        by: Columns that cut the batch into groups, compared as text.
+        groups: The public groups, one text for each column of `by`; records of others do not
+            count. Without `by` there is the one group that holds all.
+    """
+
+    dimensions: tuple[Dimension, ...]
+    marginals: tuple[tuple[int, ...], ...] = ((),)
+    where: str | None = None
+    bound: UnitBound | None = None
+    by: tuple[str, ...] = ()
+    groups: tuple[tuple[str, ...], ...] = ((),)
+
+    def __post_init__(self) -> None:
+        require_groups(self.by, self.groups)
+        for marginal in self.marginals:
+            if list(marginal) != sorted(set(marginal) & set(range(len(self.dimensions)))):
+                raise ConfigurationError("a marginal names its dimensions once, in order")
+
+    def shape(self, marginal: tuple[int, ...]) -> tuple[int, ...]:
+        """Cells of each axis of a marginal."""
+        return tuple(self.dimensions[axis].size for axis in marginal)
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class TableCounts:
+    """The marginals of a table. Private: it never leaves the engine, and its repr shows nothing.
+
+    Args:
+        marginals: One dense array a marginal of the query, with its axes.
+    """
+
+    marginals: tuple[IntArray, ...]
+
+    def __repr__(self) -> str:
+        return "TableCounts(<private>)"
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """An integer of each record that is summed: (cell - centre), or its square.
+
+    Values out of the grid are in its end cells, so the grid is the clip. A record whose value is
+    null, NaN or infinite adds nothing.
+
+    Args:
+        name: Column, or what `sql` derives.
+        grid: Public cells; a value falls in one as in `CellQuery`.
+        centre: The cell that adds nothing.
+        sql: SQL of one record in the engine's dialect, in place of the column.
+        square: Whether the square is summed.
+    """
+
+    name: str
+    grid: Grid
+    centre: int = 0
+    sql: str | None = None
+    square: bool = False
+
+    def __post_init__(self) -> None:
+        if self.grid.upper < self.grid.lower or self.size > LARGEST_TERM:
+            raise ConfigurationError(f"{self.name!r} cannot be summed over so wide a grid")
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The least and the most that a record adds."""
+        low, high = self.grid.lower - self.centre, self.grid.upper - self.centre
+        if not self.square:
+            return low, high
+        return (0 if low <= 0 <= high else min(low**2, high**2)), max(low**2, high**2)
+
+    @property
+    def size(self) -> int:
+        """The most that a record changes the sum, up or down: its sensitivity (add/remove)."""
+        return max(map(abs, self.span))
+
+
+@dataclass(frozen=True, slots=True)
+class SumQuery:
+    """Sums of clipped integers over all records of each group.
+
+    Args:
+        terms: What is summed.
+        where: As in `TableQuery`, and so the others.
+        bound: How many records of one unit count.
+        by: Columns that cut the batch into groups.
+        groups: The public groups.
+    """
+
+    terms: tuple[Term, ...]
+    where: str | None = None
+    bound: UnitBound | None = None
+    by: tuple[str, ...] = ()
+    groups: tuple[tuple[str, ...], ...] = ((),)
+
+    def __post_init__(self) -> None:
+        require_groups(self.by, self.groups)
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Sums:
+    """One sum a term. Private: it never leaves the engine, and its repr shows nothing.
+
+    Args:
+        values: Exact.
+    """
+
+    values: tuple[int, ...]
+
+    def __repr__(self) -> str:
+        return "Sums(<private>)"
+
+
+@dataclass(frozen=True, slots=True)
+class CompoundQuery:
+    """Several questions about the same records, answered from one scan.
+
+    They share condition, groups and unit bound. Which of a unit's records count is chosen once,
+    for all parts together: a unit has at most `bound.rows` records in any part, the same ones.
+
+    Args:
+        parts: At least one.
+    """
+
+    parts: tuple[TableQuery | SumQuery, ...]
+
+    def __post_init__(self) -> None:
+        shared = {(part.where, part.bound, part.by, part.groups) for part in self.parts}
+        if len(shared) != 1:
+            raise ConfigurationError("parts of one question share where, bound, by and groups")
+
+    @property
+    def where(self) -> str | None:
+        """The condition of all parts."""
+        return self.parts[0].where
+
+    @property
+    def bound(self) -> UnitBound | None:
+        """The unit bound of all parts together."""
+        return self.parts[0].bound
+
+    @property
+    def by(self) -> tuple[str, ...]:
+        """Columns that cut the batch into groups."""
+        return self.parts[0].by
+
+    @property
+    def groups(self) -> tuple[tuple[str, ...], ...]:
+        """The public groups."""
+        return self.parts[0].groups
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class CompoundAnswer:
+    """Answers of the parts, in their order. Private, and its repr shows nothing."""
+
+    parts: tuple[TableCounts | Sums, ...]
+
+    def __repr__(self) -> str:
+        return "CompoundAnswer(<private>)"
+
+
+def require_groups(by: tuple[str, ...], groups: tuple[tuple[str, ...], ...]) -> None:
+    """Refuse a group that is listed twice, whose records would count twice.
+
+    Raises:
+        ConfigurationError: So it is, or a group has not one value a column.
+    """
+    if len(set(groups)) < len(groups):
+        raise ConfigurationError("a group is listed twice")
+    if any(len(group) != len(by) for group in groups):
+        raise ConfigurationError("each group needs one value for each column of by")
