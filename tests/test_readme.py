@@ -18,7 +18,7 @@ def test_the_two_commands_are_there_once() -> None:
     lines = [line for line in README.splitlines() if line.startswith("python3 -m venv")]
     assert len(lines) == 2
     assert "streamdp run --once" in lines[0]
-    assert lines[1].endswith(".venv/bin/pytest")
+    assert lines[1].endswith(".venv/bin/pytest -n auto")
 
 
 def test_every_command_it_names_exists() -> None:
