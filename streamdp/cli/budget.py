@@ -9,14 +9,12 @@ import click
 
 from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import Form, local, print_rows
-from streamdp.privacy.amounts import epsilon_text, exact, nano_up
-from streamdp.privacy.filters import Item
+from streamdp.privacy.amounts import epsilon_text
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-    from streamdp.config import Configuration
-    from streamdp.store.reports import ScopeReport
+    from streamdp.reports.budget import Budget
     from streamdp.store.rooms import Room
     from streamdp.types import Json
 
@@ -37,9 +35,9 @@ def budget(config_path: Path, whole: bool, again: bool, as_json: bool) -> None:
     With --recompute, today's accountants read the events of all charges again and show those that
     they price otherwise; the exit code is then 1. The ledger stays as it is.
     """
+    from streamdp.reports.budget import budgets
     from streamdp.store.database import connect_to_read
-    from streamdp.store.reports import ledger_rows, scope_reports
-    from streamdp.store.rooms import rooms
+    from streamdp.store.reports import ledger_rows
 
     configuration = load_configuration(config_path)
     database = connect_to_read(configuration.store.path)
@@ -55,14 +53,9 @@ def budget(config_path: Path, whole: bool, again: bool, as_json: bool) -> None:
                 row[name.removesuffix("_nano")] = epsilon_text(row.pop(name))
         print_rows(rows, form)
     else:
-        rows, windows = [], []
-        for report in scope_reports(database):
-            price = _price(configuration, database, report.scope)
-            found = rooms(database, report.scope, price)
-            source = configuration.sources.get(report.scope)
-            growing = source is not None and source.is_growing()
-            rows.append(_row(report, found, price, growing=growing))
-            windows += [_window(report.scope, room) for room in found[2:]]
+        found = budgets(configuration, database)
+        rows = [_row(each) for each in found]
+        windows = [_window(each.report.scope, room) for each in found for room in each.windows]
         print_rows(rows, form, "budget")
         if windows:
             print_rows(windows, form, "windows")
@@ -91,36 +84,18 @@ def _recompute(database: Database, form: Form) -> None:
         click.get_current_context().exit(1)
 
 
-def _price(configuration: Configuration, database: Database, scope: str) -> Item:
-    """What all releases of a batch cost; in rho as they last did."""
-    from streamdp.config.gate_checks import gates_of, price_of_gates
-    from streamdp.store.reports import last_rho
-
-    jobs = {name: job for name, job in configuration.releases.items() if job.source == scope}
-    epsilon = sum(nano_up(exact(job.epsilon)) for job in jobs.values())
-    epsilon += price_of_gates(configuration, scope)
-    names = [*jobs, *gates_of(configuration, scope)]
-    return Item(0, epsilon, sum(last_rho(database, name) for name in names))
-
-
-def _row(
-    report: ScopeReport, found: tuple[Room, ...], price: Item, *, growing: bool
-) -> dict[str, Json]:
-    """A record of a growing source is in all batches from its own on."""
-    worst = report.lifetime_spent_nano if growing else report.worst_batch_nano
-    left = report.lifetime_cap_nano - report.lifetime_spent_nano
-    fits = min(room.left_nano for room in found if room.limit.measure == "epsilon")
-    cost = price.epsilon_nano
+def _row(budget: Budget) -> dict[str, Json]:
+    report = budget.report
     return {
         "scope": report.scope,
-        "worst_batch": epsilon_text(worst),
+        "worst_batch": epsilon_text(budget.worst_nano),
         "batch_cap": epsilon_text(report.batch_cap_nano),
         "lifetime": epsilon_text(report.lifetime_spent_nano),
         "lifetime_cap": epsilon_text(report.lifetime_cap_nano),
-        "left": epsilon_text(left),
-        "fits_next": epsilon_text(fits),
+        "left": epsilon_text(budget.left_nano),
+        "fits_next": epsilon_text(budget.fits_next_nano),
         "burnt": epsilon_text(report.burnt_nano),
-        "batches_left": max(left, 0) // cost if cost else None,
+        "batches_left": budget.batches_left,
     }
 
 

@@ -5,40 +5,12 @@ from __future__ import annotations
 import json
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from streamdp.cli.jobs import complete_job, require_job
 from streamdp.cli.options import config_option, json_option, load_configuration
-from streamdp.privacy.amounts import epsilon_text, exact, nano_up
-
-if TYPE_CHECKING:
-    from sqlite_utils import Database
-
-    from streamdp.config import Configuration
-    from streamdp.store.rooms import Room
-    from streamdp.types import Json
-
-ASSUMED = "that no charge was chosen by looking at releases; the sum, and the caps, assume nothing"
-
-FIXED = {
-    "model": "central: one curator reads the records, readers see releases only",
-    "trusted": "the host, its operator, the files of store and source, the engine, and whoever may"
-    " read the source",
-    "not_protected": [
-        "records beyond what the unit says: a person with more records, or under several names",
-        "units that return, beyond the caps over windows and the lifetime",
-        "that a batch or file exists, when it came, and what the configuration says",
-        "what is true of everybody: a release may tell it of a person who took no part",
-    ],
-    "out_of_scope": "timing, memory and power of the host; who watches the engine or its network",
-    "numerics": "integer weights and one uniform integer of the operating system a draw; rounding"
-    " is paid for from the same epsilon; results lie on a public grid",
-    "renewal": "nothing renews in silence: a new batch has a batch cap of its own, a window frees"
-    " what has left it, the lifetime cap never frees anything",
-}
-"""What holds of every source."""
+from streamdp.privacy.amounts import exact
 
 
 @click.command()
@@ -55,6 +27,7 @@ def statement(
     Every figure is of the ledger. Figures with a delta are the best of several valid bounds, and
     are reports: the caps in force are what the ledger keeps.
     """
+    from streamdp.reports import statement as reports
     from streamdp.store.database import connect_to_read
 
     if as_json and as_markdown:
@@ -64,142 +37,8 @@ def statement(
         require_job(configuration, job)
     database = connect_to_read(configuration.store.path)
     names = [job] if job else list(configuration.releases)
-    whole = _statement(configuration, database, names, _delta(delta))
-    click.echo(json.dumps(whole) if as_json else "\n".join(_markdown(whole)))
-
-
-def _statement(
-    configuration: Configuration, database: Database, names: list[str], delta: Fraction
-) -> dict[str, Json]:
-    from streamdp import __version__
-
-    scopes = list(dict.fromkeys(configuration.releases[name].source for name in names))
-    return {
-        "sources": [_source(configuration, database, scope, delta) for scope in scopes],
-        "jobs": [_job(configuration, database, name) for name in names],
-        **FIXED,
-        "versions": {
-            "streamdp": __version__,
-            "of_releases": [
-                version
-                for (version,) in database.execute(
-                    "SELECT DISTINCT version FROM release ORDER BY 1"
-                )
-            ],
-        },
-    }
-
-
-def _source(
-    configuration: Configuration, database: Database, scope: str, delta: Fraction
-) -> dict[str, Json]:
-    from streamdp.privacy.filters import Item
-    from streamdp.store.ledger import declaration_of
-    from streamdp.store.promises import loss_of
-    from streamdp.store.rooms import rooms
-
-    meaning = declaration_of(database, scope)
-    if meaning is None:
-        return {"source": scope, "spent": "nothing: no batch was released"}
-    loss, price = loss_of(database, scope, delta), Item(0, 1, 1)
-    way, best = loss.best
-    by_draws = None if loss.distributions is None else epsilon_text(loss.distributions)
-    return {
-        "source": scope,
-        "definition": "pure differential privacy, kept as caps on sums",
-        "unit": meaning["unit"],
-        "neighbours": meaning["neighbours"],
-        "caps": [_cap(room) for room in rooms(database, scope, price)],
-        "spent_for_life": {
-            "epsilon": epsilon_text(loss.pure),
-            "delta": f"{float(delta):g}",
-            "epsilon_at_delta": epsilon_text(best),
-            "by": way,
-            "assumes": "nothing" if way == "sum" else ASSUMED,
-            "by_zero_concentrated": epsilon_text(loss.zcdp),
-            "by_loss_distributions": by_draws or "install the extra: streamdp[accounting]",
-        },
-    }
-
-
-def _cap(room: Room) -> dict[str, Json]:
-    """A cap and the most that one record, or one unit that returns, has lost under it."""
-    widths = {"batch": "one batch", "lifetime": "all batches, for ever"}
-    name = room.limit.name
-    over = widths.get(name)
-    if over is None and room.limit.seconds is not None:
-        over = f"all batches that any {name} touch"
-    return {
-        "over": over or f"any {room.limit.batches} batches in a row",
-        "measure": room.limit.measure,
-        "cap": epsilon_text(room.limit.nano),
-        "worst_so_far": epsilon_text(room.fullest_nano),
-    }
-
-
-def _job(configuration: Configuration, database: Database, name: str) -> dict[str, Json]:
-    from streamdp.store.promises import parameters_over_time
-    from streamdp.store.reports import job_report
-
-    release, report = configuration.releases[name], job_report(database, name)
-    epsilon = exact(release.epsilon)
-    learning = epsilon_text(nano_up(epsilon * release.gradient_share()))
-    return {
-        "job": name,
-        "source": release.source,
-        "epsilon_of_one_release": epsilon_text(nano_up(epsilon)),
-        **({"of_which_for_its_learner": learning} if release.gradient_share() else {}),
-        "releases": report.releases,
-        "burnt": report.burnt,
-        "asked_over_time": parameters_over_time(database, name),
-    }
-
-
-def _markdown(whole: dict[str, Json]) -> list[str]:
-    lines = ["# Privacy statement", ""]
-    for source in whole["sources"]:
-        lines += [f"## Source {source['source']}", ""]
-        lines += [f"- {_words(key)}: {value}" for key, value in source.items() if _plain(value)][1:]
-        if "caps" in source:
-            lines += ["", *_table(source["caps"]), ""]
-            spent = source["spent_for_life"]
-            lines += [f"- {_words(key)}: {value}" for key, value in spent.items()]
-        lines.append("")
-    for job in whole["jobs"]:
-        lines += [f"## Job {job['job']}", ""]
-        lines += [f"- {_words(key)}: {value}" for key, value in job.items() if _plain(value)][1:]
-        lines += ["", *_table(job["asked_over_time"]), ""]
-    lines += ["## What holds of all", ""]
-    for key in FIXED:
-        value = whole[key]
-        lines.append(f"- {_words(key)}: {value if _plain(value) else ''}".rstrip())
-        lines += [] if _plain(value) else [f"  - {each}" for each in value]
-    versions = whole["versions"]
-    lines.append(f"- versions: streamdp {versions['streamdp']}; releases by")
-    lines[-1] += f" {', '.join(versions['of_releases']) or 'none'}"
-    return lines
-
-
-def _table(rows: list[dict[str, Json]]) -> list[str]:
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    if not names:
-        return []
-    head = [f"| {' | '.join(map(_words, names))} |", "|" + "---|" * len(names)]
-    return head + [f"| {' | '.join(_cell(row.get(name)) for name in names)} |" for row in rows]
-
-
-def _cell(value: Json) -> str:
-    if isinstance(value, list):
-        return ", ".join(map(_cell, value))
-    return "" if value is None else str(value)
-
-
-def _plain(value: Json) -> bool:
-    return isinstance(value, str | int)
-
-
-def _words(key: str) -> str:
-    return key.replace("_", " ")
+    whole = reports.statement(configuration, database, names, _delta(delta))
+    click.echo(json.dumps(whole) if as_json else "\n".join(reports.markdown(whole)))
 
 
 def _delta(text: str) -> Fraction:

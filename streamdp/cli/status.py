@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -10,22 +9,12 @@ import click
 
 from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import local, print_rows
-from streamdp.privacy.amounts import epsilon_text, exact, nano_up
-from streamdp.privacy.filters import Item
-from streamdp.types import Json
+from streamdp.privacy.amounts import epsilon_text
 
 if TYPE_CHECKING:
-    from sqlite_utils import Database
-
     from streamdp.config import Configuration
-    from streamdp.store.gate_reports import GateReport, Standing
-    from streamdp.store.reports import JobReport
-
-Held = Sequence[tuple[str, str]]
-"""Caps that hold a job back, and when each frees."""
-
-DEAD_AFTER = 120
-"""Seconds without a heartbeat after which a daemon that did not stop counts as dead."""
+    from streamdp.reports.status import GateStatus, JobStatus
+    from streamdp.types import Json
 
 
 @click.command()
@@ -42,27 +31,20 @@ def status(config_path: Path, as_json: bool) -> None:
     import time
 
     from streamdp.daemon.lock import is_locked
+    from streamdp.reports.status import daemon_state, gate_status, job_status
     from streamdp.store.database import connect_to_read
-    from streamdp.store.gate_reports import gate_report, standing
-    from streamdp.store.reports import heart, job_report
+    from streamdp.store.reports import heart
 
     configuration = load_configuration(config_path)
     database = connect_to_read(configuration.store.path)
     pulse, now = heart(database), int(time.time())
-    if is_locked(configuration.store.path):
-        silent = pulse.heartbeat_at is not None and now - pulse.heartbeat_at > DEAD_AFTER
-        state = "hung" if silent else "running"
-    else:
-        state = "dead" if pulse.pid is not None else "stopped"
-    rows: list[dict[str, Json]] = []
-    for job in configuration.releases:
-        report = job_report(database, job)
-        rows.append(_row(configuration, database, report))
-        if configuration.gated():
-            found = list(standing(database, job, now).values())
-            rows[-1]["stands_to"] = _stands_to(found[-1:], report.last_batch)
+    state = daemon_state(pulse, now, locked=is_locked(configuration.store.path))
+    rows = [
+        _row(configuration, job_status(configuration, database, job, now))
+        for job in configuration.releases
+    ]
     gates = [
-        _gate_row(configuration, database, gate_report(database, name, now))
+        _gate_row(gate_status(configuration, database, name, now))
         for name in configuration.all_gates()
     ]
     beat = local(pulse.heartbeat_at)
@@ -78,20 +60,15 @@ def status(config_path: Path, as_json: bool) -> None:
         click.get_current_context().exit(1)
 
 
-def _row(configuration: Configuration, database: Database, report: JobReport) -> dict[str, Json]:
-    from streamdp.store.refusals import passed_over
-    from streamdp.store.reports import last_rho
-    from streamdp.store.rooms import held_by
+def _row(configuration: Configuration, status: JobStatus) -> dict[str, Json]:
+    from streamdp.reports.status import holders
 
-    release, job = configuration.releases[report.job], report.job
-    price = Item(0, nano_up(exact(release.epsilon)), last_rho(database, job))
-    held = held_by(database, release.source, price)
-    refused = [of for of, _ in passed_over(database, release.source) if of == job]
+    report = status.report
     return {
-        "job": job,
-        "state": "paused" if report.paused else _state(held, "active"),
-        "held_by": _holders(held),
-        "passed_over": len(refused),
+        "job": report.job,
+        "state": status.state,
+        "held_by": holders(status.held),
+        "passed_over": status.passed_over,
         "releases": report.releases,
         "last_batch": report.last_batch,
         "released_at": local(report.last_released_at),
@@ -99,41 +76,18 @@ def _row(configuration: Configuration, database: Database, report: JobReport) ->
         "burnt": report.burnt,
         "undelivered": report.undelivered,
         "dead_letters": report.dead_letters,
+        **({"stands_to": status.stands_to} if configuration.gated() else {}),
     }
 
 
-def _stands_to(found: Sequence[Standing], last_batch: str | None) -> str | None:
-    """The last batch that a job's last release stands for, if a gate let it stand."""
-    return next((each.last for each in found if each.of == last_batch), None)
+def _gate_row(status: GateStatus) -> dict[str, Json]:
+    from streamdp.reports.status import holders
 
-
-def _state(held: Held, free: str) -> str:
-    """Where nothing renews a budget is exhausted; a window that will free only holds it back."""
-    return "exhausted" if any(when == "never" for _, when in held) else "waits" if held else free
-
-
-def _holders(held: Held) -> str | None:
-    return "; ".join(dict.fromkeys(f"{cap} cap: {when}" for cap, when in held)) or None
-
-
-def _gate_row(
-    configuration: Configuration, database: Database, report: GateReport
-) -> dict[str, Json]:
-    """A gate is armed by its first question, so one that is not armed has still to be paid."""
-    from streamdp.store.reports import last_rho
-    from streamdp.store.rooms import held_by
-    from streamdp.store.runs import open_run_of
-
-    gate, run = configuration.all_gates()[report.gate], open_run_of(database, report.gate)
-    price = Item(0, nano_up(exact(gate.epsilon)), last_rho(database, report.gate))
-    if run is not None:
-        price = Item(run.seq, run.epsilon_nano, run.rho_nano)
-    held = held_by(database, configuration.source_of(gate), price)
-    unarmed = "rearm it" if report.waits else _state(held, "ready")
+    report = status.report
     return {
         "gate": report.gate,
-        "state": _state(held, "armed") if report.armed else unarmed,
-        "held_by": _holders(held),
+        "state": status.state,
+        "held_by": holders(status.held),
         "asked": report.asked,
         "accepted": report.accepted,
         "last_batch": report.last_batch,

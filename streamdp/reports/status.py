@@ -1,0 +1,120 @@
+"""Where the daemon, each job and each gate stand: ledger facts, for commands and pages alike."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlite_utils import Database
+
+from streamdp.config import Configuration
+from streamdp.privacy.amounts import exact, nano_up
+from streamdp.privacy.filters import Item
+from streamdp.store.gate_reports import GateReport, Standing, gate_report, standing
+from streamdp.store.refusals import passed_over
+from streamdp.store.reports import Heart, JobReport, job_report, last_rho
+from streamdp.store.rooms import held_by
+from streamdp.store.runs import open_run_of
+
+Held = tuple[tuple[str, str], ...]
+"""Caps that hold a job back, and when each frees."""
+
+DaemonState = Literal["running", "hung", "dead", "stopped"]
+
+DEAD_AFTER = 120
+"""Seconds without a heartbeat after which a daemon that did not stop counts as dead."""
+
+
+@dataclass(frozen=True, slots=True)
+class JobStatus:
+    """One job: what the ledger knows of it, and what holds it.
+
+    Args:
+        state: `active`, `paused`, `waits` for a cap to free, or `exhausted`.
+        held: Caps that have no room for its next release.
+        passed_over: Batches that a cap refused.
+        stands_to: The last batch that its last release stands for, if a gate let it stand.
+        report: Counts and amounts.
+    """
+
+    state: str
+    held: Held
+    passed_over: int
+    stands_to: str | None
+    report: JobReport
+
+
+@dataclass(frozen=True, slots=True)
+class GateStatus:
+    """One gate: `armed`, `ready`, `rearm it`, `waits` or `exhausted`, and what holds it."""
+
+    state: str
+    held: Held
+    report: GateReport
+
+
+def daemon_state(pulse: Heart, now: int, *, locked: bool | None = None) -> DaemonState:
+    """Whether the daemon lives.
+
+    Args:
+        pulse: Its signs of life.
+        now: POSIX time.
+        locked: Whether a process holds the lock of the store; None where nobody looked, as a
+            reader that may not write cannot.
+    """
+    silent = pulse.heartbeat_at is not None and now - pulse.heartbeat_at > DEAD_AFTER
+    if locked is None:
+        return "stopped" if pulse.pid is None else "dead" if silent else "running"
+    if locked:
+        return "hung" if silent else "running"
+    return "stopped" if pulse.pid is None else "dead"
+
+
+def job_status(configuration: Configuration, database: Database, job: str, now: int) -> JobStatus:
+    """Where one job stands."""
+    release, report = configuration.releases[job], job_report(database, job)
+    price = Item(0, nano_up(exact(release.epsilon)), last_rho(database, job))
+    held = held_by(database, release.source, price)
+    stands = None
+    if job in configuration.gated():
+        found = list(standing(database, job, now).values())
+        stands = _stands_to(found[-1:], report.last_batch)
+    return JobStatus(
+        state="paused" if report.paused else _state(held, "active"),
+        held=held,
+        passed_over=sum(of == job for of, _ in passed_over(database, release.source)),
+        stands_to=stands,
+        report=report,
+    )
+
+
+def gate_status(
+    configuration: Configuration, database: Database, name: str, now: int
+) -> GateStatus:
+    """Where one gate stands.
+
+    It is armed by its first question, so one that is not armed has still to be paid.
+    """
+    gate, run = configuration.all_gates()[name], open_run_of(database, name)
+    report = gate_report(database, name, now)
+    price = Item(0, nano_up(exact(gate.epsilon)), last_rho(database, name))
+    if run is not None:
+        price = Item(run.seq, run.epsilon_nano, run.rho_nano)
+    held = held_by(database, configuration.source_of(gate), price)
+    unarmed = "rearm it" if report.waits else _state(held, "ready")
+    return GateStatus(_state(held, "armed") if report.armed else unarmed, held, report)
+
+
+def holders(held: Held) -> str | None:
+    """Caps that hold a job, in words; None if none does."""
+    return "; ".join(dict.fromkeys(f"{cap} cap: {when}" for cap, when in held)) or None
+
+
+def _stands_to(found: Sequence[Standing], last_batch: str | None) -> str | None:
+    return next((each.last for each in found if each.of == last_batch), None)
+
+
+def _state(held: Held, free: str) -> str:
+    """Where nothing renews a budget is exhausted; a window that will free only holds it back."""
+    return "exhausted" if any(when == "never" for _, when in held) else "waits" if held else free
