@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+from streamdp.privacy.exponential_coins import exactly_below, exponential_coin
 from streamdp.types import Entropy
 
 
@@ -29,33 +30,13 @@ def discrete_laplace(scale: Fraction, entropy: Entropy) -> int:
     """
     whole, parts = scale.numerator, scale.denominator
     while True:
-        rest = _below(whole, entropy)
-        if not _exponential_coin(rest, whole, entropy):
+        rest = exactly_below(whole, entropy)
+        if not exponential_coin(rest, whole, entropy):
             continue
         turns = 0
-        while _exponential_coin(1, 1, entropy):
+        while exponential_coin(1, 1, entropy):
             turns += 1
         size = (rest + whole * turns) // parts
         negative = entropy.bits(1)
         if size or not negative:
             return -size if negative else size
-
-
-def _exponential_coin(part: int, whole: int, entropy: Entropy) -> bool:
-    """Heads with probability e^-x, x = part/whole in [0, 1].
-
-    The first k at which a coin of bias x/k falls tails is above j with probability x^j/j!, so it
-    is odd with probability 1 - x + x²/2! - ... = e^-x.
-    """
-    number = 1
-    while _below(whole * number, entropy) < part:
-        number += 1
-    return number % 2 == 1
-
-
-def _below(bound: int, entropy: Entropy) -> int:
-    """A uniform integer in [0, bound), by rejection: every share is exact."""
-    count = (bound - 1).bit_length()
-    while (drawn := entropy.bits(count)) >= bound:
-        pass
-    return drawn

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 from unittest.mock import patch
@@ -14,68 +13,11 @@ import pytest
 
 from streamdp.mechanisms.simulation import PublicEntropy
 from streamdp.privacy import discrete_laplace as module
+from streamdp.privacy import exponential_coins
 from streamdp.privacy.discrete_laplace import discrete_laplace
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.types import Entropy
-
-Way = tuple[int, ...]
-
-
-class _UnwrittenError(Exception):
-    """A walk came to a fork that its way says nothing of; holds the weights of the answers."""
-
-
-class _AgainError(Exception):
-    """A walk begins anew, as if nothing had been: what was drawn is the law without such walks."""
-
-
-class _Walk:
-    """Answers every fork as a way says."""
-
-    def __init__(self, way: Way) -> None:
-        self._way, self._place, self.begun = way, 0, 0
-
-    def answer(self, weights: Sequence[float]) -> int:
-        if self._place == len(self._way):
-            raise _UnwrittenError(weights)
-        self._place += 1
-        return self._way[self._place - 1]
-
-    def begin(self) -> None:
-        """Rejection begins a walk again."""
-        if self.begun:
-            raise _AgainError
-        self.begun += 1
-
-    def bits(self, count: int) -> int:
-        return self.answer([0.5**count] * 2**count)
-
-
-class _Rejecting(_Walk):
-    """Begins at each request of bits."""
-
-    def bits(self, count: int) -> int:
-        self.begin()
-        return super().bits(count)
-
-
-def law_of(draw: Callable[[Any], int], walk: Callable[[Way], _Walk] = _Walk) -> dict[int, float]:
-    """Probability of each outcome, over all ways but a share of 1e-12."""
-    found: dict[int, float] = {}
-    waiting: list[tuple[float, Way]] = [(-1.0, ())]
-    while waiting and sum(weight for weight, _ in waiting) < -1e-12:
-        weight, way = heapq.heappop(waiting)
-        try:
-            drawn = int(draw(walk(way)))
-        except _AgainError:
-            continue
-        except _UnwrittenError as fork:
-            for number, share in enumerate(fork.args[0]):
-                heapq.heappush(waiting, (weight * share, (*way, number)))
-        else:
-            found[drawn] = found.get(drawn, 0.0) - weight
-    total = sum(found.values())
-    return {value: share / total for value, share in found.items()}
+from tests.privacy.ways import Rejecting, coin, even_again, law_of
 
 
 class _Uniform:
@@ -91,17 +33,17 @@ class _Uniform:
 @pytest.mark.parametrize("bound", [1, 2, 3, 5, 7, 8])
 def test_uniform_integers_are_even(bound: int) -> None:
     """Every value has the same share, to the last bit."""
-    found = law_of(lambda walk: module._below(bound, walk), _Rejecting)
+    found = law_of(lambda walk: exponential_coins.exactly_below(bound, walk), Rejecting)
     assert sorted(found) == list(range(bound))
     assert len(set(found.values())) == 1
 
 
-@pytest.mark.parametrize(("part", "whole"), [(0, 3), (1, 1), (1, 3), (2, 3), (999, 1000)])
+@pytest.mark.parametrize(("part", "whole"), [(0, 3), (1, 1), (1, 3), (2, 3), (999, 1000), (7, 3)])
 def test_coins_fall_heads_with_an_exponential_bias(part: int, whole: int) -> None:
     """e^(-part/whole), from coins of rational bias."""
-    with patch.object(module, "_below", _Uniform):
-        found = law_of(lambda walk: module._exponential_coin(part, whole, walk))
-    assert found[1] == pytest.approx(math.exp(-part / whole), abs=1e-11)
+    with patch.object(exponential_coins, "exactly_below", _Uniform):
+        found = law_of(lambda walk: exponential_coins.exponential_coin(part, whole, walk))
+    assert found[True] == pytest.approx(math.exp(-part / whole), abs=1e-11)
 
 
 @pytest.mark.parametrize("text", ["1", "1/2", "3/2", "2/3", "5"])
@@ -109,15 +51,8 @@ def test_every_way_adds_up_to_the_law(text: str) -> None:
     """Each integer has its share of all ways; of no other scale."""
     scale = Fraction(text)
 
-    def below(bound: int, walk: Any) -> int:
-        walk.begin()
-        return int(walk.answer([1 / bound] * bound))
-
-    def coin(part: int, whole: int, walk: Any) -> bool:
-        heads = math.exp(-part / whole)
-        return bool(walk.answer([1 - heads, heads]))
-
-    with patch.object(module, "_below", below), patch.object(module, "_exponential_coin", coin):
+    below = patch.object(module, "exactly_below", even_again)
+    with below, patch.object(module, "exponential_coin", coin):
         found = law_of(lambda walk: discrete_laplace(scale, walk))
 
     def off(other: float) -> float:
