@@ -13,7 +13,7 @@ from streamdp.privacy.amounts import exact, nano_up
 from streamdp.privacy.filters import Item
 from streamdp.store.gate_reports import GateReport, Standing, gate_report, standing
 from streamdp.store.refusals import passed_over
-from streamdp.store.reports import Heart, JobReport, job_report, last_rho
+from streamdp.store.reports import Heart, JobReport, Spent, job_report, last_rho
 from streamdp.store.rooms import held_by
 from streamdp.store.runs import open_run_of
 
@@ -71,9 +71,15 @@ def daemon_state(pulse: Heart, now: int, *, locked: bool | None = None) -> Daemo
     return "stopped" if pulse.pid is None else "dead"
 
 
-def job_status(configuration: Configuration, database: Database, job: str, now: int) -> JobStatus:
-    """Where one job stands."""
-    release, report = configuration.releases[job], job_report(database, job)
+def job_status(
+    configuration: Configuration,
+    database: Database,
+    job: str,
+    now: int,
+    spent: Spent | None = None,
+) -> JobStatus:
+    """Where one job stands; `spent` is what it was charged, where that is known."""
+    release, report = configuration.releases[job], job_report(database, job, spent)
     price = Item(0, nano_up(exact(release.epsilon)), last_rho(database, job))
     held = held_by(database, release.source, price)
     stands = None
@@ -83,7 +89,7 @@ def job_status(configuration: Configuration, database: Database, job: str, now: 
     return JobStatus(
         state="paused" if report.paused else _state(held, "active"),
         held=held,
-        passed_over=sum(of == job for of, _ in passed_over(database, release.source)),
+        passed_over=len(passed_over(database, release.source, job)),
         stands_to=stands,
         report=report,
     )

@@ -50,6 +50,17 @@ class JobReport:
 
 
 @dataclass(frozen=True, slots=True)
+class Spent:
+    """What a job was charged up to a row of the ledger, which is append-only."""
+
+    seq: int
+    nano: int
+
+
+NOTHING = Spent(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
 class ScopeReport:
     """The budget of one scope; amounts in nano units."""
 
@@ -67,22 +78,34 @@ def heart(database: Database) -> Heart:
     return Heart(*row)
 
 
-def job_report(database: Database, job: str) -> JobReport:
-    """Counts of ledger rows and releases of one job."""
+def spent_of_job(database: Database, job: str, known: Spent = NOTHING) -> Spent:
+    """Sum of all charges of a job; only rows behind those that are known are read."""
+    (head,) = database.execute("SELECT coalesce(max(seq), 0) FROM ledger").fetchone()
+    (more,) = database.execute(
+        "SELECT coalesce(sum(epsilon_nano), 0) FROM ledger WHERE job = ?"
+        " AND purpose IN ('reserve', 'open') AND seq > ?",
+        [job, known.seq],
+    ).fetchone()
+    return Spent(head, known.nano + more)
+
+
+def job_report(database: Database, job: str, spent: Spent | None = None) -> JobReport:
+    """Counts of ledger rows and releases of one job; its spending, unless it is known."""
     (row,) = database.query(
-        f"WITH owed AS ({_OWED}) SELECT :job AS job,"  # noqa: S608
+        f"WITH owed AS ({_OWED}), last AS (SELECT batch, released_at FROM release WHERE id ="  # noqa: S608
+        " (SELECT release_id FROM ledger WHERE job = :job AND purpose = 'commit'"
+        "  ORDER BY seq DESC LIMIT 1)) SELECT :job AS job,"
         " (SELECT count(*) FROM release WHERE job = :job) AS releases,"
-        " (SELECT batch FROM release WHERE job = :job ORDER BY reservation DESC LIMIT 1)"
-        "   AS last_batch,"
-        " (SELECT max(released_at) FROM release WHERE job = :job) AS last_released_at,"
+        " (SELECT batch FROM last) AS last_batch,"
+        " (SELECT released_at FROM last) AS last_released_at,"
         " (SELECT count(*) FROM ledger WHERE job = :job AND purpose = 'burn') AS burnt,"
-        " (SELECT coalesce(sum(epsilon_nano), 0) FROM ledger WHERE job = :job) AS spent_nano,"
         " (SELECT count(*) FROM owed WHERE job = :job) AS undelivered,"
         " (SELECT count(*) FROM owed WHERE job = :job AND dead_at NOT NULL) AS dead_letters,"
         " EXISTS (SELECT 1 FROM pause WHERE job = :job) AS paused",
         {"job": job},
     )
-    return JobReport(**{**row, "paused": bool(row["paused"])})
+    spent = spent or spent_of_job(database, job)
+    return JobReport(**{**row, "paused": bool(row["paused"]), "spent_nano": spent.nano})
 
 
 def scope_reports(database: Database) -> tuple[ScopeReport, ...]:

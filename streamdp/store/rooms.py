@@ -76,14 +76,14 @@ def held_by(database: Database, scope: str, price: Item) -> tuple[tuple[str, str
 
 def _next(database: Database, limit: Limit, scope: str, price: Item) -> tuple[int, str]:
     """What a cap has room for in the next batch, and when it has for a price."""
-    near = last_places(database, limit, scope)
     cost = price.amount(limit.measure)
     if limit.lifetime:
-        used = lifetime_spent(database, scope, limit)
-    else:
-        borne = borne_by(database, scope, near)
-        held = {item for place in near for item in borne.get(place.key, ())}
-        held.update(unplaced(database, limit, scope))
-        used = sum(item.amount(limit.measure) for item in held if item.seq != price.seq)
+        left = max(limit.nano - lifetime_spent(database, scope, limit), 0)
+        return left, "now" if cost <= left else "never"
+    near = last_places(database, limit, scope)
+    borne = borne_by(database, scope, near)
+    held = {item for place in near for item in borne.get(place.key, ())}
+    held.update(unplaced(database, limit, scope))
+    used = sum(item.amount(limit.measure) for item in held if item.seq != price.seq)
     left = max(limit.nano - used, 0)
     return left, "now" if cost <= left else frees(database, limit, scope, cost, near)

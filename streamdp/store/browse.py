@@ -1,0 +1,209 @@
+"""Pages of releases and of the ledger: read-only, found by an index, never a whole table.
+
+Batches are in the order of their source: of its windows, or of its keys where there are none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlite_utils import Database
+
+from streamdp.types import Json, Release
+
+_ORDER = "coalesce(b.window_start, 0)"
+_RELEASED = (
+    "SELECT r.id, r.job, r.source, r.batch, b.window_start, b.window_end, r.kind,"
+    " r.epsilon_nano, r.released_at, r.rows"
+    " FROM batch b CROSS JOIN release r ON r.source = b.source AND r.batch = b.key"
+)
+_WITHIN = (
+    f"b.source = :source AND (:since IS NULL OR {_ORDER} >= :since)"
+    f" AND (:until IS NULL OR {_ORDER} < :until)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Windows that begin at `since` or later, and before `until`; None for no end."""
+
+    since: int | None = None
+    until: int | None = None
+
+
+EVERYTHING = Stretch()
+
+
+@dataclass(frozen=True, slots=True)
+class Missed:
+    """A batch whose release was burnt or refused."""
+
+    batch: str
+    window_start: int | None
+    at: int
+    what: Literal["burn", "refuse"]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a gate said of a batch, at the end of its slot."""
+
+    batch: str
+    window_start: int | None
+    slot: int
+    accepted: bool
+
+
+def newest_releases(
+    database: Database,
+    job: str,
+    limit: int,
+    stretch: Stretch = EVERYTHING,
+    before: str | None = None,
+) -> tuple[Release, ...]:
+    """Releases of a job, the last batch first.
+
+    Args:
+        database: The store.
+        job: Whose.
+        limit: At most so many.
+        stretch: Of windows.
+        before: Id of a release: only of batches before its own.
+    """
+    about = _about(database, job, stretch)
+    if before is not None:
+        place = database.execute(
+            "SELECT coalesce(b.window_start, 0), b.key FROM release r"
+            " JOIN batch b ON b.source = r.source AND b.key = r.batch WHERE r.id = ?",
+            [before],
+        ).fetchone()
+        if place is None:
+            return ()
+        about |= {"order": place[0], "key": place[1]}
+    behind = "" if before is None else f" AND ({_ORDER}, b.key) < (:order, :key)"
+    rows = database.query(
+        f"{_RELEASED} AND r.job = :job WHERE {_WITHIN}{behind}"
+        f" ORDER BY {_ORDER} DESC, b.key DESC LIMIT :limit",
+        {**about, "limit": limit},
+    )
+    return tuple(map(_release, rows))
+
+
+def sampled_releases(
+    database: Database, job: str, most: int, stretch: Stretch = EVERYTHING
+) -> tuple[tuple[Release, ...], int]:
+    """Releases of a job in the order of batches, and of how many each is one.
+
+    Where there are more than `most`, every second, third… is taken, the last one always.
+    """
+    ids = database.execute(
+        "SELECT r.rowid FROM batch b CROSS JOIN release r"  # noqa: S608
+        " ON r.source = b.source AND r.batch = b.key AND r.job = :job"
+        f" WHERE {_WITHIN} ORDER BY {_ORDER} DESC, b.key DESC",
+        _about(database, job, stretch),
+    ).fetchall()
+    every = -(-len(ids) // most) or 1
+    found = _by_rowid(database, [rowid for (rowid,) in ids[::every]])
+    return found[::-1], every
+
+
+def find_by_id(database: Database, release_id: str) -> Release | None:
+    """The release with an id, whatever its job."""
+    row = next(database.query(f"{_RELEASED} AND r.id = ?", [release_id]), None)
+    return _release(row) if row else None
+
+
+def count_releases(database: Database, job: str) -> int:
+    """How many releases a job has made."""
+    counted = "SELECT count(*) FROM release WHERE job = ?"
+    return int(database.execute(counted, [job]).fetchone()[0])
+
+
+def missed_batches(database: Database, job: str, limit: int) -> tuple[Missed, ...]:
+    """The last batches of a job that were charged in vain or refused by a cap, newest first."""
+    rows = database.execute(
+        "SELECT l.batch, b.window_start, l.at, l.purpose FROM ledger l"
+        " LEFT JOIN batch b ON b.source = l.scope AND b.key = l.batch"
+        " WHERE l.job = ? AND l.purpose IN ('burn', 'refuse') ORDER BY l.seq DESC LIMIT ?",
+        [job, limit],
+    )
+    return tuple(Missed(*row) for row in rows)
+
+
+def gate_answers(database: Database, gate: str, now: int, limit: int) -> tuple[Answer, ...]:
+    """The last answers of a gate whose slots are over, newest first."""
+    rows = database.execute(
+        "SELECT a.batch, b.window_start, a.slot, a.accepted FROM gate_answer a"
+        " JOIN batch b ON b.source = a.source AND b.key = a.batch"
+        " WHERE a.gate = ? AND a.slot <= ? ORDER BY a.slot DESC, a.batch DESC LIMIT ?",
+        [gate, now, limit],
+    )
+    return tuple(Answer(batch, at, slot, bool(said)) for batch, at, slot, said in rows)
+
+
+def ledger_page(
+    database: Database,
+    limit: int,
+    before: int | None = None,
+    scope: str | None = None,
+    job: str | None = None,
+    purpose: str | None = None,
+) -> list[dict[str, Json]]:
+    """Rows of the ledger, newest first; events without their parameters."""
+    wanted = {"scope": scope, "job": job, "purpose": purpose}
+    conditions = [f"{name} = :{name}" for name, value in wanted.items() if value is not None]
+    if before is not None:
+        conditions.append("seq < :before")
+    return list(
+        database.query(
+            "SELECT seq, at, purpose, scope, job, batch, reservation, epsilon_nano, rho_nano,"  # noqa: S608
+            " release_id, lifetime_spent_nano, lifetime_cap_nano, event ->> 'what' AS decided,"
+            " coalesce(event ->> 'operator', event ->> 'by') AS by, event ->> 'reason' AS reason,"
+            " event ->> 'cap' AS cap, hash FROM ledger"
+            f" WHERE {' AND '.join(conditions) or 'true'} ORDER BY seq DESC LIMIT :limit",
+            {**wanted, "before": before, "limit": limit},
+        )
+    )
+
+
+def spending(database: Database, scope: str, most: int) -> list[tuple[int, int, int]]:
+    """Time, sum spent and cap of a scope, oldest first; thinned out where there are too many."""
+    last, first = database.execute(
+        "SELECT max(seq), min(seq) FROM ledger WHERE scope = ?", [scope]
+    ).fetchone()
+    if last is None:
+        return []
+    steps = range(first, last, max((last - first) // most, 1))
+    rows = database.execute(
+        "SELECT at, lifetime_spent_nano, lifetime_cap_nano FROM ledger WHERE seq IN"
+        " (SELECT (SELECT max(seq) FROM ledger WHERE scope = ? AND seq <= e.value)"
+        "  FROM json_each(?) e) ORDER BY seq",
+        [scope, json.dumps([*steps, last])],
+    )
+    return [(at, spent, cap) for at, spent, cap in rows]
+
+
+def _about(database: Database, job: str, stretch: Stretch) -> dict[str, Any]:
+    """Parameters of a query; the source is that of a job's releases, which it never changes."""
+    row = database.execute("SELECT source FROM release WHERE job = ? LIMIT 1", [job]).fetchone()
+    source = row[0] if row else None
+    return {"job": job, "source": source, "since": stretch.since, "until": stretch.until}
+
+
+def _by_rowid(database: Database, ids: Sequence[int]) -> tuple[Release, ...]:
+    rows = database.query(
+        "SELECT r.id, r.job, r.source, r.batch, b.window_start, b.window_end, r.kind,"
+        " r.epsilon_nano, r.released_at, r.rows FROM json_each(?) e"
+        " JOIN release r ON r.rowid = e.value"
+        " JOIN batch b ON b.source = r.source AND b.key = r.batch ORDER BY e.key",
+        [json.dumps(ids)],
+    )
+    return tuple(map(_release, rows))
+
+
+def _release(row: dict[str, Any]) -> Release:
+    rows: list[Json] = json.loads(row["rows"])
+    return Release(**{**row, "rows": tuple(rows)})
