@@ -1,9 +1,79 @@
-"""What is written is on the disk only once the disk says so."""
+"""When a file is safe: it is this user's own, behind no foreign link, and on the disk."""
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
+from collections.abc import Callable
 from pathlib import Path
+
+PRIVATE = 0o600
+
+
+def open_file(path: Path, flags: int, mode: int = PRIVATE) -> int:
+    """Open a regular file, made with `mode` where the flags say so; return its descriptor.
+
+    In a folder that others may write, a planted link or pipe would lead what is written elsewhere,
+    or keep the process waiting: a link is followed only if this user or root has made it, and what
+    is no regular file is refused.
+
+    Raises:
+        OSError: It cannot be opened, is another user's link, or no regular file.
+    """
+    safe = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+    file = os.open(followed(path), flags | safe, mode)
+    try:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError(errno.EINVAL, "this is no regular file", str(path))
+    except BaseException:
+        os.close(file)
+        raise
+    return file
+
+
+def followed(path: Path) -> Path:
+    """Where a path leads if it is a link of this user or of root; the path itself if it is none.
+
+    Raises:
+        OSError: It is a link that another user has made, or one that leads nowhere.
+    """
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return path
+    if not stat.S_ISLNK(found.st_mode):
+        return path
+    if found.st_uid not in (0, os.geteuid()):
+        raise OSError(errno.ELOOP, "this is a link that another user has made", str(path))
+    return Path(os.path.realpath(path))
+
+
+def keep_private(file: int) -> None:
+    """Take the permissions of others from a file that may have been there before."""
+    found = os.fstat(file)
+    if found.st_mode & 0o077 and found.st_uid == os.geteuid():
+        os.fchmod(file, PRIVATE)
+
+
+def write_new(path: Path, fill: Callable[[int], None], mode: int = PRIVATE) -> None:
+    """Make a file that is not there yet, and wait until it is on the disk.
+
+    Args:
+        path: Of the file.
+        fill: Writes the content into an open file, given its descriptor.
+        mode: Of the file, whatever the umask.
+
+    Raises:
+        OSError: It is there, or cannot be written.
+    """
+    file = open_file(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, mode)
+    try:
+        os.fchmod(file, mode)
+        fill(file)
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def sync(path: Path) -> None:

@@ -90,6 +90,10 @@ class SinkError(StreamdpError):
     code = "sink"
 
 
+class RefusedError(SinkError):
+    """A receiver will never take this delivery; it waits for a person, not for another attempt."""
+
+
 class ClockError(StreamdpError):
     """The clock is further ahead than the store will follow; nothing was sealed or spent."""
 

@@ -40,6 +40,7 @@ def outbox(retry: str | None, retry_all: bool, config_path: Path, as_json: bool)
             "state": "waiting" if row["dead_at"] is None else "dead letter",
             "attempts": row["attempts"],
             "next_at": local(row["next_at"]) if row["dead_at"] is None else None,
+            "reason": row["reason"],
         }
         for row in owed_rows(database)
     ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from streamdp.config.yaml import Document, Path
 from streamdp.errors import ConfigurationError
@@ -41,7 +42,7 @@ def interpolate(document: Document, environment: Mapping[str, str]) -> Document:
         return str(found)
 
     value = walk(document.value, ())
-    return Document(document.name, value, document.marks, frozenset(interpolated))
+    return replace(document, value=value, interpolated=frozenset(interpolated))
 
 
 def _is_text(value: Json) -> bool:

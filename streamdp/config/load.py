@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -38,7 +39,8 @@ def load(path: Path, environment: Mapping[str, str] = os.environ) -> Configurati
             if isinstance(error, FileNotFoundError)
             else "it must be readable UTF-8 text",
         ) from None
-    document = interpolate(parse(text, path.name), environment)
+    parsed = replace(parse(text, path.name), path=str(path))
+    document = interpolate(parsed, environment)
     try:
         configuration = Configuration.model_validate(_resolved(document.value, path.absolute()))
     except ValidationError as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import os
+from collections.abc import Mapping
 
 from pydantic import SecretStr
 
@@ -20,6 +21,12 @@ from streamdp.config.sinks import (
 from streamdp.config.sources import Source
 from streamdp.config.yaml import Document, Path
 
+COMPANIONS = ("", "-wal", "-shm", "-journal", ".lock")
+"""What the store's files are called, behind its own name."""
+
+COPIES = ("schema", "restored", "replaced")
+"""Kinds of copies of the store that are put beside it, each with its time."""
+
 SHARED = "another sink's database"
 """A database may hold the tables of several sinks."""
 
@@ -34,7 +41,11 @@ def check_outputs(configuration: Configuration, document: Document) -> None:
     anchor = os.path.realpath(configuration.store.anchor or f"{store}.anchor")
     if anchor == store:
         refuse("this file is the store", document, ("store", "anchor"), "take another path")
-    taken = {store: "the store", anchor: "its anchor"}
+    taken = {
+        **{f"{store}{suffix}": "the store" for suffix in COMPANIONS},
+        anchor: "its anchor",
+        os.path.realpath(document.path or document.name): "the configuration",
+    }
     for place, file, written in _written(configuration):
         for name, source in configuration.sources.items():
             if _is_read(source, written) and not _is_other_table(
@@ -43,6 +54,8 @@ def check_outputs(configuration: Configuration, document: Document) -> None:
                 refuse(f"source {name!r} reads this file", document, place, "take another path")
         shared = isinstance(_sink_at(configuration, place), DuckDBSinkSection)
         holder = SHARED if shared else ".".join(map(str, place[:-1]))
+        if _is_put_aside(file, taken):
+            refuse("a file that is put aside gets this name", document, place, "take another path")
         if file in taken and not holder == taken[file] == SHARED:
             refuse(f"this file is that of {taken[file]}", document, place, "take another path")
         taken[file] = holder
@@ -51,6 +64,14 @@ def check_outputs(configuration: Configuration, document: Document) -> None:
             _require_kept_apart(sink.secret, document, ("sinks", name, "secret"))
         elif isinstance(sink, PostgresSinkSection):
             refuse_password(sink.connection, document, ("sinks", name, "connection"))
+
+
+def _is_put_aside(file: str, taken: Mapping[str, str]) -> bool:
+    """Whether a path is that of a rotated log, or of a copy of the store."""
+    logs = (f"{name}." for name, holder in taken.items() if holder == "log")
+    stores = (name for name, holder in taken.items() if holder == "the store")
+    rotated = any(file.startswith(log) and file.removeprefix(log).isdigit() for log in logs)
+    return rotated or any(file.startswith(f"{name}.{kind}-") for name in stores for kind in COPIES)
 
 
 def _sink_at(configuration: Configuration, place: Path) -> Sink | None:

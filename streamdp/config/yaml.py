@@ -20,6 +20,9 @@ DEEPEST = 30
 MOST_VALUES = 100_000
 """Bounds of a file, aliases followed: an alias may hold itself."""
 
+LONGEST_NUMBER = 100
+"""Characters of a number; nothing that is configured needs as many."""
+
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _NUMBER = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
 _CONSTANTS: dict[str, Json] = {"": None, "null": None, "~": None, "true": True, "false": False}
@@ -34,12 +37,14 @@ class Document:
         value: Nested dicts, lists and scalars.
         marks: Line and column (from 1) of each value, by its path of keys.
         interpolated: Paths of the values that came from the environment, whole or in part.
+        path: Of the file; empty for a text without one.
     """
 
     name: str
     value: Json
     marks: dict[Path, tuple[int, int]]
     interpolated: frozenset[Path] = frozenset()
+    path: str = ""
 
     def where(self, path: Path) -> str:
         """Place of a value, or of the nearest thing that holds it: `config.yaml:12:5 a.b`."""
@@ -66,6 +71,8 @@ def parse(text: str, name: str) -> Document:
         raise ConfigurationError(f"this is not YAML: {problem}", where=f"{name}{place}") from None
     except yaml.YAMLError:
         raise ConfigurationError("this is not YAML text", where=name) from None
+    except RecursionError:
+        raise ConfigurationError("this nests without end", where=name) from None
     marks: dict[Path, tuple[int, int]] = {(): (1, 1)}
     if root is None:
         return Document(name, {}, marks)
@@ -83,7 +90,7 @@ def _build(node: yaml.Node, path: Path, name: str, marks: dict[Path, tuple[int, 
         return _mapping(node, path, name, marks)
     if isinstance(node, yaml.SequenceNode):
         return [_build(child, (*path, i), name, marks) for i, child in enumerate(node.value)]
-    return _scalar(node)
+    return _scalar(node, f"{name}:{line}:{column} {'.'.join(map(str, path))}")
 
 
 def _mapping(
@@ -103,12 +110,18 @@ def _mapping(
     return built
 
 
-def _scalar(node: yaml.Node) -> Json:
+def _scalar(node: yaml.Node, where: str) -> Json:
     text = str(node.value)
     if getattr(node, "style", None) is not None:
         return text
     if text.lower() in _CONSTANTS:
         return _CONSTANTS[text.lower()]
+    if _NUMBER.fullmatch(text) and len(text) > LONGEST_NUMBER:
+        raise ConfigurationError(
+            f"this number has {len(text)} characters",
+            where=where,
+            hint=f"write it with {LONGEST_NUMBER} at most, or in quotes if it is a text",
+        )
     if _INTEGER.fullmatch(text):
         return int(text)
     return float(text) if _NUMBER.fullmatch(text) else text

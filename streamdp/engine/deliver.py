@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from streamdp.engine.protocols import GivesUp, Store
-from streamdp.errors import StreamdpError
-from streamdp.types import Delivery, Log, Sink
+from streamdp.errors import RefusedError, SinkError, StreamdpError
+from streamdp.types import Delivery, Failure, Log, Release, Sink
 
 
 def deliver(store: Store, sinks: Mapping[str, Sink], now: int, log: Log) -> list[StreamdpError]:
@@ -19,30 +19,43 @@ def deliver(store: Store, sinks: Mapping[str, Sink], now: int, log: Log) -> list
         Why sinks failed, one error a sink.
     """
     delivered: list[Delivery] = []
-    failed: dict[str, Delivery] = {}
+    failed: dict[str, Failure] = {}
     errors: list[StreamdpError] = []
     for delivery, release in store.due_deliveries(now, sinks.keys()):
         if delivery.sink in failed:
             continue
         about = {"job": release.job, "batch": release.batch, "release": release.id}
-        try:
-            sinks[delivery.sink].deliver(release)
-        except StreamdpError as error:
-            failed[delivery.sink] = delivery
-            errors.append(error)
-            gone = _is_last(sinks[delivery.sink], delivery)
-            event = "sink.gave-up" if gone else "sink.failed"
-            log(event, **about, sink=delivery.sink, code=error.code)
-        else:
+        sink = sinks[delivery.sink]
+        error = _try(sink, release)
+        if error is None:
             delivered.append(delivery)
             log("release.delivered", **about, sink=delivery.sink)
+            continue
+        failure = Failure(delivery, error.what, _is_last(sink, delivery, error))
+        failed[delivery.sink] = failure
+        errors.append(error)
+        event = "sink.gave-up" if failure.dead else "sink.failed"
+        log(event, **about, sink=delivery.sink, code=error.code, reason=error.what)
     if delivered or failed:
-        dead = [each for each in failed.values() if _is_last(sinks[each.sink], each)]
-        again = [each for each in failed.values() if each not in dead]
-        store.confirm(delivered, again, dead, now)
+        store.confirm(delivered, failed.values(), now)
     return errors
 
 
-def _is_last(sink: Sink, delivery: Delivery) -> bool:
-    """Whether a sink gives up after this attempt."""
-    return isinstance(sink, GivesUp) and delivery.attempts + 1 >= sink.attempts
+def _try(sink: Sink, release: Release) -> SinkError | None:
+    """Hand a release over; an error of any type is the sink's own, and ends no other work.
+
+    Of a foreign exception the type alone is told: its text may quote what the sink has read.
+    """
+    try:
+        sink.deliver(release)
+    except SinkError as error:
+        return error
+    except Exception as error:  # noqa: BLE001
+        return SinkError(f"sink {sink.name} failed: {type(error).__name__}", sink=sink.name)
+    return None
+
+
+def _is_last(sink: Sink, delivery: Delivery, error: SinkError) -> bool:
+    """Whether a delivery is not tried again after this attempt."""
+    gives_up = isinstance(sink, GivesUp) and delivery.attempts + 1 >= sink.attempts
+    return gives_up or isinstance(error, RefusedError)

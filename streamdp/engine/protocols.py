@@ -10,6 +10,7 @@ from streamdp.types import (
     Batch,
     Charge,
     Delivery,
+    Failure,
     GateRun,
     Json,
     Learned,
@@ -144,8 +145,7 @@ class Store(Protocol):
     def confirm(
         self,
         delivered: Iterable[Delivery],
-        failed: Iterable[Delivery],
-        dead: Iterable[Delivery],
+        failed: Iterable[Failure],
         now: int,
     ) -> None:
         """Write down how deliveries ended."""

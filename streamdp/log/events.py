@@ -57,8 +57,8 @@ EVENTS = {
     "gate.exhausted": _event("warning", "gate", "a run is over: it had all its tests"),
     "gate.lost": _event("warning", "gate", "a test was cut off: its run is over"),
     "gate.changed": _event("warning", "gate", "a run is over: the configuration changed"),
-    "sink.failed": _event("error", "job batch release sink code", "it will be tried again"),
-    "sink.gave-up": _event("error", "job batch release sink code", "see `streamdp outbox`"),
+    "sink.failed": _event("error", "job batch release sink code reason", "it is tried again"),
+    "sink.gave-up": _event("error", "job batch release sink code reason", "see `streamdp outbox`"),
     "log.refused": _event("error", "name", "an event or field outside this list was dropped"),
 }
 

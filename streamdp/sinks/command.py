@@ -21,10 +21,10 @@ PATH = "/usr/local/bin:/usr/bin:/bin"
 class CommandSink:
     """Runs a program without a shell; success is exit code 0 within the time allowed.
 
-    It gets one JSON object on standard input, `STREAMDP_RELEASE_ID` and what the configuration
-    gives it in an otherwise empty environment. A program may get the same release twice, after a
-    failure or a crash: the id tells. What it prints is dropped. It and all it started are killed
-    when its time is over.
+    It gets a JSON object on standard input, one line, and `STREAMDP_RELEASE_ID` and what the
+    configuration gives it in an otherwise empty environment. A program may get the same release
+    twice, after a failure or a crash: the id tells. What it prints is dropped. It and all it
+    started are killed when its time is over.
 
     Args:
         name: Of the sink.
@@ -65,10 +65,11 @@ class CommandSink:
                 env={**self._environment, "STREAMDP_RELEASE_ID": release.id},
                 start_new_session=True,
             )
-        except OSError as error:
-            raise self._failed(f"cannot be started: {error.strerror}") from None
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else "a word of it is no argument"
+            raise self._failed(f"cannot be started: {why}") from None
         try:
-            process.communicate(json.dumps(record(release)).encode(), self._timeout)
+            process.communicate((json.dumps(record(release)) + "\n").encode(), self._timeout)
         except subprocess.TimeoutExpired:
             _kill_group(process)
             raise self._failed(f"took longer than {self._timeout} s and was killed") from None

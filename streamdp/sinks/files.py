@@ -6,12 +6,15 @@ import csv
 import io
 import os
 import re
+import stat
 from collections.abc import Callable
+from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from streamdp.disk import sync
+from streamdp.disk import PRIVATE, sync, write_new
 from streamdp.errors import SinkError
 from streamdp.sinks.columns import Column, columns, duckdb_lines
 from streamdp.types import Json, Release
@@ -22,41 +25,45 @@ Form = Literal["csv", "parquet"]
 class FilesSink:
     """Writes beside, waits for the disk, then gives the file its name.
 
-    The name holds the id of the release, so a second delivery finds the file there.
+    The name holds the random id of the release, so what has this name, or the name of an unfinished
+    file, is of an earlier attempt.
 
     Args:
         name: Of the sink.
         folder: Has one folder a job.
         form: Of the files.
+        mode: Of the files.
     """
 
-    def __init__(self, name: str, folder: Path, form: Form) -> None:
+    def __init__(self, name: str, folder: Path, form: Form, mode: int = PRIVATE) -> None:
         self.name = name
-        self._folder = folder
-        self._form = form
+        self._folder, self._form, self._mode = folder, form, mode
 
     def deliver(self, release: Release) -> None:
         """Write one file.
 
         Raises:
-            SinkError: The disk refused.
+            SinkError: The disk refused, or something else has the file's name.
         """
         target = self.path_of(release)
         unfinished = target.with_name(f".{target.name}.unfinished")
         try:
-            if target.exists():
+            if _is_there(target):
                 return
             target.parent.mkdir(parents=True, exist_ok=True)
-            _WRITERS[self._form](unfinished, columns(release))
-            sync(unfinished)
+            unfinished.unlink(missing_ok=True)
+            write = _WRITERS[self._form]
+            write_new(unfinished, partial(write, columns(release)), self._mode)
             unfinished.replace(target)
             sync(target.parent)
         except _refusals() as error:
-            unfinished.unlink(missing_ok=True)
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+            why = error.strerror if isinstance(error, OSError) else None
             raise SinkError(
-                f"sink {self.name} cannot write: {type(error).__name__}",
+                f"sink {self.name} cannot write: {why or type(error).__name__}",
                 where=str(target.parent),
-                hint="look at free space and permissions",
+                hint="look at free space and permissions; the sink needs a folder of its own",
                 sink=self.name,
             ) from None
 
@@ -66,13 +73,23 @@ class FilesSink:
         return self._folder / release.job / f"{batch}.{release.id}.{self._form}"
 
 
-def _write_csv(path: Path, found: list[Column]) -> None:
+def _is_there(target: Path) -> bool:
+    """Whether a file has this name; what has it and is no file raises an error."""
+    try:
+        found = target.lstat()
+    except FileNotFoundError:
+        return False
+    if not stat.S_ISREG(found.st_mode):
+        raise FileExistsError(0, "something that is no file has the name of this one")
+    return True
+
+
+def _write_csv(found: list[Column], file: int) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([column.name for column in found])
     writer.writerows(zip(*(map(_in_text, column.values) for column in found), strict=True))
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with os.fdopen(file, "wb") as stream:
+    with os.fdopen(file, "wb", closefd=False) as stream:
         stream.write(text.getvalue().encode())
 
 
@@ -80,18 +97,18 @@ def _in_text(value: Json) -> Json:
     return value.strftime("%Y-%m-%dT%H:%M:%SZ") if isinstance(value, datetime) else value
 
 
-def _write_parquet(path: Path, found: list[Column]) -> None:
-    """Typed columns, through an engine of their own that reads nothing."""
+def _write_parquet(found: list[Column], file: int) -> None:
+    """Typed columns, through an engine of their own that reads nothing, into the open file."""
     import duckdb
 
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
     lines, values = duckdb_lines(found)
     with duckdb.connect(config={"threads": 1}) as connection:
         connection.execute(f"CREATE TABLE release AS {lines}", values)
-        connection.execute("COPY release TO ? (FORMAT parquet)", [str(path)])
+        into = "COPY release TO ? (FORMAT parquet, USE_TMP_FILE false)"
+        connection.execute(into, [f"/dev/fd/{file}"])
 
 
-_WRITERS: dict[Form, Callable[[Path, list[Column]], None]] = {
+_WRITERS: dict[Form, Callable[[list[Column], int], None]] = {
     "csv": _write_csv,
     "parquet": _write_parquet,
 }

@@ -24,5 +24,9 @@ class StandardOutputSink:
         """
         try:
             print(json.dumps(record(release)), file=sys.stdout, flush=True)
-        except OSError:
-            raise SinkError(f"sink {self.name}: standard output is closed") from None
+        except (OSError, ValueError):
+            raise SinkError(
+                f"sink {self.name} cannot write: standard output is closed or full",
+                hint="let something read it, or take the sink out",
+                sink=self.name,
+            ) from None

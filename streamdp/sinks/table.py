@@ -41,4 +41,12 @@ class TableSink:
             self._database.execute("COMMIT")
         except (sqlite3.Error, NoTable) as error:
             self._database.conn.rollback()
-            raise SinkError(f"table {self._table} did not take the release: {error}") from None
+            raise SinkError(
+                f"sink {self.name} cannot write: {error}",
+                where=f"table {self._table} of the store",
+                hint="give the sink a table that nothing else writes to",
+                sink=self.name,
+            ) from None
+        except BaseException:
+            self._database.conn.rollback()
+            raise

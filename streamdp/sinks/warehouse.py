@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from streamdp.disk import followed, open_file
 from streamdp.errors import SinkError
 from streamdp.sinks.columns import Column, columns, duckdb_lines
 from streamdp.types import Release
@@ -39,18 +42,25 @@ class DuckDBTableSink:
 
         found = columns(release)
         try:
-            with duckdb.connect(str(self._path), config={"threads": 1}) as connection:
+            with duckdb.connect(self._database(), config={"threads": 1}) as connection:
                 connection.execute("BEGIN")
                 self._prepare(connection, found)
                 self._append(connection, release, found)
                 connection.execute("COMMIT")
         except (duckdb.Error, OSError) as error:
+            why = error.strerror if isinstance(error, OSError) else None
             raise SinkError(
-                f"sink {self.name} cannot write: {type(error).__name__}",
+                f"sink {self.name} cannot write: {why or type(error).__name__}",
                 where=str(self._path),
                 hint="does nobody else hold the database, is there room, is the table its own?",
                 sink=self.name,
             ) from None
+
+    def _database(self) -> str:
+        """The file to open; an engine would wait at a pipe for ever, and follow any link."""
+        with suppress(FileNotFoundError):
+            os.close(open_file(self._path, os.O_RDONLY))
+        return str(followed(self._path))
 
     def _prepare(self, connection: duckdb.DuckDBPyConnection, found: list[Column]) -> None:
         """The table with all columns; those that a release lacks are null in its lines."""

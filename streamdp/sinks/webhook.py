@@ -23,11 +23,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from urllib.parse import SplitResult, urlsplit
 
-from streamdp.errors import SinkError
+from streamdp.errors import RefusedError, SinkError
 from streamdp.sinks.record import record
 from streamdp.types import Clock, Json, Release
 
 KEY_PREFIX = "whsec_"
+
+PASSING = frozenset({408, 421, 425, 429})
+"""Answers below 500 that another attempt may change: too slow, misdirected, too early, too many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +62,16 @@ class Webhook:
             content: What `json.dumps` takes.
 
         Raises:
-            SinkError: There was no answer in time, or it was not 2xx.
+            SinkError: There was no answer in time, or one that another attempt may change.
+            RefusedError: The receiver redirects or refuses.
         """
         body = json.dumps(content).encode()
         try:
             status = self._exchange(body, self._headers(identity, body))
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise self._failure(f"cannot be reached: {type(error).__name__}") from None
+        if 300 <= status < 500 and status not in PASSING:
+            raise self._refusal(status)
         if not 200 <= status < 300:
             raise self._failure(f"answered {status}")
 
@@ -102,9 +108,18 @@ class Webhook:
             sink=self.name,
         )
 
+    def _refusal(self, status: int) -> RefusedError:
+        redirects = status < 400
+        return RefusedError(
+            f"webhook {self.name} answered {status}" + (", a redirect" if redirects else ""),
+            where=urlsplit(self.url).hostname or "",
+            hint="set the address it redirects to" if redirects else "look at address and secret",
+            sink=self.name,
+        )
+
 
 class WebhookSink:
-    """Posts each release under its id, and gives up after so many attempts."""
+    """Posts each release under its id, and gives up after so many attempts or a refusal."""
 
     def __init__(self, webhook: Webhook, attempts: int) -> None:
         self.name = webhook.name
@@ -115,7 +130,8 @@ class WebhookSink:
         """Post one release.
 
         Raises:
-            SinkError: The receiver did not take it.
+            SinkError: The receiver did not take it; it may at another attempt.
+            RefusedError: The receiver will not take it.
         """
         self._webhook.post(release.id, {"type": "release", "data": record(release)})
 

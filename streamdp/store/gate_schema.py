@@ -1,4 +1,4 @@
-"""Steps of the schema that came with gates: notices, dead letters, runs and answers."""
+"""Steps of the schema for gates and sinks: notices, dead letters and why, runs and answers."""
 
 from __future__ import annotations
 
@@ -67,3 +67,26 @@ GATES = (
     """,
 )
 """Runs of gates with their hidden thresholds, and the public answer to each batch."""
+
+ANSWERS_OF_SOURCES = (
+    """
+    CREATE TABLE answered (
+        gate TEXT NOT NULL,
+        batch TEXT NOT NULL,
+        source TEXT NOT NULL,
+        run INTEGER NOT NULL REFERENCES gate_run (run),
+        accepted INTEGER NOT NULL,
+        slot INTEGER NOT NULL,
+        seal TEXT NOT NULL DEFAULT '',
+        PRIMARY KEY (gate, source, batch),
+        FOREIGN KEY (source, batch) REFERENCES batch (source, key)
+    ) STRICT, WITHOUT ROWID
+    """,
+    "INSERT INTO answered SELECT gate, batch, source, run, accepted, slot, seal FROM gate_answer",
+    "DROP TABLE gate_answer",
+    "ALTER TABLE answered RENAME TO gate_answer",
+)
+"""A gate that is given another source may meet a batch of the same name there."""
+
+REASONS = ("ALTER TABLE outbox ADD COLUMN reason TEXT",)
+"""Why a sink did not take what it is owed, at its last attempt."""

@@ -13,7 +13,7 @@ from streamdp.errors import IntegrityError
 from streamdp.store import seals
 from streamdp.store.backup import backup
 from streamdp.store.database import require_sound, transaction
-from streamdp.store.gate_schema import GATES, NOTICES
+from streamdp.store.gate_schema import ANSWERS_OF_SOURCES, GATES, NOTICES, REASONS
 
 Step = tuple[str | Callable[[Database], None], ...]
 
@@ -172,9 +172,12 @@ _TIMED: Step = ("ALTER TABLE instance ADD COLUMN known_at INTEGER",)
 _TIME_SEALED: Step = (seals.seal_time,)
 """A flipped bit in the last time the store has seen is found as well."""
 
+_SINKS: Step = (*ANSWERS_OF_SOURCES, *REASONS, seals.seal_debts)
+"""Answers by source, and reasons in the outbox, under its seals."""
+
 STEPS: tuple[Step, ...] = (
     *(_FIRST, _RUNS, _ANCHORED, NOTICES),
-    *(_SEALS, _TIMED, GATES, _TIME_SEALED),
+    *(_SEALS, _TIMED, GATES, _TIME_SEALED, _SINKS),
 )
 """Statements of each schema version; a step is never edited once it has been released."""
 

@@ -8,12 +8,12 @@ which waits for a person and holds nothing back.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 
 from sqlite_utils import Database
 
 from streamdp.store import seals
-from streamdp.types import Delivery
+from streamdp.types import Delivery, Failure
 
 LONGEST_WAIT = 3600
 """Seconds between attempts, at most; they double from 2."""
@@ -49,22 +49,17 @@ def due(database: Database, now: int, sinks: Collection[str]) -> tuple[Delivery,
 
 def delivered(database: Database, deliveries: Iterable[Delivery], now: int) -> None:
     """Sinks have confirmed."""
-    _set(database, deliveries, "delivered_at = ?", lambda delivery: now)
+    for delivery in deliveries:
+        _set(database, delivery, "delivered_at = ?, reason = NULL", now)
 
 
-def failed(database: Database, deliveries: Iterable[Delivery], now: int) -> None:
-    """Sinks refused: wait twice as long as the last time."""
-    _set(
-        database,
-        deliveries,
-        "next_at = ?",
-        lambda delivery: now + min(2 ** min(delivery.attempts + 1, 20), LONGEST_WAIT),
-    )
-
-
-def died(database: Database, deliveries: Iterable[Delivery], now: int) -> None:
-    """Sinks refused for the last time: these are dead letters now."""
-    _set(database, deliveries, "dead_at = ?", lambda delivery: now)
+def failed(database: Database, failures: Iterable[Failure], now: int) -> None:
+    """Sinks refused: wait twice as long as the last time, or for a person from now on."""
+    for failure in failures:
+        delivery = failure.delivery
+        when = now + min(2 ** min(delivery.attempts + 1, 20), LONGEST_WAIT)
+        column, at = ("dead_at", now) if failure.dead else ("next_at", when)
+        _set(database, delivery, f"{column} = ?, reason = ?", at, failure.reason)
 
 
 def retry(database: Database, release_id: str | None, now: int) -> int:
@@ -78,16 +73,10 @@ def retry(database: Database, release_id: str | None, now: int) -> int:
     return revived.rowcount
 
 
-def _set(
-    database: Database,
-    deliveries: Iterable[Delivery],
-    change: str,
-    value: Callable[[Delivery], int],
-) -> None:
-    for delivery in deliveries:
-        database.execute(
-            f"UPDATE outbox SET {change}, attempts = attempts + 1"  # noqa: S608
-            " WHERE release_id = ? AND sink = ?",
-            [value(delivery), delivery.release_id, delivery.sink],
-        )
-        seals.seal(database, "outbox", release_id=delivery.release_id, sink=delivery.sink)
+def _set(database: Database, delivery: Delivery, change: str, *values: int | str) -> None:
+    database.execute(
+        f"UPDATE outbox SET {change}, attempts = attempts + 1"  # noqa: S608
+        " WHERE release_id = ? AND sink = ?",
+        [*values, delivery.release_id, delivery.sink],
+    )
+    seals.seal(database, "outbox", release_id=delivery.release_id, sink=delivery.sink)

@@ -10,7 +10,7 @@ from streamdp.store.charges import CHARGES
 from streamdp.types import Json
 
 _OWED = (
-    "SELECT o.release_id, m.job, m.batch, o.sink, o.attempts, o.next_at, o.dead_at"
+    "SELECT o.release_id, m.job, m.batch, o.sink, o.attempts, o.next_at, o.dead_at, o.reason"
     " FROM outbox o JOIN (SELECT id, job, batch FROM release UNION ALL"
     "   SELECT id, job, batch FROM notice WHERE noticed_at <= unixepoch()) m"
     "   ON m.id = o.release_id"

@@ -18,7 +18,10 @@ from streamdp.types import Json
 SEALED = {
     "instance": ("id", "store_id", "digest_key", "anchored", "known_at"),
     "batch": ("source", "key", "window_start", "window_end", "digest", "arrived_at"),
-    "outbox": ("seq", "release_id", "sink", "attempts", "next_at", "delivered_at", "dead_at"),
+    "outbox": (
+        *("seq", "release_id", "sink", "attempts", "next_at", "delivered_at", "dead_at"),
+        "reason",
+    ),
     "notice": ("id", "job", "source", "batch", "kind", "noticed_at", "rows"),
     "pause": ("job", "since"),
 }
@@ -55,6 +58,11 @@ def seal_all(database: Database) -> None:
 def seal_time(database: Database) -> None:
     """Seal the last known time too, which was there before it was sealed."""
     seal(database, "instance")
+
+
+def seal_debts(database: Database) -> None:
+    """Seal the outbox again, whose rows have got a column."""
+    seal(database, "outbox")
 
 
 def verify(database: Database) -> None:

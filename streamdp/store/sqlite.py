@@ -20,7 +20,7 @@ from streamdp.store.known_time import keep_time
 from streamdp.store.pauses import paused_jobs
 from streamdp.store.scopes import Terms, bind
 from streamdp.store.standing import state_of
-from streamdp.types import Batch, Charge, Delivery, Json, Learned, Release, Reservation
+from streamdp.types import Batch, Charge, Delivery, Failure, Json, Learned, Release, Reservation
 
 
 class SqliteStore(HeldStore):
@@ -176,18 +176,11 @@ class SqliteStore(HeldStore):
         for delivery in deliveries:
             yield delivery, archive.release_of(self.database, delivery.release_id)
 
-    def confirm(
-        self,
-        delivered: Iterable[Delivery],
-        failed: Iterable[Delivery],
-        dead: Iterable[Delivery],
-        now: int,
-    ) -> None:
+    def confirm(self, delivered: Iterable[Delivery], failed: Iterable[Failure], now: int) -> None:
         """Write down how deliveries ended."""
         with self.transaction():
             outbox.delivered(self.database, delivered, now)
             outbox.failed(self.database, failed, now)
-            outbox.died(self.database, dead, now)
 
     def paused(self) -> frozenset[str]:
         """Names of paused jobs."""

@@ -17,7 +17,7 @@ from streamdp.types.protocols import (
 )
 from streamdp.types.questions import MOST_ROWS_PER_UNIT, CellCounts, Query, UnitBound
 from streamdp.types.records import RECORD, Made
-from streamdp.types.releases import Delivery, Learned, Outcome, Plan, Release
+from streamdp.types.releases import Delivery, Failure, Learned, Outcome, Plan, Release
 from streamdp.types.tables import (
     CompoundAnswer,
     CompoundQuery,
@@ -43,6 +43,7 @@ __all__ = [
     "Delivery",
     "Dimension",
     "Entropy",
+    "Failure",
     "FloatArray",
     "Format",
     "GateKind",

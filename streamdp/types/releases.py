@@ -71,3 +71,18 @@ class Delivery:
     release_id: str
     sink: str
     attempts: int
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A delivery that failed.
+
+    Args:
+        delivery: Which.
+        reason: Why, in public words.
+        dead: Whether it waits for a person from now on.
+    """
+
+    delivery: Delivery
+    reason: str
+    dead: bool

@@ -224,7 +224,10 @@ def test_a_pattern_that_takes_in_another_source_is_refused(tmp_path: Path, path:
         loaded(tmp_path, GOOD.replace("releases:\n", other))
 
 
-@pytest.mark.parametrize("path", ["s.db", "./s.log", "flights.parquet"])
+OWN = ["s.db", "./s.log", "flights.parquet", "s.db-wal", "s.db.lock", "s.db.anchor", "s.log.3"]
+
+
+@pytest.mark.parametrize("path", [*OWN, "s.db.schema-3.17", "config.yaml"])
 @pytest.mark.parametrize("kind", ["kind: jsonl", "kind: duckdb, table: t"])
 def test_a_sink_cannot_write_over_store_log_or_source(tmp_path: Path, path: str, kind: str) -> None:
     """A line appended to the store would destroy the ledger."""

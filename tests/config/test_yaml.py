@@ -9,6 +9,7 @@ import pytest
 from streamdp.config import json_schema, load, next_times
 from streamdp.config.schedules import Schedule
 from streamdp.config.yaml import parse
+from streamdp.errors import ConfigurationError
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -29,6 +30,13 @@ ROOT = Path(__file__).parent.parent.parent
 def test_plain_values_are_not_guessed(text: str, value: object) -> None:
     """What YAML 1.1 would turn into something else stays what was written."""
     assert parse(f"a: {text}", "f").value == {"a": value}
+
+
+@pytest.mark.parametrize("text", ["a: " + "[" * 2000, "a: " + "{b: " * 2000, "a: " + "7" * 5000])
+def test_what_has_no_end_is_refused(text: str) -> None:
+    """Nesting that a parser cannot follow, and a number that Python does not read."""
+    with pytest.raises(ConfigurationError, match=r"nests without end|has 5000 characters"):
+        parse(text, "f")
 
 
 def test_the_demo_loads_and_is_shipped() -> None:

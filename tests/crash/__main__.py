@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from tests.benchmarks.report import Row, main
-from tests.crash import canaries, disks, gated, kills, pages, power, races, twins, walks
+from tests.crash import canaries, disks, gated, hostile, kills, pages, power, races, twins, walks
 from tests.crash.home import Home, folder
 from tests.crash.tracer import INTEL, supported
 
@@ -33,6 +33,8 @@ def rows(quick: bool) -> Iterator[Row]:
             count, steps = (4, 20) if quick else (250, 40)
             found = (walks.walk(seed, steps) for seed in range(count))
             yield {**_row("random walks: steps", found), "points": count * steps}
+        places = _some(tuple(hostile.cases()), quick=quick)
+        yield _row("sinks at hostile places", map(hostile.violations, places))
         for locked in (True, False):
             race = [races.pair(template, locked=locked) for _ in range(10 if quick else 100)]
             yield _row(f"pairs of daemons {'with' if locked else 'without'} the lock", race)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
@@ -71,6 +72,8 @@ def _runner(work: Callable[[], object], ready: int, start: int, *, locked: bool)
         code = 0
     except StreamdpError as error:
         code = error.exit_code
+    except BaseException:  # noqa: BLE001
+        traceback.print_exc()
     finally:
         sys.stderr.flush()
         os._exit(code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import time
 from collections.abc import Iterable, Sequence
@@ -16,6 +17,7 @@ from sqlite_utils import Database
 
 from streamdp.backends.duckdb import DuckDBBackend
 from streamdp.sinks.jsonl import JsonLinesSink
+from streamdp.sinks.record import record
 from streamdp.store import archive, chain, database, opening, seals
 from streamdp.store.anchor import Anchor
 from streamdp.store.anchor_lines import Line, Spending, State
@@ -95,7 +97,11 @@ def test_a_sink_that_is_not_idempotent_is_caught(
     template: Home, life: Life, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Power: a death between a line and its confirmation doubles the line."""
-    monkeypatch.setattr(JsonLinesSink, "deliver", JsonLinesSink._append)
+    monkeypatch.setattr(
+        JsonLinesSink,
+        "deliver",
+        lambda self, release: self._append((json.dumps(record(release)) + "\n").encode()),
+    )
     stops = [point for point in life.deaths() if life.stops[point.stop] == "fsync"]
     assert any(kills.violations(template, point) for point in reversed(stops))
 

@@ -1,9 +1,12 @@
 """The outbox: longer and longer waits, dead letters, and what each holds back."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+import pytest
+
 from streamdp.engine.deliver import deliver
+from streamdp.errors import RefusedError
 from streamdp.store import archive, outbox
 from streamdp.store.database import transaction
 from streamdp.types import Release
@@ -73,6 +76,40 @@ def test_a_sink_that_gives_up_leaves_a_dead_letter(tmp_path: Path) -> None:
         assert outbox.retry(world.store.database, "n1", world.clock.now()) == 0
     deliver(world.store, {"list": sink}, world.clock.now(), world.log)
     assert [notice.id for notice in sink.taken] == ["n1"]
+
+
+@pytest.mark.parametrize("error", [TypeError, NotADirectoryError, MemoryError, RecursionError])
+def test_an_error_of_any_type_is_the_sinks_own(tmp_path: Path, error: type[Exception]) -> None:
+    """It is counted, said with its reason, and the other sinks get what they are owed."""
+
+    class Broken(ListSink):
+        def deliver(self, release: Release) -> None:
+            raise error("CANARY")
+
+    world = World(tmp_path)
+    world.worker.sinks = {"list": Broken(), "other": world.sink}
+    job = replace(world.job(), sinks=("list", "other"))
+    outcomes = world.worker.round([job])
+    assert outcomes.released == len(world.sink.taken) == 5
+    (reason,) = world.store.database.execute(
+        "SELECT DISTINCT reason FROM outbox WHERE reason NOT NULL"
+    ).fetchone()
+    assert reason == f"sink list failed: {error.__name__}"
+    told = [fields["reason"] for name, fields in world.log.events if name == "sink.failed"]
+    assert set(told) == {reason}
+
+
+def test_a_refusal_is_a_dead_letter_at_once(tmp_path: Path) -> None:
+    """Another attempt would end alike: it waits for a person, with its reason."""
+
+    class Refusing(ListSink):
+        def deliver(self, release: Release) -> None:
+            raise RefusedError("webhook list answered 404")
+
+    world = posted(tmp_path, Refusing())
+    assert attempts(world, 10) == [0]
+    found = world.store.database.execute("SELECT reason, attempts FROM outbox WHERE dead_at > 0")
+    assert found.fetchall() == [("webhook list answered 404", 1)]
 
 
 def test_a_dead_letter_holds_nothing_back(tmp_path: Path) -> None:

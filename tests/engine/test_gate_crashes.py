@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -18,6 +17,7 @@ from streamdp.releases.gates import Growth, ThresholdingGate
 from streamdp.store.database import connect_to_read
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Query
+from tests.children import in_child
 from tests.engine.test_gate import CAPS, gate_of
 from tests.invariants import gate_violations
 from tests.worlds import MemoryBackend, World, quantiles_kind
@@ -75,18 +75,6 @@ def dying(step: int, *, after: bool) -> Callable[[World], None]:
     return work
 
 
-def in_a_process(work: Callable[[], None]) -> int:
-    """Exit code of a child that does it."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        child = os.fork()
-    if child == 0:
-        work()
-        os._exit(0)
-    _, status = os.waitpid(child, 0)
-    return os.waitstatus_to_exitcode(status)
-
-
 @pytest.mark.parametrize("after", [False, True])
 def test_a_kill_at_every_step(tmp_path: Path, after: bool) -> None:
     """Before and after each: every batch ends with one word, and one more run is paid at most.
@@ -100,7 +88,9 @@ def test_a_kill_at_every_step(tmp_path: Path, after: bool) -> None:
         world = World(folder, days=4, caps=CAPS)
         world.store.close()
         work = dying(step, after=after)
-        code = in_a_process(lambda work=work, world=world: work(world))  # type: ignore[misc]
+        ending = in_child(lambda work=work, world=world: work(world))  # type: ignore[misc]
+        ending.require(0, DIED)
+        code = ending.code
         between = _state(world)
         world.entropy.seed = "the next process"
         world.open()

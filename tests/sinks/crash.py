@@ -18,6 +18,7 @@ from typing import Any
 
 import duckdb  # noqa: F401 - loaded once, before the forks
 
+from tests.children import in_child
 from tests.sinks.targets import TARGETS, release, wanted
 
 FIRST, SECOND = release(1, 3), release(2, 3)
@@ -28,8 +29,8 @@ def killed_at(line: int, work: Callable[[], None]) -> bool:
 
     A line that runs again counts no more: what differs is done by then.
     """
-    child = os.fork()
-    if child == 0:
+
+    def traced() -> None:
         seen: set[tuple[str, int]] = set()
 
         def trace(frame: FrameType, event: str, argument: object) -> Any:
@@ -44,22 +45,10 @@ def killed_at(line: int, work: Callable[[], None]) -> bool:
         sys.settrace(trace)
         work()
         sys.settrace(None)
-        os._exit(0)
-    return os.WIFSIGNALED(os.waitpid(child, 0)[1])
 
-
-def in_child(work: Callable[[], object]) -> object:
-    """What some work returns, done in a process of its own."""
-    readable, writable = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.write(writable, json.dumps(work()).encode())
-        os._exit(0)
-    os.close(writable)
-    with os.fdopen(readable, "rb") as pipe:
-        text = pipe.read()
-    os.waitpid(child, 0)
-    return json.loads(text)
+    ending = in_child(traced)
+    ending.require(0, -signal.SIGKILL)
+    return ending.code != 0
 
 
 def sweep(kind: str, folder: Path, every: int) -> tuple[int, list[int]]:
@@ -80,7 +69,7 @@ def sweep(kind: str, folder: Path, every: int) -> tuple[int, list[int]]:
 
         died = killed_at(line, deliver)
         points += died
-        if in_child(again) != [list(each) for each in wanted(FIRST, SECOND)]:
+        if in_child(again).require(0) != [list(each) for each in wanted(FIRST, SECOND)]:
             bad.append(line)
         if not died:
             return points, bad

@@ -54,8 +54,8 @@ def test_json_lines_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kept", [1, 20, -1])
-def test_half_a_line_is_cut_off(tmp_path: Path, kept: int) -> None:
-    """A crash in the middle of a line: the next process removes the half and writes the whole."""
+def test_half_a_line_is_completed(tmp_path: Path, kept: int) -> None:
+    """A crash in the middle of a line: the next process writes the other half."""
     path = tmp_path / "out.jsonl"
     JsonLinesSink("f", path).deliver(release(1))
     whole = path.read_bytes()
@@ -64,6 +64,29 @@ def test_half_a_line_is_cut_off(tmp_path: Path, kept: int) -> None:
     path.write_bytes(whole + second[:kept])
     JsonLinesSink("f", path).deliver(release(2))
     assert path.read_bytes() == whole + second
+
+
+@pytest.mark.parametrize("end", ["important, no newline", '{"release_id": "other', "5\n", "[]\n"])
+def test_foreign_words_are_left(tmp_path: Path, end: str) -> None:
+    """A file that this sink has not written stays as it is, and the sink says so."""
+    path = tmp_path / "notes.txt"
+    path.write_text(end)
+    with pytest.raises(SinkError, match="leaves this file as it is"):
+        JsonLinesSink("f", path).deliver(release(1))
+    assert path.read_text() == end
+
+
+def test_a_known_release_before_half_a_line(tmp_path: Path) -> None:
+    """A release that is there is not written again, though the line behind it has no end."""
+    path = tmp_path / "out.jsonl"
+    for number in (1, 2):
+        JsonLinesSink("f", path).deliver(release(number))
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-30])
+    sink = JsonLinesSink("f", path)
+    for number in (1, 2, 1):
+        sink.deliver(release(number))
+    assert path.read_bytes() == whole
 
 
 def test_a_failed_write_is_tried_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from streamdp.errors import SinkError
+from streamdp.errors import RefusedError, SinkError
 from streamdp.sinks.webhook import Webhook, WebhookSink
 from tests.sinks.targets import release
 from tests.worlds import HandClock
@@ -99,6 +99,17 @@ def test_what_is_not_taken_is_an_error_and_tried_under_the_same_id(
     sink.deliver(release(1))
     (path, first, body), (again, second, same) = receiver.got
     assert (path, first["webhook-id"], body) == (again, second["webhook-id"], same)
+
+
+@pytest.mark.parametrize(
+    ("answer", "last"), [(301, True), (401, True), (404, True), (410, True), (429, False)]
+)
+def test_a_refusal_is_not_tried_again(receiver: Receiver, answer: int, last: bool) -> None:
+    """A redirect, a wrong address or key ends alike each time; too many requests do not."""
+    receiver.answers = [answer]
+    with pytest.raises(SinkError) as caught:
+        WebhookSink(receiver.webhook(), 3).deliver(release(1))
+    assert isinstance(caught.value, RefusedError) == last
 
 
 def test_a_receiver_that_hangs_is_left(receiver: Receiver) -> None:

@@ -1,0 +1,68 @@
+"""Forked children of a test: each ends whatever happens, and says what it ended in."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+FOREIGN = 70
+"""Exit code of a child that ended in an exception."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a child ended.
+
+    Args:
+        code: Its exit code; the signal that killed it, negative.
+        said: What its work returned, or None.
+        trace: Traceback of the exception it ended in, or nothing.
+    """
+
+    code: int
+    said: Any
+    trace: str
+
+    def require(self, *codes: int) -> Any:
+        """What the child's work returned; an error with its traceback if it ended otherwise."""
+        assert self.code in codes, f"a child ended with {self.code}\n{self.trace}"
+        return self.said
+
+
+def in_child(work: Callable[[], object]) -> Ending:
+    """Do some work in a forked child, which never returns to the test that forked it."""
+    readable, writable = os.pipe()
+    sys.stdout.flush()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        child = os.fork()
+    if child == 0:
+        os.close(readable)
+        _serve(work, writable)
+    os.close(writable)
+    with os.fdopen(readable, "rb") as pipe:
+        text = pipe.read()
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    said, trace = json.loads(text) if text else (None, "")
+    return Ending(code, said, trace)
+
+
+def _serve(work: Callable[[], object], pipe: int) -> None:
+    code, report = FOREIGN, b""
+    try:
+        report = json.dumps([work(), ""]).encode()
+        code = 0
+    except BaseException:  # noqa: BLE001
+        report = json.dumps([None, traceback.format_exc()[-20_000:]]).encode()
+    finally:
+        try:
+            with os.fdopen(pipe, "wb") as file:
+                file.write(report)
+        finally:
+            os._exit(code)

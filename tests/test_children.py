@@ -1,0 +1,39 @@
+"""A forked child of a test ends whatever happens, and reports."""
+
+import ast
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.children import FOREIGN, in_child
+
+ROOT = Path(__file__).parent
+
+
+def test_a_child_ends_and_reports() -> None:
+    """What it returns, the exception it ends in, the signal that kills it, the code it chose."""
+    assert in_child(lambda: [1, "x"]).require(0) == [1, "x"]
+    failed = in_child(lambda: 1 // 0)
+    assert failed.code == FOREIGN
+    assert "ZeroDivisionError" in failed.trace
+    assert in_child(lambda: sys.exit(3)).code == FOREIGN
+    assert in_child(lambda: os._exit(9)).code == 9
+    killed = in_child(lambda: os.kill(os.getpid(), signal.SIGKILL))
+    with pytest.raises(AssertionError, match="ended with -9"):
+        killed.require(0)
+
+
+def test_every_fork_of_the_tests_ends_its_child() -> None:
+    """Whoever forks has an `os._exit` in a `finally` of the same file."""
+    forking = [path for path in ROOT.rglob("*.py") if "os.fork()" in path.read_text()]
+    assert len(forking) >= 3
+    for path in forking:
+        if path == Path(__file__):
+            continue
+        found = ast.walk(ast.parse(path.read_text()))
+        tries = [node for node in found if isinstance(node, ast.Try)]
+        last = [ast.unparse(each) for node in tries for each in node.finalbody]
+        assert any("os._exit(" in text for text in last), path
