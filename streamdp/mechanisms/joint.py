@@ -23,34 +23,38 @@ from typing import Self
 import numpy as np
 
 from streamdp.mechanisms.grains import GRAINS, Grains, Region
-from streamdp.mechanisms.passes import LongPass, dense_pass, log_kernel, log_sum
+from streamdp.mechanisms.passes import (
+    SHARPEST,
+    Gap,
+    LongPass,
+    dense_pass,
+    log_kernel,
+    log_sum,
+)
 from streamdp.mechanisms.points import public_points
 from streamdp.mechanisms.sharpness import RELATIVE_ERROR, gaps
 from streamdp.priors.joint import JointPrior, Shapes
 from streamdp.privacy.draws import choose
 from streamdp.types import Entropy, FloatArray, Grid, IntArray
 
-MOST_ROWS = 2**27
-"""Records of a batch up to which the rounding of c·cost is booked."""
-
-ROUNDINGS = 8
-"""Of a logarithm, in one step of a forward pass."""
+ROUNDINGS = 16
+"""Of a logarithm, in one step of a forward pass and the choice that follows it."""
 
 MOST_TERMS = 2**18
 """Terms of the longest running sum: 8·`points.MOST_POINTS`."""
 
 
-def joint_slack(draws: int, epsilon: Fraction) -> Fraction:
+def joint_slack(draws: int) -> Fraction:
     """Part of epsilon that pays for the rounding of joint draws of `draws` quantiles.
 
     A logarithm of the forward pass is at most 700·k in size (45 for the kernel, 640 for the prior,
-    and the running sums), and c times a rank at most c·n, c ≤ epsilon/2 (`sharpness`:
-    4(1 - min Δ) ≥ 2). They are rounded to 2^-53 of themselves `ROUNDINGS` times a step; a running
-    sum of p positive terms errs by p·2^-53. So step j has weights of error j·u, its choice costs
-    four times that, and the sum over steps and the choice of a component is 2·u·k·(k + 3).
+    and the running sums), and 1000 more within a block (`passes`), whatever the records, epsilon
+    and the prior. It is rounded to 2^-53 of itself `ROUNDINGS` times a step, the change of base in
+    `choose` included; a running sum of p positive terms errs by p·2^-53. So step j has weights of
+    error j·u, its choice costs four times that, and the sum over steps and the choice of a
+    component is 2·u·k·(k + 3).
     """
-    size = epsilon / 2 * MOST_ROWS + 700 * draws
-    step = (ROUNDINGS * size + MOST_TERMS) / 2**53 + RELATIVE_ERROR
+    step = Fraction(ROUNDINGS * (700 * draws + 1000) + MOST_TERMS, 2**53) + RELATIVE_ERROR
     return 2 * step * draws * (draws + 3) + 4 * (draws + 1) * RELATIVE_ERROR
 
 
@@ -95,15 +99,16 @@ class _Task:
     """What is drawn, from what. Private.
 
     Args:
-        records: n of the region.
-        wanted: n·Δ_j, shape (k + 1,).
+        size: Grains of the region.
+        wanted: n·Δ_j in grains, shape (k + 1,).
+        sharpness: c of a grain.
     """
 
     grains: Grains
     region: Region
     grid: Grid
-    records: float
-    wanted: tuple[float, ...]
+    size: int
+    wanted: tuple[Gap, ...]
     sharpness: float
 
     @classmethod
@@ -116,25 +121,24 @@ class _Task:
         sharpness: float,
     ) -> Self:
         size = grains.left_of(region.stop) - grains.left_of(region.start)
-        wanted = tuple(float(gap * size / GRAINS) for gap in gaps(targets))
-        return cls(grains, region, grid, size / GRAINS, wanted, sharpness)
+        wanted = tuple(Gap.of(gap * size) for gap in gaps(targets))
+        return cls(grains, region, grid, size, wanted, min(sharpness / GRAINS, SHARPEST))
 
-    def ranks(self, points: IntArray) -> FloatArray:
-        """Records of the region left of each point."""
-        start = self.grains.left_of(self.region.start)
-        return np.asarray((self.grains.left_of_each(points) - start) / GRAINS)
+    def ranks(self, points: IntArray) -> IntArray:
+        """Grains of the region left of each point."""
+        return self.grains.left_of_each(points) - self.grains.left_of(self.region.start)
 
-    def first_term(self, ranks: FloatArray) -> FloatArray:
+    def costs(self, grains: IntArray, gap: int) -> FloatArray:
+        """c·|grains - n·Δ_gap|."""
+        return self.wanted[gap].off(grains) * self.sharpness
+
+    def first_term(self, ranks: IntArray) -> FloatArray:
         """ln of the kernel left of the first quantile."""
-        return log_kernel(self.sharpness * np.abs(ranks - self.wanted[0]))
+        return log_kernel(self.costs(ranks, 0))
 
-    def term(self, misses: FloatArray) -> FloatArray:
-        """ln of the kernel between two quantiles."""
-        return log_kernel(self.sharpness * np.abs(misses))
-
-    def last_term(self, ranks: FloatArray) -> FloatArray:
+    def last_term(self, ranks: IntArray) -> FloatArray:
         """ln of the kernel right of the last quantile."""
-        return log_kernel(self.sharpness * np.abs(self.records - ranks - self.wanted[-1]))
+        return log_kernel(self.costs(self.size - ranks, -1))
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -143,13 +147,13 @@ class _Chain:
 
     Args:
         points: Fine points, k arrays of shape (p, rows).
-        ranks: Records of the region left of each, same shapes.
+        ranks: Grains of the region left of each, same shapes.
         forward: ln of the sum over o_1 ... o_{j-1} of the weight of (o_1 ... o_j = point), same.
         task: What is drawn.
     """
 
     points: list[IntArray]
-    ranks: list[FloatArray]
+    ranks: list[IntArray]
     forward: list[FloatArray]
     task: _Task
 
@@ -165,14 +169,14 @@ class _Chain:
         """Backward: the last quantile first, each given the one on its right."""
         index = choose(self.ends()[:, row], entropy)
         drawn = [int(self.points[-1][index, row])]
-        rank = float(self.ranks[-1][index, row])
+        rank = int(self.ranks[-1][index, row])
         for j in range(len(self.points) - 2, -1, -1):
             points, ranks = self.points[j][:, row], self.ranks[j][:, row]
             stop = int(points.searchsorted(drawn[-1], side="right"))
-            kernel = self.task.term(rank - ranks[:stop] - self.task.wanted[j + 1])
+            kernel = log_kernel(self.task.costs(rank - ranks[:stop], j + 1))
             index = choose(self.forward[j][:stop, row] + kernel, entropy)
             drawn.append(int(points[index]))
-            rank = float(ranks[index])
+            rank = int(ranks[index])
         return tuple(reversed(drawn))
 
 
@@ -204,8 +208,8 @@ def _dense_chain(task: _Task, shapes: Shapes) -> _Chain:
     forward = [masses[0] + task.first_term(ranks[0])]
     for j in range(1, len(points)):
         ordered = points[j - 1][:, None, :] <= points[j][None, :, :]
-        misses = (ranks[j] - task.wanted[j])[None, :, :] - ranks[j - 1][:, None, :]
-        forward.append(masses[j] + dense_pass(forward[-1], misses, ordered, task.sharpness))
+        costs = task.costs(ranks[j][None, :, :] - ranks[j - 1][:, None, :], j)
+        forward.append(masses[j] + dense_pass(forward[-1], costs, ordered))
     return _Chain(points, ranks, forward, task)
 
 

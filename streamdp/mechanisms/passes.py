@@ -5,12 +5,20 @@ choices stay cheap and their rounding bounded, whatever the number of records.
 
 `LongPass` takes O(p) for p points. The kernel splits in two exponentials: points with
 r' ≤ r_i - D (side A, decaying to the left), and those with r' in (r_i - D, r_i] (side B, decaying
-to the right). A is one running sum. B is a window: with ranks cut in blocks of length D it holds
-just one edge of a block, so it is a tail of the block before and a head of its own. All sums are
-of positive terms, and all exponents are relative to a point nearby.
+to the right). Ranks are cut in blocks, and a side is a part of one block and of the next one. A
+block is at most 600/c long, so no exponent in it grows with the batch. Where that is shorter than
+a side, what lies beyond the two blocks is 172/c off at least: it is left out, since the kernel's
+floor gives it e^127 times as much. Ranks are integers and subtracted as such, so rounding is the
+same for any number of records.
 """
 
 from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -22,72 +30,142 @@ BoolArray = npt.NDArray[np.bool_]
 CLIP = 45.0
 """-ln of the kernel far from its peak: e^-45 = 3e-20 of utility is what it can lose."""
 
-_RISE = 600.0
-"""A running sum that grows by more than e^600 would underflow in its first terms."""
+SHARPEST = 128.0
+"""Largest c of a grain; with any larger one all grains but those of the right rank are clipped."""
+
+_LONGEST = 600.0
+"""c times the length of the longest block, and ln of the most that a linear sum rises."""
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """D = n·Δ in grains: an integer, and a rest in [0, 1), so that no n rounds it.
+
+    >>> Gap.of(Fraction(10, 3)).ceiling
+    4
+    """
+
+    whole: int
+    rest: float
+
+    @classmethod
+    def of(cls, grains: Fraction) -> Self:
+        """The gap of so many grains."""
+        whole = math.floor(grains)
+        return cls(whole, float(grains - whole))
+
+    @property
+    def ceiling(self) -> int:
+        """The least integer that is not below D."""
+        return self.whole + (self.rest > 0.0)
+
+    def off(self, ranks: IntArray) -> FloatArray:
+        """|rank - D|."""
+        return np.asarray(np.abs((ranks - self.whole) - self.rest))
+
+
+class _Blocks:
+    """Points cut by their rank, and sums over parts of a block.
+
+    Args:
+        ranks: r ≥ 0 in grains, non-decreasing, shape (p,).
+        length: Ranks a block has.
+        sharpness: c of a grain.
+    """
+
+    def __init__(self, ranks: IntArray, length: int, sharpness: float) -> None:
+        self.length = length
+        self.number = ranks // length
+        self.first = self.number.searchsorted(self.number)
+        self.following = self.number.searchsorted(self.number, side="right")
+        self.offsets = (ranks - self.number * length) * sharpness
+
+    def before(self, log_terms: FloatArray) -> FloatArray:
+        """ln Σ e^(x' - c·(r - r')) over the points of the block up to each."""
+        return running_log_sum(log_terms + self.offsets, self.first) - self.offsets
+
+    def after(self, log_terms: FloatArray) -> FloatArray:
+        """ln Σ e^(x' - c·(r' - r)) over the points of the block from each on."""
+        falling, block = (log_terms - self.offsets)[::-1], -self.following[::-1]
+        return running_log_sum(falling, block - block[0])[::-1] + self.offsets
+
+    def from_start(self, log_terms: FloatArray) -> FloatArray:
+        """ln Σ e^(x' - c·(r' - start)) over the points of the block up to each."""
+        return running_log_sum(log_terms - self.offsets, self.first)
 
 
 class LongPass:
     """The step over one row of points in O(p); what depends on ranks alone is found once.
 
     Args:
-        ranks: r, non-decreasing, shape (p,).
+        ranks: r ≥ 0 in grains, non-decreasing, shape (p,).
         wanted: D ≥ 0; 0 only if all ranks are 0.
-        sharpness: c > 0.
+        sharpness: c of a grain, in (0, `SHARPEST`].
     """
 
-    def __init__(self, ranks: FloatArray, wanted: float, sharpness: float) -> None:
-        self._any = wanted > 0.0
+    def __init__(self, ranks: IntArray, wanted: Gap, sharpness: float) -> None:
+        self._any = wanted.ceiling > 0
         if not self._any:
             return
-        blocks = np.floor(ranks / wanted)
-        self._starts = np.flatnonzero(np.diff(blocks, prepend=-1.0))
-        self._stops = np.append(self._starts[1:], len(ranks))
-        number = np.repeat(np.arange(len(self._starts)), self._stops - self._starts)
-        own = self._starts[number]
-        adjoining = np.diff(blocks[self._starts], prepend=-2.0) == 1.0
-        previous = np.where(adjoining, np.append(0, self._starts[:-1]), self._starts)[number]
-        before = np.searchsorted(ranks, ranks - wanted, side="right")
-        before = np.clip(before, previous, own)
-        reach = ranks - wanted
-        self._a, self._a_decay = self._decay(before - 1, before > 0, reach, ranks, sharpness)
-        self._b, self._b_decay = self._decay(before, before < own, reach, ranks, -sharpness)
-        self._head_decay = np.minimum(sharpness * (ranks - ranks[own] - wanted), 0.0)
-        self._offsets = sharpness * (ranks - ranks[own])
-        self._jumps = sharpness * np.diff(ranks, prepend=0.0)[self._starts]
+        self._ranks, self._wanted, self._sharpness = ranks, wanted, sharpness
+        half = math.floor(_LONGEST / 2 / sharpness)
+        reach = ranks - wanted.ceiling
+        begin = ranks.searchsorted(reach, side="right")
+        self._left = left = _Blocks(ranks, half, sharpness)
+        previous = np.maximum(left.first - 1, 0)
+        self._previous = (
+            previous,
+            self._decay(
+                left.number[previous] == left.number - 1,
+                np.asarray((ranks - ranks[previous]) * sharpness),
+            ),
+        )
+        self._a = self._seen(begin - 1, begin > 0)
+        self._short = sharpness * wanted.ceiling <= _LONGEST
+        if self._short:
+            self._right = right = _Blocks(ranks, wanted.ceiling, sharpness)
+            start = right.number * wanted.ceiling
+            self._from_start = -sharpness * wanted.off(ranks - start)
+            self._b = self._seen(begin, right.number[begin] < right.number)
+            return
+        self._right = right = _Blocks(ranks, min(half, (wanted.ceiling - 1) // 2), sharpness)
+        number = (reach + 1) // right.length
+        following = np.minimum(right.following[begin], len(ranks) - 1)
+        both = (right.number[begin] == number) & (right.number[following] == number + 1)
+        self._b = self._seen(begin, right.number[begin] <= number + 1)
+        self._c = self._seen(following, both)
+
+    def _seen(self, index: IntArray, valid: BoolArray) -> tuple[IntArray, FloatArray]:
+        """Where a sum is looked up, and what its move to r - D costs; all if there is none."""
+        index = np.where(valid, index, 0)
+        off = self._wanted.off(self._ranks - self._ranks[index])
+        return index, self._decay(valid, off * self._sharpness)
 
     @staticmethod
-    def _decay(
-        index: IntArray, valid: BoolArray, reach: FloatArray, ranks: FloatArray, sign: float
-    ) -> tuple[IntArray, FloatArray]:
-        """Where a sum is looked up and what its move to `reach` costs; all if there is none."""
-        index = np.where(valid, index, 0)
-        decay = np.maximum(sign * (reach - ranks[index]), 0.0)
-        return index, np.where(valid, -decay, -np.inf)
+    def _decay(valid: BoolArray, cost: FloatArray) -> FloatArray:
+        return np.where(valid, -cost, -np.inf)
 
     def step(self, log_terms: FloatArray) -> FloatArray:
-        """Sums of each block, then A + B + the kernel's floor for each point.
+        """The kernel's floor + A + B for each point.
 
         Args:
             log_terms: x, finite, shape (p,).
         """
-        floor = running_log_sum(log_terms) - CLIP
+        total = running_log_sum(log_terms) - CLIP
         if not self._any:
-            return np.logaddexp(floor + CLIP, floor)
-        left, head, tail = (np.empty(len(log_terms)) for _ in range(3))
-        rising, falling = log_terms + self._offsets, log_terms - self._offsets
-        carry = -np.inf
-        for start, stop, jump in zip(
-            self._starts.tolist(), self._stops.tolist(), self._jumps.tolist(), strict=True
-        ):
-            left[start:stop] = running_log_sum(rising[start:stop], carry - jump)
-            head[start:stop] = running_log_sum(falling[start:stop])
-            tail[start:stop] = running_log_sum(falling[start:stop][::-1])[::-1]
-            carry = float(left[stop - 1] - self._offsets[stop - 1])
-        left -= self._offsets
-        tail += self._offsets
-        total = log_add(head + self._head_decay, tail[self._b] + self._b_decay)
-        total = log_add(total, left[self._a] + self._a_decay)
-        return log_add(total, floor)
+            return np.logaddexp(total + CLIP, total)
+        left, right = self._left.before(log_terms), self._right.after(log_terms)
+        left = log_add(left, _looked_up(left, self._previous))
+        total = log_add(total, _looked_up(left, self._a))
+        total = log_add(total, _looked_up(right, self._b))
+        if self._short:
+            return log_add(total, self._right.from_start(log_terms) + self._from_start)
+        return log_add(total, _looked_up(right, self._c))
+
+
+def _looked_up(sums: FloatArray, at: tuple[IntArray, FloatArray]) -> FloatArray:
+    index, decay = at
+    return np.asarray(sums[index] + decay)
 
 
 def log_add(finite: FloatArray, other: FloatArray) -> FloatArray:
@@ -102,34 +180,46 @@ def log_kernel(exponents: FloatArray) -> FloatArray:
     return log_add(-exponents, np.full((), -CLIP))
 
 
-def running_log_sum(log_terms: FloatArray, carry: float = -np.inf) -> FloatArray:
-    """ln(e^carry + Σ_{i' ≤ i} e^x_i') for each i; every term positive, so nothing cancels."""
-    peak = max(float(log_terms.max()), carry)
-    if max(float(log_terms[0]), carry) < peak - _RISE:
-        return np.logaddexp.accumulate(np.append(carry, log_terms))[1:]
-    sums = np.exp(log_terms - peak)
-    sums[0] += np.exp(carry - peak)
-    np.cumsum(sums, out=sums)
-    np.log(sums, out=sums)
-    sums += peak
-    return sums
+def running_log_sum(log_terms: FloatArray, block: IntArray | None = None) -> FloatArray:
+    """ln Σ e^x_i' over the i' ≤ i of the block of each i; every term positive: nothing cancels.
+
+    Sums are linear, relative to a power of e^600 above the largest term so far. Where that rises,
+    or a block begins, a stretch begins that takes over the sum so far, or none. So a sum of p terms
+    is off by p·2^-53 of itself and two roundings, however much the terms rise or fall.
+
+    Args:
+        log_terms: x, finite, shape (p,).
+        block: Non-decreasing numbers, shape (p,); one block if None.
+    """
+    lowest = float(log_terms.min())
+    steps = ((log_terms - lowest) / _LONGEST).astype(np.int64)
+    count = int(steps.max()) + 1
+    if block is not None:
+        steps += block * count
+    steps = np.maximum.accumulate(steps)
+    starts = np.flatnonzero(np.diff(steps, prepend=-1))
+    tops = lowest + (steps % count + 1) * _LONGEST
+    sums = np.exp(log_terms - tops)
+    edges = [*starts.tolist(), len(sums)]
+    for start, stop in itertools.pairwise(edges):
+        if start and steps[start] // count == steps[start - 1] // count:
+            sums[start] += sums[start - 1] * math.exp(tops[start - 1] - tops[start])
+        np.cumsum(sums[start:stop], out=sums[start:stop])
+    return np.asarray(np.log(sums, out=sums) + tops)
 
 
-def dense_pass(
-    log_terms: FloatArray, misses: FloatArray, ordered: BoolArray, sharpness: float
-) -> FloatArray:
+def dense_pass(log_terms: FloatArray, costs: FloatArray, ordered: BoolArray) -> FloatArray:
     """The step over many rows of few points, each pair by itself.
 
     Args:
         log_terms: x, shape (p, rows).
-        misses: r_i - r_i' - D at [i', i, row], shape (p, p, rows).
+        costs: c·|r_i - r_i' - D| at [i', i, row], shape (p, p, rows).
         ordered: Whether i' may come before i, same shape.
-        sharpness: c > 0.
 
     Returns:
         Shape (p, rows), -inf where no pair is ordered.
     """
-    exponents = log_kernel(sharpness * np.abs(misses))
+    exponents = log_kernel(costs)
     exponents += log_terms[:, None, :]
     np.putmask(exponents, ~ordered, -np.inf)
     return log_sum(exponents)

@@ -113,7 +113,7 @@ class QuantileTree:
     def slack(self) -> Fraction:
         """Part of epsilon that pays for the rounding of weights."""
         if self.node == "joint":
-            return joint_slack(len(self.quantiles), self.epsilon)
+            return joint_slack(len(self.quantiles))
         return numerical_slack(len(self.quantiles))
 
     def levels(self) -> tuple[Level, ...]:
