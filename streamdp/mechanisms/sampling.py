@@ -58,7 +58,9 @@ class Sampling:
             log_growth: ln Lambda_t: what the noises can ask for, but with probability beta/2.
 
         Raises:
-            ConfigurationError: More than 2^36 slots.
+            ConfigurationError: More than 2^36 slots. Or less than one run at the threshold: a
+                bit is yes where the noise asks for less than one run above it, so it might be no
+                again further up, and a bit that does not rise with its score is not private.
         """
         slack, growth = float(gamma), math.exp(min(log_growth, _LARGEST_EXPONENT))
         factor, extra = slack * growth, float(kappa)
@@ -69,6 +71,11 @@ class Sampling:
         count = math.log(1.0 / failure) / (cut * math.log(cut) - cut + 1.0)
         needed = math.ceil(cut * count) if low else math.floor(cut * count)
         rate = count / float(level + kappa if low else 1 - level + kappa)
+        if rate < 1.0:
+            raise ConfigurationError(
+                f"a test would be run {rate:.1e} times where its chance is at the level",
+                hint=f"its delta over its epsilon, {extra:.1e}, is too large: make delta smaller",
+            )
         slots = rate * (growth if low else 1.0) * float(1 + kappa) * (1.0 + 1e-9)
         if slots > MOST_SLOTS:
             raise ConfigurationError(

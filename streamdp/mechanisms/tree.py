@@ -70,8 +70,9 @@ class QuantileTree:
             robust priors.
 
     Raises:
-        ValueError: Targets not strictly increasing in (0, 1); branching below 2; epsilon that
-            does not exceed the numerical slack.
+        ValueError: Targets not strictly increasing in (0, 1), also as the floating-point numbers
+            they are published as; branching below 2; epsilon that does not exceed the numerical
+            slack.
     """
 
     quantiles: tuple[Fraction, ...]
@@ -86,7 +87,9 @@ class QuantileTree:
 
     def __post_init__(self) -> None:
         edges = (Fraction(0), *self.quantiles, Fraction(1))
-        if not self.quantiles or any(low >= high for low, high in itertools.pairwise(edges)):
+        if not self.quantiles or any(
+            float(low) >= float(high) for low, high in itertools.pairwise(edges)
+        ):
             raise ValueError("quantiles must increase strictly within (0, 1)")
         if self.branching < 2:
             raise ValueError("branching must be at least 2")

@@ -10,9 +10,9 @@ hockey-stick divergence at e^x, for x ≥ 0:
   attained at t = (x + ε)/2: H(x) = (1 − e^((x − ε)/2))²/(1 − e^(−ε)). A largest of convex
   functions is convex, so some pair has it.
 
-Both classes hold a pair and its swap, so H(−x) = 1 − e^(−x) + e^(−x)·H(x). `parallel` and `group`
-count as pure events. Events of at most 1e-3 are added to ε as they are: on the grid of the library
-each would cost a step.
+Both classes hold a pair and its swap, so H(−x) = 1 − e^(−x) + e^(−x)·H(x). `parallel`,
+`choice` and `group` count as pure events, which dominate whatever of the same ε was drawn. Events
+of at most 1e-3 are added to ε as they are: on the grid of the library each would cost a step.
 """
 
 from __future__ import annotations

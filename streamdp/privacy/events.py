@@ -8,6 +8,8 @@ Amounts in events are exact rationals written as text.
 * `pure`: anything of pure privacy loss `epsilon`: epsilon²/2-zCDP.
 * `parallel`: events on disjoint parts of a batch over which one record's weights sum to at most
   one; costs its worst.
+* `choice`: one of several events, picked by looking at past releases; costs its worst in each
+  measure, so that a sum of charges does not depend on releases.
 * `sequence`: events one after the other on the same records; costs their sum.
 * `group`: an event on a unit of up to `size` records: size times its pure loss, size² times its
   zero-concentrated one (Bun & Steinke 2016, Proposition 1.9).
@@ -42,6 +44,11 @@ def parallel(events: Iterable[Json], **about: Json) -> Json:
     return {"type": "parallel", "events": list(events), **about}
 
 
+def choice(events: Iterable[Json], **about: Json) -> Json:
+    """One of several events, which one depends on past releases."""
+    return {"type": "choice", "events": list(events), **about}
+
+
 def group(event: Json, size: int) -> Json:
     """An event as it costs a unit that may hold `size` records of the batch."""
     return {"type": "group", "size": size, "event": event}
@@ -58,7 +65,7 @@ def epsilon_of(event: Json) -> Fraction:
             return Fraction(epsilon)
         case {"type": "sequence", "events": [*events]}:
             return sum((epsilon_of(each) for each in events), Fraction(0))
-        case {"type": "parallel", "events": [*events]}:
+        case {"type": "parallel" | "choice", "events": [*events]}:
             return max((epsilon_of(each) for each in events), default=Fraction(0))
         case {"type": "group", "size": int(size), "event": one} if size >= 1:
             return size * epsilon_of(one)
@@ -77,7 +84,7 @@ def rho_of(event: Json) -> Fraction:
             return Fraction(epsilon) ** 2 / 2
         case {"type": "sequence", "events": [*events]}:
             return sum((rho_of(each) for each in events), Fraction(0))
-        case {"type": "parallel", "events": [*events]}:
+        case {"type": "parallel" | "choice", "events": [*events]}:
             return max((rho_of(each) for each in events), default=Fraction(0))
         case {"type": "group", "size": int(size), "event": one} if size >= 1:
             return size**2 * rho_of(one)

@@ -165,9 +165,10 @@ class Drift:
         A quantile that the last release does not have has left every tolerance.
         """
         released = _values(past.rows)
-        if any(quantile not in released for quantile in self.quantiles):
+        if any(float(quantile) not in released for quantile in self.quantiles):
             return rows(statistic, Fraction(0), self.rows_per_unit)
-        cells = [self.around.cells(released[quantile], self.grid) for quantile in self.quantiles]
+        values = [released[float(quantile)] for quantile in self.quantiles]
+        cells = [self.around.cells(value, self.grid) for value in values]
         if self.epsilon is not None:
             tree = QuantileTree(self.quantiles, self.epsilon, self.grid)
             return DriftChance(tree, tuple(cells)).chance(statistic)
@@ -232,9 +233,6 @@ class Growth:
         return score(statistic, level, self.rows_per_unit)
 
 
-def _values(rows: Sequence[Row]) -> dict[Fraction, float]:
-    """Released values by their quantile."""
-    return {
-        Fraction(str(row["quantile"])).limit_denominator(10_000): float(row["value"] or 0)
-        for row in rows
-    }
+def _values(rows: Sequence[Row]) -> dict[float, float]:
+    """Released values by their quantile as it is published: a number of its own for each."""
+    return {float(row["quantile"] or 0): float(row["value"] or 0) for row in rows}

@@ -31,9 +31,10 @@ class Grouped:
     their own records alone, have the same law on both. The ratio of the laws of all draws together
     is then that of one tree, at most e^(epsilon/k); over the steps from D to D' at most
     e^(j·epsilon/k) ≤ e^epsilon, however the records lie in groups: the engine bounds them over the
-    whole batch. In the ledger: `group` of k over `parallel` of the trees, which are alike; bought
-    gradients stand beside it (`Quantiles.plan`). Under `substitute` a record could leave one
-    group and enter another, two steps in place of one, so that relation is refused.
+    whole batch. In the ledger: `group` of k over `parallel` of the distinct trees (groups may be
+    drawn in several ways), so rho is that of the worst; bought gradients stand beside it
+    (`Quantiles.plan`). Under `substitute` a record could leave one group and enter another, two
+    steps in place of one, so that relation is refused.
 
     Raises:
         ValueError: The relation is not add-remove.
@@ -68,8 +69,7 @@ class Grouped:
         )
         priors = json.dumps([plan.mechanism.event["prior"] for plan in plans])
         about = {"prior": hashlib.sha256(priors.encode()).hexdigest()}
-        tree = plans[0].mechanism.event | about
-        event = parallel([tree], by=list(self.by), groups=count)
+        event = parallel(_distinct(plans), by=list(self.by), groups=count, **about)
         query = replace(plans[0].query, by=self.by, groups=self.groups)
         gradient = plans[0].mechanism.gradient
         bought = gradient and gradient.event()
@@ -123,6 +123,17 @@ class Grouped:
             )
             for number in range(count)
         ]
+
+
+def _distinct(plans: Sequence[Plan]) -> list[Json]:
+    """The events of the groups without what tells their priors apart, each once."""
+    found: list[Json] = []
+    for plan in plans:
+        whole = plan.mechanism.event.items()
+        event = {name: each for name, each in whole if name not in ("prior", "drawn")}
+        if event not in found:
+            found.append(event)
+    return found
 
 
 def _key(group: Group) -> str:

@@ -21,6 +21,7 @@ from streamdp.mechanisms.noisy_gradient import NoisyGradient
 from streamdp.mechanisms.sharpness import Relation
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.joint import JointPrior, Shapes
+from streamdp.privacy.events import choice
 from streamdp.releases.unit_charge import charge_of_unit
 from streamdp.types import (
     Batch,
@@ -145,7 +146,7 @@ class Quantiles:
         features = self.features(batch) if self.features else ()
         tree, believed, learner = self._way(state, features)
         described = json.dumps(believed.describe(), sort_keys=True)
-        event = tree.event() | {
+        event = self._event(tree) | {
             "column": self.column,
             "resolution": str(self.grid.resolution),
             "cells": [self.grid.lower, self.grid.upper],
@@ -157,6 +158,19 @@ class Quantiles:
         )
         charge = charge_of_unit(event, self.rows_of_unit(), gradient and gradient.event())
         return Plan(self.query(batch), charge, mechanism)
+
+    def _event(self, drawn: QuantileTree) -> Json:
+        """What one record pays, whichever way past releases make a batch be drawn.
+
+        Both ways cost the same epsilon but not the same rho: were the drawn one booked, a sum of
+        rho would depend on releases, and would bound no adversary who can steer them.
+        """
+        if self.opening is None:
+            return drawn.event()
+        trees = (self.tree(), self.opening.tree)
+        ways = [tree.event() for tree in trees]
+        about = {name: ways[0][name] for name in ("mechanism", "quantiles", "relation")}
+        return choice(ways, **about, drawn=trees.index(drawn))
 
     def _gradient(self, state: Json, features: Features, groups: int) -> NoisyGradient | None:
         """What buys the learner a gradient of this part of the batch."""

@@ -18,6 +18,8 @@ from streamdp.types import Json
 
 ASSUMED = "that no charge was chosen by looking at releases; the sum, and the caps, assume nothing"
 
+NO_BOUND = "no bound: charges may have been chosen by looking at releases"
+
 FIXED = {
     "model": "central: one curator reads the records, readers see releases only",
     "trusted": "the host, its operator, the files of store and source, the engine, and whoever may"
@@ -73,7 +75,11 @@ def _source(
         return {"source": scope, "spent": "nothing: no batch was released"}
     loss, price = loss_of(database, scope, delta), Item(0, 1, 1)
     way, best = loss.best
-    by_draws = None if loss.distributions is None else epsilon_text(loss.distributions)
+    by_zcdp, by_draws = epsilon_text(loss.zcdp), "install the extra: streamdp[accounting]"
+    if loss.distributions is not None:
+        by_draws = epsilon_text(loss.distributions)
+    if loss.adaptive:
+        by_zcdp = by_draws = NO_BOUND
     return {
         "source": scope,
         "definition": "pure differential privacy, kept as caps on sums",
@@ -86,8 +92,8 @@ def _source(
             "epsilon_at_delta": epsilon_text(best),
             "by": way,
             "assumes": "nothing" if way == "sum" else ASSUMED,
-            "by_zero_concentrated": epsilon_text(loss.zcdp),
-            "by_loss_distributions": by_draws or "install the extra: streamdp[accounting]",
+            "by_zero_concentrated": by_zcdp,
+            "by_loss_distributions": by_draws,
         },
     }
 

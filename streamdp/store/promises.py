@@ -20,6 +20,16 @@ PARAMETERS = ("column", "resolution", "cells", "quantiles", "mechanism", "relati
 """Public facts of an event whose change over time a statement tells."""
 
 
+_CHOSEN = """
+    SELECT EXISTS (SELECT 1 FROM ledger WHERE scope = ? AND purpose = 'open')
+        OR EXISTS (
+            SELECT 1 FROM ledger WHERE scope = ? AND purpose = 'reserve'
+            GROUP BY job, epsilon_nano HAVING COUNT(DISTINCT rho_nano) > 1
+        )
+"""
+"""Whether charges of a scope may have been chosen by what was released before."""
+
+
 @dataclass(frozen=True, slots=True)
 class Loss:
     """What all charges of a scope cost, in nano units of epsilon at one delta.
@@ -28,8 +38,10 @@ class Loss:
         pure: Without delta: the sum.
         zcdp: By zero-concentrated accounting.
         distributions: By privacy loss distributions; None where no library computes them.
-        adaptive: Whether a gate chose charges: only the sum then holds of what was spent. A sum
-            of other measures that stopped where it did is no bound, unless a cap stopped it.
+        adaptive: Whether releases chose charges: only the sum then holds of what was spent. A sum
+            of other measures that stopped where it did is no bound, unless a cap stopped it. A
+            gate chooses; and where a job paid the same epsilon at several rho, so may have what
+            it released before (each draw now books the worst way it may take).
     """
 
     pure: int
@@ -61,8 +73,7 @@ def loss_of(database: Database, scope: str, delta: Fraction) -> Loss:
             rho += max(charge.rho_nano, charge.rho_now)
             draws.update(draws_of(charge.event))
     by_draws = epsilon_of_draws(draws, delta) if installed() else None
-    runs = "SELECT EXISTS (SELECT 1 FROM ledger WHERE scope = ? AND purpose = 'open')"
-    (adaptive,) = database.execute(runs, [scope]).fetchone()
+    (adaptive,) = database.execute(_CHOSEN, [scope, scope]).fetchone()
     return Loss(epsilon, epsilon_of_rho(rho, delta), by_draws, bool(adaptive))
 
 

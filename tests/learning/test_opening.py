@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from fractions import Fraction
 from statistics import fmean
+from typing import Any
 
 import numpy as np
 import pytest
@@ -18,8 +19,11 @@ from streamdp.mechanisms.simulation import PublicEntropy, rank_error
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.priors.shapes import shapes_from_guess
+from streamdp.privacy.amounts import nano_up
+from streamdp.privacy.events import rho_of
+from streamdp.releases.grouped import Grouped
 from streamdp.releases.quantiles import Quantiles
-from streamdp.types import Batch, CellCounts, Grid, Json
+from streamdp.types import Batch, CellCounts, Charge, Grid, Json
 
 TARGETS = tuple(Fraction(i, 10) for i in range(1, 10))
 EPSILON, ROWS, GUESS = Fraction(1, 10), 900, (0.0, 200.0)
@@ -31,6 +35,7 @@ EXPERTS = ExpertMixture(QuantileTree(TARGETS, EPSILON, GRID), ROBUST[0], 0.05, G
 TREE = FORM.tree(TARGETS, EPSILON, GRID)
 OPENING = Opening(EXPERTS, TREE, FORM.prior(ROBUST, SHAPES))
 LEARNING = Quantiles("x", TARGETS, EPSILON, GRID, EXPERTS, opening=OPENING)
+BATCH = Batch("s", "k")
 STATIC = Quantiles("x", TARGETS, EPSILON, GRID, Fixed(ROBUST), form=FORM, shapes=SHAPES)
 
 
@@ -130,3 +135,41 @@ def test_experts_and_shapes_take_turns_while_nobody_knows_where_a_stream_is() ->
     assert "beyond" not in OPENING.counted(lost, state)
     found = lost | {"point": [9.0 * GUESS[1]] * len(TARGETS)}
     assert not any(OPENING.unsettled(found | {"beyond": count}) for count in range(4 * TURN))
+
+
+def charge(kind: Quantiles | Grouped, state: Json) -> Charge:
+    return kind.plan(state, Batch("s", "k")).charge
+
+
+def test_what_is_charged_does_not_depend_on_the_way_a_batch_is_drawn() -> None:
+    """Epsilon and rho are those of the worse way, so that a sum of charges is no function of
+    releases; both ways are drawn in such a stream."""
+    _, opened, state = released(LEARNING, stream(12, 0.0))
+    assert {opened[0], LEARNING.plan(state, BATCH).mechanism.learner is OPENING} == {True, False}
+    first, later = charge(LEARNING, LEARNING.init()), charge(LEARNING, state)
+    assert (first.epsilon_nano, first.rho_nano) == (later.epsilon_nano, later.rho_nano)
+    assert later.rho_nano == max(nano_up(rho_of(t.event())) for t in (LEARNING.tree(), TREE))
+    assert (first.event["drawn"], later.event["drawn"]) == (1, 0)
+
+
+def test_groups_are_charged_the_worst_of_their_ways() -> None:
+    """One group is drawn from what was learned, the other under broad shapes, in either order."""
+    _, _, state = released(LEARNING, stream(12, 0.0))
+    worst = nano_up(rho_of(TREE.event()))
+    for name in ("settled", "new"):
+        groups = ((name,), ("new" if name == "settled" else "settled",))
+        grouped = Grouped(LEARNING, ("group",), groups)
+        plan = grouped.plan({'["settled"]': state}, BATCH)
+        assert len({each.mechanism.tree for each in plan.mechanism}) == 2
+        assert plan.charge.rho_nano == worst
+
+
+def test_groups_of_different_trees_are_charged_the_largest_rho(monkeypatch: Any) -> None:
+    """Also where a kind books one way at a time."""
+    _, _, state = released(LEARNING, stream(12, 0.0))
+    monkeypatch.setattr(Quantiles, "_event", lambda self, tree: tree.event())
+    rhos = [
+        charge(Grouped(LEARNING, ("g",), groups), {'["old"]': state}).rho_nano
+        for groups in ((("old",), ("new",)), (("new",), ("old",)))
+    ]
+    assert rhos == [nano_up(rho_of(TREE.event()))] * 2

@@ -91,8 +91,8 @@ def test_what_a_long_pass_is_off_by_is_booked(records, epsilon):
         *(int(ranks.searchsorted((gap - 1) * (1 + more))) for more in (0, 1)),
         -1,
     ]
-    places = [at % len(ranks) for at in seen]
-    error = largest_error(terms, ranks, Fraction(gap), sharpness, places)
+    at = [each % len(ranks) for each in seen]
+    error = largest_error(terms, ranks, Fraction(gap), sharpness, at)
     assert error <= booked(690.0, len(ranks))
 
 

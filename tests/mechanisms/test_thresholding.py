@@ -151,6 +151,14 @@ def test_what_is_not_practical_is_refused_with_numbers():
         gate.require_practical(Terms(F(1, 10), F(1, 100)), 365, sampled=False)
 
 
+def test_a_test_of_less_than_one_run_is_refused(entropy):
+    """With delta far above epsilon the bit would fall again above its threshold."""
+    gate, terms = Thresholding(F(20)), Terms(F(1, 2**20), F(1, 2**10))
+    with pytest.raises(ConfigurationError, match="make delta smaller"):
+        gate.accept(gate.start(entropy), 1, box(0.5), terms, entropy)
+    gate.accept(gate.start(entropy), 1, box(0.5), Terms(F(1, 2**20), F(1, 2**16)), entropy)
+
+
 @pytest.mark.parametrize(
     ("kind", "arguments"),
     [

@@ -13,6 +13,7 @@ from streamdp.privacy.accountants import epsilon_of_rho, rho_for
 from streamdp.privacy.amounts import NANO, nano_up
 from streamdp.privacy.events import (
     bounded_range,
+    choice,
     epsilon_of,
     group,
     parallel,
@@ -28,6 +29,7 @@ EVENTS: st.SearchStrategy[Json] = st.recursive(
     lambda inner: (
         st.builds(sequence, st.lists(inner, max_size=4))
         | st.builds(parallel, st.lists(inner, max_size=4))
+        | st.builds(choice, st.lists(inner, max_size=4))
         | st.builds(group, inner, st.integers(1, 5))
     ),
     max_leaves=12,
@@ -52,6 +54,7 @@ def test_costs_are_never_negative_and_grow(event: Json, more: Json, size: int) -
         assert cost(event) >= 0
         assert cost(sequence([event, more])) >= cost(event)
         assert cost(event) <= cost(parallel([event, more])) <= cost(sequence([event, more]))
+        assert cost(choice([event, more])) == max(cost(event), cost(more))
         assert cost(event) <= cost(group(event, size)) <= cost(group(event, size + 1))
     assert rho_of(event) <= epsilon_of(event) ** 2 / 2
 

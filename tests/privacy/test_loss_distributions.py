@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from streamdp.privacy.accountants_pld import draws_of, epsilon_of_draws, hockey_stick
 from streamdp.privacy.amounts import NANO
-from streamdp.privacy.events import bounded_range, group, parallel, pure, sequence
+from streamdp.privacy.events import bounded_range, choice, group, parallel, pure, sequence
 
 
 @settings(deadline=None)
@@ -37,6 +37,7 @@ def test_events_become_draws() -> None:
     half = Fraction(1, 2)
     event = sequence([bounded_range(half), bounded_range(half), parallel([pure(half)])])
     assert draws_of(event) == {("bounded-range", half): 2, ("pure", half): 1}
+    assert draws_of(choice([event, event])) == {("pure", Fraction(3, 2)): 1}
     assert draws_of(group(event, 3)) == {("pure", Fraction(9, 2)): 1}
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from streamdp.mechanisms.drift import Tolerance
 from streamdp.mechanisms.thresholding import Chance, Terms, Thresholding
+from streamdp.mechanisms.tree import QuantileTree
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.releases.gates import Around, Drift, Growth, Question, Threshold, ThresholdingGate
 from streamdp.types import CellCounts, Grid, Past, Query
@@ -108,3 +109,20 @@ def test_a_charge_names_the_question_and_hides_no_price() -> None:
     charge = kind.charge()
     assert charge.epsilon_nano == 333_333_334
     assert charge.event["question"]["ranks"] == "1/8"
+
+
+def test_quantiles_close_to_each_other_are_not_mixed_up() -> None:
+    """Each has the value that was released of it, however long its denominator is."""
+    near = tuple(Fraction(i, 10**6) for i in (500_001, 500_003))
+    rows = tuple({"quantile": float(q), "value": v} for q, v in zip(near, (4.0, 16.0), strict=True))
+    drift = Drift(GRID, Around(absolute=Fraction(1)), near)
+    batch = counts([4] * 500_002 + [16] * 499_998)
+    assert drift.test(Past(1, rows), batch) == Fraction(-(10**6), 500_003)
+    assert drift.test(Past(1, rows[:1]), batch) == 10**6
+
+
+def test_quantiles_that_are_published_as_one_number_are_refused() -> None:
+    """By the mechanism, whoever calls it."""
+    third = Fraction(1, 3)
+    with pytest.raises(ValueError, match="increase strictly"):
+        QuantileTree((third, third + Fraction(1, 10**20)), Fraction(1), GRID)

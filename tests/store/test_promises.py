@@ -1,0 +1,36 @@
+"""What is summed of a ledger, and what may not be."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from functools import partial
+from pathlib import Path
+
+from streamdp.mechanisms.choice import CANDIDATES
+from streamdp.store.promises import loss_of
+from streamdp.types import Batch
+from tests.worlds import World, quantiles_kind
+
+DELTA = Fraction(1, 10**3)
+
+
+def test_charges_that_releases_chose_have_no_bound_but_their_sum(tmp_path: Path) -> None:
+    """A job that paid one epsilon at two prices in rho, as ledgers of old may have it."""
+    kind = quantiles_kind(Fraction(1, 100))
+    joint = replace(kind, form=CANDIDATES["joint"])
+    found = []
+    for name, second in (("alike", kind), ("chosen", joint)):
+        world = World(tmp_path / name, days=6, make=True)
+        first = [batch.key for batch in world.source.batches(world.clock.now())][:3]
+        world.worker.round([world.job(kind=kind)], only=partial(_is_one_of, first))
+        assert world.worker.round([world.job(kind=second)]).released == 3
+        found.append(loss_of(world.store.database, "s", DELTA))
+    assert [loss.pure for loss in found] == [6 * 10**7] * 2
+    assert [loss.adaptive for loss in found] == [False, True]
+    assert found[0].best[1] < found[0].pure
+    assert found[1].best == ("sum", found[1].pure)
+
+
+def _is_one_of(keys: list[str], batch: Batch) -> bool:
+    return batch.key in keys
