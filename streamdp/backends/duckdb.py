@@ -19,7 +19,7 @@ from streamdp.backends.limits import NO_LIMITS, Limits, ended_after
 from streamdp.backends.relation import Relation
 from streamdp.backends.sql import SqlBackend
 from streamdp.errors import SourceError
-from streamdp.types import Batch, Format, IntArray, Query
+from streamdp.types import Batch, CellQuery, Format, IntArray
 
 if TYPE_CHECKING:
     import duckdb
@@ -89,7 +89,7 @@ class DuckDBBackend(SqlBackend):
         """DuckDB's, with text as numbers in formats that have no types."""
         return DuckDBWords(untyped=self.format in ("csv", "jsonl"))
 
-    def table(self, query: Query, batch: Batch) -> str:
+    def table(self, query: CellQuery, batch: Batch) -> str:
         """SQL of the files, or of the table."""
         if self._files is None:
             return (self.relation or Relation()).sql(self.words())
@@ -109,13 +109,13 @@ class DuckDBBackend(SqlBackend):
         found = self._connect().execute(f"DESCRIBE {select}").fetchall()
         return {name: kind for name, kind, *_ in found}
 
-    def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
+    def look_further(self, query: CellQuery, batch: Batch, columns: Mapping[str, str]) -> None:
         """Every file of a pattern must have the columns."""
         if self._files is not None:
             named = [name for name in self.named(query) if name in columns]
             self._files.require_everywhere(self._connect(), self.place(batch), named, batch.source)
 
-    def answer(self, statement: str) -> tuple[IntArray, IntArray]:
+    def run(self, statement: str) -> tuple[IntArray, IntArray]:
         """Arrays, straight from the engine."""
         connection = self._connect()
         with ended_after(self.limits.seconds, connection.interrupt):

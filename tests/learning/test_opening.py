@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.experts import ExpertMixture
 from streamdp.learning.fixed import Fixed
 from streamdp.learning.opening import TURN, Opening
@@ -21,8 +22,6 @@ from streamdp.priors.families import Cauchy
 from streamdp.priors.shapes import shapes_from_guess
 from streamdp.privacy.amounts import nano_up
 from streamdp.privacy.events import rho_of
-from streamdp.releases.grouped import Grouped
-from streamdp.releases.quantiles import Quantiles
 from streamdp.types import Batch, CellCounts, Charge, Grid, Json
 
 TARGETS = tuple(Fraction(i, 10) for i in range(1, 10))
