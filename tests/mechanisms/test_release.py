@@ -1,6 +1,7 @@
 """The release kind's use of the mechanisms: charge, prior, rows and accuracy statement."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -70,4 +71,5 @@ def test_expected_rows_state_the_accuracy():
     assert kind().rank_error() is None
     accuracy = RankError()
     assert accuracy.epsilon_for(kind(), 0.1) is None
-    assert accuracy.epsilon_for(many, 0.05) <= accuracy.epsilon_for(few, 0.05)
+    needed: list[Any] = [accuracy.epsilon_for(each, 0.05) for each in (many, few)]
+    assert needed[0] <= needed[1]
