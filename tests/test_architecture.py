@@ -13,28 +13,28 @@ BELOW = {
     "types": {"errors"},
     "errors": set(),
     "disk": set(),
+    "files": {"types"},
     "privacy": {"types", "errors"},
     "priors": {"types", "errors", "privacy"},
     "mechanisms": {"types", "errors", "privacy", "priors"},
     "learning": {"types", "errors", "privacy", "priors", "mechanisms"},
-    "kinds": {"types", "errors", "privacy", "priors", "mechanisms", "learning", "config"},
-    "gates": {"types", "errors", "privacy", "priors", "mechanisms"},
+    "releases": {"types", "errors", "privacy", "priors", "mechanisms", "learning"},
     "simulation": {
-        *("types", "errors", "privacy", "priors", "mechanisms", "learning", "kinds", "gates"),
+        *("types", "errors", "privacy", "priors", "mechanisms", "learning", "releases"),
     },
-    "backends": {"types", "errors"},
-    "sources": {"types", "errors"},
+    "backends": {"types", "errors", "files"},
+    "sources": {"types", "errors", "files"},
     "sinks": {"types", "errors", "disk", "privacy"},
     "store": {"types", "errors", "disk", "privacy", "__init__"},
     "log": {"types", "errors"},
     "engine": {"types", "errors"},
-    "config": {"types", "errors", "privacy", "kinds"},
+    "config": {"types", "errors", "privacy", "files"},
     "reports": {"types", "errors", "privacy", "store", "config", "__init__"},
     "demo": set(),
 }
 """What each room may import; rooms that are not listed here stand above all of these."""
 
-PURE = ("privacy", "priors", "mechanisms", "learning", "kinds", "gates")
+PURE = ("privacy", "priors", "mechanisms", "learning", "releases")
 IMPURE_MODULES = {"time", "logging", "random", "sqlite3", "duckdb", "socket", "subprocess"}
 ABOVE = {"wiring", "daemon", "cli", "__main__", "__init__"}
 

@@ -32,6 +32,18 @@ ROWS = 2**16
 LARGEST = 2**63 - 1
 
 
+def _ipc_batches(file: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    import pyarrow as pa
+
+    with pa.OSFile(file) as opened:
+        reader = pa.ipc.open_file(opened)
+        wanted = [reader.schema.get_field_index(name) for name in names]
+        options = pa.ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
+        reader = pa.ipc.open_file(opened, options=options)
+        for number in range(reader.num_record_batches):
+            yield reader.get_batch(number)
+
+
 @dataclass(frozen=True, slots=True)
 class ArrowStream:
     """Columns of files, one after another, read anew for each scan.
@@ -39,10 +51,12 @@ class ArrowStream:
     Args:
         files: In order.
         schema: Columns as they are handed over.
+        read: Record batches of these columns of a file.
     """
 
     files: tuple[str, ...]
     schema: pa.Schema
+    read: Callable[[str, Sequence[str]], Iterator[pa.RecordBatch]] = _ipc_batches
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> object:
         """A scan; see the Arrow PyCapsule interface."""
@@ -52,16 +66,9 @@ class ArrowStream:
         return reader.__arrow_c_stream__(requested_schema)
 
     def _batches(self) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
         for file in self.files:
-            with pa.OSFile(file) as opened:
-                reader = pa.ipc.open_file(opened)
-                wanted = [reader.schema.get_field_index(name) for name in self.schema.names]
-                options = pa.ipc.IpcReadOptions(included_fields=wanted, use_threads=False)
-                reader = pa.ipc.open_file(opened, options=options)
-                for number in range(reader.num_record_batches):
-                    yield from self._plain(reader.get_batch(number))
+            for batch in self.read(file, self.schema.names):
+                yield from self._plain(batch)
 
     def _plain(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
         import pyarrow as pa
@@ -87,15 +94,58 @@ def register(
         schema = _schema(file)
         found = [_field(schema, name, file) for name in _present(schema, named, file)]
         fields = fields or found
-        for field, one in zip(fields, found, strict=True):
-            if field != one:
-                raise SourceError(
-                    f"column {one.name!r} of this file has type {one.type}, before it {field.type}",
-                    where=file,
-                    hint="files of one source need the same columns of the same types",
-                )
-    connection.register(TABLE, ArrowStream(tuple(files), pa.schema(fields)))
+        fields = [_together(*pair, file) for pair in zip(fields, found, strict=True)]
+    connection.register(TABLE, ArrowStream(tuple(files), pa.schema(fields), _ipc_batches))
     return TABLE
+
+
+def register_parquet(
+    connection: duckdb.DuckDBPyConnection, files: Sequence[str], named: Sequence[str]
+) -> list[str]:
+    """Make the named columns of each Parquet file a table of a connection, and say their names.
+
+    Raises:
+        SourceError: A file cannot be opened, or lacks a column.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    tables = []
+    for number, file in enumerate(files):
+        try:
+            schema = pq.read_schema(file)
+        except (pa.ArrowException, OSError):
+            raise _unopened("Parquet", file) from None
+        fields = [_field(schema, name, file) for name in _present(schema, named, file)]
+        tables.append(f"{TABLE}_{number}")
+        connection.register(tables[-1], ArrowStream((file,), pa.schema(fields), _parquet_batches))
+    return tables
+
+
+def _parquet_batches(file: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as opened:
+        yield from opened.iter_batches(ROWS, columns=list(names), use_threads=False)
+
+
+def _together(one: pa.Field, other: pa.Field, file: str) -> pa.Field:
+    """The field of two files; a column without any value goes with every type.
+
+    Raises:
+        SourceError: They have different types.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_null(one.type):
+        return other
+    if one != other and not pa.types.is_null(other.type):
+        raise SourceError(
+            f"column {other.name!r} of this file has type {other.type}, before it {one.type}",
+            where=file,
+            hint="files of one source need the same columns of the same types",
+        )
+    return one
 
 
 def _schema(file: str) -> pa.Schema:
@@ -105,11 +155,16 @@ def _schema(file: str) -> pa.Schema:
         with pa.OSFile(file) as opened:
             return pa.ipc.open_file(opened).schema
     except (pa.ArrowException, OSError):
-        raise SourceError(
-            "this Arrow file cannot be opened",
-            where=file,
-            hint="is it complete, readable, and in the IPC file format (Feather 2)?",
-        ) from None
+        raise _unopened("Arrow", file) from None
+
+
+def _unopened(kind: str, file: str) -> SourceError:
+    form = ", and in the IPC file format (Feather 2)" if kind == "Arrow" else ""
+    return SourceError(
+        f"this {kind} file cannot be opened",
+        where=file,
+        hint=f"is it complete and readable{form}?",
+    )
 
 
 def _present(schema: pa.Schema, named: Sequence[str], file: str) -> list[str]:
@@ -167,7 +222,7 @@ def _plain_type(kind: Any) -> pa.DataType | None:
         return None
     kept: list[Callable[[pa.DataType], bool]] = [
         *(is_a.is_boolean, is_a.is_integer, is_a.is_floating, is_a.is_decimal, is_a.is_date32),
-        *(is_a.is_string, is_a.is_large_string),
+        *(is_a.is_string, is_a.is_large_string, is_a.is_null),
         *(is_a.is_binary, is_a.is_large_binary, is_a.is_fixed_size_binary),
     ]
     return kind if any(is_kept(kind) for is_kept in kept) else None
@@ -178,6 +233,8 @@ def _plain(values: Any, kind: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
+    if pa.types.is_null(values.type):
+        return pa.nulls(len(values), kind)
     if pa.types.is_run_end_encoded(values.type):
         values = pc.run_end_decode(values)
     if pa.types.is_dictionary(values.type):

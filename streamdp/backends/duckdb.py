@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import glob
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -19,7 +17,8 @@ from streamdp.backends.limits import NO_LIMITS, Limits, ended_after
 from streamdp.backends.relation import Relation
 from streamdp.backends.sql import SqlBackend
 from streamdp.errors import SourceError
-from streamdp.types import Batch, CellQuery, Format, IntArray
+from streamdp.files import file_at, nearest, resolve
+from streamdp.types import Batch, File, Format, IntArray, Query
 
 if TYPE_CHECKING:
     import duckdb
@@ -46,6 +45,7 @@ class DuckDBBackend(SqlBackend):
         time_column: Column whose UTC value puts a record in a window; None for files as batches.
         limits: Memory, time and threads of one question.
         relation: Table or query of a database file.
+        types: Declared types of columns of CSV and JSON lines; others are text.
     """
 
     path: str
@@ -53,15 +53,17 @@ class DuckDBBackend(SqlBackend):
     time_column: str | None = None
     limits: Limits = NO_LIMITS
     relation: Relation | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
     _connection: duckdb.DuckDBPyConnection | None = field(default=None, init=False, repr=False)
     _files: Files | None = field(default=None, init=False, repr=False)
+    _read: tuple[tuple[File, ...], list[str]] = field(default=((), []), init=False, repr=False)
 
     opening_hint = "is it there, complete, readable, and of the configured format?"
     reading_hint = "look at the engine's memory and at whether files change while being read"
 
     def __post_init__(self) -> None:
         if self.format != "duckdb":
-            self._files = Files(self.format)
+            self._files = Files(self.format, self.types)
 
     @contextmanager
     def session(self) -> Iterator[None]:
@@ -86,37 +88,69 @@ class DuckDBBackend(SqlBackend):
             connection.execute("DETACH records")
 
     def words(self) -> DuckDBWords:
-        """DuckDB's, with text as numbers in formats that have no types."""
-        return DuckDBWords(untyped=self.format in ("csv", "jsonl"))
+        """DuckDB's."""
+        return DuckDBWords()
 
-    def table(self, query: CellQuery, batch: Batch) -> str:
-        """SQL of the files, or of the table."""
+    def table(self, query: Query, batch: Batch) -> str:
+        """The view of the files, or the table."""
         if self._files is None:
             return (self.relation or Relation()).sql(self.words())
-        return self._files.table(self._connect(), self.place(batch), self.named(query))
+        self._read = self._files_of(batch), self.named(query)
+        return self._files.view(self._connect(), *self._read)
+
+    def _files_of(self, batch: Batch) -> tuple[File, ...]:
+        """Files that the source found, still the same; without a source, those of the path.
+
+        Raises:
+            SourceError: There are none, or one was put in the place of another.
+        """
+        files = batch.files or resolve(glob.escape(batch.path) if batch.path else self.path)
+        if not files:
+            raise SourceError("there is no file", where=self.place(batch), hint=nearest(self.path))
+        for file in files:
+            found = file_at(file.path)
+            if found is None or found.id != file.id:
+                raise SourceError(
+                    "a file is gone, or another is in its place",
+                    where=file.path,
+                    hint="leave files where they are while they are read",
+                )
+        return files
+
+    def type_hint(self, source: str) -> str:
+        """Text formats say no types: the configuration does."""
+        if self.format not in ("csv", "jsonl"):
+            return SqlBackend.type_hint(self, source)
+        return f"if it holds what is wanted, say so: sources.{source}.types: {{COLUMN: number}}"
 
     def place(self, batch: Batch) -> str:
-        """What the engine is asked to open: a file whatever its name, or the parts in a folder."""
-        if batch.path is None:
-            return self.path
-        if os.path.isdir(batch.path):
-            below = Path(self.path).parts[len(Path(batch.path).parts) :]
-            return str(Path(glob.escape(batch.path), *below))
-        return glob.escape(batch.path)
+        """The file or the pattern."""
+        return batch.path or self.path
 
     def describe(self, select: str) -> dict[str, str]:
         """Names and types."""
         found = self._connect().execute(f"DESCRIBE {select}").fetchall()
         return {name: kind for name, kind, *_ in found}
 
-    def look_further(self, query: CellQuery, batch: Batch, columns: Mapping[str, str]) -> None:
-        """Every file of a pattern must have the columns."""
+    def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
+        """Every file must have the columns."""
         if self._files is not None:
             named = [name for name in self.named(query) if name in columns]
-            self._files.require_everywhere(self._connect(), self.place(batch), named, batch.source)
+            files, _ = self._read
+            self._files.require_everywhere(self._connect(), files, named, batch.source)
 
-    def run(self, statement: str) -> tuple[IntArray, IntArray]:
+    def answer(self, statement: str) -> tuple[IntArray, IntArray]:
         """Arrays, straight from the engine."""
+        connection = self._connect()
+        try:
+            return self._asked(statement)
+        except self.failures():
+            if self._files is None or self.format != "parquet":
+                raise
+            self._files.plain_view(connection, *self._read)
+            return self._asked(statement)
+
+    def _asked(self, statement: str) -> tuple[IntArray, IntArray]:
         connection = self._connect()
         with ended_after(self.limits.seconds, connection.interrupt):
             arrays = connection.execute(statement).fetchnumpy()
@@ -130,11 +164,6 @@ class DuckDBBackend(SqlBackend):
     def moment(self, at: datetime) -> str:
         """A timestamp in UTC, the time zone of the session."""
         return f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S}'"
-
-    def time(self) -> str:
-        """SQL of the time; a text with an offset is its instant, one without is UTC."""
-        name = self.words().name(self.time_column or "")
-        return f"TRY_CAST({name} AS TIMESTAMPTZ)" if self.words().untyped else name
 
     def failures(self) -> tuple[type[Exception], ...]:
         """All of DuckDB's."""

@@ -22,6 +22,9 @@ FAMILIES: dict[Role, tuple[str, ...]] = {
     "time": TIMES,
 }
 
+NOTHING = '"NULL"'
+"""Type of a column that holds no value in any record; it may be every part, and counts nothing."""
+
 EXACT_DIGITS = 15
 """A decimal of so many digits is an exact double times a power of ten; DuckDB casts it right."""
 
@@ -36,21 +39,12 @@ def family(kind: str) -> str:
 
 
 class DuckDBWords:
-    """See `words.Words`.
-
-    Args:
-        untyped: Whether all columns are text, read as a number where one is wanted.
-    """
+    """See `words.Words`."""
 
     keeps_order = True
 
-    def __init__(self, *, untyped: bool) -> None:
-        self.untyped = untyped
-
     def takes(self, role: Role, kind: str) -> bool:
-        if self.untyped and role in ("value", "time") and family(kind) == "VARCHAR":
-            return True
-        return family(kind) in FAMILIES[role]
+        return kind == NOTHING or family(kind) in FAMILIES[role]
 
     def name(self, column: str) -> str:
         return quoted(column, '"')
@@ -69,8 +63,8 @@ class DuckDBWords:
 
     def number(self, value: str, kind: str) -> str:
         name = family(kind)
-        if name == "VARCHAR":
-            return f"TRY_CAST({value} AS DOUBLE)"
+        if kind == NOTHING:
+            return "CAST(NULL AS DOUBLE)"
         if name in WIDE or (name == "DECIMAL" and _digits(kind) > EXACT_DIGITS):
             return f"CAST(CAST({value} AS VARCHAR) AS DOUBLE)"
         if name in TIMESTAMPS:

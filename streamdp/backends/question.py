@@ -16,7 +16,7 @@ from streamdp.backends.bound import bounded
 from streamdp.backends.cells import LARGEST, cell_sql
 from streamdp.backends.words import Role, Words
 from streamdp.errors import ConfigurationError, SourceError
-from streamdp.types import Batch, CellCounts, CellQuery, IntArray, Query
+from streamdp.types import CellCounts, IntArray, Query
 
 _WANTED: Mapping[Role, str] = {
     "value": "a number, a time or a duration",
@@ -26,20 +26,7 @@ _WANTED: Mapping[Role, str] = {
 }
 
 
-def only_cells(query: Query, batch: Batch) -> CellQuery:
-    """The question, if it is one of cells.
-
-    Raises:
-        SourceError: The engine does not answer others.
-    """
-    if isinstance(query, CellQuery):
-        return query
-    raise SourceError("this engine answers questions of cells alone", source=batch.source)
-
-
-def question(
-    words: Words, query: CellQuery, kinds: Mapping[str, str], table: str, within: str
-) -> str:
+def question(words: Words, query: Query, kinds: Mapping[str, str], table: str, within: str) -> str:
     """SQL whose rows are (code, records).
 
     Args:
@@ -68,12 +55,12 @@ def question(
     return f"SELECT code, count(*) AS records FROM ({coded}) AS coded GROUP BY code"
 
 
-def value_of(words: Words, query: CellQuery) -> str:
+def value_of(words: Words, query: Query) -> str:
     """SQL of the value that is asked for."""
     return words.name(query.column) if query.expression is None else words.tried(query.expression)
 
 
-def counts_of(query: CellQuery, codes: IntArray, records: IntArray) -> tuple[CellCounts, ...]:
+def counts_of(query: Query, codes: IntArray, records: IntArray) -> tuple[CellCounts, ...]:
     """Rows of the answer, in any order, as one `CellCounts` a group."""
     order = np.argsort(codes)
     codes, records = codes[order], records[order]
@@ -87,7 +74,7 @@ def counts_of(query: CellQuery, codes: IntArray, records: IntArray) -> tuple[Cel
     )
 
 
-def _width(query: CellQuery) -> int:
+def _width(query: Query) -> int:
     width = query.grid.upper - query.grid.lower + 1
     if width * len(query.groups) >= 2**62:
         raise ConfigurationError(
@@ -97,7 +84,7 @@ def _width(query: CellQuery) -> int:
     return width
 
 
-def _public_groups(words: Words, query: CellQuery) -> str:
+def _public_groups(words: Words, query: Query) -> str:
     rows = ", ".join(
         f"({', '.join(words.text(value) for value in group)}, CAST({part} AS BIGINT))"
         for part, group in enumerate(query.groups)
@@ -107,7 +94,7 @@ def _public_groups(words: Words, query: CellQuery) -> str:
     return f"(VALUES {rows}) AS public_group({', '.join(names)}, part) ON {same}"
 
 
-def asked(words: Words, query: CellQuery) -> dict[str, str]:
+def asked(words: Words, query: Query) -> dict[str, str]:
     """SQL of everything whose type must be known, by its part in the question."""
     parts = {"value": value_of(words, query)}
     if query.bound is not None:
@@ -116,7 +103,12 @@ def asked(words: Words, query: CellQuery) -> dict[str, str]:
 
 
 def require_kinds(
-    words: Words, query: CellQuery, time: str | None, kinds: Mapping[str, str], source: str
+    words: Words,
+    query: Query,
+    time: str | None,
+    kinds: Mapping[str, str],
+    source: str,
+    hint: str = "name another column, or cast it in an expression",
 ) -> None:
     """Refuse a type that cannot play its part.
 
@@ -126,6 +118,7 @@ def require_kinds(
         time: Column that puts a record in a window.
         kinds: Types by part, as `asked` names the parts; `time` beside them.
         source: Name of the source.
+        hint: What to do about another type.
 
     Raises:
         SourceError: A column has another type.
@@ -140,6 +133,6 @@ def require_kinds(
             raise SourceError(
                 f"column {names[part]!r} of source {source} has type {kind},"
                 f" wanted is {_WANTED[role]}",
-                hint="name another column, or cast it in an expression",
+                hint=hint,
                 source=source,
             )

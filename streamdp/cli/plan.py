@@ -138,18 +138,11 @@ def _accuracy(configuration: Configuration, job: str, wanted: float | None) -> d
     """What accuracy to expect, and the epsilon for a wanted one; simulated, a few seconds."""
     from streamdp import wiring
 
-    section, unit = configuration.releases[job], configuration.privacy.unit
-    dialect = configuration.sources[section.source].engine.kind
-    accuracy = wiring.spec_of(section).accuracy
-    if accuracy is None:
-        return {}
-    kind = wiring.kind(section, configuration.privacy.neighbours, unit.rows, dialect)
-    row: dict[str, Json] = dict(accuracy.expected(kind))
+    kind = wiring.release_kind(configuration, job)
+    row: dict[str, Json] = {"rank_error_95": kind.rank_error()}
     if wanted is not None:
-        needed = accuracy.epsilon_for(kind, wanted)
-        row[f"epsilon_for_{wanted:g}"] = (
-            None if needed is None else f"{float(needed * unit.rows):g}"
-        )
+        needed = kind.epsilon_needed(wanted)
+        row[f"epsilon_for_{wanted:g}"] = None if needed is None else f"{float(needed):g}"
     return row
 
 

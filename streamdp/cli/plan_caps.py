@@ -123,5 +123,4 @@ def _charge(configuration: Configuration, task: str, batch: Batch) -> Charge:
     if task in configuration.all_gates():
         return wiring.gate_kind(task, configuration).charge()
     kind = wiring.release_kind(configuration, task)
-    plan = kind.plan(kind.init(), batch)
-    return wiring.charging(configuration.privacy.unit).charge(plan)
+    return kind.plan(kind.init(), batch).charge

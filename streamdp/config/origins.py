@@ -84,6 +84,15 @@ def _check_form(source: Source, document: Document, path: Path) -> None:
     engine, table = source.engine, source.table_name()
     if isinstance(engine, PostgresEngine):
         refuse_password(engine.connection, document, (*path, "engine", "connection"))
+    if "settle" in source.model_fields_set and source.batches != "files":
+        refuse(
+            "only files that are batches settle",
+            document,
+            (*path, "settle"),
+            "windows have lateness, partitions their marker",
+        )
+    if source.types and table is not None:
+        refuse("a table knows the types of its columns", document, (*path, "types"), "leave it out")
     if table is None and not isinstance(engine, PostgresEngine):
         _check_files(source, document, path)
     elif source.batches == "files" or not hasattr(source.batches, "every"):
@@ -117,6 +126,20 @@ def _check_files(source: Source, document: Document, path: Path) -> None:
             document,
             (*path, "path"),
             "add format: parquet, csv, jsonl or arrow",
+        )
+    if source.types and format not in ("csv", "jsonl"):
+        refuse(
+            f"the types of columns stand in {format} files",
+            document,
+            (*path, "types"),
+            "leave it out",
+        )
+    if "\\" in source.path:
+        refuse(
+            "a backslash is no separator of folders",
+            document,
+            (*path, "path"),
+            "write / between folders, and rename a file whose name holds a backslash",
         )
     if isinstance(source.engine, SparkEngine) and (format != "parquet" or "`" in source.path):
         refuse("spark reads Parquet files", document, (*path, "path"), "or name a table")

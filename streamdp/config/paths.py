@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import fnmatch
-import glob
-import os
+
+from streamdp.files import resolve
 
 
 def overlap(one: str, other: str) -> bool:
     """Whether two paths can name one file: equal, one within the other's pattern, or both there.
 
-    Files that are there are told by device and inode: a hard link or a second mount is no other
-    file.
+    Files that are there are told by what they are: a link, a hard link or a second mount is no
+    other file. Files that come later are told when they come (`store.origins`).
     """
     if one == other or fnmatch.fnmatch(one, other) or fnmatch.fnmatch(other, one):
         return True
-    return not _files(one).isdisjoint(_files(other))
+    known = {file.id for file in resolve(one)}
+    return not known.isdisjoint(file.id for file in resolve(other))
 
 
 def same_records(one: str, other: str) -> bool:
@@ -33,12 +34,3 @@ def same_records(one: str, other: str) -> bool:
         return False
     parts = zip(reversed(table.split(".")), reversed(other_table.split(".")), strict=False)
     return all(part == other_part for part, other_part in parts)
-
-
-def _files(path: str) -> set[tuple[int, int]]:
-    found = set()
-    for file in glob.glob(path, recursive=True):
-        if os.path.isfile(file):
-            facts = os.stat(file)
-            found.add((facts.st_dev, facts.st_ino))
-    return found

@@ -22,7 +22,10 @@ class TableSinkSection(Section):
     @field_validator("table")
     @classmethod
     def _not_a_table_of_the_store(cls, value: str) -> str:
-        own = "instance batch ledger release learner outbox notice pause migration"
+        own = (
+            "instance batch ledger release learner outbox notice pause migration origin arrival"
+            " problem"
+        )
         if value.lower() in own.split() or value.lower().startswith(("gate_", "sqlite")):
             raise ValueError("the store has a table of that name; choose another")
         return value

@@ -13,6 +13,12 @@ from streamdp.config.section import Section
 from streamdp.config.values import Duration, Moment, PositiveDuration
 from streamdp.types import Format, Json
 
+SETTLE = 60
+"""Seconds; a program that writes a file piece by piece pauses for less."""
+
+FieldType = Literal["number", "timestamp", "date", "boolean", "text"]
+"""What a column of a text format may be declared to hold."""
+
 
 class Windows(Section):
     """Batches cut by time: half-open windows in UTC."""
@@ -106,7 +112,15 @@ class Source(Section):
     format: Format | None = Field(
         default=None, description="By default, what the name of the file says."
     )
+    types: dict[str, FieldType] = Field(
+        default={},
+        description="What columns of CSV and JSON lines hold, by name; others are text.",
+    )
     batches: Batches = Field(description="Time windows, one file a batch, or one partition.")
+    settle: Duration = Field(
+        default=SETTLE,
+        description="How long a file that is a batch is left alone before it counts as whole.",
+    )
 
     @field_validator("batches", mode="before")
     @classmethod

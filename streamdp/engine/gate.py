@@ -30,6 +30,7 @@ from functools import partial
 from streamdp.engine.ingest import require_unaltered
 from streamdp.engine.job import Job
 from streamdp.engine.notices import of_acceptance, of_standing
+from streamdp.engine.origins import bind_files, bind_tables
 from streamdp.engine.release import Surroundings, own_words_only
 from streamdp.types import (
     Answer,
@@ -94,8 +95,11 @@ class Gatekeeper:
             AlteredBatchError: It is not the one that arrived.
         """
         with own_words_only(self.around.entropy):
-            require_unaltered(gate, batch, self.around.store)
+            store, now = self.around.store, self.around.clock.now()
+            require_unaltered(gate, batch, store)
+            bind_files(gate, batch, store, now)
             gate.backend.check(gate.kind.query(batch), batch)
+            bind_tables(gate, gate.backend, batch, store, now)
 
     def ask(self, gate: Gate, batch: Batch, standing: tuple[Release, ...]) -> bool | None:
         """Ask a gate about one prepared batch, once.
@@ -152,8 +156,7 @@ class Gatekeeper:
         """Cell counts of a batch; an error that is known to come before the draw leaves it out."""
         try:
             with own_words_only(self.around.entropy):
-                found: CellCounts = gate.backend.answer(gate.kind.query(batch), batch)
-                return found
+                return gate.backend.cell_counts(gate.kind.query(batch), batch)
         except BaseException:
             self.around.store.gates.leave_out(run)
             raise

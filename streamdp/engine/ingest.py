@@ -6,37 +6,97 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 
 from streamdp.engine.job import Job
+from streamdp.engine.origins import SameFileError, bind_files
 from streamdp.engine.protocols import HasContent, HasSource, Store, Window
-from streamdp.errors import AlteredBatchError, ConfigurationError, SourceError
+from streamdp.errors import AlteredBatchError, ConfigurationError, SourceError, StreamdpError
 from streamdp.types import Batch, Log
+
+AS_SEALED, ALTERED = b"=", b"!"
+"""First byte of what is kept of a batch's files: whether they are as they were when they came."""
 
 
 def ingest(job: HasSource, store: Store, now: int, log: Log) -> list[SourceError]:
     """Write down the batches of a job's source that are new; a known key is left alone.
 
     Returns:
-        Why files could not be written down; they hold up no others, and are tried again.
+        Why files could not be written down; they hold up no others, and are tried again. A second
+        name of a file that is there is none of these.
 
     Raises:
         ConfigurationError: The source was cut into other batches before.
+        SourceError: It reads records of another's budget.
     """
     known = store.known_batches(job.source.name)
     batches = list(job.source.batches(now))
     _require_one_cut(job.source.name, known, batches)
+    wrong: dict[str, StreamdpError] = {}
     arrived: list[tuple[Batch, bytes | None]] = []
-    unreadable: list[SourceError] = []
-    for batch in batches:
-        if batch.key not in known:
-            try:
+    arrivals = store.arrivals(job.source.name)
+    present = {batch.key for batch in batches}
+    if batches and batches[0].path is None:
+        bind_files(job, batches[0], store, now)
+    for batch in sorted(batches, key=lambda batch: batch.key not in known):
+        try:
+            if batch.path is not None:
+                _bind_file(job, batch, store, now, present)
+            if batch.key not in known:
                 arrived.append((batch, _digest(job, batch, store)))
-            except SourceError as error:
-                unreadable.append(error)
-                log("batch.unreadable", source=batch.source, batch=batch.key)
+            elif batch.files and batch.path is not None:
+                _require_as_sealed(job, batch, store, arrivals.get(batch.key))
+        except (SourceError, AlteredBatchError) as error:
+            wrong[batch.key] = error
     if arrived:
         store.add_batches(arrived, now)
     for batch, _ in arrived:
         log("batch.sealed", source=batch.source, batch=batch.key)
-    return unreadable
+        if batch.path is not None:
+            store.keep_arrival(batch, AS_SEALED + _state(batch, store))
+    for key in store.report_problems(f"source {job.source.name}", wrong, now):
+        log(_event(wrong[key]), source=job.source.name, batch=key, reason=str(wrong[key]))
+    return [
+        error
+        for error in wrong.values()
+        if isinstance(error, SourceError) and not isinstance(error, SameFileError)
+    ]
+
+
+def _bind_file(job: HasSource, batch: Batch, store: Store, now: int, present: set[str]) -> None:
+    """Bind a file to its batch; one that was renamed before anything was charged goes along."""
+    try:
+        bind_files(job, batch, store, now)
+    except SameFileError:
+        owners = store.owners(file.id for file in batch.files)
+        if any(owner.batch in present for owner in owners) or not all(
+            store.let_go(owner) for owner in owners
+        ):
+            raise
+        bind_files(job, batch, store, now)
+
+
+def _require_as_sealed(job: HasSource, batch: Batch, store: Store, kept: bytes | None) -> None:
+    """Look whether files of a known batch have changed; they are read again only if it seems so.
+
+    Raises:
+        AlteredBatchError: They are not what arrived: what was added is in no release.
+    """
+    state = _state(batch, store)
+    if kept is None or kept[1:] != state:
+        same = _digest(job, batch, store) == store.digest_of(batch)
+        kept = (AS_SEALED if same else ALTERED) + state
+        store.keep_arrival(batch, kept)
+    if kept[:1] == ALTERED:
+        raise _altered(batch)
+
+
+def _state(batch: Batch, store: Store) -> bytes:
+    """Sizes and times of change, under the store's key: a size tells how many records there are."""
+    return store.keyed_digest("\n".join(file.state for file in batch.files).encode())
+
+
+def _event(error: StreamdpError) -> str:
+    if isinstance(error, SameFileError):
+        return "batch.refused"
+    return "batch.altered" if isinstance(error, AlteredBatchError) else "batch.unreadable"
 
 
 def due(job: Job, store: Store, now: int) -> list[Batch]:
@@ -53,13 +113,18 @@ def require_unaltered(job: HasSource, batch: Batch, store: Store) -> None:
         AlteredBatchError: The file was replaced or changed after it arrived.
     """
     if _digest(job, batch, store) != store.digest_of(batch):
-        raise AlteredBatchError(
-            f"batch {batch.key} of {batch.source} is not the one that arrived under this key",
-            where=batch.path or "",
-            hint="a batch is sealed when it arrives: give the new records a key of their own",
-            source=batch.source,
-            batch=batch.key,
-        )
+        raise _altered(batch)
+
+
+def _altered(batch: Batch) -> AlteredBatchError:
+    return AlteredBatchError(
+        f"batch {batch.key} of {batch.source} is not the one that arrived under this key",
+        where=batch.path or "",
+        hint="a batch is sealed when it arrives, and what came later is in no release: give new"
+        " records a key of their own",
+        source=batch.source,
+        batch=batch.key,
+    )
 
 
 def _require_one_cut(source: str, known: Mapping[str, Window], batches: Iterable[Batch]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streamdp.types import Backend, Charging, ReleaseKind, Source
+from streamdp.types import Backend, ReleaseKind, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,6 @@ class Job:
         source: Which batches there are.
         backend: Where their records are.
         kind: What is published of each.
-        charging: What that costs a unit.
         sinks: Names of the sinks it goes to.
     """
 
@@ -26,5 +25,4 @@ class Job:
     source: Source
     backend: Backend
     kind: ReleaseKind
-    charging: Charging
     sinks: tuple[str, ...]

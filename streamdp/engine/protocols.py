@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Protocol, runtime_checkable
 
+from streamdp.errors import StreamdpError
 from streamdp.types import (
     Answer,
     Batch,
+    Belongs,
     Charge,
     Delivery,
     Failure,
@@ -83,6 +85,42 @@ class Store(Protocol):
 
     def digest_of(self, batch: Batch) -> bytes | None:
         """The digest a batch was written down under."""
+        ...
+
+    def bind_origins(
+        self, scope: str, batch: str, origins: Collection[str], now: int
+    ) -> Mapping[str, Belongs]:
+        """Bind files and tables to a budget; those that belong to others."""
+        ...
+
+    def owners(self, origins: Iterable[str]) -> tuple[Belongs, ...]:
+        """To whom known origins belong."""
+        ...
+
+    def let_go(self, owner: Belongs) -> bool:
+        """Free a batch's files if nothing was charged for it; whether they are free."""
+        ...
+
+    def arrivals(self, source: str) -> Mapping[str, bytes]:
+        """What was kept of the files of batches."""
+        ...
+
+    def keep_arrival(self, batch: Batch, state: bytes) -> None:
+        """Keep the state of a batch's files."""
+        ...
+
+    def report_problems(
+        self, about: str, wrong: Mapping[str, StreamdpError], now: int
+    ) -> tuple[str, ...]:
+        """Write down all that is wrong with batches; keys of those where this is new."""
+        ...
+
+    def report_problem(self, about: str, batch: str, error: StreamdpError, now: int) -> bool:
+        """Write one problem down; whether it is new."""
+        ...
+
+    def settle_problem(self, about: str, batch: str) -> None:
+        """A problem is no more."""
         ...
 
     def known_batches(self, source: str) -> Mapping[str, Window]:
@@ -167,6 +205,11 @@ class HasSource(Protocol):
     @property
     def source(self) -> Source:
         """Which batches there are."""
+        ...
+
+    @property
+    def scope(self) -> str:
+        """Whose budget pays."""
         ...
 
 

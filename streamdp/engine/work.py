@@ -105,8 +105,18 @@ class Worker:
             if error.code in ("locked", "store", "integrity"):
                 raise
             outcomes.errors.append(error)
-            number = {"id": error.fields["id"]} if "id" in error.fields else {}
+            self._tell(task, error)
+
+    def _tell(self, task: Task, error: StreamdpError) -> None:
+        """Log why a task ended its turn; of a source that cannot be read, once a change."""
+        number = {"id": error.fields["id"]} if "id" in error.fields else {}
+        if not isinstance(error, SourceError):
             self.around.log("release.failed", job=task.name, code=error.code, **number)
+            return
+        now = self.around.clock.now()
+        if self.around.store.report_problem(task.name, "", error, now):
+            said = {"code": error.code, "reason": str(error)}
+            self.around.log("release.failed", job=task.name, **said, **number)
 
     def _pass(self, gate: Gate, batch: Batch, outcomes: Outcomes) -> bool:
         """Ask a gate and release what it lets through; False at the end of the budget."""
@@ -134,7 +144,7 @@ class Worker:
         if self._is_passed(gate, batch):
             return True
         if not keeper.waits(gate) and self._readable(
-            batch, outcomes, lambda: keeper.prepare(gate, batch)
+            gate, batch, outcomes, lambda: keeper.prepare(gate, batch)
         ):
             last = (store.last_release(job.name) for job in gate.jobs)
             standing = tuple(release for release in last if release is not None)
@@ -154,23 +164,29 @@ class Worker:
             outcomes.released += 1
 
         if not self._readable(
-            batch, outcomes, lambda: ready.append(prepare(job, batch, self.around))
+            job, batch, outcomes, lambda: ready.append(prepare(job, batch, self.around))
         ):
             return True
         return self._spend(job, batch, outcomes, release)
 
-    def _readable(self, batch: Batch, outcomes: Outcomes, look: Callable[[], None]) -> bool:
+    def _readable(
+        self, task: Task, batch: Batch, outcomes: Outcomes, look: Callable[[], None]
+    ) -> bool:
         """Prepare a batch; a file that is altered or cannot be read holds up no others."""
+        store, key = self.around.store, "" if batch.path is None else batch.key
         try:
             look()
         except (AlteredBatchError, SourceError) as error:
             if batch.path is None:
                 raise
             outcomes.errors.append(error)
-            altered = isinstance(error, AlteredBatchError)
-            event = "batch.altered" if altered else "batch.unreadable"
-            self.around.log(event, source=batch.source, batch=batch.key)
+            if store.report_problem(task.name, key, error, self.around.clock.now()):
+                altered = isinstance(error, AlteredBatchError)
+                event = "batch.altered" if altered else "batch.unreadable"
+                about = {"source": batch.source, "batch": batch.key, "reason": str(error)}
+                self.around.log(event, **about)
             return False
+        store.settle_problem(task.name, key)
         return True
 
     def _spend(

@@ -36,13 +36,18 @@ EVENTS = {
     "scheduler": _event("debug", "message", "the scheduler's own word"),
     "recovery.burnt": _event("warning", "job batch", "a process died; its charge stays spent"),
     "batch.sealed": _event("debug", "source batch", "a batch was written down"),
-    "batch.altered": _event("error", "source batch", "a file changed after it arrived"),
-    "batch.unreadable": _event("error", "source batch", "a file cannot be read; others go on"),
+    "batch.altered": _event("error", "source batch reason", "a file changed after it arrived"),
+    "batch.refused": _event("warning", "source batch reason", "a second name of a known file"),
+    "batch.unreadable": _event(
+        "error", "source batch reason", "a batch cannot be read; told once a change"
+    ),
     "release.reserved": _event("debug", "job batch epsilon_nano", "a charge is spent"),
     "release.committed": _event("info", "job batch release", "a release is in the store"),
     "release.burnt": _event("warning", "job batch epsilon_nano", "spent, and no release"),
     "release.delivered": _event("debug", "job batch release sink", "a sink has it"),
-    "release.failed": _event("error", "job code source id", "a job's turn ended in an error"),
+    "release.failed": _event(
+        "error", "job code source id reason", "a job's turn ended in an error"
+    ),
     "job.rests": _event("warning", "job", "a charge was burnt; the next try waits"),
     "budget.exhausted": _event(
         "warning", "job batch cap left_nano frees", "a cap refused a release; told once"

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamdp.errors import SourceError
+from streamdp.files import file_at, names
 from streamdp.types import Batch
 
 
@@ -17,24 +18,30 @@ from streamdp.types import Batch
 class FileSource:
     """Files that match a pattern, in the order of their names.
 
-    That a file is there is public. Move files into place whole: a file is a batch as soon as it
-    has its name.
+    That a file is there is public, and when it was last changed. A file is a batch once it has
+    been left alone for a while: until then it may be half written.
 
     Args:
         name: Of the source.
         pattern: Absolute glob; `**` crosses directories.
+        settle: Seconds without a change after which a file is whole.
     """
 
     name: str
     pattern: str
+    settle: int = 0
 
     def batches(self, now: int) -> Iterator[Batch]:
-        """One batch a file; the key is its path below the fixed part of the pattern."""
+        """One batch a file; the key is its path below the fixed part of the pattern.
+
+        A file that has two names comes twice: first by its own, then by that of a link.
+        """
         root = _fixed_part(self.pattern)
-        for path in sorted(glob.glob(self.pattern, recursive=True)):
-            if os.path.isfile(path):
+        for path in names(self.pattern):
+            file = file_at(path)
+            if file is not None and self._is_whole(file.changed, now):
                 key = os.fsencode(os.path.relpath(path, root)).decode("utf-8", "backslashreplace")
-                yield Batch(self.name, key, path=path)
+                yield Batch(self.name, key, path=path, files=(file,))
 
     def content_digest(self, batch: Batch) -> bytes:
         """SHA-256 of the file; private: the store keeps it under its own key only.
@@ -42,7 +49,8 @@ class FileSource:
         Raises:
             SourceError: The file cannot be read.
         """
-        digest = file_digest(batch.path or "")
+        (file,) = batch.files
+        digest = file_digest(file.path)
         if digest is None:
             raise SourceError(
                 f"a file of source {self.name} cannot be read",
@@ -51,6 +59,10 @@ class FileSource:
                 source=self.name,
             )
         return digest
+
+    def _is_whole(self, changed: int, now: int) -> bool:
+        """A time of change far ahead of the clock says nothing; one that is near may be its own."""
+        return abs(now - changed) >= self.settle
 
 
 def file_digest(path: str) -> bytes | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamdp.errors import SourceError
+from streamdp.files import names, resolve
 from streamdp.sources.files import file_digest
 from streamdp.sources.markers import is_complete
 from streamdp.types import Batch
@@ -35,12 +36,13 @@ class PartitionSource:
     marker: str
 
     def batches(self, now: int) -> Iterator[Batch]:
-        """One batch a complete folder."""
-        above, _ = self._cut()
-        for folder in sorted(glob.glob(f"{glob.escape(above)}/{self.column}=*")):
+        """One batch a complete folder; those that are links come last."""
+        above, below = self._cut()
+        for folder in names(f"{glob.escape(above)}/{self.column}=*"):
             key = os.path.basename(folder).removeprefix(f"{self.column}=")
             if os.path.isdir(folder) and is_complete(self.marker, key):
-                yield Batch(self.name, key, path=folder)
+                files = resolve(f"{glob.escape(folder)}/{below}")
+                yield Batch(self.name, key, path=folder, files=files)
 
     def content_digest(self, batch: Batch) -> bytes:
         """SHA-256 of names and contents of all parts; private: kept under the store's key only.
@@ -48,16 +50,15 @@ class PartitionSource:
         Raises:
             SourceError: A part cannot be read, or there is none.
         """
-        folder = batch.path or ""
-        parts = sorted(glob.glob(f"{glob.escape(folder)}/{self._cut()[1]}", recursive=True))
+        folder = os.path.realpath(batch.path or "")
         whole = hashlib.sha256()
-        for part in parts:
-            digest = file_digest(part)
+        for part in batch.files:
+            digest = file_digest(part.path)
             if digest is None:
                 break
-            whole.update(os.fsencode(os.path.relpath(part, folder)) + b"\0" + digest)
+            whole.update(os.fsencode(os.path.relpath(part.path, folder)) + b"\0" + digest)
         else:
-            if parts:
+            if batch.files:
                 return whole.digest()
         raise SourceError(
             f"a part of source {self.name} cannot be read",

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from streamdp.files import resolve
 from streamdp.sources.markers import is_complete
 from streamdp.types import Batch
 
@@ -28,6 +29,7 @@ class WindowSource:
             in no batch.
         marker: Path with `{key}` of the file that says that a window is complete, or None.
         growing: Whether a batch holds all windows up to its own.
+        pattern: Path or glob of the files that all batches are read from; empty for a database.
     """
 
     name: str
@@ -37,15 +39,17 @@ class WindowSource:
     lateness: int = 0
     marker: str | None = None
     growing: bool = False
+    pattern: str = ""
 
     def batches(self, now: int) -> Iterator[Batch]:
         """Windows that ended `lateness` seconds ago or earlier and are complete, in order."""
+        files = resolve(self.pattern) if self.pattern else ()
         stop = now - self.lateness if self.end is None else min(now - self.lateness, self.end)
         for start in range(self.start, stop - self.length + 1, self.length):
             key = self._key(start)
             if is_complete(self.marker, key):
                 begin = self.start if self.growing else start
-                yield Batch(self.name, key, begin, start + self.length)
+                yield Batch(self.name, key, begin, start + self.length, files=files)
 
     def _key(self, start: int) -> str:
         moment = datetime.fromtimestamp(start, UTC)

@@ -14,6 +14,7 @@ from streamdp.store import seals
 from streamdp.store.backup import backup
 from streamdp.store.database import require_sound, transaction
 from streamdp.store.gate_schema import ANSWERS_OF_SOURCES, GATES, NOTICES, REASONS
+from streamdp.store.origins import ORIGINS
 
 Step = tuple[str | Callable[[Database], None], ...]
 
@@ -177,7 +178,7 @@ _SINKS: Step = (*ANSWERS_OF_SOURCES, *REASONS, seals.seal_debts)
 
 STEPS: tuple[Step, ...] = (
     *(_FIRST, _RUNS, _ANCHORED, NOTICES),
-    *(_SEALS, _TIMED, GATES, _TIME_SEALED, _SINKS),
+    *(_SEALS, _TIMED, GATES, _TIME_SEALED, _SINKS, ORIGINS),
 )
 """Statements of each schema version; a step is never edited once it has been released."""
 

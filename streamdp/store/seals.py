@@ -30,6 +30,9 @@ SEALED = {
 SEALED_SINCE = {
     "gate_run": ("run", "gate", "terms", "hidden", "tests", "asked", "ended", "waits"),
     "gate_answer": ("gate", "batch", "source", "run", "accepted", "slot"),
+    "origin": ("id", "scope", "batch", "first_seen"),
+    "arrival": ("source", "batch", "state"),
+    "problem": ("about", "batch", "code", "reason", "since"),
 }
 """Of those that have had them from the first."""
 

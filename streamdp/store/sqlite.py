@@ -10,8 +10,8 @@ from operator import eq
 from sqlite_utils import Database
 
 from streamdp import __version__
-from streamdp.errors import StoreError
-from streamdp.store import archive, claims, ledger, outbox, refusals
+from streamdp.errors import StoreError, StreamdpError
+from streamdp.store import archive, claims, ledger, origins, outbox, problems, refusals
 from streamdp.store.anchor import Anchor
 from streamdp.store.claims import Overlap
 from streamdp.store.gates import GateRuns
@@ -20,7 +20,17 @@ from streamdp.store.known_time import keep_time
 from streamdp.store.pauses import paused_jobs
 from streamdp.store.scopes import Terms, bind
 from streamdp.store.standing import state_of
-from streamdp.types import Batch, Charge, Delivery, Failure, Json, Learned, Release, Reservation
+from streamdp.types import (
+    Batch,
+    Belongs,
+    Charge,
+    Delivery,
+    Failure,
+    Json,
+    Learned,
+    Release,
+    Reservation,
+)
 
 
 class SqliteStore(HeldStore):
@@ -53,6 +63,7 @@ class SqliteStore(HeldStore):
                 before; or the configuration says other than the ledger, or asks for more.
         """
         with self.transaction():
+            origins.release_unspent(self.database, terms.keys())
             claims.claim(self.database, data or {}, overlap, now)
             return [scope for scope, each in terms.items() if bind(self.database, scope, each, now)]
 
@@ -64,6 +75,67 @@ class SqliteStore(HeldStore):
         """
         with self.transaction():
             claims.move(self.database, source, data, overlap, about, now)
+
+    def bind_origins(
+        self, scope: str, batch: str, origins_: Collection[str], now: int
+    ) -> dict[str, Belongs]:
+        """Bind files and tables to a budget, from the moment they are first seen.
+
+        Returns:
+            Those that belong to another source or batch.
+        """
+        known = origins.belongings(self.database, origins_)
+        if len(known) < len(origins_):
+            with self.transaction():
+                return origins.bind_origins(self.database, scope, batch, origins_, now)
+        return origins.foreign(known, scope, batch)
+
+    def owners(self, origins_: Iterable[str]) -> tuple[Belongs, ...]:
+        """To whom known origins belong."""
+        return tuple(set(origins.belongings(self.database, origins_).values()))
+
+    def let_go(self, owner: Belongs) -> bool:
+        """Free a batch's files if nothing was charged for it; whether they are free."""
+        with self.transaction():
+            return origins.release_batch(self.database, owner)
+
+    def arrivals(self, source: str) -> dict[str, bytes]:
+        """What was kept of the files of batches when they were last read whole."""
+        return origins.arrivals(self.database, source)
+
+    def keep_arrival(self, batch: Batch, state: bytes) -> None:
+        """Keep the state of a batch's files."""
+        with self.transaction():
+            origins.keep_arrival(self.database, batch.source, batch.key, state)
+
+    def report_problems(
+        self, about: str, wrong: Mapping[str, StreamdpError], now: int
+    ) -> tuple[str, ...]:
+        """Write down all that is wrong with batches, and forget what no longer is.
+
+        Returns:
+            Keys of batches whose problem is new.
+        """
+        found = {key: problems.of(about, key, error, now) for key, error in wrong.items()}
+        if problems.known(self.database, about) == {key: each.says for key, each in found.items()}:
+            return ()
+        with self.transaction():
+            return problems.replace(self.database, about, found)
+
+    def report_problem(self, about: str, batch: str, error: StreamdpError, now: int) -> bool:
+        """Write one problem down; whether it is new."""
+        problem = problems.of(about, batch, error, now)
+        if problems.known(self.database, about).get(batch) == problem.says:
+            return False
+        with self.transaction():
+            problems.report(self.database, problem)
+        return True
+
+    def settle_problem(self, about: str, batch: str) -> None:
+        """A problem is no more."""
+        if batch in problems.known(self.database, about):
+            with self.transaction():
+                problems.settle(self.database, about, batch)
 
     def add_batches(self, batches: Iterable[tuple[Batch, bytes | None]], now: int) -> None:
         """Write new batches down, each with the digest of its content if it is a file.

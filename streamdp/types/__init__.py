@@ -1,13 +1,11 @@
 """The nouns: frozen values that pass between the layers, and the protocols they speak."""
 
-from streamdp.types.batches import Batch, Grid
+from streamdp.types.batches import Batch, Belongs, File, Grid
 from streamdp.types.charges import Charge, Reservation, Run
-from streamdp.types.columns import Column
-from streamdp.types.forms import FloatArray, Format, IntArray, Json, Neighbours, Row
+from streamdp.types.forms import FloatArray, Format, IntArray, Json, Row
 from streamdp.types.gates import Answer, GateRun, Past
 from streamdp.types.protocols import (
     Backend,
-    Charging,
     Clock,
     Entropy,
     GateKind,
@@ -17,8 +15,7 @@ from streamdp.types.protocols import (
     Sink,
     Source,
 )
-from streamdp.types.queries import Query, Statistic, with_bound, with_groups
-from streamdp.types.questions import MOST_ROWS_PER_UNIT, CellCounts, CellQuery, UnitBound
+from streamdp.types.questions import MOST_ROWS_PER_UNIT, CellCounts, Query, UnitBound
 from streamdp.types.records import RECORD, Made
 from streamdp.types.releases import Delivery, Failure, Learned, Outcome, Plan, Release
 from streamdp.types.tables import (
@@ -38,18 +35,17 @@ __all__ = [
     "Answer",
     "Backend",
     "Batch",
+    "Belongs",
     "CellCounts",
-    "CellQuery",
     "Charge",
-    "Charging",
     "Clock",
-    "Column",
     "CompoundAnswer",
     "CompoundQuery",
     "Delivery",
     "Dimension",
     "Entropy",
     "Failure",
+    "File",
     "FloatArray",
     "Format",
     "GateKind",
@@ -60,7 +56,6 @@ __all__ = [
     "Learned",
     "Log",
     "Made",
-    "Neighbours",
     "Outcome",
     "Past",
     "Plan",
@@ -73,13 +68,10 @@ __all__ = [
     "Run",
     "Sink",
     "Source",
-    "Statistic",
     "SumQuery",
     "Sums",
     "TableCounts",
     "TableQuery",
     "Term",
     "UnitBound",
-    "with_bound",
-    "with_groups",
 ]

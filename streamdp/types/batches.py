@@ -29,6 +29,36 @@ class Grid:
 
 
 @dataclass(frozen=True, slots=True)
+class File:
+    """A real file, known by what it is and not by its name.
+
+    Args:
+        path: Absolute, without links.
+        id: Inode and time of birth, which a rename or a link leaves as they are.
+        state: Size and time of the last change. Private like the records: the size tells of them.
+        changed: Time of the last change (POSIX seconds).
+    """
+
+    path: str
+    id: str
+    state: str = ""
+    changed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Belongs:
+    """Whose budget pays for the records of a file or table.
+
+    Args:
+        scope: Name of the source.
+        batch: Key of the one batch that may read it; empty if all batches of the source may.
+    """
+
+    scope: str
+    batch: str
+
+
+@dataclass(frozen=True, slots=True)
 class Batch:
     """One public time window or file of a source; a record belongs to exactly one.
 
@@ -38,6 +68,7 @@ class Batch:
         start: First second of the window (POSIX time), or None for a file.
         end: Second after its last.
         path: The file that holds it, or the folder of its files; None when cut by time.
+        files: All files that it is read from, each once; none where a database is read.
     """
 
     source: str
@@ -45,3 +76,4 @@ class Batch:
     start: int | None = None
     end: int | None = None
     path: str | None = None
+    files: tuple[File, ...] = ()

@@ -5,27 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from streamdp.types.charges import Charge
 from streamdp.types.forms import Json, Row
-from streamdp.types.queries import Query
+from streamdp.types.questions import Query
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A release before data is touched, from public facts alone.
-
-    Args:
-        query: What is asked of the batch, of all its records: who bounds units and cuts groups
-            adds that.
-        event: Of the draws, as they cost one record (`privacy.events`).
-        mechanism: What `draw` needs.
-        unit_event: Of draws whose price holds whatever a whole unit changes, in all groups
-            together; None if there are none.
-    """
+    """A release before data is touched: the question, the cost, and how to draw the answer."""
 
     query: Query
-    event: Json
+    charge: Charge
     mechanism: Any
-    unit_event: Json = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +24,13 @@ class Outcome:
     """What was drawn.
 
     Args:
-        rows: Published, as a table with the columns of the kind.
-        auxiliary: What `learn` and `publish` need beside the rows. It is paid for like them, and
-            neither published nor kept.
+        rows: Published, as a table with one set of columns.
+        told: Private numbers with their noise that only the learner is told, in place of the rows;
+            paid for like them.
     """
 
     rows: tuple[Row, ...]
-    auxiliary: Any = None
+    told: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

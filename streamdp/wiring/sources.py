@@ -31,11 +31,18 @@ def source(name: str, section: SourceSection) -> Source:
     cut = section.batches
     if isinstance(cut, Windows):
         return WindowSource(
-            name, cut.start, cut.every, cut.end, cut.lateness, cut.marker, cut.growing
+            name,
+            cut.start,
+            cut.every,
+            cut.end,
+            cut.lateness,
+            cut.marker,
+            cut.growing,
+            section.path if section.table_name() is None else "",
         )
     if isinstance(cut, Partitions):
         return PartitionSource(name, section.path, cut.partition, cut.marker)
-    return FileSource(name, section.path)
+    return FileSource(name, section.path, section.settle)
 
 
 def backend(section: SourceSection) -> Backend:
@@ -67,7 +74,7 @@ def backend(section: SourceSection) -> Backend:
     if section.table_name() is not None:
         return DuckDBBackend(section.path, "duckdb", time_column, limits, relation)
     kind = format_of(section.path, section.format, "sources.path")
-    return DuckDBBackend(section.path, kind, time_column, limits)
+    return DuckDBBackend(section.path, kind, time_column, limits, types=section.types)
 
 
 def format_of(path: str, said: Format | None, where: str) -> Format:

@@ -18,14 +18,10 @@ import numpy as np
 
 from streamdp import wiring
 from streamdp.config import load
+from streamdp.config.priors import Guess
 from streamdp.engine.job import Job
-from streamdp.kinds.quantiles.build import shapes
-from streamdp.kinds.quantiles.kind import Quantiles
-from streamdp.kinds.quantiles.prior_section import Guess
-from streamdp.kinds.quantiles.priors import learner
-from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.mechanisms.choice import CANDIDATES
-from streamdp.wiring.kinds import PublicFiles
+from streamdp.releases.quantiles import Quantiles
 from tests.benchmarks.daemon import CONFIG, release_errors
 from tests.benchmarks.report import Row, main
 
@@ -40,9 +36,7 @@ def rows(quick: bool) -> Iterator[Row]:
     configuration = load(Path(CONFIG))
     job = wiring.jobs(configuration)["air_time"]
     for column, (bounds, guess) in COLUMNS.items():
-        configured = configuration.releases["air_time"]
-        assert isinstance(configured, QuantilesSection)
-        learning = configured.model_copy(
+        learning = configuration.releases["air_time"].model_copy(
             update={"column": column, "bounds": bounds, "guess": guess}
         )
         static = learning.model_copy(
@@ -53,18 +47,17 @@ def rows(quick: bool) -> Iterator[Row]:
                 continue
             for section in (learning, static):
                 kind = wiring.kind(section, "add-remove")
-                assert isinstance(kind, Quantiles)
                 tree = form.tree(kind.quantiles, kind.epsilon, kind.grid)
                 each = replace(
                     kind,
                     form=form,
-                    shapes=shapes(section) if form.shapes else (),
-                    learner=learner(section, tree, PublicFiles()),
+                    shapes=wiring.shapes(section) if form.shapes else (),
+                    learner=wiring.learner(section, tree),
                     opening=None,
                     expected_rows=None,
                 )
-                who = section.learner()
-                yield {"column": column, "form": name, "learner": who, **_measured(job, each)}
+                learner = section.learner()
+                yield {"column": column, "form": name, "learner": learner, **_measured(job, each)}
 
 
 def _measured(job: Job, kind: Quantiles) -> Row:

@@ -111,7 +111,8 @@ def test_doctor_finds_a_missing_source(home: Path) -> None:
     path.write_text(path.read_text().replace("demo:flights.parquet", "gone.parquet"))
     result = typed("doctor")
     assert result.exit_code == 1
-    assert "cannot be opened" in result.output
+    assert "there is no file" in result.output
+    assert f"there is a folder {home}" in result.output
 
 
 def test_plan_says_what_run_then_spends(home: Path) -> None:

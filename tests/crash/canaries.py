@@ -33,10 +33,11 @@ privacy: {unit: person, neighbours: add-remove, caps: {batch: 0.3, lifetime: 20}
 sources:
   stream:
     path: secret/stream.csv
+    types: {at: timestamp, x: number}
     batches: {column: at, every: 1d, start: 2023-11-15, end: 2023-11-17}
-  cells: {path: "secret/cells/*.parquet", batches: files}
-  lines: {path: "secret/lines/*.jsonl", batches: files}
-  words: {path: "secret/words/*.parquet", batches: files}
+  cells: {path: "secret/cells/*.parquet", batches: files, settle: 0s}
+  lines: {path: "secret/lines/*.jsonl", types: {x: number}, batches: files, settle: 0s}
+  words: {path: "secret/words/*.parquet", batches: files, settle: 0s}
 releases:
 """
     + "".join(

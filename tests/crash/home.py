@@ -37,8 +37,9 @@ privacy:
 sources:
   stream:
     path: stream.csv
+    types: {at: timestamp, x: number}
     batches: {column: at, every: 1d, start: 2023-11-15, end: 2023-11-18}
-  drops: {path: "drops/*.csv", batches: files}
+  drops: {path: "drops/*.csv", types: {x: number}, batches: files, settle: 0s}
 releases:
   daily:
     {kind: quantiles, source: stream, column: x, quantiles: [0.5], resolution: 1, bounds: [0, 100],
@@ -85,7 +86,7 @@ class Reader:
     def check(self, query: Query, batch: Batch) -> None:
         """Any column will do."""
 
-    def answer(self, query: Query, batch: Batch) -> CellCounts:
+    def cell_counts(self, query: Query, batch: Batch) -> CellCounts:
         """Whole numbers of a small file, by the day of column `at` if there is one."""
         if self.watched is not None:
             with self.watched.open("a") as watched:
@@ -95,6 +96,10 @@ class Reader:
         values = [int(row["x"]) for row in rows if row.get("at", batch.key)[:10] == batch.key]
         cells, counts = np.unique(np.asarray(values, dtype=np.int64), return_counts=True)
         return CellCounts(cells, counts.astype(np.int64))
+
+    def grouped_cell_counts(self, query: Query, batch: Batch) -> tuple[CellCounts, ...]:
+        """One group for all: there are no others here."""
+        return (self.cell_counts(query, batch),)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from streamdp import files
 from streamdp.cli import main
 from streamdp.daemon.clock import SystemClock
 from streamdp.engine.release import RELEASE_ID_BITS
@@ -61,7 +62,8 @@ def _force(seed: str) -> None:
     """Make a run repeatable: chance from a seed, one moment, one process number.
 
     Identities of releases have a chance of their own: how often the draws before them ask for bits
-    may depend on records, and is no trace. The private digest of a file is the same for all.
+    may depend on records, and is no trace. The private digest of a file is the same for all, and
+    a file is its name: inodes and times of birth are those of the folder of this run.
     """
     draws, names = ReplayedEntropy(seed), ReplayedEntropy(f"{seed}/names")
 
@@ -70,6 +72,7 @@ def _force(seed: str) -> None:
 
     OperatingSystemEntropy.bits = bits  # type: ignore[method-assign]
     SqliteStore.keyed_digest = lambda self, content: b"private"  # type: ignore[method-assign]
+    files.identity_of = lambda path, facts: f"file:{Path(path).name}"
     SystemClock.now = lambda self: START + 30 * 86_400  # type: ignore[method-assign]
     vars(secrets).update(token_bytes=lambda size: b"k" * size, token_hex=lambda size: "5" * size)
     os.getpid = lambda: 4711

@@ -158,12 +158,15 @@ def test_killed_at_random_moments(home: Path, deaths: int) -> None:
     assert len({json.loads(line)["batch"] for line in lines}) == len(lines) == 59
 
 
+MARKED = "marked.csv\n    types: {date: date, air_time: number}"
+
+
 def test_traces_hold_no_private_word(home: Path) -> None:
     """A column of marked values is read, and its marks are in no file that was written."""
     marked = [f"{value}.25" for value in (777_123_456_781, 777_123_456_782, 777_123_456_783)]
     rows = "\n".join(f"2013-01-{day:02d},{value}" for day in range(1, 21) for value in marked)
     (home / "marked.csv").write_text("date,air_time\n" + rows + "\n2013-01-02,CANARY-CANARY\n")
-    text = (home / "config.yaml").read_text().replace("demo:flights.parquet", "marked.csv")
+    text = (home / "config.yaml").read_text().replace("demo:flights.parquet", MARKED)
     (home / "config.yaml").write_text(text.replace("level: info", "level: debug"))
     ran = subprocess.run([*COMMAND, "run", "--once"], cwd=home, capture_output=True, check=True)
     written = b"".join(

@@ -1,0 +1,104 @@
+"""Which real files a path or pattern names: resolved once, here, for budgets and engines alike.
+
+Engines expand patterns in ways of their own: one takes hidden files, another a backslash for a
+slash, a third braces. So no engine is handed a pattern: it gets the files that are found here.
+A file is its inode and its time of birth, so links, hard links and renames make no other file, and
+a new file that is given the inode of a deleted one is another.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import glob
+import os
+import stat
+import struct
+import sys
+from collections.abc import Iterator
+from functools import cache
+
+from streamdp.types import File
+
+_AT_FDCWD, _BASIC_AND_BIRTH, _BIRTH = -100, 0xFFF, 0x800
+_MASK_AT, _BIRTH_AT = 0, 80
+"""Offsets in `struct statx` of Linux, the same on all its machines."""
+
+
+def resolve(pattern: str) -> tuple[File, ...]:
+    """The regular files that a path or pattern names, each once, in the order of their paths.
+
+    `*` and `?` stand within a name, `**` for any folders, `[…]` for one letter; none of them stands
+    for a dot at the beginning of a name. Links are followed.
+    """
+    found = {file.id: file for file in sorted(_named(pattern), key=lambda file: file.path)}
+    return tuple(sorted(found.values(), key=lambda file: file.path))
+
+
+def names(pattern: str) -> list[str]:
+    """Names that a pattern finds, those of links behind those of files."""
+    found = glob.glob(pattern, recursive=True)
+    return sorted(found, key=lambda name: (os.path.realpath(name) != name, name))
+
+
+def file_at(path: str) -> File | None:
+    """The regular file that a path leads to, or None."""
+    try:
+        real = os.path.realpath(path)
+        facts = os.stat(real)
+        if not stat.S_ISREG(facts.st_mode):
+            return None
+        identity = identity_of(real, facts)
+    except (OSError, ValueError):
+        return None
+    state = f"{facts.st_size}:{facts.st_mtime_ns}"
+    return File(real, identity, state, facts.st_mtime_ns // 10**9)
+
+
+def identity_of(path: str, facts: os.stat_result) -> str:
+    """Text that no other file has: inode and time of birth, or device and inode."""
+    born = _birth(path, facts)
+    place = f"{facts.st_ino}@{born}" if born is not None else f"{facts.st_dev}/{facts.st_ino}"
+    return f"file:{place}"
+
+
+def nearest(pattern: str) -> str:
+    """What there is where a pattern finds nothing: the last of its folders that exists."""
+    folder = os.path.dirname(pattern)
+    while glob.has_magic(folder) or not os.path.isdir(folder):
+        folder, above = os.path.dirname(folder), folder
+        if folder == above:
+            break
+    if os.path.isdir(pattern):
+        return f"{pattern} is a folder: name the files in it, {os.path.join(pattern, '*')}"
+    return f"there is a folder {folder}: is the path right behind it?"
+
+
+def _named(pattern: str) -> Iterator[File]:
+    for path in glob.glob(pattern, recursive=True):
+        file = file_at(path)
+        if file is not None:
+            yield file
+
+
+def _birth(path: str, facts: os.stat_result) -> int | None:
+    """Nanoseconds at which a file was made; None where the file system does not say."""
+    known: float | None = getattr(facts, "st_birthtime", None)
+    if known is not None:
+        return int(known * 10**9)
+    statx = _statx()
+    if statx is None:
+        return None
+    buffer = ctypes.create_string_buffer(256)
+    if statx(_AT_FDCWD, os.fsencode(path), 0, _BASIC_AND_BIRTH, buffer) != 0:
+        return None
+    (mask,) = struct.unpack_from("=I", buffer, _MASK_AT)
+    seconds, nanoseconds = struct.unpack_from("=qI", buffer, _BIRTH_AT)
+    return seconds * 10**9 + nanoseconds if mask & _BIRTH else None
+
+
+@cache
+def _statx() -> ctypes._NamedFuncPointer | None:
+    """Linux's own call, which Python does not have."""
+    if not sys.platform.startswith("linux"):
+        return None
+    return getattr(ctypes.CDLL(None), "statx", None)

@@ -1,1 +1,0 @@
-"""Release kind `quantiles`: sorted private quantiles of one column of a batch."""

@@ -1,0 +1,1 @@
+"""What is published: one file a release kind, each four pure functions."""

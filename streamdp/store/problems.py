@@ -1,0 +1,83 @@
+"""What is wrong with batches, in public words, for as long as it lasts.
+
+A reason names files, columns and types, never a value. Functions that write run inside a
+transaction of their caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from sqlite_utils import Database
+
+from streamdp.errors import StreamdpError
+from streamdp.store import seals
+
+_COLUMNS = "about, batch, code, reason, since"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a batch is not released, or what happened to it afterwards.
+
+    Args:
+        about: Job or gate that cannot go on; `source NAME` if no job of a source can.
+        batch: Key; empty for all batches.
+        code: As errors have it.
+        reason: What is wrong, and what to do.
+        since: POSIX time.
+    """
+
+    about: str
+    batch: str
+    code: str
+    reason: str
+    since: int
+
+    @property
+    def says(self) -> tuple[str, str]:
+        """Code and reason: a problem with the same is the same problem."""
+        return self.code, self.reason
+
+
+def of(about: str, batch: str, error: StreamdpError, now: int) -> Problem:
+    """The problem that an error tells of; our errors quote no records."""
+    return Problem(about, batch, error.code, " ".join(str(error).split()), now)
+
+
+def known(database: Database, about: str) -> dict[str, tuple[str, str]]:
+    """What is known to be wrong, by batch."""
+    rows = database.execute("SELECT batch, code, reason FROM problem WHERE about = ?", [about])
+    return {batch: (code, reason) for batch, code, reason in rows}
+
+
+def replace(database: Database, about: str, found: Mapping[str, Problem]) -> tuple[str, ...]:
+    """Write down all that is wrong, forget the rest; keys of what is new."""
+    before = known(database, about)
+    for batch in before.keys() - found.keys():
+        settle(database, about, batch)
+    new = tuple(key for key, problem in found.items() if before.get(key) != problem.says)
+    for key in new:
+        report(database, found[key])
+    return new
+
+
+def report(database: Database, problem: Problem) -> None:
+    """Write a problem down in place of what was known of its batch."""
+    database.execute(
+        f"INSERT OR REPLACE INTO problem ({_COLUMNS}) VALUES (?, ?, ?, ?, ?)",  # noqa: S608
+        [problem.about, problem.batch, problem.code, problem.reason, problem.since],
+    )
+    seals.seal(database, "problem", about=problem.about, batch=problem.batch)
+
+
+def settle(database: Database, about: str, batch: str) -> None:
+    """Forget a problem that is no more."""
+    database.execute("DELETE FROM problem WHERE about = ? AND batch = ?", [about, batch])
+
+
+def problems(database: Database) -> tuple[Problem, ...]:
+    """All that is wrong now."""
+    rows = database.execute(f"SELECT {_COLUMNS} FROM problem ORDER BY about, batch")  # noqa: S608
+    return tuple(Problem(*row) for row in rows)
