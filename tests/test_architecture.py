@@ -30,6 +30,7 @@ BELOW = {
     "engine": {"types", "errors"},
     "config": {"types", "errors", "privacy", "files"},
     "reports": {"types", "errors", "privacy", "store", "config", "__init__"},
+    "web": {"types", "errors", "privacy", "store", "config", "reports", "sinks", "log", "__init__"},
     "demo": set(),
 }
 """What each room may import; rooms that are not listed here stand above all of these."""

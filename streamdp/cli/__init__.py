@@ -33,6 +33,7 @@ COMMANDS = {
     "resume": ("pause", "Go on with a paused job."),
     "rearm": ("rearm", "Pay for the next run of a gate that waits."),
     "status": ("status", "Is the daemon alive, and where does each job stand?"),
+    "web": ("web", "Show all of it in a browser; read-only, on this machine."),
     "releases": ("releases", "List releases as a table, JSON or CSV."),
     "show": ("releases", "Show one release."),
     "budget": ("budget", "Spent, left and runway of every budget."),

@@ -34,6 +34,7 @@ def run(config_path: Path, once: bool, source: str | None, accept_clock: bool) -
         return
     if source is not None:
         raise click.UsageError("--source goes with --once: the daemon does all jobs")
+    from streamdp.cli.web import beside
     from streamdp.daemon.clock import SystemClock
     from streamdp.daemon.daemon import Daemon
     from streamdp.privacy.entropy import OperatingSystemEntropy
@@ -42,7 +43,8 @@ def run(config_path: Path, once: bool, source: str | None, accept_clock: bool) -
     def log(configuration: Configuration) -> Log:
         return start_log(configuration, console=True)
 
-    Daemon(config_path, configuration, OperatingSystemEntropy(), SystemClock(), log).run()
+    with beside(configuration, config_path):
+        Daemon(config_path, configuration, OperatingSystemEntropy(), SystemClock(), log).run()
 
 
 def _jobs(configuration: Configuration, source: str | None) -> list[str]:

@@ -54,7 +54,7 @@ def _resolved(value: Any, path: Path) -> Any:
     if not isinstance(value, dict):
         return value
     found = dict(value)
-    for section in ("store", "log"):
+    for section in ("store", "log", "web"):
         found[section] = _with_path(found[section], path) if section in found else None
         if found[section] is None:
             del found[section]

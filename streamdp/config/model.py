@@ -17,6 +17,7 @@ from streamdp.config.sinks import Sink
 from streamdp.config.sources import Source
 from streamdp.config.units import Unit
 from streamdp.config.values import PositiveDuration, Size
+from streamdp.config.web import Web
 from streamdp.types import Json
 
 
@@ -77,6 +78,9 @@ class Configuration(Section):
     gates: dict[Name, Gate] = Field(default={})
     sinks: dict[Name, Sink] = Field(default={})
     log: Log = Log()
+    web: Web | None = Field(
+        default=None, description="A page beside the daemon; needs the extra streamdp[web]."
+    )
 
     def all_gates(self) -> dict[str, Gate]:
         """Gates by name; the gate of a release is called after it, NAME.gate."""

@@ -64,6 +64,8 @@ def check_outputs(configuration: Configuration, document: Document) -> None:
             _require_kept_apart(sink.secret, document, ("sinks", name, "secret"))
         elif isinstance(sink, PostgresSinkSection):
             refuse_password(sink.connection, document, ("sinks", name, "connection"))
+    if configuration.web is not None:
+        _require_kept_apart(configuration.web.token, document, ("web", "token"))
 
 
 def _is_put_aside(file: str, taken: Mapping[str, str]) -> bool:

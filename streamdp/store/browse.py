@@ -53,6 +53,7 @@ class Answer:
 
     batch: str
     window_start: int | None
+    window_end: int | None
     slot: int
     accepted: bool
 
@@ -136,12 +137,12 @@ def missed_batches(database: Database, job: str, limit: int) -> tuple[Missed, ..
 def gate_answers(database: Database, gate: str, now: int, limit: int) -> tuple[Answer, ...]:
     """The last answers of a gate whose slots are over, newest first."""
     rows = database.execute(
-        "SELECT a.batch, b.window_start, a.slot, a.accepted FROM gate_answer a"
+        "SELECT a.batch, b.window_start, b.window_end, a.slot, a.accepted FROM gate_answer a"
         " JOIN batch b ON b.source = a.source AND b.key = a.batch"
         " WHERE a.gate = ? AND a.slot <= ? ORDER BY a.slot DESC, a.batch DESC LIMIT ?",
         [gate, now, limit],
     )
-    return tuple(Answer(batch, at, slot, bool(said)) for batch, at, slot, said in rows)
+    return tuple(Answer(key, at, end, slot, bool(yes)) for key, at, end, slot, yes in rows)
 
 
 def ledger_page(

@@ -1,0 +1,79 @@
+"""What happened to batches besides releases: burnt, refused, asked about, carried forward."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlite_utils import Database
+
+from streamdp.config import Configuration
+from streamdp.store.browse import gate_answers, missed_batches
+from streamdp.store.gate_reports import standing
+
+MOST = 1000
+"""Of each kind, the newest."""
+
+MEANINGS = {
+    "burn": "charged, and not released",
+    "refuse": "refused by a cap",
+    "yes": "the gate said yes",
+    "no": "the gate said no: the last release stands",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """Something about one batch.
+
+    Args:
+        batch: Its key.
+        moment: Where it stands in time (POSIX seconds).
+        what: `burn`, `refuse`, `yes` or `no`.
+    """
+
+    batch: str
+    moment: int
+    what: str
+
+    @property
+    def meaning(self) -> str:
+        """In words."""
+        return MEANINGS[self.what]
+
+
+@dataclass(frozen=True, slots=True)
+class Happenings:
+    """All of a job, newest first.
+
+    Args:
+        events: One batch each.
+        carried: First and last moment of stretches that a release stood for, and its batch.
+    """
+
+    events: tuple[Happening, ...]
+    carried: tuple[tuple[int, int, str], ...]
+
+
+def happenings(configuration: Configuration, database: Database, job: str, now: int) -> Happenings:
+    """What happened to a job's batches besides releases."""
+    found = [
+        Happening(
+            each.batch or "", each.at if each.window_start is None else each.window_start, each.what
+        )
+        for each in missed_batches(database, job, MOST)
+    ]
+    gate = configuration.gated().get(job)
+    if gate is None:
+        return Happenings(tuple(found), ())
+    starts, ends = dict[str, int](), dict[str, int]()
+    for answer in gate_answers(database, gate, now, MOST):
+        moment = answer.slot if answer.window_start is None else answer.window_start
+        starts[answer.batch] = moment
+        ends[answer.batch] = moment if answer.window_end is None else answer.window_end
+        found.append(Happening(answer.batch, moment, "yes" if answer.accepted else "no"))
+    carried = tuple(
+        (starts[each.first], ends[each.last], each.of)
+        for each in standing(database, job, now).values()
+        if each.first in starts and each.last in starts
+    )
+    return Happenings(tuple(sorted(found, key=lambda each: -each.moment)), carried)

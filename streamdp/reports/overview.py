@@ -1,0 +1,168 @@
+"""What a person on call looks at first: every job, what holds it, and what needs a hand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from sqlite_utils import Database
+
+from streamdp.config import Configuration, next_times
+from streamdp.privacy.amounts import exact, nano_up
+from streamdp.reports.status import (
+    DaemonState,
+    GateStatus,
+    JobStatus,
+    daemon_state,
+    gate_status,
+    holders,
+    job_status,
+)
+from streamdp.store.browse import newest_releases
+from streamdp.store.chain import spent_of
+from streamdp.store.ledger import caps_of, declaration_of
+from streamdp.store.reports import Heart, Spent, heart
+from streamdp.types import Release
+
+RECENT = 60
+"""Releases in the little picture of a job."""
+
+SHORT_RUNWAY = 30
+"""Releases left under the lifetime cap from which on it is worth a warning."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """Something that needs a hand, of a job or of the whole."""
+
+    level: Literal["error", "warning"]
+    of: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class JobLook:
+    """One job at a glance.
+
+    Args:
+        status: Where it stands.
+        source: Whose batches it releases.
+        next_at: When it wakes next.
+        epsilon_nano: Price of one release.
+        runway: How many more releases the lifetime cap of its source has room for.
+        recent: Its last releases, oldest first.
+    """
+
+    status: JobStatus
+    source: str
+    next_at: int | None
+    epsilon_nano: int
+    runway: int | None
+    recent: tuple[Release, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Purse:
+    """What a source has spent of its lifetime cap, in nano units."""
+
+    source: str
+    spent_nano: int
+    cap_nano: int
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """The whole at a glance."""
+
+    daemon: DaemonState
+    pulse: Heart
+    jobs: tuple[JobLook, ...]
+    gates: tuple[GateStatus, ...]
+    purses: tuple[Purse, ...]
+    alerts: tuple[Alert, ...]
+
+
+def overview(
+    configuration: Configuration,
+    database: Database,
+    now: int,
+    spent: Callable[[str], Spent | None] = lambda job: None,
+) -> Overview:
+    """The whole at a glance; `spent` says what a job was charged, where that is known."""
+    pulse = heart(database)
+    state = daemon_state(pulse, now)
+    purses = {name: _purse(database, name) for name in configuration.sources}
+    jobs = tuple(
+        job_look(configuration, database, name, now, purses[release.source], spent(name))
+        for name, release in configuration.releases.items()
+    )
+    names = configuration.all_gates()
+    gates = tuple(gate_status(configuration, database, name, now) for name in names)
+    return Overview(
+        state,
+        pulse,
+        jobs,
+        gates,
+        tuple(purse for purse in purses.values() if purse is not None),
+        (*_of_daemon(state), *(alert for job in jobs for alert in _of_job(job)), *_of_gates(gates)),
+    )
+
+
+def job_look(
+    configuration: Configuration,
+    database: Database,
+    job: str,
+    now: int,
+    purse: Purse | None = None,
+    spent: Spent | None = None,
+) -> JobLook:
+    """One job at a glance."""
+    release = configuration.releases[job]
+    price = nano_up(exact(release.epsilon))
+    purse = purse or _purse(database, release.source)
+    return JobLook(
+        status=job_status(configuration, database, job, now, spent),
+        source=release.source,
+        next_at=next(iter(next_times(release.schedule, now, 1)), None),
+        epsilon_nano=price,
+        runway=None if purse is None else max(purse.cap_nano - purse.spent_nano, 0) // price,
+        recent=newest_releases(database, job, RECENT)[::-1],
+    )
+
+
+def _purse(database: Database, source: str) -> Purse | None:
+    if declaration_of(database, source) is None:
+        return None
+    cap = caps_of(database, source).lifetime_nano
+    return Purse(source, spent_of(database, source), cap)
+
+
+def _of_daemon(state: DaemonState) -> list[Alert]:
+    if state != "dead":
+        return []
+    return [Alert("error", "daemon", "gives no sign of life, and has not stopped on purpose")]
+
+
+def _of_job(job: JobLook) -> list[Alert]:
+    status, name = job.status, job.status.report.job
+    found = []
+    if status.state == "exhausted":
+        found.append(Alert("error", name, f"is held for good by a cap ({holders(status.held)})"))
+    elif status.state == "waits":
+        found.append(Alert("warning", name, f"waits for a cap to free ({holders(status.held)})"))
+    elif status.state == "paused":
+        found.append(Alert("warning", name, "is paused until someone resumes it"))
+    elif job.runway is not None and job.runway < SHORT_RUNWAY:
+        found.append(Alert("warning", name, f"has budget for {job.runway} more releases"))
+    if status.report.dead_letters:
+        count = status.report.dead_letters
+        found.append(Alert("error", name, f"has {count} deliveries that sinks did not take"))
+    if status.passed_over:
+        found.append(Alert("warning", name, f"had {status.passed_over} batches refused by a cap"))
+    return found
+
+
+def _of_gates(gates: tuple[GateStatus, ...]) -> list[Alert]:
+    waiting = [gate.report.gate for gate in gates if gate.state == "rearm it"]
+    return [Alert("warning", name, "waits for `streamdp rearm`") for name in waiting]

@@ -1,0 +1,159 @@
+"""Releases of a job as series over time: one for each row, by the roles of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from streamdp.reports.columns import Column, columns_of
+from streamdp.types import Json, Release, Row
+
+Numbers = tuple[float | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """Numbers of one column over time, with the interval around them if there is one."""
+
+    column: str
+    values: Numbers
+    lower: Numbers | None
+    upper: Numbers | None
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One row of a job's releases over time.
+
+    Args:
+        name: What its label columns say.
+        raw: What was drawn.
+        estimate: What follows from this and earlier releases, where the kind publishes it.
+    """
+
+    name: str
+    raw: Line
+    estimate: Line | None
+
+    @property
+    def best(self) -> Line:
+        """What a reader who wants one line looks at."""
+        return self.estimate or self.raw
+
+
+@dataclass(frozen=True, slots=True)
+class Picture:
+    """All series of a job over a stretch of time, oldest first.
+
+    Args:
+        times: When each batch begins; when it was released, where batches have no windows.
+        batches: Their keys.
+        ids: Of the releases.
+        series: One for each row, in the order of the rows.
+        columns: Of the rows.
+    """
+
+    times: tuple[int, ...]
+    batches: tuple[str, ...]
+    ids: tuple[str, ...]
+    series: tuple[Series, ...]
+    columns: tuple[Column, ...]
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the columns that name a row."""
+        return tuple(each.name for each in self.columns if each.role == "label")
+
+    @property
+    def unit(self) -> str:
+        """Of the values."""
+        return next((each.unit for each in self.columns if each.role == "value"), "")
+
+    def reach(self) -> tuple[float, float]:
+        """From where to where a chart reads well: all lines and intervals, most of what was drawn.
+
+        Of the values that were drawn the outermost hundredths are left out: a single outlier would
+        press all else flat.
+        """
+        lines = [
+            line
+            for each in self.series
+            for line in (each.best.values, each.best.lower, each.best.upper)
+        ]
+        numbers = sorted(number for line in lines for number in line or () if number is not None)
+        drawn = sorted(
+            number for each in self.series for number in each.raw.values if number is not None
+        )
+        if any(each.estimate is not None for each in self.series):
+            drawn = drawn[len(drawn) // 100 : len(drawn) - len(drawn) // 100]
+        found = [*numbers, *drawn] or [0.0, 1.0]
+        return min(found), max(found)
+
+    def beyond(self) -> int:
+        """How many values that were drawn lie out of that reach."""
+        low, high = self.reach()
+        drawn = (number for each in self.series for number in each.raw.values)
+        return sum(number is not None and not low <= number <= high for number in drawn)
+
+    def only(self, names: Sequence[str]) -> Picture:
+        """The same with some of its series."""
+        kept = tuple(each for each in self.series if each.name in names)
+        return Picture(self.times, self.batches, self.ids, kept, self.columns)
+
+
+def picture(releases: Iterable[Release]) -> Picture:
+    """Series of releases; a row that a release does not have is a gap."""
+    ordered = sorted(releases, key=moment_of)
+    columns = columns_of(ordered)
+    labels = [each.name for each in columns if each.role == "label"]
+    rows = [{row_name(row, labels): row for row in release.rows} for release in ordered]
+    names = dict.fromkeys(name for each in rows for name in each)
+    return Picture(
+        times=tuple(map(moment_of, ordered)),
+        batches=tuple(release.batch for release in ordered),
+        ids=tuple(release.id for release in ordered),
+        series=tuple(
+            _series(name, [each.get(name, {}) for each in rows], columns) for name in names
+        ),
+        columns=columns,
+    )
+
+
+def moment_of(release: Release) -> int:
+    """Where a release stands in time."""
+    return release.released_at if release.window_start is None else release.window_start
+
+
+def row_name(row: Row, labels: Iterable[str]) -> str:
+    """What the label columns of a row say."""
+    return " · ".join(_text(row.get(name)) for name in labels) or "value"
+
+
+def _series(name: str, rows: Sequence[Row], columns: Sequence[Column]) -> Series:
+    raw = next((each.name for each in columns if each.role == "value"), "value")
+    estimates = [each.name for each in columns if each.role == "estimate"]
+    estimate = next((_line(each, rows, columns) for each in estimates), None)
+    return Series(name, _line(raw, rows, columns), estimate)
+
+
+def _line(column: str, rows: Sequence[Row], columns: Sequence[Column]) -> Line:
+    ends = {each.role: each.name for each in columns if each.about == column}
+    lower, upper = ends.get("lower"), ends.get("upper")
+    return Line(
+        column,
+        _numbers(rows, column),
+        None if lower is None else _numbers(rows, lower),
+        None if upper is None else _numbers(rows, upper),
+    )
+
+
+def _numbers(rows: Sequence[Row], column: str) -> Numbers:
+    return tuple(_number(row.get(column)) for row in rows)
+
+
+def _number(value: Json) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _text(value: Json) -> str:
+    return f"{value:g}" if isinstance(value, float) else "" if value is None else str(value)

@@ -1,0 +1,88 @@
+"""The data sheet of a job, for the public: what, how often, how accurate, how private."""
+
+from __future__ import annotations
+
+from sqlite_utils import Database
+
+from streamdp.config import Configuration
+from streamdp.config.schedules import Schedule
+from streamdp.privacy.amounts import epsilon_text, exact, nano_up
+from streamdp.reports.columns import columns_of
+from streamdp.store.browse import count_releases, newest_releases
+from streamdp.store.promises import claim_of, parameters_over_time
+from streamdp.types import Json, Release
+
+WORDS = {
+    "label": "names the row",
+    "value": "what was drawn, with its noise",
+    "estimate": "what this and earlier releases say together",
+    "lower": "lower end of an interval",
+    "upper": "upper end of an interval",
+    "error": "what error to expect",
+}
+_UNITS = ((604_800, "week"), (86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
+
+
+def data_sheet(configuration: Configuration, database: Database, job: str) -> dict[str, Json]:
+    """Headings, and under each what there is to say: facts, and rows of a table."""
+    release = configuration.releases[job]
+    last = next(iter(newest_releases(database, job, 1)), None)
+    asked = parameters_over_time(database, job)
+    facts = {} if not asked else {**asked[-1]}
+    for inner in ("since_batch", "ledger_row", "mechanism", "relation", "cells"):
+        facts.pop(inner, None)
+    return {
+        "what": {
+            "statistic": release.kind,
+            **{name: _said(value) for name, value in facts.items()},
+        },
+        "how often": {
+            "schedule": often(release.schedule),
+            "releases so far": count_releases(database, job),
+            **({} if last is None else {"last batch": last.batch}),
+        },
+        "how accurate": _accuracy(last),
+        "how private": {
+            "epsilon of one release": epsilon_text(nano_up(exact(release.epsilon))),
+            **({} if last is None else claim_of(database, last.id) or {}),
+        },
+        "columns": [] if last is None else _columns(last),
+    }
+
+
+def often(schedule: Schedule) -> str:
+    """When a job wakes, in words."""
+    if schedule.cron is not None:
+        return f"cron {schedule.cron} (UTC)"
+    if schedule.on is not None:
+        return "as soon as a batch is there"
+    seconds = schedule.every or 0
+    size, name = next(each for each in _UNITS if seconds % each[0] == 0)
+    count = seconds // size
+    return f"every {name}" if count == 1 else f"every {count} {name}s"
+
+
+def _accuracy(last: Release | None) -> dict[str, Json]:
+    """What the errors of the last release say of it."""
+    if last is None:
+        return {"known": "with the first release"}
+    found = {}
+    for column in columns_of([last]):
+        values = [row.get(column.name) for row in last.rows]
+        numbers = [float(value) for value in values if isinstance(value, int | float)]
+        if column.role == "error" and numbers:
+            same = min(numbers) == max(numbers)
+            of = f"{min(numbers):g}" if same else f"{min(numbers):g} to {max(numbers):g}"
+            found[column.name] = of
+    return found or {"known": "no error is published with this job"}
+
+
+def _columns(last: Release) -> list[Json]:
+    return [
+        {"column": each.name, "meaning": WORDS[each.role], "around": each.about, "unit": each.unit}
+        for each in columns_of([last])
+    ]
+
+
+def _said(value: Json) -> Json:
+    return ", ".join(map(str, value)) if isinstance(value, list) else value

@@ -1,0 +1,60 @@
+"""Whether anything in a store was altered: pages, ledger, releases, and its anchor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlite_utils import Database
+
+from streamdp.config import Configuration
+from streamdp.errors import IntegrityError, StoreError
+from streamdp.store import archive, chain, seals
+from streamdp.store.anchor import default_anchor
+from streamdp.store.database import connect_to_read, require_sound
+from streamdp.store.migrations import is_current
+from streamdp.store.standing import require_agreement
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was looked at; `finding` says what is wrong."""
+
+    what: str
+    sound: bool
+    finding: str = ""
+
+
+def verification(configuration: Configuration) -> list[Check]:
+    """Look at everything, on a connection of its own; nothing is changed.
+
+    Raises:
+        StoreError: There is no store, or one of another version.
+    """
+    path = configuration.store.path
+    anchor = configuration.store.anchor or default_anchor(path)
+    database, found = connect_to_read(path), []
+    with closing(database.conn):
+        if not is_current(database):
+            raise StoreError(
+                "this store was written by another version of streamdp",
+                where=str(path),
+                hint="`streamdp run` brings an older one up to date, and keeps a copy of it",
+            )
+        for what, check in _checks(database, anchor):
+            try:
+                check()
+                found.append(Check(what, True))
+            except IntegrityError as error:
+                found.append(Check(what, False, str(error).replace("\n", " ")))
+    return found
+
+
+def _checks(database: Database, anchor: Path) -> Iterator[tuple[str, Callable[[], None]]]:
+    yield "pages and indexes are sound", lambda: require_sound(database)
+    yield "the ledger's chain is whole and adds up", lambda: chain.verify(database)
+    yield "every commit has its release, as it was drawn", lambda: archive.verify(database)
+    yield "batches, deliveries and pauses are as written", lambda: seals.verify(database)
+    yield "the anchor agrees", lambda: require_agreement(database, anchor)

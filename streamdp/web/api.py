@@ -1,0 +1,213 @@
+"""The JSON behind the pages: read-only, in pages of its own, under tags."""
+
+from __future__ import annotations
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from streamdp.privacy.amounts import NANO, epsilon_text
+from streamdp.reports.budget import Budget, budgets
+from streamdp.reports.columns import columns_of
+from streamdp.reports.overview import JobLook, overview
+from streamdp.reports.status import GateStatus
+from streamdp.sinks.record import record
+from streamdp.store.browse import find_by_id, ledger_page, newest_releases
+from streamdp.store.chain import PURPOSES
+from streamdp.store.promises import claim_of
+from streamdp.store.rooms import Room
+from streamdp.types import Json
+from streamdp.web import forms
+from streamdp.web.answers import as_json
+from streamdp.web.charts import PARAMETERS, draw, wanted
+from streamdp.web.log import LEVELS, newest_lines
+from streamdp.web.openapi import description
+from streamdp.web.pages import statement_of
+from streamdp.web.parameters import Parameters, missing
+from streamdp.web.reader import View
+
+MOST = 500
+"""Items of one answer."""
+
+
+def describe(request: Request, view: View) -> Response:
+    """The OpenAPI description."""
+    Parameters(request)
+    return as_json(request, description())
+
+
+def status(request: Request, view: View) -> Response:
+    """Daemon, jobs, gates and alerts."""
+    Parameters(request)
+    found = overview(view.configuration, view.database, view.now, view.spent)
+    return as_json(
+        request,
+        {
+            "daemon": {"state": found.daemon, "heartbeat_at": forms.iso(found.pulse.heartbeat_at)},
+            "jobs": [_job(each) for each in found.jobs],
+            "gates": [_gate(each) for each in found.gates],
+            "alerts": [
+                {"level": each.level, "of": each.of, "text": each.text} for each in found.alerts
+            ],
+        },
+    )
+
+
+def releases(request: Request, view: View) -> Response:
+    """Releases of a job, the last batch first; `next` is where to go on."""
+    job = _configured(request, view)
+    parameters = Parameters(request, "limit", "before", "since", "until")
+    limit = parameters.number("limit", 100, 1, MOST)
+    stretch = wanted(parameters).stretch
+    before = parameters.release_id("before")
+    found = newest_releases(view.database, job, limit + 1, stretch, before)
+    items = found[:limit]
+    columns = [
+        {"name": each.name, "role": each.role, "about": each.about, "unit": each.unit}
+        for each in columns_of(items)
+    ]
+    return _paged(
+        request,
+        [record(each) for each in items],
+        items[-1].id if len(found) > limit else None,
+        columns=columns,
+    )
+
+
+def series(request: Request, view: View) -> Response:
+    """Series of a job over time, as the chart draws them."""
+    job = _configured(request, view)
+    return as_json(request, draw(view, job, wanted(Parameters(request, *PARAMETERS))).numbers(job))
+
+
+def release(request: Request, view: View) -> Response:
+    """One release with its claim."""
+    Parameters(request)
+    found = find_by_id(view.database, request.path_params["release"])
+    if found is None:
+        raise missing("release")
+    return as_json(request, record(found) | {"claim": claim_of(view.database, found.id)})
+
+
+def budget(request: Request, view: View) -> Response:
+    """What each source has spent and has left."""
+    Parameters(request)
+    found = view.once("budgets", lambda: budgets(view.configuration, view.database))
+    return as_json(request, {"items": [_budget(each) for each in found]})
+
+
+def ledger(request: Request, view: View) -> Response:
+    """Rows of the ledger, newest first."""
+    parameters = Parameters(request, "limit", "before", "scope", "job", "purpose")
+    limit = parameters.number("limit", 100, 1, MOST)
+    rows = ledger_page(
+        view.database,
+        limit + 1,
+        parameters.number("before", 0, 1, 2**62) or None,
+        parameters.text("scope"),
+        parameters.text("job"),
+        parameters.choice("purpose", ("", *sorted(PURPOSES)), "") or None,
+    )
+    items = [{**row, "at": forms.iso(row["at"])} for row in rows[:limit]]
+    return _paged(request, items, rows[limit - 1]["seq"] if len(rows) > limit else None)
+
+
+def statement(request: Request, view: View) -> Response:
+    """What is promised of all jobs."""
+    Parameters(request)
+    return as_json(request, statement_of(view))
+
+
+def log(request: Request, view: View) -> Response:
+    """The last lines of the log."""
+    parameters = Parameters(request, "job", "release", "batch", "level")
+    level = parameters.choice("level", LEVELS, "info")
+    chosen = {name: parameters.text(name) for name in ("job", "release", "batch")}
+    lines = newest_lines(view.configuration.log.path, level=level, **chosen)
+    return as_json(request, {"items": lines})
+
+
+def _paged(request: Request, items: list[Json], following: Json, **more: Json) -> Response:
+    """Items, and the address of the next page if there is one."""
+    if following is None:
+        return as_json(request, {"items": items, "next": None, **more})
+    address = request.url.include_query_params(before=following)
+    target = f"{address.path}?{address.query}"
+    return as_json(
+        request, {"items": items, "next": target, **more}, Link=f'<{target}>; rel="next"'
+    )
+
+
+def _configured(request: Request, view: View) -> str:
+    job: str = request.path_params["job"]
+    if job not in view.configuration.releases:
+        raise missing("job")
+    return job
+
+
+def _amount(nano: int) -> Json:
+    """An amount as a number, and as the exact text."""
+    return {"number": nano / NANO, "exact": epsilon_text(nano)}
+
+
+def _job(look: JobLook) -> Json:
+    report = look.status.report
+    return {
+        "job": report.job,
+        "source": look.source,
+        "state": look.status.state,
+        "held_by": [{"cap": cap, "frees": frees} for cap, frees in look.status.held],
+        "releases": report.releases,
+        "last_batch": report.last_batch,
+        "last_released_at": forms.iso(report.last_released_at),
+        "next_at": forms.iso(look.next_at),
+        "epsilon": _amount(look.epsilon_nano),
+        "spent": _amount(report.spent_nano),
+        "releases_left": look.runway,
+        "burnt": report.burnt,
+        "passed_over": look.status.passed_over,
+        "undelivered": report.undelivered,
+        "dead_letters": report.dead_letters,
+        "stands_to": look.status.stands_to,
+    }
+
+
+def _gate(status: GateStatus) -> Json:
+    report = status.report
+    return {
+        "gate": report.gate,
+        "state": status.state,
+        "held_by": [{"cap": cap, "frees": frees} for cap, frees in status.held],
+        "answers": report.asked,
+        "accepted": report.accepted,
+        "last_batch": report.last_batch,
+        "last_accepted": report.last_accepted,
+        "runs": report.runs,
+        "spent": _amount(report.spent_nano),
+    }
+
+
+def _budget(budget: Budget) -> Json:
+    report = budget.report
+    return {
+        "scope": report.scope,
+        "worst_batch": _amount(budget.worst_nano),
+        "batch_cap": _amount(report.batch_cap_nano),
+        "spent": _amount(report.lifetime_spent_nano),
+        "lifetime_cap": _amount(report.lifetime_cap_nano),
+        "left": _amount(budget.left_nano),
+        "burnt": _amount(report.burnt_nano),
+        "fits_next": _amount(budget.fits_next_nano),
+        "batches_left": budget.batches_left,
+        "windows": [_window(each) for each in budget.windows],
+    }
+
+
+def _window(room: Room) -> Json:
+    return {
+        "window": room.limit.name,
+        "measure": room.limit.measure,
+        "cap": _amount(room.limit.nano),
+        "fullest": _amount(room.fullest_nano),
+        "fits_next": _amount(room.left_nano),
+        "has_room": room.frees,
+    }

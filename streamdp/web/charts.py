@@ -1,0 +1,132 @@
+"""The chart of a job: which stretch, which series, as SVG and as numbers for the zooming one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from streamdp.reports.happenings import Happenings, happenings
+from streamdp.reports.series import Line, Picture, picture
+from streamdp.reports.svg import chart, colours, heat
+from streamdp.store.browse import Stretch, newest_releases, sampled_releases
+from streamdp.types import Json
+from streamdp.web.parameters import Parameters, bad
+from streamdp.web.reader import View
+
+STRETCHES = ("30", "90", "365", "all")
+"""How many releases are drawn."""
+
+POINTS = 730
+"""Releases in one picture at most: of more, every second, third… is drawn."""
+
+AT_ONCE = 12
+"""Series in one chart, unless they were asked for; of more a map is shown as well."""
+
+PARAMETERS = ("last", "since", "until", "series")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What of a job is to be drawn."""
+
+    last: str
+    stretch: Stretch
+    series: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Series of a job over a stretch.
+
+    Args:
+        whole: All series.
+        shown: Names of those that are drawn.
+        every: Of how many releases each point is one.
+        events: What happened besides.
+    """
+
+    whole: Picture
+    shown: tuple[str, ...]
+    every: int
+    events: Happenings
+
+    def svg(self, job: str) -> str:
+        """Without scripts."""
+        title = f"{job}: releases over time, {len(self.shown)} series"
+        marks = [
+            (each.moment, each.what, f"{each.batch}: {each.meaning}")
+            for each in self.events.events
+            if each.what != "no"
+        ]
+        shades = [
+            (since, until, f"the release of {of} stands")
+            for since, until, of in self.events.carried
+        ]
+        return chart(self.whole.only(self.shown), marks, shades, title=title)
+
+    def map(self, job: str) -> str:
+        """All series at once, where there are many."""
+        if len(self.whole.series) <= AT_ONCE:
+            return ""
+        return heat(self.whole, title=f"{job}: all series, the last releases")
+
+    def numbers(self, job: str) -> Json:
+        """For the chart that zooms, and for whoever draws their own."""
+        found = self.whole.only(self.shown)
+        names = colours([each.name for each in found.series])
+        return {
+            "job": job,
+            "every": self.every,
+            "unit": found.unit,
+            "times": found.times,
+            "batches": found.batches,
+            "releases": found.ids,
+            "series": [
+                {
+                    "name": each.name,
+                    "colour": colour,
+                    "value": _line(each.raw),
+                    "estimate": None if each.estimate is None else _line(each.estimate),
+                }
+                for each, colour in zip(found.series, names, strict=True)
+            ],
+            "events": [
+                {"batch": each.batch, "time": each.moment, "what": each.what, "text": each.meaning}
+                for each in self.events.events
+                if each.what != "no"
+            ],
+            "carried": [
+                {"from": since, "to": until, "batch": of}
+                for since, until, of in self.events.carried
+            ],
+        }
+
+
+def wanted(parameters: Parameters) -> Wanted:
+    """What a request asks to be drawn."""
+    stretch = Stretch(parameters.moment("since"), parameters.moment("until"))
+    if stretch.since is not None and stretch.until is not None and stretch.since >= stretch.until:
+        raise bad("since is before until")
+    last = parameters.choice("last", STRETCHES, "all" if stretch != Stretch() else "365")
+    return Wanted(last, stretch, tuple(parameters.texts("series")))
+
+
+def draw(view: View, job: str, what: Wanted) -> Drawing:
+    """Read what is to be drawn; names of series that there are none of are passed over."""
+    if what.last == "all":
+        releases, every = sampled_releases(view.database, job, POINTS, what.stretch)
+    else:
+        releases, every = newest_releases(view.database, job, int(what.last), what.stretch), 1
+    whole = picture(releases)
+    names = [each.name for each in whole.series]
+    shown = [name for name in names if name in what.series] or names[:AT_ONCE]
+    events = happenings(view.configuration, view.database, job, view.now)
+    return Drawing(whole, tuple(shown), every, events)
+
+
+def _line(line: Line) -> Json:
+    return {
+        "column": line.column,
+        "values": line.values,
+        "lower": line.lower,
+        "upper": line.upper,
+    }

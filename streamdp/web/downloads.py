@@ -1,0 +1,80 @@
+"""Releases of a job as a file: CSV, JSON or Parquet, a line for each of their rows."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from http import HTTPStatus
+from pathlib import Path
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from streamdp.sinks.record import flat, record
+from streamdp.store.browse import newest_releases
+from streamdp.types import Json, Release
+from streamdp.web.answers import tagged
+from streamdp.web.charts import wanted
+from streamdp.web.pages import csv_text
+from streamdp.web.parameters import Parameters, Refused, missing
+from streamdp.web.reader import View
+
+MOST = 10_000
+"""Releases in one file."""
+
+FORMS = {
+    "csv": "text/csv; charset=utf-8",
+    "json": "application/json",
+    "parquet": "application/vnd.apache.parquet",
+}
+_TIMES = ("window_start", "window_end", "released_at")
+
+
+def download(request: Request, view: View) -> Response:
+    """Releases of a job, oldest first."""
+    job, form = request.path_params["job"], request.path_params["form"]
+    if job not in view.configuration.releases or form not in FORMS:
+        raise missing("file")
+    stretch = wanted(Parameters(request, "since", "until")).stretch
+    found = newest_releases(view.database, job, MOST + 1, stretch)[::-1]
+    if len(found) > MOST:
+        why = f"a file holds {MOST} releases at most: ask for a stretch, ?since=…&until=…"
+        raise Refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why)
+    name = f'attachment; filename="{job}.{form}"'
+    headers = {"Content-Disposition": name}
+    return tagged(request, _content(found, form), FORMS[form], **headers)
+
+
+def _content(found: tuple[Release, ...], form: str) -> str | bytes:
+    if form == "json":
+        return json.dumps([record(each) for each in found])
+    lines = [line for each in found for line in _lines(each)]
+    return csv_text(lines) if form == "csv" else _parquet(lines)
+
+
+def _lines(release: Release) -> list[dict[str, Json]]:
+    return [{**line, "epsilon": float(line["epsilon"])} for line in flat(release)]
+
+
+def _parquet(lines: list[dict[str, Json]]) -> bytes:
+    """Through the embedded engine, which writes files: one that is gone when it was read."""
+    import duckdb
+
+    names = list(dict.fromkeys(name for line in lines for name in line))
+    columns = [[line.get(name) for line in lines] for name in names]
+    kinds = [_kind(name, values) for name, values in zip(names, columns, strict=True)]
+    parts = [
+        f'unnest(CAST(? AS {kind}[])) AS "{name.replace(chr(34), chr(34) * 2)}"'
+        for name, kind in zip(names, kinds, strict=True)
+    ]
+    with tempfile.TemporaryDirectory() as folder, duckdb.connect() as engine:
+        path = Path(folder) / "releases.parquet"
+        query = f"COPY (SELECT {', '.join(parts) or '1 AS none WHERE false'}) TO '{path}'"
+        engine.execute(f"{query} (FORMAT parquet)", columns)
+        return path.read_bytes()
+
+
+def _kind(name: str, values: list[Json]) -> str:
+    if name in _TIMES:
+        return "TIMESTAMP"
+    return "VARCHAR" if any(isinstance(value, str) for value in values) else "DOUBLE"

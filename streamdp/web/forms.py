@@ -1,0 +1,79 @@
+"""Templates, and how times and amounts are written in them; all that is filled in is escaped."""
+
+from __future__ import annotations
+
+import hashlib
+from datetime import UTC, datetime
+from functools import cache
+from importlib.resources import files
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from streamdp import __version__
+from streamdp.privacy.amounts import epsilon_text
+from streamdp.types import Json
+
+STATIC = {
+    "page.css": "text/css; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+    "uPlot.js": "text/javascript; charset=utf-8",
+    "uPlot.css": "text/css; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+}
+"""Files of the page, by name; no others can be asked for."""
+
+
+@cache
+def static(name: str) -> bytes:
+    """A file of the page."""
+    return files("streamdp.web").joinpath("static", name).read_bytes()
+
+
+@cache
+def static_address(name: str) -> str:
+    """Its address, another one whenever it is another."""
+    return f"/static/{name}?v={hashlib.sha256(static(name)).hexdigest()[:12]}"
+
+
+@cache
+def templates() -> Environment:
+    """The templates; a name that is not filled in is an error."""
+    made = Environment(
+        loader=PackageLoader("streamdp.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        auto_reload=False,
+    )
+    made.filters |= {"epsilon": epsilon_text, "moment": moment, "iso": iso, "number": number}
+    made.globals |= {"static": static_address, "version": __version__}
+    return made
+
+
+def render(name: str, **content: Json) -> str:
+    """A page."""
+    return templates().get_template(name).render(**content)
+
+
+def moment(seconds: int | None) -> str:
+    """Day and minute in UTC."""
+    return "" if seconds is None else _time(seconds).strftime("%Y-%m-%d %H:%M")
+
+
+def iso(seconds: int | None) -> str | None:
+    """The same for a machine."""
+    return None if seconds is None else _time(seconds).strftime("%Y-%m-%dT%H:%MZ")
+
+
+def number(value: Json) -> str:
+    """A cell of a table: numbers short, nothing for None."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _time(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,182 @@
+"""Metrics in the texts of Prometheus and OpenMetrics: ledger facts and the clock, nothing finer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from prometheus_client import CollectorRegistry
+from prometheus_client.core import CounterMetricFamily as Counter
+from prometheus_client.core import GaugeMetricFamily as Gauge
+from prometheus_client.core import InfoMetricFamily as Info
+from prometheus_client.core import Metric
+from prometheus_client.exposition import choose_encoder
+from prometheus_client.registry import Collector
+from starlette.requests import Request
+from starlette.responses import Response
+
+from streamdp import __version__
+from streamdp.privacy.amounts import NANO
+from streamdp.reports.overview import JobLook, Overview, overview
+from streamdp.store.anchor import default_anchor
+from streamdp.store.reports import owed_rows
+from streamdp.web.parameters import Parameters
+from streamdp.web.reader import View
+
+JOB_STATES = ("active", "paused", "waits", "exhausted")
+GATE_STATES = ("armed", "ready", "rearm it", "waits", "exhausted")
+DAEMON_STATES = ("running", "hung", "dead", "stopped")
+
+
+def metrics(request: Request, view: View) -> Response:
+    """All metrics, in the text that whoever asks would rather have."""
+    Parameters(request)
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Facts(view))
+    encode, kind = choose_encoder(request.headers.get("accept", ""))
+    return Response(encode(registry), headers={"Content-Type": kind})
+
+
+@dataclass(frozen=True, eq=False)
+class _Facts(Collector):
+    """What one look at the store says."""
+
+    view: View
+
+    def collect(self) -> Iterator[Metric]:
+        """Metrics of the whole, of jobs, gates and sources."""
+        view = self.view
+        found = overview(view.configuration, view.database, view.now, view.spent)
+        yield Info("streamdp_build", "This streamdp.", value={"version": __version__})
+        yield _states("streamdp_daemon_state", "The daemon's state.", DAEMON_STATES, found.daemon)
+        yield Gauge(
+            "streamdp_heartbeat_timestamp_seconds",
+            "Last sign of life of the daemon, 0 before the first.",
+            value=found.pulse.heartbeat_at or 0,
+        )
+        yield from _of_jobs(found)
+        yield from _of_gates(found)
+        yield from _of_sources(found)
+        yield from _of_deliveries(view)
+        yield from _of_files(view)
+        yield _of_learners(view)
+
+
+def _states(name: str, about: str, states: tuple[str, ...], state: str) -> Metric:
+    family = Gauge(name, about, labels=["state"])
+    for each in states:
+        family.add_metric([each], float(each == state))
+    return family
+
+
+def _of_jobs(found: Overview) -> Iterator[Metric]:
+    counted = Gauge("streamdp_jobs", "Jobs by state.", labels=["state"])
+    for state in JOB_STATES:
+        counted.add_metric([state], sum(job.status.state == state for job in found.jobs))
+    yield counted
+    for name, about, value in (
+        ("last_release_timestamp_seconds", "When a job last released, 0 before.", _last),
+        ("next_due_timestamp_seconds", "When a job wakes next.", lambda job: job.next_at or 0),
+        ("epsilon_of_release", "Price of one release.", lambda job: job.epsilon_nano / NANO),
+        ("releases_left", "Releases the lifetime cap has room for.", lambda job: job.runway),
+        (
+            "passed_over",
+            "Batches refused by the caps in force.",
+            lambda job: job.status.passed_over,
+        ),
+    ):
+        family = Gauge(f"streamdp_job_{name}", about, labels=["job"])
+        for job in found.jobs:
+            number = value(job)
+            if number is not None:
+                family.add_metric([job.status.report.job], number)
+        yield family
+    for name, about, value in (
+        ("releases", "Releases of a job.", lambda job: job.status.report.releases),
+        ("burnt", "Charges without a release.", lambda job: job.status.report.burnt),
+        ("epsilon_spent", "Charged to a job.", lambda job: job.status.report.spent_nano / NANO),
+    ):
+        total = Counter(f"streamdp_job_{name}", about, labels=["job"])
+        for job in found.jobs:
+            total.add_metric([job.status.report.job], value(job))
+        yield total
+
+
+def _last(job: JobLook) -> int:
+    return job.status.report.last_released_at or 0
+
+
+def _of_gates(found: Overview) -> Iterator[Metric]:
+    states = Gauge("streamdp_gates", "Gates by state.", labels=["state"])
+    answers = Counter("streamdp_gate_answers", "Answers of a gate.", labels=["gate", "answer"])
+    for state in GATE_STATES:
+        states.add_metric([state], sum(gate.state == state for gate in found.gates))
+    for gate in found.gates:
+        report = gate.report
+        answers.add_metric([report.gate, "yes"], report.accepted)
+        answers.add_metric([report.gate, "no"], report.asked - report.accepted)
+    yield from (states, answers)
+
+
+def _of_sources(found: Overview) -> Iterator[Metric]:
+    spent = Counter("streamdp_epsilon_spent", "Charged to a source for life.", labels=["scope"])
+    cap = Gauge("streamdp_epsilon_lifetime_cap", "Lifetime cap of a source.", labels=["scope"])
+    left = Gauge("streamdp_epsilon_left", "What the lifetime cap has left.", labels=["scope"])
+    for purse in found.purses:
+        spent.add_metric([purse.source], purse.spent_nano / NANO)
+        cap.add_metric([purse.source], purse.cap_nano / NANO)
+        left.add_metric([purse.source], (purse.cap_nano - purse.spent_nano) / NANO)
+    yield from (spent, cap, left)
+
+
+def _of_deliveries(view: View) -> Iterator[Metric]:
+    waiting = Gauge("streamdp_outbox", "Deliveries that sinks owe an answer.", labels=["sink"])
+    dead = Gauge("streamdp_dead_letters", "Deliveries that were given up.", labels=["sink"])
+    counts = {name: [0, 0] for name in view.configuration.sinks}
+    for row in owed_rows(view.database):
+        counts.setdefault(row["sink"], [0, 0])[row["dead_at"] is not None] += 1
+    for sink, (open_, given_up) in counts.items():
+        waiting.add_metric([sink], open_)
+        dead.add_metric([sink], given_up)
+    (oldest,) = view.database.execute(
+        "SELECT min(r.released_at) FROM outbox o JOIN release r ON r.id = o.release_id"
+        " WHERE o.delivered_at IS NULL AND o.dead_at IS NULL"
+    ).fetchone()
+    yield from (waiting, dead)
+    age = 0 if oldest is None else max(view.now - oldest, 0)
+    yield Gauge("streamdp_outbox_age_seconds", "Age of the oldest that waits.", value=age)
+
+
+def _of_files(view: View) -> Iterator[Metric]:
+    store = view.configuration.store
+    files = {"store": store.path, "anchor": store.anchor or default_anchor(store.path)}
+    family = Gauge("streamdp_file_bytes", "Size of a file.", labels=["file"])
+    for name, path in files.items():
+        family.add_metric([name], _size(path))
+    yield family
+
+
+def _of_learners(view: View) -> Metric:
+    """A learner restarts when its signature is another than that of the release before."""
+    family = Counter("streamdp_learner_restarts", "Learners that began anew.", labels=["job"])
+    for job in view.configuration.releases:
+        number = view.once(("restarts", job), lambda job=job: _restarts(view, job))  # type: ignore[misc]
+        family.add_metric([job], number)
+    return family
+
+
+def _restarts(view: View, job: str) -> int:
+    (number,) = view.database.execute(
+        "SELECT count(*) FROM (SELECT signature, lag(signature) OVER (ORDER BY version) AS before"
+        " FROM learner WHERE job = ?) WHERE before != signature",
+        [job],
+    ).fetchone()
+    return int(number)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,241 @@
+"""The pages: what each reads of the store, and which template shows it."""
+
+from __future__ import annotations
+
+import csv
+import io
+from fractions import Fraction
+
+from markupsafe import Markup
+from starlette.requests import Request
+from starlette.responses import Response
+
+from streamdp.log.events import EVENTS
+from streamdp.reports.budget import budgets
+from streamdp.reports.columns import columns_of
+from streamdp.reports.overview import job_look, overview
+from streamdp.reports.series import picture
+from streamdp.reports.sheet import data_sheet
+from streamdp.reports.statement import statement
+from streamdp.reports.status import holders
+from streamdp.reports.svg import spark, steps
+from streamdp.reports.verification import verification
+from streamdp.store.browse import find_by_id, ledger_page, newest_releases, spending
+from streamdp.store.chain import PURPOSES
+from streamdp.store.promises import claim_of
+from streamdp.types import Json, Release
+from streamdp.web.answers import tagged
+from streamdp.web.charts import PARAMETERS, STRETCHES, draw, wanted
+from streamdp.web.forms import render
+from streamdp.web.log import LEVELS, newest_lines
+from streamdp.web.parameters import Parameters, missing
+from streamdp.web.reader import View
+
+DELTA = Fraction(1, 10**9)
+"""For the figures of a statement that have one."""
+
+ROWS = 50
+"""Of a table on one page."""
+
+
+def page(request: Request, view: View, name: str, **content: Json) -> Response:
+    """A page with what all have in common."""
+    whole = render(
+        name,
+        here=request.url.path,
+        query=request.query_params,
+        now=view.now - view.now % 60,
+        jobs=list(view.configuration.releases),
+        stale=view.reader.stale,
+        **content,
+    )
+    return tagged(request, whole, "text/html")
+
+
+def show_overview(request: Request, view: View) -> Response:
+    """Every job, what holds it, and what needs a hand."""
+    Parameters(request)
+    found = overview(view.configuration, view.database, view.now, view.spent)
+    looks = [
+        {
+            "look": look,
+            "report": look.status.report,
+            "held": holders(look.status.held),
+            "sparks": _sparks(look.recent),
+        }
+        for look in found.jobs
+    ]
+    gates = [{"gate": gate, "held": holders(gate.held)} for gate in found.gates]
+    return page(request, view, "overview.html", whole=found, looks=looks, gates=gates)
+
+
+def show_job(request: Request, view: View) -> Response:
+    """Series, what happened besides, and a table of releases."""
+    job = _job_of(request, view)
+    parameters = Parameters(request, *PARAMETERS, "before")
+    what = wanted(parameters)
+    drawing = draw(view, job, what)
+    before = parameters.release_id("before")
+    releases = newest_releases(view.database, job, ROWS + 1, what.stretch, before)
+    table = picture(releases[:ROWS])
+    look = job_look(view.configuration, view.database, job, view.now, None, view.spent(job))
+    return page(
+        request,
+        view,
+        "job.html",
+        job=job,
+        look=look,
+        held=holders(look.status.held),
+        drawing=drawing,
+        svg=Markup(drawing.svg(job)),  # noqa: S704
+        map=Markup(drawing.map(job)),  # noqa: S704
+        beyond=drawing.whole.only(drawing.shown).beyond(),
+        last=what.last,
+        stretches=STRETCHES,
+        table=table,
+        released=sorted(releases[:ROWS], key=lambda each: table.ids.index(each.id), reverse=True),
+        following=releases[ROWS - 1].id if len(releases) > ROWS else None,
+    )
+
+
+def show_release(request: Request, view: View) -> Response:
+    """One release, under an address that stays: what was published, and its claim."""
+    Parameters(request)
+    release = find_by_id(view.database, request.path_params["release"])
+    if release is None:
+        raise missing("release")
+    row = next(iter(ledger_of(view, release)), None)
+    return page(
+        request,
+        view,
+        "release.html",
+        release=release,
+        columns=columns_of([release]),
+        claim=claim_of(view.database, release.id) or {},
+        committed=row,
+    )
+
+
+def ledger_of(view: View, release: Release) -> list[dict[str, Json]]:
+    """The row of the ledger that committed a release."""
+    found = view.database.query(
+        "SELECT seq, reservation, at, hash FROM ledger"
+        " WHERE job = ? AND purpose = 'commit' AND release_id = ?",
+        [release.job, release.id],
+    )
+    return list(found)
+
+
+def show_budget(request: Request, view: View) -> Response:
+    """Spent and left over time, caps and windows, rows of the ledger."""
+    parameters = Parameters(request, "scope", "job", "purpose", "before")
+    scope, job = parameters.text("scope"), parameters.text("job")
+    purpose = parameters.choice("purpose", ("", *sorted(PURPOSES)), "")
+    before = parameters.number("before", 0, 1, 2**62) or None
+    rows = ledger_page(view.database, ROWS + 1, before, scope, job, purpose or None)
+    found = view.once("budgets", lambda: budgets(view.configuration, view.database))
+    charts = {
+        budget.report.scope: Markup(_spending(view, budget.report.scope))  # noqa: S704
+        for budget in found
+    }
+    return page(
+        request,
+        view,
+        "budget.html",
+        budgets=found,
+        charts=charts,
+        rows=rows[:ROWS],
+        following=rows[ROWS - 1]["seq"] if len(rows) > ROWS else None,
+        purposes=sorted(PURPOSES),
+        chosen={"scope": scope or "", "job": job or "", "purpose": purpose},
+    )
+
+
+def show_verification(request: Request, view: View) -> Response:
+    """Whether anything in the store was altered; looked at when it is asked for."""
+    Parameters(request)
+    found = view.once("verification", lambda: verification(view.configuration))
+    return page(request, view, "verification.html", checks=found)
+
+
+def show_statement(request: Request, view: View) -> Response:
+    """What is promised, as a privacy officer signs it."""
+    Parameters(request)
+    return page(request, view, "statement.html", whole=_statement(view))
+
+
+def show_sheet(request: Request, view: View) -> Response:
+    """What is published, for the public."""
+    Parameters(request)
+    job = _job_of(request, view)
+    return page(request, view, "sheet.html", job=job, sheet=data_sheet(*_of(view), job))
+
+
+def show_log(request: Request, view: View) -> Response:
+    """Events, the last first."""
+    parameters = Parameters(request, "job", "release", "batch", "level")
+    level = parameters.choice("level", LEVELS, "info")
+    chosen = {name: parameters.text(name) for name in ("job", "release", "batch")}
+    lines = newest_lines(view.configuration.log.path, level=level, **chosen)
+    return page(
+        request,
+        view,
+        "log.html",
+        lines=lines,
+        levels=LEVELS,
+        chosen={**{name: value or "" for name, value in chosen.items()}, "level": level},
+        meanings={name: event.meaning for name, event in EVENTS.items()},
+        kept=view.configuration.log.path is not None,
+    )
+
+
+def statement_of(view: View) -> dict[str, Json]:
+    """What is promised of all jobs."""
+    return _statement(view)
+
+
+def csv_text(rows: list[dict[str, Json]]) -> str:
+    """Rows of equal keys as comma-separated values."""
+    file = io.StringIO()
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(file, names, lineterminator="\r\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return file.getvalue()
+
+
+def _statement(view: View) -> dict[str, Json]:
+    names = list(view.configuration.releases)
+    return view.once("statement", lambda: statement(*_of(view), names, DELTA))
+
+
+def _of(view: View) -> tuple[Json, Json]:
+    return view.configuration, view.database
+
+
+def _job_of(request: Request, view: View) -> str:
+    job: str = request.path_params["job"]
+    if job not in view.configuration.releases:
+        raise missing("job")
+    return job
+
+
+def _sparks(recent: tuple[Release, ...]) -> list[Json]:
+    """Little pictures of the first, the middle and the last series of a job."""
+    series = picture(recent).series
+    chosen = list(dict.fromkeys([*series[:1], *series[len(series) // 2 :][:1], *series[-1:]]))
+    return [
+        {
+            "name": each.name,
+            "svg": Markup(spark(each.best.values, title=each.name)),  # noqa: S704
+            "last": each.best.values[-1],
+        }
+        for each in chosen
+    ]
+
+
+def _spending(view: View, scope: str) -> str:
+    points = spending(view.database, scope, 300)
+    cap = points[-1][2] / 1e9 if points else None
+    over = [(at - at % 60, spent / 1e9) for at, spent, _ in points]
+    return steps(over, cap, title=f"{scope}: epsilon spent over time, and its lifetime cap")

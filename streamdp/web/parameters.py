@@ -1,0 +1,95 @@
+"""What a request may ask for: each parameter has a form, and anything else is refused."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from http import HTTPStatus
+
+from starlette.requests import Request
+
+LONGEST = 200
+"""Letters of a parameter."""
+
+RELEASE_ID = re.compile(r"[0-9A-Za-z-]{1,64}")
+_MOMENT = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2})?Z?)?")
+
+
+class Refused(Exception):  # noqa: N818
+    """A request that is answered with a reason."""
+
+    def __init__(self, status: HTTPStatus, why: str) -> None:
+        super().__init__(why)
+        self.status, self.why = status, why
+
+
+def bad(why: str) -> Refused:
+    """A request that makes no sense."""
+    return Refused(HTTPStatus.BAD_REQUEST, why)
+
+
+def missing(what: str) -> Refused:
+    """A request for what is not there."""
+    return Refused(HTTPStatus.NOT_FOUND, f"there is no such {what}")
+
+
+class Parameters:
+    """The query of a request.
+
+    Args:
+        request: Whose.
+        names: What may stand in it; anything else is refused.
+    """
+
+    def __init__(self, request: Request, *names: str) -> None:
+        self._given = request.query_params
+        for name, value in self._given.multi_items():
+            if name not in names:
+                raise bad(f"there is no parameter of that name; there are: {', '.join(names)}")
+            if len(value) > LONGEST or any(ord(letter) < 32 for letter in value):
+                raise bad(f"{name} is too long, or holds control characters")
+
+    def text(self, name: str) -> str | None:
+        """A text that is compared with names, never part of any statement."""
+        return self._given.get(name) or None
+
+    def texts(self, name: str) -> list[str]:
+        """All that were given under a name."""
+        return [value for value in self._given.getlist(name) if value]
+
+    def choice(self, name: str, options: Sequence[str], default: str) -> str:
+        """One of some words."""
+        value = self._given.get(name) or default
+        if value not in options:
+            raise bad(f"{name} is one of {', '.join(options)}")
+        return value
+
+    def number(self, name: str, default: int, low: int, high: int) -> int:
+        """A whole number in a range."""
+        text = self._given.get(name)
+        if not text:
+            return default
+        if not re.fullmatch(r"[0-9]{1,18}", text) or not low <= int(text) <= high:
+            raise bad(f"{name} is a whole number from {low} to {high}")
+        return int(text)
+
+    def release_id(self, name: str) -> str | None:
+        """An id of a release."""
+        text = self.text(name)
+        if text is not None and not RELEASE_ID.fullmatch(text):
+            raise bad(f"{name} is the id of a release")
+        return text
+
+    def moment(self, name: str) -> int | None:
+        """POSIX seconds of a day or a time in UTC."""
+        text = self.text(name)
+        if text is None:
+            return None
+        try:
+            if not _MOMENT.fullmatch(text):
+                raise ValueError
+            found = datetime.fromisoformat(text.removesuffix("Z")).replace(tzinfo=UTC)
+        except ValueError:
+            raise bad(f"{name} is a day or a time in UTC, such as 2013-06-01") from None
+        return int(found.timestamp())

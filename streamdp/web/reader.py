@@ -1,0 +1,185 @@
+"""The store as a page may see it: read-only, without the columns that are private.
+
+SQLite itself holds the line twice: the file is opened read-only (`mode=ro`, `query_only`), and an
+authorizer refuses every statement that would read a private column or do anything but read.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from sqlite_utils import Database
+
+from streamdp.config import Configuration, load
+from streamdp.errors import StoreError, StreamdpError
+from streamdp.store.database import connect_to_read, snapshot
+from streamdp.store.reports import NOTHING, Spent, spent_of_job
+
+Found = TypeVar("Found")
+
+PRIVATE = frozenset(
+    {
+        ("gate_run", "hidden"),
+        ("gate_run", "tests"),
+        ("gate_run", "asked"),
+        ("batch", "digest"),
+        ("instance", "digest_key"),
+        ("learner", "state"),
+    }
+)
+"""Columns that no page reads: noisy thresholds, test counts, keyed digests, learned states."""
+
+_HARMLESS = {
+    sqlite3.SQLITE_SELECT,
+    sqlite3.SQLITE_FUNCTION,
+    sqlite3.SQLITE_RECURSIVE,
+    sqlite3.SQLITE_TRANSACTION,
+    sqlite3.SQLITE_SAVEPOINT,
+}
+
+LOOK_AGAIN = 2.0
+"""Seconds after which the configuration's file is looked at again."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """What one request sees: all of one moment.
+
+    Args:
+        configuration: The last that could be used.
+        database: The store.
+        now: POSIX time.
+        reader: Remembers what is dear to compute.
+    """
+
+    configuration: Configuration
+    database: Database
+    now: int
+    reader: Reader
+
+    def spent(self, job: str) -> Spent:
+        """What a job was charged in all."""
+        return self.reader.spent(self.database, job)
+
+    def head(self) -> int:
+        """Number of the last row of the ledger."""
+        (seq,) = self.database.execute("SELECT coalesce(max(seq), 0) FROM ledger").fetchone()
+        return int(seq)
+
+    def once(self, key: Hashable, compute: Callable[[], Found]) -> Found:
+        """What was computed under a key since the ledger last grew, or is computed now."""
+        return self.reader.once(key, self.head(), compute)
+
+
+@dataclass
+class Reader:
+    """Opens the store for each thread, and the configuration when its file changes.
+
+    Args:
+        path: The configuration's file.
+        configuration: What was loaded from it.
+    """
+
+    path: Path
+    configuration: Configuration
+    stale: str = ""
+    _looked: float = 0.0
+    _stamp: tuple[int, int] = (0, 0)
+    _local: threading.local = field(default_factory=threading.local)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _computing: threading.Lock = field(default_factory=threading.Lock)
+    _spent: dict[str, Spent] = field(default_factory=dict)
+    _known: dict[Hashable, tuple[int, object]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Remember which file was loaded."""
+        self._stamp, self._looked = self._stamp_of(self.path), time.monotonic()
+
+    @contextmanager
+    def look(self) -> Iterator[View]:
+        """One moment of the store, for as long as the block lasts.
+
+        Raises:
+            StoreError: There is no store, or it cannot be read.
+        """
+        configuration = self._current()
+        database = self._database(configuration.store.path)
+        try:
+            with snapshot(database):
+                yield View(configuration, database, int(time.time()), self)
+        except sqlite3.Error as error:
+            self._local.database = None
+            raise StoreError(f"the store cannot be read: {error}") from None
+
+    def spent(self, database: Database, job: str) -> Spent:
+        """Sum of the charges of a job; rows that were added up once are not read again."""
+        known = self._spent.get(job, NOTHING)
+        found = spent_of_job(database, job, known)
+        if found.seq < known.seq:
+            found = spent_of_job(database, job)
+        self._spent[job] = found
+        return found
+
+    def once(self, key: Hashable, head: int, compute: Callable[[], Found]) -> Found:
+        """What was computed for this row of the ledger; one thread computes, others wait."""
+        known = self._known.get(key)
+        if known is None or known[0] != head:
+            with self._computing:
+                known = self._known.get(key)
+                if known is None or known[0] != head:
+                    known = (head, compute())
+                    self._known[key] = known
+        return known[1]  # type: ignore[return-value]
+
+    def _current(self) -> Configuration:
+        with self._lock:
+            if time.monotonic() - self._looked > LOOK_AGAIN:
+                self._looked, stamp = time.monotonic(), self._stamp_of(self.path)
+                if stamp != self._stamp:
+                    self._stamp = stamp
+                    try:
+                        self.configuration, self.stale = load(self.path), ""
+                    except StreamdpError as error:
+                        self.stale = error.code
+            return self.configuration
+
+    def _database(self, path: Path) -> Database:
+        """This thread's connection; another one if the file is another."""
+        stamp = self._stamp_of(path)
+        database: Database | None = getattr(self._local, "database", None)
+        if database is None or self._local.stamp[0] != stamp[0]:
+            database = connect_to_read(path)
+            database.conn.isolation_level = None
+            database.execute("PRAGMA query_only=ON")
+            database.execute("PRAGMA trusted_schema=OFF")
+            database.execute("SELECT 1 FROM json_each('[]')")  # SQLite makes its table now
+            database.conn.set_authorizer(authorize)
+            self._local.database, self._local.stamp = database, stamp
+            self._spent.clear()
+            self._known.clear()
+        return database
+
+    @staticmethod
+    def _stamp_of(path: Path) -> tuple[int, int]:
+        try:
+            found = os.stat(path)
+        except OSError:
+            return (0, 0)
+        return found.st_ino, found.st_mtime_ns
+
+
+def authorize(
+    action: int, table: str | None, column: str | None, database: str | None, trigger: str | None
+) -> int:
+    """SQLite asks for each thing a statement would do: to read what is not private is allowed."""
+    if action == sqlite3.SQLITE_READ and (table, column) not in PRIVATE:
+        return sqlite3.SQLITE_OK
+    return sqlite3.SQLITE_OK if action in _HARMLESS else sqlite3.SQLITE_DENY

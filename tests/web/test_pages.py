@@ -1,0 +1,182 @@
+"""Every page and answer: that it is there, what it says, and what it must not."""
+
+from __future__ import annotations
+
+import html
+import io
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import duckdb
+import pytest
+from starlette.testclient import TestClient
+
+from streamdp.web.reader import PRIVATE, Reader
+from tests.web.conftest import HOSTILE, addresses, release_id
+
+
+def test_every_address_answers(client: TestClient) -> None:
+    """Pages, data and files: each is there, and says what it is."""
+    for address in addresses(client):
+        answer = client.get(address)
+        assert answer.status_code == 200, address
+        assert answer.headers["content-type"], address
+    assert client.get("/healthz").text == "alive\n"
+    assert client.get("/readyz").status_code == 503
+
+
+def test_hostile_names_are_text(client: TestClient) -> None:
+    """A batch or a group may be called anything: pages show it, and do nothing else with it."""
+    whole = client.get("/jobs/parts?last=all").text + client.get("/log?level=debug").text
+    whole += client.get(f"/releases/{_release_of_groups(client)}").text
+    for name in HOSTILE:
+        assert html.escape(name) in whole.replace("&#39;", "&#x27;").replace("&#34;", "&quot;")
+    for danger in ("<img src=x", "<svg onload", "<script>", "49${49}"):
+        assert danger not in whole
+
+
+def _release_of_groups(client: TestClient) -> str:
+    found = client.get("/api/v1/jobs/parts/releases").json()["items"]
+    return next(str(each["release_id"]) for each in found if "group" in each["rows"][0])
+
+
+def test_the_job_page_draws_series_gates_and_carried_stretches(client: TestClient) -> None:
+    """Without scripts there is a picture: lines, the gate's yes, and where a release stood."""
+    page = client.get("/jobs/daily?last=all").text
+    assert '<svg class="chart"' in page
+    assert 'class="mark yes"' in page
+    numbers = client.get("/api/v1/jobs/daily/series?last=all").json()
+    assert [each["what"] for each in numbers["events"]] == ["yes"]
+    assert [each["batch"] for each in numbers["carried"]] == ["2023-11-15", "2023-11-17"]
+    assert all(each["from"] < each["to"] for each in numbers["carried"])
+    assert numbers["batches"] == ["2023-11-15", "2023-11-17"]
+    assert len(numbers["series"]) == 1
+
+
+def test_pages_of_the_api_join(client: TestClient) -> None:
+    """Followed to its end, a list has everything once."""
+    seen: list[int] = []
+    address = "/api/v1/ledger?limit=4"
+    while address:
+        answer = client.get(address).json()
+        seen += [row["seq"] for row in answer["items"]]
+        address = answer["next"]
+    assert seen == list(range(len(seen), 0, -1))
+    ids: list[str] = []
+    address = "/api/v1/jobs/parts/releases?limit=3"
+    while address:
+        answer = client.get(address).json()
+        ids += [each["release_id"] for each in answer["items"]]
+        address = answer["next"]
+    assert len(set(ids)) == len(ids) == 2 + len(HOSTILE)
+
+
+def test_an_answer_that_is_known_is_not_sent_again(client: TestClient) -> None:
+    """The tag of an answer brings 304, until the answer is another."""
+    for address in ("/api/v1/ledger", "/jobs/daily?last=all", "/static/page.css"):
+        first = client.get(address)
+        again = client.get(address, headers={"If-None-Match": first.headers["etag"]})
+        assert (again.status_code, again.content) == (304, b""), address
+    other = client.get("/api/v1/ledger", headers={"If-None-Match": '"other"'})
+    assert other.status_code == 200
+
+
+def test_files_hold_what_was_released(client: TestClient, tmp_path: Path) -> None:
+    """CSV, JSON and Parquet have the same lines."""
+    whole = client.get("/jobs/daily/releases.json").json()
+    values = [row["value"] for release in whole for row in release["rows"]]
+    parquet = tmp_path / "a.parquet"
+    parquet.write_bytes(client.get("/jobs/daily/releases.parquet").content)
+    with duckdb.connect() as engine:
+        query = f"SELECT value FROM '{parquet}' ORDER BY window_start"
+        found = engine.execute(query).fetchall()
+    assert [value for (value,) in found] == values
+    lines = io.StringIO(client.get("/jobs/daily/releases.csv").text).read().splitlines()
+    assert len(lines) == 1 + len(values)
+    empty = client.get("/jobs/daily/releases.parquet?since=2030-01-01")
+    assert empty.status_code == 200
+
+
+def test_the_store_is_read_only_and_private_columns_are_shut(reader: Reader) -> None:
+    """The connection of a page can neither write nor read what is private."""
+    with reader.look() as view:
+        for table, column in sorted(PRIVATE):
+            with pytest.raises(sqlite3.DatabaseError, match="prohibited"):
+                view.database.execute(f"SELECT {column} FROM {table}")
+    writes = ("DELETE FROM pause", "PRAGMA query_only=OFF", "ATTACH ':memory:' AS other")
+    with reader.look() as view:
+        for statement in writes:
+            with pytest.raises(sqlite3.DatabaseError, match="not authorized"):
+                view.database.execute(statement)
+
+
+def test_thresholds_of_gates_are_nowhere(client: TestClient, home: Path) -> None:
+    """What a gate keeps to itself is in no page, and neither are keys and learned states."""
+    with closing(sqlite3.connect(home / "store.db")) as store:
+        hidden = [text for (text,) in store.execute("SELECT hidden FROM gate_run") if text]
+        (key,) = store.execute("SELECT digest_key FROM instance").fetchone()
+        digests = [digest for (digest,) in store.execute("SELECT digest FROM batch") if digest]
+    numbers = [str(number) for text in hidden for number in _numbers(json.loads(text))]
+    assert numbers
+    whole = "\n".join(client.get(address).text for address in addresses(client))
+    for secret in (
+        *hidden,
+        *(n for n in numbers if len(n) > 5),
+        key.hex(),
+        *map(bytes.hex, digests),
+    ):
+        assert secret not in whole
+
+
+def _numbers(content: object) -> list[int | float]:
+    if isinstance(content, dict):
+        return [number for each in content.values() for number in _numbers(each)]
+    if isinstance(content, list):
+        return [number for each in content for number in _numbers(each)]
+    return [content] if isinstance(content, int | float) else []
+
+
+def test_times_of_the_log_and_ledger_are_to_the_minute(client: TestClient) -> None:
+    """No line tells how long work took."""
+    lines = client.get("/api/v1/log?level=debug").json()["items"]
+    rows = client.get("/api/v1/ledger").json()["items"]
+    moments = [line["time"] for line in lines] + [row["at"] for row in rows]
+    assert moments
+    assert all(len(moment) == len("2023-11-15T12:00Z") for moment in moments)
+
+
+def test_a_release_keeps_its_address(client: TestClient) -> None:
+    """The page of a release has its rows, its claim and its row of the ledger."""
+    page = client.get(f"/releases/{release_id(client)}").text
+    for text in ("pure differential privacy", "add-remove", "2023-11-17", "charged in"):
+        assert text in page
+
+
+def test_the_api_describes_itself(client: TestClient) -> None:
+    """Each path of the description answers, and no other is under the API."""
+    described = client.get("/api/v1/openapi.json").json()
+    assert described["openapi"].startswith("3.")
+    for path, about in described["paths"].items():
+        address = path.replace("{job}", "daily").replace("{release}", release_id(client))
+        assert client.get(address).status_code == 200, path
+        for parameter in about["get"]["parameters"]:
+            if parameter["in"] == "query" and "enum" in parameter["schema"]:
+                value = parameter["schema"]["enum"][0]
+                answer = client.get(address, params={parameter["name"]: value})
+                assert answer.status_code == 200, (path, parameter["name"])
+
+
+def test_a_configuration_that_cannot_be_used_leaves_the_page(
+    reader: Reader, client: TestClient, monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    """The page goes on by the one before, and says so."""
+    text = (home / "config.yaml").read_text()
+    monkeypatch.setattr("streamdp.web.reader.LOOK_AGAIN", -1.0)
+    try:
+        (home / "config.yaml").write_text("nonsense: [")
+        assert "cannot be used" in client.get("/").text
+    finally:
+        (home / "config.yaml").write_text(text)
+    assert "cannot be used" not in client.get("/").text
