@@ -18,9 +18,10 @@ BELOW = {
     "priors": {"types", "errors", "privacy"},
     "mechanisms": {"types", "errors", "privacy", "priors"},
     "learning": {"types", "errors", "privacy", "priors", "mechanisms"},
-    "releases": {"types", "errors", "privacy", "priors", "mechanisms", "learning"},
+    "kinds": {"types", "errors", "privacy", "priors", "mechanisms", "learning", "config"},
+    "gates": {"types", "errors", "privacy", "priors", "mechanisms"},
     "simulation": {
-        *("types", "errors", "privacy", "priors", "mechanisms", "learning", "releases"),
+        *("types", "errors", "privacy", "priors", "mechanisms", "learning", "kinds", "gates"),
     },
     "backends": {"types", "errors", "files"},
     "sources": {"types", "errors", "files"},
@@ -28,14 +29,14 @@ BELOW = {
     "store": {"types", "errors", "disk", "privacy", "__init__"},
     "log": {"types", "errors"},
     "engine": {"types", "errors"},
-    "config": {"types", "errors", "privacy", "files"},
+    "config": {"types", "errors", "privacy", "files", "kinds"},
     "reports": {"types", "errors", "privacy", "store", "config", "__init__"},
     "web": {"types", "errors", "privacy", "store", "config", "reports", "sinks", "log", "__init__"},
     "demo": set(),
 }
 """What each room may import; rooms that are not listed here stand above all of these."""
 
-PURE = ("privacy", "priors", "mechanisms", "learning", "releases")
+PURE = ("privacy", "priors", "mechanisms", "learning", "kinds", "gates")
 IMPURE_MODULES = {"time", "logging", "random", "sqlite3", "duckdb", "socket", "subprocess"}
 ABOVE = {"wiring", "daemon", "cli", "__main__", "__init__"}
 

@@ -54,7 +54,7 @@ def test_folders_of_the_architecture_are_all_folders() -> None:
         for path in (ROOT / "streamdp").iterdir()
         if not path.name.startswith("_") and path.name not in ("py.typed", "CHANGELOG.md", "demo")
     }
-    assert rooms <= named | {"cell_counts"}
+    assert rooms <= named
 
 
 def test_the_demo_data_are_small() -> None:

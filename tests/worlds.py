@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -16,13 +17,14 @@ from streamdp.engine.job import Job
 from streamdp.engine.release import Surroundings
 from streamdp.engine.work import Worker
 from streamdp.errors import SinkError, SourceError
+from streamdp.kinds.charging import UnitCharging
+from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.last_release import LastRelease
 from streamdp.priors.families import Cauchy
 from streamdp.privacy.filters import Caps
-from streamdp.releases.quantiles import Quantiles
 from streamdp.sources.windows import DAY, WindowSource
 from streamdp.store.sqlite import SqliteStore
-from streamdp.types import Batch, CellCounts, Grid, Query, Release
+from streamdp.types import Batch, CellCounts, CellQuery, Grid, Query, Release, ReleaseKind
 from tests.store.kept import terms
 
 START = 1_700_006_400 - 1_700_006_400 % DAY
@@ -78,16 +80,14 @@ class MemoryBackend:
     def check(self, query: Query, batch: Batch) -> None:
         pass
 
-    def cell_counts(self, query: Query, batch: Batch) -> CellCounts:
+    def answer(self, query: Query, batch: Batch) -> CellCounts:
         self.asked.append(batch.key)
         if self.fails:
             raise SourceError("the engine is down")
+        assert isinstance(query, CellQuery)
         values = np.clip(self.values.get(batch.key, []), query.grid.lower, query.grid.upper)
         cells, counts = np.unique(np.asarray(values, dtype=np.int64), return_counts=True)
         return CellCounts(cells, counts.astype(np.int64))
-
-    def grouped_cell_counts(self, query: Query, batch: Batch) -> tuple[CellCounts, ...]:
-        return (self.cell_counts(query, batch),)
 
 
 @dataclass
@@ -127,6 +127,11 @@ def without(database: sqlite3.Connection, trigger: str) -> Iterator[None]:
     database.execute(sql)
 
 
+def parts(answer: Any) -> tuple[Any, ...]:
+    """The statistic of each group, of a question with groups or without."""
+    return answer if isinstance(answer, tuple) else (answer,)
+
+
 def quantiles_kind(epsilon: Fraction = Fraction(1, 10), resolution: int = 1) -> Quantiles:
     learner = LastRelease(Cauchy(50.0, 20.0), 0.05, 20.0, float(resolution))
     targets = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
@@ -162,8 +167,9 @@ class World:
         around = Surroundings(self.store, self.entropy, self.clock, self.log)
         self.worker = Worker(around, {"list": self.sink})
 
-    def job(self, name: str = "job", kind: Quantiles | None = None) -> Job:
-        return Job(name, "s", self.source, self.backend, kind or quantiles_kind(), ("list",))
+    def job(self, name: str = "job", kind: ReleaseKind | None = None) -> Job:
+        made = kind or quantiles_kind()
+        return Job(name, "s", self.source, self.backend, made, UnitCharging(), ("list",))
 
     def count(self, sql: str) -> int:
         (number,) = self.store.database.execute(sql).fetchone()

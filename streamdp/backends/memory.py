@@ -14,8 +14,9 @@ import numpy as np
 
 from streamdp.backends.bound import DIGITS, PARTS
 from streamdp.backends.cells import LARGEST, cells_of
+from streamdp.backends.question import only_cells
 from streamdp.errors import SourceError
-from streamdp.types import Batch, CellCounts, Query, UnitBound
+from streamdp.types import Batch, CellCounts, CellQuery, Query, UnitBound
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -41,6 +42,7 @@ class MemoryBackend:
         Raises:
             SourceError: One of these.
         """
+        query = only_cells(query, batch)
         if query.expression is not None or query.where is not None:
             raise SourceError("records in memory cannot be asked in SQL", source=batch.source)
         unit = [query.bound.column] if query.bound else []
@@ -48,15 +50,15 @@ class MemoryBackend:
             if name not in self.columns:
                 raise SourceError(f"there is no column {name!r}", source=batch.source)
 
-    def cell_counts(self, query: Query, batch: Batch) -> CellCounts:
-        """Counts of all; see `grouped_cell_counts`."""
-        (counts,) = self.grouped_cell_counts(query, batch)
-        return counts
+    def answer(self, query: Query, batch: Batch) -> Any:
+        """The statistic that answers a question, or one for each of its groups."""
+        found = self._cell_counts(only_cells(query, batch), batch)
+        return found if query.by else found[0]
 
-    def grouped_cell_counts(self, query: Query, batch: Batch) -> tuple[CellCounts, ...]:
+    def _cell_counts(self, query: CellQuery, batch: Batch) -> tuple[CellCounts, ...]:
         """Counts of each public group.
 
-        Privacy: as `sql.SqlBackend.grouped_cell_counts`.
+        Privacy: as `sql.SqlBackend.answer`.
         """
         self.check(query, batch)
         parts = {group: part for part, group in enumerate(query.groups)}

@@ -16,7 +16,7 @@ from streamdp.backends.bound import bounded
 from streamdp.backends.cells import LARGEST, cell_sql
 from streamdp.backends.words import Role, Words
 from streamdp.errors import ConfigurationError, SourceError
-from streamdp.types import CellCounts, IntArray, Query
+from streamdp.types import Batch, CellCounts, CellQuery, IntArray, Query
 
 _WANTED: Mapping[Role, str] = {
     "value": "a number, a time or a duration",
@@ -26,7 +26,20 @@ _WANTED: Mapping[Role, str] = {
 }
 
 
-def question(words: Words, query: Query, kinds: Mapping[str, str], table: str, within: str) -> str:
+def only_cells(query: Query, batch: Batch) -> CellQuery:
+    """The question, if it is one of cells.
+
+    Raises:
+        SourceError: The engine does not answer others.
+    """
+    if isinstance(query, CellQuery):
+        return query
+    raise SourceError("this engine answers questions of cells alone", source=batch.source)
+
+
+def question(
+    words: Words, query: CellQuery, kinds: Mapping[str, str], table: str, within: str
+) -> str:
     """SQL whose rows are (code, records).
 
     Args:
@@ -55,12 +68,12 @@ def question(words: Words, query: Query, kinds: Mapping[str, str], table: str, w
     return f"SELECT code, count(*) AS records FROM ({coded}) AS coded GROUP BY code"
 
 
-def value_of(words: Words, query: Query) -> str:
+def value_of(words: Words, query: CellQuery) -> str:
     """SQL of the value that is asked for."""
     return words.name(query.column) if query.expression is None else words.tried(query.expression)
 
 
-def counts_of(query: Query, codes: IntArray, records: IntArray) -> tuple[CellCounts, ...]:
+def counts_of(query: CellQuery, codes: IntArray, records: IntArray) -> tuple[CellCounts, ...]:
     """Rows of the answer, in any order, as one `CellCounts` a group."""
     order = np.argsort(codes)
     codes, records = codes[order], records[order]
@@ -74,7 +87,7 @@ def counts_of(query: Query, codes: IntArray, records: IntArray) -> tuple[CellCou
     )
 
 
-def _width(query: Query) -> int:
+def _width(query: CellQuery) -> int:
     width = query.grid.upper - query.grid.lower + 1
     if width * len(query.groups) >= 2**62:
         raise ConfigurationError(
@@ -84,7 +97,7 @@ def _width(query: Query) -> int:
     return width
 
 
-def _public_groups(words: Words, query: Query) -> str:
+def _public_groups(words: Words, query: CellQuery) -> str:
     rows = ", ".join(
         f"({', '.join(words.text(value) for value in group)}, CAST({part} AS BIGINT))"
         for part, group in enumerate(query.groups)
@@ -94,7 +107,7 @@ def _public_groups(words: Words, query: Query) -> str:
     return f"(VALUES {rows}) AS public_group({', '.join(names)}, part) ON {same}"
 
 
-def asked(words: Words, query: Query) -> dict[str, str]:
+def asked(words: Words, query: CellQuery) -> dict[str, str]:
     """SQL of everything whose type must be known, by its part in the question."""
     parts = {"value": value_of(words, query)}
     if query.bound is not None:
@@ -104,7 +117,7 @@ def asked(words: Words, query: Query) -> dict[str, str]:
 
 def require_kinds(
     words: Words,
-    query: Query,
+    query: CellQuery,
     time: str | None,
     kinds: Mapping[str, str],
     source: str,

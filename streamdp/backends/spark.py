@@ -15,7 +15,7 @@ from streamdp.backends.relation import Relation
 from streamdp.backends.spark_words import SparkWords
 from streamdp.backends.sql import SqlBackend
 from streamdp.errors import SourceError
-from streamdp.types import Batch, IntArray, Query
+from streamdp.types import Batch, CellQuery, IntArray
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +72,7 @@ class SparkBackend(SqlBackend):
         """Spark's."""
         return SparkWords()
 
-    def table(self, query: Query, batch: Batch) -> str:
+    def table(self, query: CellQuery, batch: Batch) -> str:
         """The relation."""
         return self.relation.sql(self.words())
 
@@ -85,7 +85,7 @@ class SparkBackend(SqlBackend):
         schema = self._connect().sql(select).schema
         return {column.name: column.dataType.simpleString() for column in schema.fields}
 
-    def answer(self, statement: str) -> tuple[IntArray, IntArray]:
+    def run(self, statement: str) -> tuple[IntArray, IntArray]:
         """Two columns of integers."""
         session = self._connect()
         context = session.sparkContext

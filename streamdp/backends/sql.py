@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
+from typing import Any
 
-from streamdp.backends.question import asked, counts_of, question, require_kinds
+from streamdp.backends.question import asked, counts_of, only_cells, question, require_kinds
 from streamdp.backends.relation import Relation
 from streamdp.backends.words import Words
 from streamdp.errors import SourceError
-from streamdp.types import Batch, CellCounts, IntArray, Query
+from streamdp.types import Batch, CellCounts, CellQuery, IntArray, Query
 
 _QUERY_HINT = "look at its expressions and their types: each is SQL over the columns of one record"
 
@@ -40,6 +41,9 @@ class SqlBackend(ABC):
             SourceError: The source cannot be opened, a column is missing or of another type, or
                 an expression cannot be understood.
         """
+        self._check_cells(only_cells(query, batch), batch)
+
+    def _check_cells(self, query: CellQuery, batch: Batch) -> None:
         with self.session():
             self._look_beneath(batch)
             with self._own_words(batch, *self._unread()):
@@ -78,27 +82,28 @@ class SqlBackend(ABC):
             return "cannot be opened", self.opening_hint
         return "has a query that its engine cannot understand", _QUERY_HINT
 
-    def cell_counts(self, query: Query, batch: Batch) -> CellCounts:
-        """One `GROUP BY` of cells over one batch; see `grouped_cell_counts`."""
-        (counts,) = self.grouped_cell_counts(query, batch)
-        return counts
+    def answer(self, query: Query, batch: Batch) -> Any:
+        """The statistic that answers a question, or one for each of its groups, from one scan.
 
-    def grouped_cell_counts(self, query: Query, batch: Batch) -> tuple[CellCounts, ...]:
-        """One scan for all public groups.
+        Raises:
+            SourceError: The engine failed; its own words are dropped, since they quote rows.
+        """
+        asked = only_cells(query, batch)
+        with self.session(), self._own_words(batch, "could not be read", self.reading_hint):
+            found = self._cell_counts(asked, batch)
+        return found if query.by else found[0]
+
+    def _cell_counts(self, query: CellQuery, batch: Batch) -> tuple[CellCounts, ...]:
+        """One `GROUP BY` of cells and public groups.
 
         Privacy: one record adds one to one cell of one group, or nothing if its value is null,
         NaN, infinite or (in text formats) no number, if its group is none of the public ones, or
         if the condition is not true of it. Values out of bounds are counted in the end cells. With
         a unit bound of k, one unit changes at most k counts.
-
-        Raises:
-            SourceError: The engine failed; its own words are dropped, since they quote rows.
         """
-        with self.session(), self._own_words(batch, "could not be read", self.reading_hint):
-            table = self.table(query, batch)
-            kinds = self._described(query, table)
-            statement = question(self.words(), query, kinds, table, self._within(batch))
-            codes, records = self.answer(statement)
+        table = self.table(query, batch)
+        kinds = self._described(query, table)
+        codes, records = self.run(question(self.words(), query, kinds, table, self._within(batch)))
         return counts_of(query, codes, records)
 
     @abstractmethod
@@ -106,7 +111,7 @@ class SqlBackend(ABC):
         """The engine's words."""
 
     @abstractmethod
-    def table(self, query: Query, batch: Batch) -> str:
+    def table(self, query: CellQuery, batch: Batch) -> str:
         """What stands behind FROM."""
 
     @abstractmethod
@@ -114,7 +119,7 @@ class SqlBackend(ABC):
         """Names and types of the columns of a SELECT, without running it."""
 
     @abstractmethod
-    def answer(self, statement: str) -> tuple[IntArray, IntArray]:
+    def run(self, statement: str) -> tuple[IntArray, IntArray]:
         """The two columns of the answer."""
 
     @abstractmethod
@@ -133,7 +138,7 @@ class SqlBackend(ABC):
         """What is held open while a question is asked; its errors are its own."""
         return nullcontext()
 
-    def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
+    def look_further(self, query: CellQuery, batch: Batch, columns: Mapping[str, str]) -> None:
         """Anything else to refuse before a charge is spent."""
         return
 
@@ -145,13 +150,13 @@ class SqlBackend(ABC):
         """SQL of the time of a record."""
         return self.words().name(self.time_column or "")
 
-    def own_columns(self, query: Query) -> list[str]:
+    def own_columns(self, query: CellQuery) -> list[str]:
         """Columns that the configuration names outside of expressions."""
         value = [query.column] if query.expression is None else []
         unit = [query.bound.column] if query.bound else []
         return [*value, *unit, *query.by, *([self.time_column] if self.time_column else [])]
 
-    def named(self, query: Query) -> list[str]:
+    def named(self, query: CellQuery) -> list[str]:
         """All columns that are named, once each."""
         expressions = [each for each in (query.expression, query.where) if each is not None]
         inside = [name for each in expressions for name in self.named_in(each)]
@@ -166,14 +171,14 @@ class SqlBackend(ABC):
         )
         return f"{self.time()} >= {start} AND {self.time()} < {end}"
 
-    def _described(self, query: Query, table: str) -> dict[str, str]:
+    def _described(self, query: CellQuery, table: str) -> dict[str, str]:
         """Types of what is asked; the condition is parsed with it."""
         parts = ", ".join(f"{sql} AS {part}" for part, sql in asked(self.words(), query).items())
         where = "true" if query.where is None else query.where
         return self.describe(f"SELECT {parts} FROM {table} WHERE ({where})")
 
     def _kinds(
-        self, query: Query, table: str, columns: Mapping[str, str], source: str
+        self, query: CellQuery, table: str, columns: Mapping[str, str], source: str
     ) -> dict[str, str]:
         try:
             return self._described(query, table)

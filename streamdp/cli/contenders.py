@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
@@ -15,9 +15,11 @@ from streamdp import wiring
 from streamdp.cli.jobs import require_name
 from streamdp.config.engines import DuckDBEngine
 from streamdp.config.formats import file_format
-from streamdp.config.priors import Guess
-from streamdp.config.releases import Release
 from streamdp.errors import ConfigurationError
+from streamdp.kinds.quantiles.build import question as question_of
+from streamdp.kinds.quantiles.kind import Quantiles
+from streamdp.kinds.quantiles.prior_section import Guess
+from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.simulation.permission import refuse_production, require_no_production_table
 from streamdp.simulation.study import ORACLE, Study
 from streamdp.simulation.synthetic import GUESS, RESOLUTION, expected_rows, synthetic
@@ -29,7 +31,6 @@ if TYPE_CHECKING:
     from streamdp.config.sources import Source
     from streamdp.config.units import Unit
     from streamdp.mechanisms.sharpness import Relation
-    from streamdp.releases.quantiles import Quantiles
     from streamdp.simulation.stream import Stream
     from streamdp.types import Batch, Query
 
@@ -47,7 +48,7 @@ class Contenders:
         rows: What the oracle takes for expected rows if the release has none.
     """
 
-    section: Release
+    section: QuantilesSection
     neighbours: Relation
     unit: Unit
     rows: int
@@ -62,13 +63,14 @@ class Contenders:
             ConfigurationError: The release does not admit this learner or epsilon.
         """
         section = self._with(learner, epsilon)
-        made = replace(wiring.kind(section, self.neighbours, self.unit), expected_rows=None)
+        made = cast(Quantiles, wiring.kind(section, self.neighbours, self.unit.rows))
+        made = replace(made, expected_rows=None)
         feature = stream.feature()
         if feature is None:
             return made
         return replace(made, features=feature, feature_names=("of the stream",))
 
-    def _with(self, learner: str, epsilon: Fraction) -> Release:
+    def _with(self, learner: str, epsilon: Fraction) -> QuantilesSection:
         if learner != ORACLE:
             return _changed(self.section, {"epsilon": epsilon}, {"learner": learner})
         rows = self.section.expected_rows or self.rows
@@ -76,7 +78,23 @@ class Contenders:
         return _changed(self.section, known, {"learner": "experts"})
 
 
-def require_permission(configuration: Configuration, section: Release, table: str | None) -> None:
+def require_quantiles(configuration: Configuration, name: str) -> QuantilesSection:
+    """The section of a release that can be simulated.
+
+    Raises:
+        ConfigurationError: It is of another kind.
+    """
+    section = configuration.releases[name]
+    if not isinstance(section, QuantilesSection):
+        raise ConfigurationError(
+            f"releases of kind {section.kind} cannot be simulated", where=f"releases.{name}"
+        )
+    return section
+
+
+def require_permission(
+    configuration: Configuration, section: QuantilesSection, table: str | None
+) -> None:
     """Refuse the source's own records, and a table that any source of the configuration reads.
 
     Raises:
@@ -105,7 +123,7 @@ class Scene:
     length: int | None = None
 
 
-def study(configuration: Configuration, section: Release, scene: Scene) -> Study:
+def study(configuration: Configuration, section: QuantilesSection, scene: Scene) -> Study:
     """What is replayed: a release that is `on_stream`, there.
 
     Of a release by groups it is one group: each has a learner of its own.
@@ -121,18 +139,19 @@ def study(configuration: Configuration, section: Release, scene: Scene) -> Study
     source = _read_from(configuration, section, scene.table)
     batches = wiring.source(section.source, source).batches(int(time.time()))
     group = _group(section, scene.group)
-    kind = wiring.kind(section, neighbours, unit, source.engine.kind)
+    question, charging = question_of(section, source.engine.kind), wiring.charging(unit)
+    if section.by:
+        question = replace(question, by=section.by, groups=section.groups)
 
     def asked(batch: Batch) -> Query:
-        query = kind.query(batch)
-        return replace(query, by=section.by, groups=section.groups) if section.by else query
+        return charging.bounded(question, batch)
 
     read = table_stream(section.source, batches, backend(source), asked, group, scene.length)
     rows = round(sum(int(each.counts.sum()) for each in read.counts) / len(read.counts))
     return Study(partial(_same, read), Contenders(section, neighbours, unit, max(1, rows)).kind)
 
 
-def _group(section: Release, name: str | None) -> int:
+def _group(section: QuantilesSection, name: str | None) -> int:
     """Place of a group among those of the release; 0 where there are none."""
     names = [",".join(group) for group in section.groups]
     if name is None and len(names) < 2:
@@ -141,7 +160,7 @@ def _group(section: Release, name: str | None) -> int:
     return names.index(name or "")
 
 
-def admitted(section: Release, asked: list[str]) -> list[str]:
+def admitted(section: QuantilesSection, asked: list[str]) -> list[str]:
     """The learners that were asked for; of all, those that the release admits.
 
     Raises:
@@ -155,7 +174,7 @@ def admitted(section: Release, asked: list[str]) -> list[str]:
     return [name for name in LEARNERS if _admits(section, name)]
 
 
-def on_stream(section: Release, stream: str) -> Release:
+def on_stream(section: QuantilesSection, stream: str) -> QuantilesSection:
     """The release in the unit of a synthetic stream: its guess, cells and rows, and no bounds."""
     if stream == "table":
         return section
@@ -171,20 +190,22 @@ def on_stream(section: Release, stream: str) -> Release:
     return section.model_copy(update={**own, "prior": prior})
 
 
-def _changed(section: Release, release: dict[str, Any], prior: dict[str, Any]) -> Release:
+def _changed(
+    section: QuantilesSection, release: dict[str, Any], prior: dict[str, Any]
+) -> QuantilesSection:
     """Another release, checked as one that was read from a file."""
     changed = section.model_copy(
         update={**release, "prior": section.prior.model_copy(update=prior)}
     )
     try:
-        Release.model_validate(changed.model_dump(exclude={"schedule"}))
+        QuantilesSection.model_validate(changed.model_dump(exclude={"schedule"}))
     except ValidationError as error:
         text = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise ConfigurationError(text, where="simulate") from None
     return changed
 
 
-def _admits(section: Release, learner: str) -> bool:
+def _admits(section: QuantilesSection, learner: str) -> bool:
     try:
         _changed(section, {}, {"learner": learner})
     except ConfigurationError:
@@ -192,7 +213,9 @@ def _admits(section: Release, learner: str) -> bool:
     return True
 
 
-def _read_from(configuration: Configuration, section: Release, table: str | None) -> Source:
+def _read_from(
+    configuration: Configuration, section: QuantilesSection, table: str | None
+) -> Source:
     """The source, or files or a DuckDB database in its place, whatever its engine.
 
     Files have the columns that a query makes; a database has the table that it reads. Those of text

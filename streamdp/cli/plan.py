@@ -138,11 +138,18 @@ def _accuracy(configuration: Configuration, job: str, wanted: float | None) -> d
     """What accuracy to expect, and the epsilon for a wanted one; simulated, a few seconds."""
     from streamdp import wiring
 
-    kind = wiring.release_kind(configuration, job)
-    row: dict[str, Json] = {"rank_error_95": kind.rank_error()}
+    section, unit = configuration.releases[job], configuration.privacy.unit
+    dialect = configuration.sources[section.source].engine.kind
+    accuracy = wiring.spec_of(section).accuracy
+    if accuracy is None:
+        return {}
+    kind = wiring.kind(section, configuration.privacy.neighbours, unit.rows, dialect)
+    row: dict[str, Json] = dict(accuracy.expected(kind))
     if wanted is not None:
-        needed = kind.epsilon_needed(wanted)
-        row[f"epsilon_for_{wanted:g}"] = None if needed is None else f"{float(needed):g}"
+        needed = accuracy.epsilon_for(kind, wanted)
+        row[f"epsilon_for_{wanted:g}"] = (
+            None if needed is None else f"{float(needed * unit.rows):g}"
+        )
     return row
 
 

@@ -123,4 +123,5 @@ def _charge(configuration: Configuration, task: str, batch: Batch) -> Charge:
     if task in configuration.all_gates():
         return wiring.gate_kind(task, configuration).charge()
     kind = wiring.release_kind(configuration, task)
-    return kind.plan(kind.init(), batch).charge
+    plan = kind.plan(kind.init(), batch)
+    return wiring.charging(configuration.privacy.unit).charge(plan)

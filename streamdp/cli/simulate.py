@@ -98,7 +98,7 @@ def simulate(
     name = _chosen(configuration, job)
     if picture is not None:
         _require_room_for(picture)
-    section = contenders.on_stream(configuration.releases[name], stream)
+    section = contenders.on_stream(contenders.require_quantiles(configuration, name), stream)
     whom = contenders.admitted(section, learners)
     prices = [_price(each) for each in epsilons] or [section.epsilon]
     if stream == "table" and not truth_may_be_seen:

@@ -6,6 +6,7 @@ from streamdp.config.gates import DriftTest, Gate
 from streamdp.config.model import Configuration
 from streamdp.config.refusal import refuse, require_known
 from streamdp.config.yaml import Document, Path
+from streamdp.kinds.registry import find
 from streamdp.privacy.amounts import nano_up
 
 
@@ -67,6 +68,14 @@ def _check_jobs(gate: Gate, configuration: Configuration, document: Document, pa
             "write a gate for each source",
         )
     for index, job in enumerate(jobs):
+        spec = find(job.kind)
+        if index == 0 and spec is not None and spec.cells is None:
+            refuse(
+                f"a gate cannot test releases of kind {job.kind}",
+                document,
+                (*path, "release", index),
+                "put a release first whose column it can test",
+            )
         if job.by:
             refuse(
                 "this job releases groups, and a gate asks about a whole batch",
@@ -76,7 +85,7 @@ def _check_jobs(gate: Gate, configuration: Configuration, document: Document, pa
             )
     if isinstance(gate.test, DriftTest) and jobs:
         for index, quantile in enumerate(gate.test.quantiles):
-            if quantile not in jobs[0].quantiles:
+            if quantile not in configuration.quantiles_of(gate):
                 refuse(
                     f"{gate.release[0]} does not release this quantile",
                     document,

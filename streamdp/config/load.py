@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import os
 from collections.abc import Mapping
 from dataclasses import replace
@@ -64,20 +65,18 @@ def _resolved(value: Any, path: Path) -> Any:
             found[section] = {name: _with_path(entry, path) for name, entry in entries}
     if isinstance(found.get("releases"), dict):
         entries = found["releases"].items()
-        found["releases"] = {name: _with_public_paths(entry, path) for name, entry in entries}
+        found["releases"] = {name: _with_paths_within(entry, path) for name, entry in entries}
     return found
 
 
-def _with_public_paths(entry: Any, path: Path) -> Any:
-    """A release whose prior may name public files."""
-    if not isinstance(entry, dict) or not isinstance(entry.get("prior"), dict):
+def _with_paths_within(entry: Any, path: Path) -> Any:
+    """A release, with the paths of public files that it names at whatever depth."""
+    if not isinstance(entry, dict):
         return entry
-    public = {
-        key: _with_path(entry["prior"][key], path)
-        for key in ("public", "table")
-        if key in entry["prior"]
+    return {
+        key: _with_path(_with_paths_within(value, path), path) if isinstance(value, dict) else value
+        for key, value in entry.items()
     }
-    return {**entry, "prior": {**entry["prior"], **public}}
 
 
 def _with_path(entry: Any, path: Path) -> Any:
@@ -142,26 +141,20 @@ def _is_other_form(problem: Any, found: list[Any]) -> bool:
     return word and any(loc[: len(place)] == place for loc in deeper)
 
 
-_TAGS = (
-    "Family",
-    "MixtureOf",
-    "Mechanism",
-    "Windows",
-    "SecretFile",
-    "Derived",
-    "constrained-str",
-    *TEST_KINDS,
-    *SINK_KINDS,
-)
-
-
 def _is_tag(part: str | int, document: Document) -> bool:
     """Pydantic names the member of a union it tried; such names are in no file."""
     return (
         isinstance(part, str)
-        and ("[" in part or part in _TAGS)
+        and ("[" in part or part in _tags())
         and not any(part in path for path in document.marks)
     )
+
+
+@functools.cache
+def _tags() -> frozenset[str]:
+    """Members of unions: classes of sections, and what their `kind` says."""
+    classes = Configuration.model_json_schema()["$defs"]
+    return frozenset({*classes, "constrained-str", *TEST_KINDS, *SINK_KINDS})
 
 
 def _nearest(key: str) -> str:

@@ -8,9 +8,10 @@ from typing import Literal
 
 from pydantic import Field
 
+from streamdp.config.by_kind import Release
 from streamdp.config.caps import CapsSection
 from streamdp.config.gates import Gate
-from streamdp.config.releases import Name, Release
+from streamdp.config.releases import Name
 from streamdp.config.schedules import Schedule
 from streamdp.config.section import Section
 from streamdp.config.sinks import Sink
@@ -103,7 +104,8 @@ class Configuration(Section):
 
     def quantiles_of(self, gate: Gate) -> tuple[Fraction, ...]:
         """What the first job of a gate releases."""
-        return self.releases[gate.release[0]].quantiles if gate.release else ()
+        first = self.releases[gate.release[0]] if gate.release else None
+        return getattr(first, "quantiles", ())
 
     def gated(self) -> dict[str, str]:
         """Releases that have a gate, and its name."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streamdp.types import Backend, ReleaseKind, Source
+from streamdp.types import Backend, Charging, ReleaseKind, Source
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +17,7 @@ class Job:
         source: Which batches there are.
         backend: Where their records are.
         kind: What is published of each.
+        charging: What that costs a unit.
         sinks: Names of the sinks it goes to.
     """
 
@@ -25,4 +26,5 @@ class Job:
     source: Source
     backend: Backend
     kind: ReleaseKind
+    charging: Charging
     sinks: tuple[str, ...]

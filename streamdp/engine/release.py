@@ -13,7 +13,7 @@ from streamdp.engine.protocols import Store
 from streamdp.errors import InternalError, StreamdpError
 from streamdp.types import (
     Batch,
-    CellCounts,
+    Charge,
     Clock,
     Entropy,
     Json,
@@ -21,6 +21,7 @@ from streamdp.types import (
     Log,
     Outcome,
     Plan,
+    Query,
     Release,
 )
 
@@ -39,10 +40,12 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A release before anything is spent: what its learner knows, and its plan."""
+    """A release before anything is spent: what its learner knows, its plan and its price."""
 
     learned: Learned
     plan: Plan
+    query: Query
+    charge: Charge
 
 
 def prepare(job: Job, batch: Batch, around: Surroundings) -> Ready:
@@ -56,9 +59,10 @@ def prepare(job: Job, batch: Batch, around: Surroundings) -> Ready:
         learned, plan = _plan(job, batch, around)
         require_unaltered(job, batch, around.store)
         bind_files(job, batch, around.store, around.clock.now())
-        job.backend.check(plan.query, batch)
+        query = job.charging.bounded(plan.query, batch)
+        job.backend.check(query, batch)
         bind_tables(job, job.backend, batch, around.store, around.clock.now())
-    return Ready(learned, plan)
+        return Ready(learned, plan, query, job.charging.charge(plan))
 
 
 def release_batch(job: Job, batch: Batch, ready: Ready, around: Surroundings) -> Release:
@@ -76,24 +80,25 @@ def release_batch(job: Job, batch: Batch, ready: Ready, around: Surroundings) ->
         InternalError: Anything else; the charge is burnt.
         StoreError: Reserving failed: nothing was spent. Committing failed: the charge is burnt.
     """
-    learned, plan = ready.learned, ready.plan
+    learned, plan, charge = ready.learned, ready.plan, ready.charge
     with own_words_only(around.entropy):
         release_id = new_release_id(around.entropy)
     now = around.clock.now()
-    reservation = around.store.reserve(job.scope, job.name, batch, plan.charge, now)
+    reservation = around.store.reserve(job.scope, job.name, batch, charge, now)
     about = {"job": job.name, "batch": batch.key}
-    around.log("release.reserved", **about, epsilon_nano=plan.charge.epsilon_nano)
+    around.log("release.reserved", **about, epsilon_nano=charge.epsilon_nano)
     try:
         with own_words_only(around.entropy):
-            outcome = job.kind.draw(plan, _evaluate(job, plan, batch), around.entropy)
+            statistic = job.backend.answer(ready.query, batch)
+            outcome = job.kind.draw(plan, statistic, around.entropy)
             state = _learn(job, learned.state, plan, outcome, around.log)
-            published = job.kind.report(state, outcome)
-            release = _record(release_id, job, batch, plan, published, around.clock.now())
+            published = job.kind.publish(state, outcome)
+            release = _record(release_id, job, batch, charge, published, around.clock.now())
             following = Learned(learned.version + 1, learned.signature, state)
             around.store.commit(reservation, release, following, job.sinks)
     except BaseException:
         around.store.burn(reservation, around.clock.now())
-        around.log("release.burnt", **about, epsilon_nano=plan.charge.epsilon_nano)
+        around.log("release.burnt", **about, epsilon_nano=charge.epsilon_nano)
         raise
     around.log("release.committed", **about, release=release.id)
     return release
@@ -102,13 +107,6 @@ def release_batch(job: Job, batch: Batch, ready: Ready, around: Surroundings) ->
 def new_release_id(entropy: Entropy) -> str:
     """A name that no other release has, and that tells nothing."""
     return f"{entropy.bits(RELEASE_ID_BITS):024x}"
-
-
-def _evaluate(job: Job, plan: Plan, batch: Batch) -> CellCounts | tuple[CellCounts, ...]:
-    """The secret answer to the plan's question."""
-    if plan.query.by:
-        return job.backend.grouped_cell_counts(plan.query, batch)
-    return job.backend.cell_counts(plan.query, batch)
 
 
 def _plan(job: Job, batch: Batch, around: Surroundings) -> tuple[Learned, Plan]:
@@ -162,7 +160,7 @@ def _number(entropy: Entropy) -> str:
 
 
 def _record(
-    release_id: str, job: Job, batch: Batch, plan: Plan, outcome: Outcome, now: int
+    release_id: str, job: Job, batch: Batch, charge: Charge, outcome: Outcome, now: int
 ) -> Release:
     return Release(
         id=release_id,
@@ -172,7 +170,7 @@ def _record(
         window_start=batch.start,
         window_end=batch.end,
         kind=job.kind.name,
-        epsilon_nano=plan.charge.epsilon_nano,
+        epsilon_nano=charge.epsilon_nano,
         released_at=now,
         rows=outcome.rows,
     )

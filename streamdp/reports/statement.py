@@ -116,12 +116,12 @@ def _cap(room: Room) -> dict[str, Json]:
 def _job(configuration: Configuration, database: Database, name: str) -> dict[str, Json]:
     release, report = configuration.releases[name], job_report(database, name)
     epsilon = exact(release.epsilon)
-    learning = epsilon_text(nano_up(epsilon * release.gradient_share()))
+    learning = epsilon_text(nano_up(epsilon * release.auxiliary_share()))
     return {
         "job": name,
         "source": release.source,
         "epsilon_of_one_release": epsilon_text(nano_up(epsilon)),
-        **({"of_which_for_its_learner": learning} if release.gradient_share() else {}),
+        **({"of_which_for_its_learner": learning} if release.auxiliary_share() else {}),
         "releases": report.releases,
         "burnt": report.burnt,
         "asked_over_time": parameters_over_time(database, name),

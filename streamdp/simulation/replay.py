@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.mechanisms.exact import exact_quantiles
-from streamdp.releases.quantiles import Quantiles
 from streamdp.simulation.stream import Stream
 from streamdp.simulation.truth import rank_errors
 from streamdp.types import CellCounts, Entropy, FloatArray, IntArray, Json, Outcome, Plan

@@ -13,8 +13,8 @@ from multiprocessing import active_children, get_context
 
 import numpy as np
 
+from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.mechanisms.simulation import PublicEntropy
-from streamdp.releases.quantiles import Quantiles
 from streamdp.simulation.replay import errors_of, replay
 from streamdp.simulation.stream import Stream
 from streamdp.types import FloatArray

@@ -40,5 +40,7 @@ def table_stream(
             hint="look at the source's start, end and lateness, or at the path",
         )
     backend.check(query(taken[0]), taken[0])
-    counts = tuple(backend.grouped_cell_counts(query(each), each)[group] for each in taken)
+    asked = [query(each) for each in taken]
+    answers = [backend.answer(*each) for each in zip(asked, taken, strict=True)]
+    counts = tuple(each[group] for each in answers) if asked[0].by else tuple(answers)
     return Stream(name, taken, counts)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.experts import ExpertMixture
 from streamdp.learning.paces import pace_shares
-from streamdp.releases.quantiles import Quantiles
 from streamdp.simulation.bands import SHARES, band
 from streamdp.simulation.replay import replay
 from streamdp.simulation.stream import Stream

@@ -2,10 +2,12 @@
 
 from streamdp.types.batches import Batch, Belongs, File, Grid
 from streamdp.types.charges import Charge, Reservation, Run
-from streamdp.types.forms import FloatArray, Format, IntArray, Json, Row
+from streamdp.types.columns import Column
+from streamdp.types.forms import FloatArray, Format, IntArray, Json, Neighbours, Row
 from streamdp.types.gates import Answer, GateRun, Past
 from streamdp.types.protocols import (
     Backend,
+    Charging,
     Clock,
     Entropy,
     GateKind,
@@ -15,7 +17,8 @@ from streamdp.types.protocols import (
     Sink,
     Source,
 )
-from streamdp.types.questions import MOST_ROWS_PER_UNIT, CellCounts, Query, UnitBound
+from streamdp.types.queries import Query, Statistic, with_bound, with_groups
+from streamdp.types.questions import MOST_ROWS_PER_UNIT, CellCounts, CellQuery, UnitBound
 from streamdp.types.records import RECORD, Made
 from streamdp.types.releases import Delivery, Failure, Learned, Outcome, Plan, Release
 from streamdp.types.tables import (
@@ -37,8 +40,11 @@ __all__ = [
     "Batch",
     "Belongs",
     "CellCounts",
+    "CellQuery",
     "Charge",
+    "Charging",
     "Clock",
+    "Column",
     "CompoundAnswer",
     "CompoundQuery",
     "Delivery",
@@ -56,6 +62,7 @@ __all__ = [
     "Learned",
     "Log",
     "Made",
+    "Neighbours",
     "Outcome",
     "Past",
     "Plan",
@@ -68,10 +75,13 @@ __all__ = [
     "Run",
     "Sink",
     "Source",
+    "Statistic",
     "SumQuery",
     "Sums",
     "TableCounts",
     "TableQuery",
     "Term",
     "UnitBound",
+    "with_bound",
+    "with_groups",
 ]

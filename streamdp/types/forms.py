@@ -16,4 +16,7 @@ Json = Any
 Format = Literal["parquet", "csv", "jsonl", "arrow"]
 """Of files of records."""
 
+Neighbours = Literal["add-remove", "substitute"]
+"""Neighbouring batches differ by one record more, or in one record."""
+
 Row = Mapping[str, float | str | int | None]

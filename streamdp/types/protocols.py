@@ -7,9 +7,11 @@ from typing import Any, Protocol
 
 from streamdp.types.batches import Batch
 from streamdp.types.charges import Charge
+from streamdp.types.columns import Column
 from streamdp.types.forms import FloatArray, Json
 from streamdp.types.gates import Past
-from streamdp.types.questions import CellCounts, Query
+from streamdp.types.queries import Query
+from streamdp.types.questions import CellCounts, CellQuery
 from streamdp.types.releases import Outcome, Plan, Release
 
 
@@ -50,11 +52,16 @@ class Prior(Protocol):
 
 
 class ReleaseKind(Protocol):
-    """Pure functions: what is published, what it costs, how it is drawn and learned from."""
+    """Pure functions: what is published, what it costs one record, how it is drawn and learned."""
 
     @property
     def name(self) -> str:
         """What the configuration calls this kind."""
+        ...
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """What each row of a release holds, in this order; a row may lack a column."""
         ...
 
     def signature(self) -> Json:
@@ -66,7 +73,7 @@ class ReleaseKind(Protocol):
         ...
 
     def plan(self, state: Json, batch: Batch) -> Plan:
-        """Question and cost, from public facts alone."""
+        """Question, and price for one record, from public facts alone."""
         ...
 
     def draw(self, plan: Plan, statistic: Any, entropy: Entropy) -> Outcome:
@@ -74,25 +81,36 @@ class ReleaseKind(Protocol):
 
         Args:
             plan: What `plan` returned.
-            statistic: The `CellCounts` that answer its query, or, of a query with `by`, those of
-                each group.
+            statistic: The `Statistic` that answers its query; of a query with `by` one a group.
             entropy: Source of chance.
         """
         ...
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
-        """The next state; has no data argument, so learning is post-processing."""
+        """The next state, which survives JSON; has no data argument: it is post-processing."""
         ...
 
-    def report(self, state: Json, outcome: Outcome) -> Outcome:
+    def publish(self, state: Json, outcome: Outcome) -> Outcome:
         """What is published: the outcome, and what follows from it and the state it led to."""
+        ...
+
+
+class Charging(Protocol):
+    """What a release costs a unit, and whose records count."""
+
+    def charge(self, plan: Plan) -> Charge:
+        """The price of a plan to one unit."""
+        ...
+
+    def bounded(self, query: Query, batch: Batch) -> Query:
+        """A question of which records of a unit beyond its bound do not count."""
         ...
 
 
 class GateKind(Protocol):
     """Pure functions: what a gate asks, what a run costs, how it is answered."""
 
-    def query(self, batch: Batch) -> Query:
+    def query(self, batch: Batch) -> CellQuery:
         """What is counted of a batch."""
         ...
 
@@ -116,18 +134,14 @@ class GateKind(Protocol):
 
 
 class Backend(Protocol):
-    """Where the records are: answers the one question."""
+    """Where the records are: answers typed questions, each from one scan."""
 
     def check(self, query: Query, batch: Batch) -> None:
         """Raise SourceError if the question cannot be put; reads the schema, no rows."""
         ...
 
-    def cell_counts(self, query: Query, batch: Batch) -> CellCounts:
-        """The cell counts of one batch, for a question without `by`."""
-        ...
-
-    def grouped_cell_counts(self, query: Query, batch: Batch) -> tuple[CellCounts, ...]:
-        """One scan, and the cell counts of each public group, in the order of `query.groups`."""
+    def answer(self, query: Query, batch: Batch) -> Any:
+        """The `Statistic` of one batch; of a question with `by` a tuple of one a group."""
         ...
 
 

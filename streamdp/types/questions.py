@@ -43,7 +43,7 @@ class UnitBound:
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class CellQuery:
     """The one question asked of a batch: how many records fall in each cell of a column.
 
     Args:

@@ -5,18 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from streamdp.types.charges import Charge
 from streamdp.types.forms import Json, Row
-from streamdp.types.questions import Query
+from streamdp.types.queries import Query
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A release before data is touched: the question, the cost, and how to draw the answer."""
+    """A release before data is touched, from public facts alone.
+
+    Args:
+        query: What is asked of the batch, of all its records: who bounds units and cuts groups
+            adds that.
+        event: Of the draws, as they cost one record (`privacy.events`).
+        mechanism: What `draw` needs.
+        unit_event: Of draws whose price holds whatever a whole unit changes, in all groups
+            together; None if there are none.
+    """
 
     query: Query
-    charge: Charge
+    event: Json
     mechanism: Any
+    unit_event: Json = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +33,13 @@ class Outcome:
     """What was drawn.
 
     Args:
-        rows: Published, as a table with one set of columns.
-        told: Private numbers with their noise that only the learner is told, in place of the rows;
-            paid for like them.
+        rows: Published, as a table with the columns of the kind.
+        auxiliary: What `learn` and `publish` need beside the rows. It is paid for like them, and
+            neither published nor kept.
     """
 
     rows: tuple[Row, ...]
-    told: tuple[float, ...] = ()
+    auxiliary: Any = None
 
 
 @dataclass(frozen=True, slots=True)

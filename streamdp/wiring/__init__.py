@@ -13,12 +13,12 @@ from streamdp.wiring.adapters import (
     worker,
 )
 from streamdp.wiring.gates import gate_kind
-from streamdp.wiring.priors import learner
-from streamdp.wiring.quantiles import kind, release_kind, shapes
+from streamdp.wiring.kinds import charging, kind, release_kind, spec_of
 from streamdp.wiring.sources import data_of, same_data, source
 
 __all__ = [
     "caps_of",
+    "charging",
     "data",
     "data_of",
     "declare",
@@ -26,11 +26,10 @@ __all__ = [
     "hang_up",
     "jobs",
     "kind",
-    "learner",
     "release_kind",
     "same_data",
-    "shapes",
     "source",
+    "spec_of",
     "start_log",
     "store_paths",
     "tasks",

@@ -15,7 +15,7 @@ from streamdp.engine.work import Task, Worker
 from streamdp.privacy.filters import Caps
 from streamdp.types import Clock, Entropy, Json, Log
 from streamdp.wiring.gates import gates
-from streamdp.wiring.quantiles import release_kind
+from streamdp.wiring.kinds import charging, release_kind
 from streamdp.wiring.sinks import sink
 from streamdp.wiring.sources import backend, data_of, same_data, source
 
@@ -96,6 +96,7 @@ def jobs(configuration: Configuration) -> dict[str, Job]:
             source=sources[section.source],
             backend=backend(configuration.sources[section.source]),
             kind=release_kind(configuration, name),
+            charging=charging(configuration.privacy.unit),
             sinks=section.sinks,
         )
         for name, section in configuration.releases.items()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -11,13 +12,13 @@ from streamdp.config.model import Configuration
 from streamdp.engine.gate import Gate as EngineGate
 from streamdp.engine.job import Job
 from streamdp.errors import ConfigurationError
-from streamdp.types import Grid, Query, UnitBound
-from streamdp.wiring.quantiles import question
+from streamdp.types import CellQuery, Grid, UnitBound
+from streamdp.wiring.kinds import spec_of
 from streamdp.wiring.sources import backend, source
 
 if TYPE_CHECKING:
+    from streamdp.gates.tests import Question, ThresholdingGate
     from streamdp.mechanisms.thresholding import Terms, Thresholding
-    from streamdp.releases.gates import Question, ThresholdingGate
 
 ENTRY_POINTS = "streamdp.tests"
 """Group of entry points of custom tests: `factory(grid, epsilon, **options)` makes a `Question`."""
@@ -41,8 +42,8 @@ def gate_kind(name: str, configuration: Configuration) -> ThresholdingGate:
     Raises:
         ConfigurationError: It is impractical, or its custom test cannot be had.
     """
+    from streamdp.gates.tests import ThresholdingGate
     from streamdp.mechanisms.thresholding import Terms, Thresholding
-    from streamdp.releases.gates import ThresholdingGate
 
     section = configuration.all_gates()[name]
     query = _query(section, configuration)
@@ -85,31 +86,32 @@ def _gate(
     )
 
 
-def _query(section: Gate, configuration: Configuration) -> Query:
+def _query(section: Gate, configuration: Configuration) -> CellQuery:
     """The question of the first job, or the gate's own."""
     import math
 
+    unit = configuration.privacy.unit
+    bound = None if unit.column is None else UnitBound(unit.column, unit.rows)
     if section.release:
         job = configuration.releases[section.release[0]]
-        dialect = configuration.sources[job.source].engine.kind
-        return question(job, configuration.privacy.unit, dialect)
+        cells = spec_of(job).cells
+        assert cells is not None, "checked when the configuration was loaded"  # noqa: S101
+        return replace(cells(job, configuration.sources[job.source].engine.kind), bound=bound)
     column, resolution, bounds = section.column, section.resolution, section.bounds
     assert column and resolution and bounds, "checked when the configuration was loaded"  # noqa: S101, PT018
     low, high = (math.floor(bound / resolution + Fraction(1, 2)) for bound in bounds)
-    unit = configuration.privacy.unit
-    bound = None if unit.column is None else UnitBound(unit.column, unit.rows)
-    return Query(column, Grid(resolution, low, high), bound=bound)
+    return CellQuery(column, Grid(resolution, low, high), bound=bound)
 
 
-def _units(configuration: Configuration, query: Query) -> int:
+def _units(configuration: Configuration, query: CellQuery) -> int:
     """Most records in which neighbours differ."""
     rows = query.bound.rows if query.bound is not None else 1
     return 2 * rows if configuration.privacy.neighbours == "substitute" else rows
 
 
-def _question(name: str, section: Gate, configuration: Configuration, query: Query) -> Question:
+def _question(name: str, section: Gate, configuration: Configuration, query: CellQuery) -> Question:
+    from streamdp.gates import tests as kinds
     from streamdp.mechanisms.drift import Tolerance
-    from streamdp.releases import gates as kinds
 
     test, grid = section.test, query.grid
     units = _units(configuration, query)

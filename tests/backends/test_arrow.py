@@ -23,11 +23,12 @@ from streamdp.cli import cli
 from streamdp.config import load
 from streamdp.errors import ConfigurationError, SourceError
 from streamdp.log.setup import close
-from streamdp.types import Batch, Grid, Query, UnitBound
+from streamdp.types import Batch, CellQuery, Grid, UnitBound
+from tests.worlds import parts
 
 BATCH = Batch("s", "b")
 GRID = Grid(Fraction(1, 2), -(2**46), 2**46)
-X = Query("x", GRID)
+X = CellQuery("x", GRID)
 
 
 def write(path: Path, columns: dict[str, Any], rows: int = 2, **options: Any) -> Path:
@@ -39,11 +40,11 @@ def write(path: Path, columns: dict[str, Any], rows: int = 2, **options: Any) ->
     return path
 
 
-def counts(path: Path | str, query: Query = X, time: str | None = None) -> dict[int, int]:
+def counts(path: Path | str, query: CellQuery = X, time: str | None = None) -> dict[int, int]:
     backend = DuckDBBackend(str(path), "arrow", time)
     day = Batch("s", "b", 0, 86_400) if time else BATCH
     backend.check(query, day)
-    found = backend.cell_counts(query, day)
+    found = backend.answer(query, day)
     return dict(zip(found.cells.tolist(), found.counts.tolist(), strict=True))
 
 
@@ -95,8 +96,8 @@ def test_text_that_is_no_utf_8_is_null(tmp_path: Path, kind: str, encoded: bool)
     if encoded:
         text = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 3]), text)
     path = write(tmp_path / "x.arrow", {"x": [1, 2, 3, 4], "g": text})
-    assert counts(path, Query("x", GRID, where="lower(g) <> 'b'")) == {2: 1, 6: 1}
-    assert counts(path, Query("x", GRID, bound=UnitBound("g", 1))) == {2: 1, 6: 1}
+    assert counts(path, CellQuery("x", GRID, where="lower(g) <> 'b'")) == {2: 1, 6: 1}
+    assert counts(path, CellQuery("x", GRID, bound=UnitBound("g", 1))) == {2: 1, 6: 1}
 
 
 def test_dictionaries_differ_from_batch_to_batch_and_from_file_to_file(tmp_path: Path) -> None:
@@ -107,12 +108,12 @@ def test_dictionaries_differ_from_batch_to_batch_and_from_file_to_file(tmp_path:
         unit = pa.chunked_array(chunks).unify_dictionaries()
         columns = {"x": [1, 2, 3, 4], "g": unit, "u": pa.array(["p", "q", "p", "q"])}
         write(tmp_path / f"{file}.arrow", columns, rows=2)
-    query = Query("x", GRID, by=("g",), groups=(("a",), ("b",), ("c",)))
+    query = CellQuery("x", GRID, by=("g",), groups=(("a",), ("b",), ("c",)))
     backend = DuckDBBackend(str(tmp_path / "*.arrow"), "arrow")
     backend.check(query, BATCH)
-    found = [each.cells.tolist() for each in backend.grouped_cell_counts(query, BATCH)]
+    found = [each.cells.tolist() for each in parts(backend.answer(query, BATCH))]
     assert found == [[2, 8], [4, 6], [2, 4, 6]]
-    bounded = Query("x", GRID, bound=UnitBound("u", 1))
+    bounded = CellQuery("x", GRID, bound=UnitBound("u", 1))
     assert sum(counts(tmp_path / "*.arrow", bounded).values()) == 2
 
 
@@ -137,8 +138,8 @@ def test_files_may_be_compressed_within(tmp_path: Path, compression: str | None)
 def test_filters_are_those_of_the_engine(tmp_path: Path) -> None:
     """A NaN is above all numbers, as in every other format; capitals make no other column."""
     path = write(tmp_path / "x.arrow", {"x": [1, 2, 3], "Y": [float("nan"), 1.0, None]})
-    assert counts(path, Query("x", GRID, where="y > 2")) == {2: 1}
-    assert counts(path, Query("z", GRID, expression="1 + 1")) == {4: 3}
+    assert counts(path, CellQuery("x", GRID, where="y > 2")) == {2: 1}
+    assert counts(path, CellQuery("z", GRID, expression="1 + 1")) == {4: 3}
 
 
 def stream(path: Path, data: pa.Table) -> None:
@@ -221,12 +222,12 @@ def test_a_file_that_is_broken_inside_fails_without_a_word_of_it(tmp_path: Path)
     backend = DuckDBBackend(str(path), "arrow")
     backend.check(X, BATCH)
     with pytest.raises(SourceError, match="could not be read") as caught:
-        backend.cell_counts(X, BATCH)
+        backend.answer(X, BATCH)
     assert caught.value.__suppress_context__
     assert "424242" not in str(caught.value)
     assert "zstd" not in str(caught.value).lower()
     path.write_bytes(write(tmp_path / "y.arrow", {"x": [1]}).read_bytes())
-    assert backend.cell_counts(X, BATCH).counts.tolist() == [1]
+    assert backend.answer(X, BATCH).counts.tolist() == [1]
 
 
 def test_a_file_is_streamed(tmp_path: Path) -> None:

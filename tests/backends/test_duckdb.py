@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from streamdp.backends.cells import cells_of
 from streamdp.backends.duckdb import DuckDBBackend
 from streamdp.errors import SourceError
-from streamdp.types import Batch, Grid, Query
+from streamdp.types import Batch, CellQuery, Grid
 
 START = int(datetime(2024, 3, 1, tzinfo=UTC).timestamp())
 DAY = 86_400
@@ -36,9 +36,9 @@ def expected(values: list[float | None], grid: Grid) -> dict[int, int]:
     return counts
 
 
-def counted(backend: DuckDBBackend, query: Query, batch: Batch) -> dict[int, int]:
+def counted(backend: DuckDBBackend, query: CellQuery, batch: Batch) -> dict[int, int]:
     backend.check(query, batch)
-    found = backend.cell_counts(query, batch)
+    found = backend.answer(query, batch)
     assert (np.diff(found.cells) > 0).all()
     return dict(zip(found.cells.tolist(), found.counts.tolist(), strict=True))
 
@@ -63,7 +63,7 @@ def test_parquet_counts_are_those_of_the_rule(
     path = tmp_path_factory.mktemp("parquet") / "batch.parquet"
     write_parquet(path, values)
     grid = Grid(resolution, -1000, 1000)
-    found = counted(DuckDBBackend(str(path), "parquet", "seen"), Query("x", grid), WINDOW)
+    found = counted(DuckDBBackend(str(path), "parquet", "seen"), CellQuery("x", grid), WINDOW)
     assert found == expected(values, grid)
 
 
@@ -72,7 +72,7 @@ def test_column_types(tmp_path: Path, column_type: str) -> None:
     """Integers, floats and decimals count alike."""
     path = tmp_path / "batch.parquet"
     write_parquet(path, [1, 2, 2, None, 7], column_type)
-    query = Query("x", Grid(Fraction(1), 0, 5))
+    query = CellQuery("x", Grid(Fraction(1), 0, 5))
     found = counted(DuckDBBackend(str(path), "parquet", "seen"), query, WINDOW)
     assert found == {1: 1, 2: 2, 5: 1}
 
@@ -87,7 +87,7 @@ def test_windows_are_half_open(tmp_path: Path) -> None:
     connection.executemany("INSERT INTO t VALUES (?, ?)", rows)
     connection.execute(f"COPY t TO '{path}' (FORMAT parquet)")
     backend = DuckDBBackend(str(path), "parquet", "seen")
-    query = Query("x", Grid(Fraction(1), 0, 9))
+    query = CellQuery("x", Grid(Fraction(1), 0, 9))
     following = Batch("s", "2024-03-02", START + DAY, START + 2 * DAY)
     assert counted(backend, query, WINDOW) == {2: 1}
     assert counted(backend, query, following) == {3: 1}
@@ -107,7 +107,7 @@ def test_dates_and_zoned_timestamps(
     connection.execute(f"CREATE TABLE t AS SELECT '{value}'::{column_type} AS seen, 4 AS x")
     connection.execute(f"COPY t TO '{path}' (FORMAT parquet)")
     backend = DuckDBBackend(str(path), "parquet", "seen")
-    assert counted(backend, Query("x", Grid(Fraction(1), 0, 9)), WINDOW) == found
+    assert counted(backend, CellQuery("x", Grid(Fraction(1), 0, 9)), WINDOW) == found
 
 
 def text_file(path: Path, rows: list[tuple[str, str]]) -> None:
@@ -123,7 +123,7 @@ def test_text_that_is_no_number_is_dropped_as_a_null_is(tmp_path: Path, ending: 
     """One record of another type changes its own count, never how the others are read."""
     path = tmp_path / f"batch.{ending}"
     numbers = [("2024-03-01T10:00:00", "1"), ("2024-03-01T11:00:00", "2.4")]
-    query = Query("x", Grid(Fraction(1), 0, 9))
+    query = CellQuery("x", Grid(Fraction(1), 0, 9))
     backend = DuckDBBackend(str(path), ending, "seen", types=TYPES)  # type: ignore[arg-type]
     text_file(path, numbers)
     assert counted(backend, query, WINDOW) == {1: 1, 2: 1}
@@ -137,7 +137,7 @@ def test_rows_do_not_decide_the_dialect(tmp_path: Path) -> None:
     plain = "seen;note;x\n2024-03-01T10:00:00;a;1\n2024-03-01T11:00:00;b;2\n"
     path.write_text(plain)
     backend = DuckDBBackend(str(path), "csv", "seen", types=TYPES)
-    query = Query("x", Grid(Fraction(1), 0, 9))
+    query = CellQuery("x", Grid(Fraction(1), 0, 9))
     assert counted(backend, query, WINDOW) == {1: 1, 2: 1}
     path.write_text(plain + '2024-03-01T12:00:00;"a,b,c,d,e,f\n,,,;";3\n' * 30)
     assert counted(backend, query, WINDOW) == {1: 1, 2: 1, 3: 30}
@@ -149,7 +149,7 @@ def test_files_of_one_source_have_one_header(tmp_path: Path) -> None:
     (tmp_path / "b.csv").write_text("x,seen\n1,2024-03-01T10:00:00\n")
     backend = DuckDBBackend(str(tmp_path / "*.csv"), "csv", "seen", types=TYPES)
     with pytest.raises(SourceError, match="one header"):
-        backend.check(Query("x", Grid(Fraction(1), 0, 9)), WINDOW)
+        backend.check(CellQuery("x", Grid(Fraction(1), 0, 9)), WINDOW)
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl"])
@@ -161,7 +161,7 @@ def test_torn_lines_do_not_raise(tmp_path: Path, ending: str) -> None:
     with path.open("a") as file:
         file.write(torn)
     backend = DuckDBBackend(str(path), ending, "seen", types=TYPES)  # type: ignore[arg-type]
-    assert counted(backend, Query("x", Grid(Fraction(1), 0, 9)), WINDOW) == {1: 1}
+    assert counted(backend, CellQuery("x", Grid(Fraction(1), 0, 9)), WINDOW) == {1: 1}
 
 
 def test_an_empty_window_has_no_cells(tmp_path: Path) -> None:
@@ -170,7 +170,7 @@ def test_an_empty_window_has_no_cells(tmp_path: Path) -> None:
     write_parquet(path, [1.0])
     empty = Batch("s", "2024-04-01", START + 31 * DAY, START + 32 * DAY)
     backend = DuckDBBackend(str(path), "parquet", "seen")
-    assert counted(backend, Query("x", Grid(Fraction(1), 0, 9)), empty) == {}
+    assert counted(backend, CellQuery("x", Grid(Fraction(1), 0, 9)), empty) == {}
 
 
 @pytest.mark.parametrize(
@@ -182,7 +182,7 @@ def test_a_wrong_column_is_refused_by_name(tmp_path: Path, column: str, time_col
     write_parquet(path, [123456.0])
     backend = DuckDBBackend(str(path), "parquet", time_column)
     with pytest.raises(SourceError) as caught:
-        backend.check(Query(column, Grid(Fraction(1), 0, 9)), WINDOW)
+        backend.check(CellQuery(column, Grid(Fraction(1), 0, 9)), WINDOW)
     assert "123456" not in str(caught.value)
 
 
@@ -191,8 +191,8 @@ def test_errors_show_no_values(tmp_path: Path) -> None:
     path = tmp_path / "batch.parquet"
     path.write_text("SECRET-CANARY is no parquet file")
     backend = DuckDBBackend(str(path), "parquet", "seen")
-    query = Query("x", Grid(Fraction(1), 0, 9))
-    for ask in (backend.check, backend.cell_counts):
+    query = CellQuery("x", Grid(Fraction(1), 0, 9))
+    for ask in (backend.check, backend.answer):
         with pytest.raises(SourceError) as caught:
             ask(query, WINDOW)
         assert "CANARY" not in str(caught.value)
@@ -207,7 +207,7 @@ def test_a_file_is_itself_whatever_its_name(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_text("seen,x\n2024-03-01,2\n")
     batch = Batch("s", name, path=str(tmp_path / name))
     backend = DuckDBBackend("", "csv", types=TYPES)
-    found = counted(backend, Query("x", Grid(Fraction(1), 0, 9)), batch)
+    found = counted(backend, CellQuery("x", Grid(Fraction(1), 0, 9)), batch)
     assert found == {2: 1}
 
 
@@ -225,7 +225,7 @@ def test_one_odd_record_never_raises(tmp_path: Path, odd: bytes) -> None:
     path = tmp_path / "batch.csv"
     path.write_bytes(b"seen,x\n2024-03-01,1\n" + odd + b"2024-03-01,2\n")
     backend = DuckDBBackend(str(path), "csv", "seen", types=TYPES)
-    found = counted(backend, Query("x", Grid(Fraction(1), 0, 9)), WINDOW)
+    found = counted(backend, CellQuery("x", Grid(Fraction(1), 0, 9)), WINDOW)
     assert (found[1], found[2]) == (1, 1)
 
 
@@ -237,14 +237,14 @@ def test_a_text_with_an_offset_is_its_instant(tmp_path: Path, ending: str) -> No
     outside = ["2024-03-01T23:30:00-02:00", "2024-03-01T00:30:00+02:00"]
     text_file(path, [*((at, "1") for at in inside), *((at, "2") for at in outside)])
     backend = DuckDBBackend(str(path), ending, "seen", types=TYPES)  # type: ignore[arg-type]
-    assert counted(backend, Query("x", Grid(Fraction(1), 0, 9)), WINDOW) == {1: 3}
+    assert counted(backend, CellQuery("x", Grid(Fraction(1), 0, 9)), WINDOW) == {1: 3}
 
 
 def test_a_rewritten_file_is_read_by_its_new_header(tmp_path: Path) -> None:
     """A daemon lives for months: columns in a new order are not read as each other."""
     path = tmp_path / "batch.csv"
     backend = DuckDBBackend(str(path), "csv", types=TYPES)
-    query = Query("x", Grid(Fraction(1), 0, 9))
+    query = CellQuery("x", Grid(Fraction(1), 0, 9))
     path.write_text("y,x\n1,2\n")
     assert counted(backend, query, Batch("s", "b", path=str(path))) == {2: 1}
     path.write_text("x,y\n1,2\n1,2\n")
@@ -257,7 +257,7 @@ def test_a_header_that_is_none_is_refused(tmp_path: Path) -> None:
     path.write_text("x" * 200_000 + "\n1\n")
     backend = DuckDBBackend(str(path), "csv", "seen", types=TYPES)
     with pytest.raises(SourceError):
-        backend.check(Query("x", Grid(Fraction(1), 0, 9)), WINDOW)
+        backend.check(CellQuery("x", Grid(Fraction(1), 0, 9)), WINDOW)
 
 
 @pytest.mark.parametrize("names", ["ab", "ba"])
@@ -271,7 +271,7 @@ def test_every_file_of_a_pattern_is_checked(tmp_path: Path, names: str, select: 
         )
     backend = DuckDBBackend(str(tmp_path / "*.parquet"), "parquet", "seen")
     with pytest.raises(SourceError, match="column 'x'"):
-        backend.check(Query("x", Grid(Fraction(1), 0, 9)), WINDOW)
+        backend.check(CellQuery("x", Grid(Fraction(1), 0, 9)), WINDOW)
 
 
 def test_the_type_of_the_first_file_does_not_round_the_others(tmp_path: Path) -> None:
@@ -282,4 +282,4 @@ def test_the_type_of_the_first_file_does_not_round_the_others(tmp_path: Path) ->
             f" TO '{tmp_path}/{name}.parquet' (FORMAT parquet)"
         )
     backend = DuckDBBackend(str(tmp_path / "*.parquet"), "parquet", "seen")
-    assert counted(backend, Query("x", Grid(Fraction(1, 4), 0, 99)), WINDOW) == {4: 1, 9: 1}
+    assert counted(backend, CellQuery("x", Grid(Fraction(1, 4), 0, 99)), WINDOW) == {4: 1, 9: 1}

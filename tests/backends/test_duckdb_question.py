@@ -10,7 +10,8 @@ from streamdp.backends.bound import bounded
 from streamdp.backends.duckdb import DuckDBBackend
 from streamdp.backends.duckdb_words import DuckDBWords
 from streamdp.errors import SourceError
-from streamdp.types import Batch, CellCounts, Format, Grid, Query, UnitBound
+from streamdp.types import Batch, CellCounts, CellQuery, Format, Grid, UnitBound
+from tests.worlds import parts
 
 GRID = Grid(Fraction(1), -5, 99)
 ROWS = [("a", "x", 1), ("a", "y", 2), ("b", "x", 3), ("b", "z", 4), ("b", "x", 3), (None, "x", 9)]
@@ -35,36 +36,36 @@ def shown(counts: CellCounts) -> dict[int, int]:
     return dict(zip(counts.cells.tolist(), counts.counts.tolist(), strict=True))
 
 
-def asked(backend: DuckDBBackend, query: Query) -> list[dict[int, int]]:
+def asked(backend: DuckDBBackend, query: CellQuery) -> list[dict[int, int]]:
     backend.check(query, BATCH)
-    return [shown(counts) for counts in backend.grouped_cell_counts(query, BATCH)]
+    return [shown(counts) for counts in parts(backend.answer(query, BATCH))]
 
 
 def test_a_condition_and_a_derived_column(backend: DuckDBBackend) -> None:
     """SQL of one record; where the condition is null the record does not count."""
-    query = Query("doubled", GRID, expression="CAST(x AS INTEGER) * 2", where="person <> 'a'")
+    query = CellQuery("doubled", GRID, expression="CAST(x AS INTEGER) * 2", where="person <> 'a'")
     assert asked(backend, query) == [{6: 2, 8: 1}]
 
 
 def test_an_expression_that_fails_on_a_record_drops_it(backend: DuckDBBackend) -> None:
     """An error would tell that the record is there, and burn."""
-    query = Query("odd", GRID, expression="CAST(person AS INTEGER) + CAST(x AS INTEGER)")
+    query = CellQuery("odd", GRID, expression="CAST(person AS INTEGER) + CAST(x AS INTEGER)")
     assert asked(backend, query) == [{}]
-    query = Query("x", GRID, where="CAST(origin AS INTEGER) > 3")
+    query = CellQuery("x", GRID, where="CAST(origin AS INTEGER) > 3")
     assert asked(backend, query) == [{}]
 
 
 def test_groups_are_the_public_ones(backend: DuckDBBackend) -> None:
     """In the order of the question, empty ones too; z is no public group."""
-    query = Query("x", GRID, by=("origin",), groups=(("y",), ("nowhere",), ("x",)))
+    query = CellQuery("x", GRID, by=("origin",), groups=(("y",), ("nowhere",), ("x",)))
     assert asked(backend, query) == [{2: 1}, {}, {1: 1, 3: 2, 9: 1}]
-    query = Query("x", GRID, by=("origin", "person"), groups=(("x", "a"), ("x", "b")))
+    query = CellQuery("x", GRID, by=("origin", "person"), groups=(("x", "a"), ("x", "b")))
     assert asked(backend, query) == [{1: 1}, {3: 2}]
 
 
 def test_at_most_so_many_records_of_a_unit(backend: DuckDBBackend) -> None:
     """Units with few keep all; a record without a unit never counts."""
-    (found,) = asked(backend, Query("x", GRID, bound=UnitBound("person", 2, "k")))
+    (found,) = asked(backend, CellQuery("x", GRID, bound=UnitBound("person", 2, "k")))
     assert sum(found.values()) == 4
     assert {1, 2} <= found.keys()
     assert 9 not in found
@@ -113,14 +114,14 @@ def test_rows_that_do_not_stand_as_sorted_are_an_error() -> None:
 @pytest.mark.parametrize(
     "query",
     [
-        Query("x", GRID, expression="x +"),
-        Query("x", GRID, expression="missing + 1"),
-        Query("x", GRID, where="missing > 1"),
-        Query("x", GRID, bound=UnitBound("missing", 1)),
-        Query("x", GRID, by=("missing",), groups=(("a",),)),
+        CellQuery("x", GRID, expression="x +"),
+        CellQuery("x", GRID, expression="missing + 1"),
+        CellQuery("x", GRID, where="missing > 1"),
+        CellQuery("x", GRID, bound=UnitBound("missing", 1)),
+        CellQuery("x", GRID, by=("missing",), groups=(("a",),)),
     ],
 )
-def test_what_cannot_be_asked_is_refused_before(backend: DuckDBBackend, query: Query) -> None:
+def test_what_cannot_be_asked_is_refused_before(backend: DuckDBBackend, query: CellQuery) -> None:
     """By name, from the schema alone. JSON lines have the columns that are declared."""
     with pytest.raises(SourceError):
         backend.check(query, BATCH)

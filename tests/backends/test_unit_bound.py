@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from streamdp.backends.memory import MemoryBackend
 from streamdp.errors import ConfigurationError
-from streamdp.types import Batch, Grid, Query, UnitBound
+from streamdp.types import Batch, CellQuery, Grid, UnitBound
 
 GRID = Grid(Fraction(1), 0, 20)
 Records = list[tuple[str, int]]
@@ -22,8 +22,8 @@ records = st.lists(st.tuples(units, st.integers(0, 20)), max_size=40)
 
 def counted(rows: Records, k: int, key: str = "") -> Counter[int]:
     columns: dict[str, list[Any]] = {"u": [unit for unit, _ in rows], "x": [x for _, x in rows]}
-    found = MemoryBackend(columns).cell_counts(
-        Query("x", GRID, bound=UnitBound("u", k, key)), Batch("s", "b")
+    found = MemoryBackend(columns).answer(
+        CellQuery("x", GRID, bound=UnitBound("u", k, key)), Batch("s", "b")
     )
     return Counter(dict(zip(found.cells.tolist(), found.counts.tolist(), strict=True)))
 
@@ -58,7 +58,7 @@ def test_the_order_of_the_records_means_nothing(rows: Records, chance: object, k
 def test_groups_are_disjoint_by_construction(wrong: dict[str, Any]) -> None:
     """One that stands twice would count its records twice for one price."""
     with pytest.raises(ConfigurationError):
-        Query("x", GRID, **wrong)
+        CellQuery("x", GRID, **wrong)
 
 
 @pytest.mark.parametrize("rows", [0, -1, 1001])

@@ -25,10 +25,11 @@ import numpy as np
 from streamdp import wiring
 from streamdp.config import load
 from streamdp.engine.job import Job
+from streamdp.kinds.quantiles.kind import Quantiles
+from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.learning.fixed import Fixed
 from streamdp.priors.families import Cauchy
 from streamdp.privacy.entropy import OperatingSystemEntropy
-from streamdp.releases.quantiles import Quantiles
 from streamdp.simulation.truth import rank_errors
 from tests.benchmarks.report import Row, main
 from tests.invariants import violations
@@ -168,6 +169,7 @@ def accuracy(repeats: int) -> Iterator[Row]:
     kind = job.kind
     assert isinstance(kind, Quantiles)
     section = load(CONFIG).releases["air_time"]
+    assert isinstance(section, QuantilesSection)
     robust = Cauchy(section.guess.location, section.guess.scale) if section.guess else Cauchy(0, 1)
     static = replace(kind, learner=Fixed((robust,) * len(kind.quantiles)), opening=None)
     for who, each in (("configured learner", kind), ("static Cauchy", static)):
@@ -184,7 +186,7 @@ def release_errors(job: Job, kind: Quantiles) -> Iterable[np.ndarray]:
     state = kind.init()
     for batch in job.source.batches(2**40):
         plan = kind.plan(state, batch)
-        counts = job.backend.cell_counts(plan.query, batch)
+        counts = job.backend.answer(plan.query, batch)
         outcome = kind.draw(plan, counts, OperatingSystemEntropy())
         state = kind.learn(state, plan, outcome)
         values = [Fraction(float(row["value"] or 0)) for row in outcome.rows]

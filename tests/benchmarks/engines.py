@@ -36,13 +36,13 @@ from streamdp.backends.spark import SparkBackend
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.privacy.entropy import OperatingSystemEntropy
-from streamdp.types import Backend, Batch, CellCounts, Grid, Query, UnitBound
+from streamdp.types import Backend, Batch, CellCounts, CellQuery, Grid, UnitBound
 from tests.benchmarks.report import Row, main
 from tests.contract.servers import java, postgres
 
 BATCH = Batch("s", "b")
 GRID = Grid(Fraction(1, 1000), -10_000, 10_000)
-PLAIN = Query("x", GRID)
+PLAIN = CellQuery("x", GRID)
 BOUNDS = {
     "counts, 20 of a unit": UnitBound("unit", 20),
     "counts, 1 of a unit": UnitBound("unit", 1),
@@ -121,13 +121,13 @@ def _duckdb(path: str, size: int) -> Iterator[Row]:
     connection = duckdb.connect()
     scan = f"SELECT sum(x) FROM '{path}'"
     own = f"SELECT quantile_cont(x, {DECILES}) FROM '{path}'"
-    works: dict[str, Work] = {"counts": lambda: backend.cell_counts(PLAIN, BATCH)}
+    works: dict[str, Work] = {"counts": lambda: backend.answer(PLAIN, BATCH)}
     moved = _moved(backend)
     peak = _peak()  # before the peers run, which hold whole columns
     plain = in_turns(
         works
         | {
-            "release": lambda: _release(backend.cell_counts(PLAIN, BATCH)),
+            "release": lambda: _release(backend.answer(PLAIN, BATCH)),
             "scan": lambda: connection.execute(scan).fetchall(),
             "quantile_cont": lambda: connection.execute(own).fetchall(),
         }
@@ -156,7 +156,7 @@ def _bounded(
     for what in which:
         bound = BOUNDS[what]
         floor = f"{FLOOR} (text)" if bound.column == "name" else FLOOR
-        counted = partial(backend.cell_counts, Query("x", GRID, bound=bound), BATCH)
+        counted = partial(backend.answer, CellQuery("x", GRID, bound=bound), BATCH)
         took = in_turns(works | {what: counted, floor: floors[bound.column]})
         for of in ("counts", floor):
             yield _row(engine, size, what, took[what], took[of], of, _peak())
@@ -207,10 +207,8 @@ def _spark(path: Path, size: int) -> Iterator[Row]:
 def _against_own(
     engine: str, backend: Backend, size: int, own: Work, floors: Floors
 ) -> Iterator[Row]:
-    works: dict[str, Work] = {"counts": lambda: backend.cell_counts(PLAIN, BATCH)}
-    took = in_turns(
-        works | {"own": own, "release": lambda: _release(backend.cell_counts(PLAIN, BATCH))}
-    )
+    works: dict[str, Work] = {"counts": lambda: backend.answer(PLAIN, BATCH)}
+    took = in_turns(works | {"own": own, "release": lambda: _release(backend.answer(PLAIN, BATCH))})
     moved = _moved(backend)
     for what in ("counts", "release"):
         yield _row(
@@ -241,9 +239,7 @@ def _relational_layer(path: Path, size: int) -> Iterator[Row]:
     table = x.as_table().filter(x.between(-1.7976931348623157e308, 1.7976931348623157e308))
     counts = table.group_by(cell=cell.cast("int64")).aggregate(records=lambda t: t.count())
     native = DuckDBBackend(str(path), "parquet")
-    both = in_turns(
-        {"counts": counts.to_pandas, "native": lambda: native.cell_counts(PLAIN, BATCH)}
-    )
+    both = in_turns({"counts": counts.to_pandas, "native": lambda: native.answer(PLAIN, BATCH)})
     yield _row("ibis", size, "counts", both["counts"], both["native"], "native counts")
     yield _row("ibis", 0, "install", math.nan) | {"bytes_moved": _installed("ibis")}
 
@@ -274,7 +270,7 @@ def in_turns(works: dict[str, Work]) -> dict[str, float]:
 
 
 def _moved(backend: Backend) -> int:
-    return BYTES_A_CELL * len(backend.cell_counts(PLAIN, BATCH).cells)
+    return BYTES_A_CELL * len(backend.answer(PLAIN, BATCH).cells)
 
 
 def _peak() -> float:

@@ -18,10 +18,14 @@ import numpy as np
 
 from streamdp import wiring
 from streamdp.config import load
-from streamdp.config.priors import Guess
 from streamdp.engine.job import Job
+from streamdp.kinds.quantiles.build import shapes
+from streamdp.kinds.quantiles.kind import Quantiles
+from streamdp.kinds.quantiles.prior_section import Guess
+from streamdp.kinds.quantiles.priors import learner
+from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.mechanisms.choice import CANDIDATES
-from streamdp.releases.quantiles import Quantiles
+from streamdp.wiring.kinds import PublicFiles
 from tests.benchmarks.daemon import CONFIG, release_errors
 from tests.benchmarks.report import Row, main
 
@@ -36,7 +40,9 @@ def rows(quick: bool) -> Iterator[Row]:
     configuration = load(Path(CONFIG))
     job = wiring.jobs(configuration)["air_time"]
     for column, (bounds, guess) in COLUMNS.items():
-        learning = configuration.releases["air_time"].model_copy(
+        configured = configuration.releases["air_time"]
+        assert isinstance(configured, QuantilesSection)
+        learning = configured.model_copy(
             update={"column": column, "bounds": bounds, "guess": guess}
         )
         static = learning.model_copy(
@@ -47,17 +53,18 @@ def rows(quick: bool) -> Iterator[Row]:
                 continue
             for section in (learning, static):
                 kind = wiring.kind(section, "add-remove")
+                assert isinstance(kind, Quantiles)
                 tree = form.tree(kind.quantiles, kind.epsilon, kind.grid)
                 each = replace(
                     kind,
                     form=form,
-                    shapes=wiring.shapes(section) if form.shapes else (),
-                    learner=wiring.learner(section, tree),
+                    shapes=shapes(section) if form.shapes else (),
+                    learner=learner(section, tree, PublicFiles()),
                     opening=None,
                     expected_rows=None,
                 )
-                learner = section.learner()
-                yield {"column": column, "form": name, "learner": learner, **_measured(job, each)}
+                who = section.learner()
+                yield {"column": column, "form": name, "learner": who, **_measured(job, each)}
 
 
 def _measured(job: Job, kind: Quantiles) -> Row:

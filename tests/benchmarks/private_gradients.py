@@ -27,6 +27,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.fixed import Fixed
 from streamdp.learning.optimizers import coin_betting
 from streamdp.learning.private_gradient import PrivateGradient
@@ -36,7 +37,6 @@ from streamdp.mechanisms.simulation import PublicEntropy
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.families import Cauchy, Laplace
 from streamdp.priors.mixture import Mixture
-from streamdp.releases.quantiles import Quantiles
 from streamdp.simulation.replay import errors_of, replay
 from streamdp.simulation.stream import Stream
 from streamdp.simulation.truth import rank_errors

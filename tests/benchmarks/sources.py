@@ -25,14 +25,14 @@ from streamdp.backends.duckdb import DuckDBBackend
 from streamdp.backends.relation import Relation
 from streamdp.config.expressions import expression
 from streamdp.config.queries import table_query
-from streamdp.types import Batch, Grid, Query
+from streamdp.types import Batch, CellQuery, Grid
 from tests.benchmarks.engines import in_turns
 from tests.benchmarks.report import Row, main
 
 DAY = Batch("s", "b", 1_704_067_200, 1_704_067_200 + 86_400)
 GRID = Grid(Fraction(1), 0, 1000)
-PLAIN = Query("x", GRID)
-HALF = Query("y", GRID, expression=expression("x * 2"), where=expression("u % 2 = 0"))
+PLAIN = CellQuery("x", GRID)
+HALF = CellQuery("y", GRID, expression=expression("x * 2"), where=expression("u % 2 = 0"))
 RECORDS = (
     "SELECT random() * 1000 AS x, CAST(random() * 1e6 AS BIGINT) AS u, 'k' || (range % 5) AS g,"
     " TIMESTAMP '2024-01-01' + range * INTERVAL 1 MILLISECOND AS at, random() AS v, random() AS w"
@@ -72,16 +72,16 @@ def _alone(folder: Path, form: str) -> Row:
     """One form, in this process, against what it is compared with."""
     of = "table" if form in ("table", "query") else "parquet"
     first, question = _backend(folder, form), HALF if form == "table" else PLAIN
-    question = Query("y", GRID) if form == "query" else question
+    question = CellQuery("y", GRID) if form == "query" else question
     first.check(question, DAY)
     before = _peak()
-    first.cell_counts(question, DAY)
+    first.answer(question, DAY)
     peak = _peak() - before
     other, asked = _backend(folder, of), HALF if of == "table" else PLAIN
     took = in_turns(
         {
-            form: lambda: first.cell_counts(question, DAY),
-            f"{of} ": lambda: other.cell_counts(asked, DAY),
+            form: lambda: first.answer(question, DAY),
+            f"{of} ": lambda: other.answer(asked, DAY),
         }
     )
     ratio = took[form] / took[f"{of} "]

@@ -139,7 +139,9 @@ def test_of_a_release_by_groups_one_is_replayed(home: Path) -> None:
     configuration = load(home / "config.yaml")
     for group, cell in (("a", 40), ("b", 90)):
         scene = contenders.Scene(table="public.csv", group=group, length=3)
-        study = contenders.study(configuration, configuration.releases["air_time"], scene)
+        study = contenders.study(
+            configuration, contenders.require_quantiles(configuration, "air_time"), scene
+        )
         for counts in study.stream(0).counts:
             assert (counts.cells.tolist(), counts.counts.tolist()) == ([cell], [100])
 

@@ -10,6 +10,7 @@ from streamdp.config import json_schema, load, next_times
 from streamdp.config.schedules import Schedule
 from streamdp.config.yaml import parse
 from streamdp.errors import ConfigurationError
+from streamdp.kinds.quantiles.section import QuantilesSection
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -43,6 +44,7 @@ def test_the_demo_loads_and_is_shipped() -> None:
     """One file: at the top of the project and in the package."""
     configuration = load(ROOT / "config.yaml", {})
     release = configuration.releases["air_time"]
+    assert isinstance(release, QuantilesSection)
     assert release.quantiles == tuple(Fraction(j, 10) for j in range(1, 10))
     assert release.epsilon == Fraction(1, 10)
     assert configuration.store.path == ROOT / "streamdp.db"

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from streamdp.backends.memory import MemoryBackend
 from streamdp.errors import SourceError
-from streamdp.types import Backend, Batch, CellCounts, Grid, Query, UnitBound
+from streamdp.types import Backend, Batch, CellCounts, CellQuery, Grid, UnitBound
 from tests.contract.engines import Column, Columns, DuckDBFiles, Engine, Postgres, Spark
 from tests.contract.values import GRIDS, HOW_MANY, KINDS, UNITS, columns, same
+from tests.worlds import parts
 
 BATCH = Batch("s", "b")
 
@@ -45,14 +46,14 @@ def reference(columns: Columns, time_column: str | None = None) -> Backend:
 def agree(
     engine: Engine,
     table: Columns,
-    query: Query,
+    query: CellQuery,
     batch: Batch = BATCH,
     time_column: str | None = None,
 ) -> None:
     backend = engine.load(table, time_column)
     backend.check(query, batch)
-    found = shown(backend.grouped_cell_counts(query, batch))
-    assert found == shown(reference(table, time_column).grouped_cell_counts(query, batch))
+    found = shown(parts(backend.answer(query, batch)))
+    assert found == shown(parts(reference(table, time_column).answer(query, batch)))
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
@@ -66,7 +67,7 @@ def test_each_value_falls_in_one_cell(
     assume(len({str(value) for value in values}) > HOW_MANY // 10)  # the first try is all alike
     names = [str(number) for number in range(HOW_MANY)]
     table = {"x": Column(kind, values), "record": Column("VARCHAR", names)}
-    agree(engine, table, Query("x", grid, by=("record",), groups=tuple((n,) for n in names)))
+    agree(engine, table, CellQuery("x", grid, by=("record",), groups=tuple((n,) for n in names)))
 
 
 def test_durations_below_zero(engine: Engine) -> None:
@@ -75,7 +76,9 @@ def test_durations_below_zero(engine: Engine) -> None:
         return
     values = [timedelta(days=-400, microseconds=us) for us in (-1, 0, 1, 500_000, 86_399_999_999)]
     agree(
-        engine, {"x": Column("INTERVAL", values)}, Query("x", Grid(Fraction(1, 10**6), -(2**46), 0))
+        engine,
+        {"x": Column("INTERVAL", values)},
+        CellQuery("x", Grid(Fraction(1, 10**6), -(2**46), 0)),
     )
 
 
@@ -92,7 +95,7 @@ def test_a_unit_counts_the_same_records(engine: Engine, kind: str) -> None:
     if kind == "VARCHAR" and not isinstance(engine, Spark):
         bounds.append(UnitBound("u", 1000))
     for bound in bounds:
-        agree(engine, table, Query("x", Grid(GRIDS[0].resolution, 0, 25), bound=bound))
+        agree(engine, table, CellQuery("x", Grid(GRIDS[0].resolution, 0, 25), bound=bound))
 
 
 def test_a_unit_is_bounded_over_all_groups(engine: Engine) -> None:
@@ -106,7 +109,7 @@ def test_a_unit_is_bounded_over_all_groups(engine: Engine) -> None:
     }
     groups = (("b", "true"), ("a", "false"), ("no\\bo'dy", "true"))
     for rows in (4, 1):
-        query = Query("x", GRIDS[1], bound=UnitBound("u", rows), by=("g", "h"), groups=groups)
+        query = CellQuery("x", GRIDS[1], bound=UnitBound("u", rows), by=("g", "h"), groups=groups)
         agree(engine, table, query)
 
 
@@ -120,40 +123,40 @@ def test_windows_are_half_open_in_utc(engine: Engine, kind: str) -> None:
     times = {"TIMESTAMP": [t.replace(tzinfo=None) for t in at], "TIMESTAMPTZ": at}
     seen = Column(kind, times.get(kind, [t.date() for t in at]))
     table = {"seen": seen, "x": Column("BIGINT", list(range(len(at))))}
-    agree(engine, table, Query("x", GRIDS[0]), batch, "seen")
+    agree(engine, table, CellQuery("x", GRIDS[0]), batch, "seen")
 
 
 def test_nothing_is_an_answer(engine: Engine) -> None:
     """No records at all, and none that count."""
     for values in (list[float | None](), [None, float("nan"), float("inf")]):
-        agree(engine, {"x": Column("DOUBLE", values)}, Query("x", GRIDS[0]))
+        agree(engine, {"x": Column("DOUBLE", values)}, CellQuery("x", GRIDS[0]))
 
 
 def test_a_condition_and_a_derived_column(engine: Engine) -> None:
     """In SQL that all engines share; memory, which has no SQL, refuses."""
     table = {"x": Column("BIGINT", [1, 2, 3, None]), "y": Column("BIGINT", [1, None, 1, 1])}
-    query = Query("z", GRIDS[0], expression="x * 2", where="y = 1 AND x < 9")
+    query = CellQuery("z", GRIDS[0], expression="x * 2", where="y = 1 AND x < 9")
     backend = engine.load(table)
     if isinstance(backend, MemoryBackend):
         with pytest.raises(SourceError):
             backend.check(query, BATCH)
         return
     backend.check(query, BATCH)
-    assert shown(backend.grouped_cell_counts(query, BATCH)) == [[(2, 1), (6, 1)]]
+    assert shown(parts(backend.answer(query, BATCH))) == [[(2, 1), (6, 1)]]
 
 
 @pytest.mark.parametrize(
     "query",
     [
-        Query("missing", GRIDS[0]),
-        Query("note", GRIDS[0]),
-        Query("x", GRIDS[0], where="missing = 1"),
-        Query("x", GRIDS[0], expression="x +"),
-        Query("x", GRIDS[0], bound=UnitBound("missing", 1)),
-        Query("x", GRIDS[0], by=("missing",), groups=(("a",),)),
+        CellQuery("missing", GRIDS[0]),
+        CellQuery("note", GRIDS[0]),
+        CellQuery("x", GRIDS[0], where="missing = 1"),
+        CellQuery("x", GRIDS[0], expression="x +"),
+        CellQuery("x", GRIDS[0], bound=UnitBound("missing", 1)),
+        CellQuery("x", GRIDS[0], by=("missing",), groups=(("a",),)),
     ],
 )
-def test_what_cannot_be_asked_is_refused_before(engine: Engine, query: Query) -> None:
+def test_what_cannot_be_asked_is_refused_before(engine: Engine, query: CellQuery) -> None:
     """From the schema, by name, without a value."""
     table = {"x": Column("BIGINT", [424242]), "note": Column("VARCHAR", ["CANARY"])}
     backend = engine.load(table)
@@ -170,14 +173,14 @@ def test_a_question_that_fails_says_nothing_of_the_records(engine: Engine) -> No
     """The engine's text is dropped. Engines that can go on without the record do."""
     table = {"x": Column("BIGINT", [1, 2]), "note": Column("VARCHAR", ["1", "CANARY"])}
     backend = engine.load(table)
-    query = Query("z", GRIDS[0], expression="CAST(note AS INTEGER)")
+    query = CellQuery("z", GRIDS[0], expression="CAST(note AS INTEGER)")
     if isinstance(backend, MemoryBackend):
         return
     backend.check(query, BATCH)
     if not isinstance(engine, Postgres):
-        assert shown(backend.grouped_cell_counts(query, BATCH)) == [[(1, 1)]]
+        assert shown(parts(backend.answer(query, BATCH))) == [[(1, 1)]]
         return
     with pytest.raises(SourceError) as caught:
-        backend.grouped_cell_counts(query, BATCH)
+        parts(backend.answer(query, BATCH))
     assert "CANARY" not in str(caught.value)
     assert caught.value.__suppress_context__

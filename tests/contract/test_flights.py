@@ -14,15 +14,16 @@ from streamdp.backends.memory import MemoryBackend
 from streamdp.backends.postgres import PostgresBackend
 from streamdp.backends.relation import Relation
 from streamdp.backends.spark import SparkBackend
-from streamdp.types import Backend, Batch, Grid, Query, UnitBound
+from streamdp.types import Backend, Batch, CellQuery, Grid, UnitBound
+from tests.worlds import parts
 
 FLIGHTS = Path(__file__).parents[2] / "streamdp" / "demo" / "flights.parquet"
 START, DAY = int(datetime(2013, 1, 1, tzinfo=UTC).timestamp()), 86_400
 DAYS = (0, 44, 67, 181)
 GRID = Grid(Fraction(1), 0, 1000)
 QUERIES = (
-    Query("air_time", GRID),
-    Query(
+    CellQuery("air_time", GRID),
+    CellQuery(
         "air_time",
         GRID,
         bound=UnitBound("carrier", 25),
@@ -41,7 +42,7 @@ def digest(backend: Backend) -> str:
         for day in DAYS:
             batch = Batch("flights", str(day), START + day * DAY, START + (day + 1) * DAY)
             backend.check(query, batch)
-            for counts in backend.grouped_cell_counts(query, batch):
+            for counts in parts(backend.answer(query, batch)):
                 found.update(counts.cells.tobytes() + b"/" + counts.counts.tobytes() + b";")
     return found.hexdigest()
 

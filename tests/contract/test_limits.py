@@ -16,7 +16,7 @@ from streamdp.backends.postgres import PAUSES, PostgresBackend
 from streamdp.backends.relation import Relation
 from streamdp.backends.spark import SparkBackend
 from streamdp.errors import SourceError
-from streamdp.types import Batch, Grid, Query, UnitBound
+from streamdp.types import Batch, CellQuery, Grid, UnitBound
 
 GRID = Grid(Fraction(1), 0, 10**9)
 BATCH = Batch("s", "b")
@@ -32,10 +32,10 @@ def large(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_duckdb_ends_a_question_that_needs_more_memory_than_it_may(large: Path) -> None:
     """Three million cells and units do not fit in 20 MB, and nothing is spilled to disk."""
     backend = DuckDBBackend(str(large), "parquet", limits=Limits(memory=20_000_000, threads=1))
-    query = Query("x", GRID, bound=UnitBound("x", 1))
+    query = CellQuery("x", GRID, bound=UnitBound("x", 1))
     backend.check(query, BATCH)
     with pytest.raises(SourceError) as caught:
-        backend.cell_counts(query, BATCH)
+        backend.answer(query, BATCH)
     assert caught.value.__suppress_context__
 
 
@@ -44,7 +44,7 @@ def test_duckdb_ends_a_question_that_takes_too_long(large: Path) -> None:
     slow = "list_sum(list_transform(range(CAST(1000 + x AS BIGINT)), lambda y: y % 7))"
     backend = DuckDBBackend(str(large), "parquet", limits=Limits(seconds=1, threads=1))
     with pytest.raises(SourceError):
-        backend.cell_counts(Query("z", GRID, expression=slow), BATCH)
+        backend.answer(CellQuery("z", GRID, expression=slow), BATCH)
 
 
 @pytest.fixture
@@ -59,11 +59,11 @@ def server(postgres_server: str) -> str:
 
 def test_postgres_ends_a_question_that_takes_too_long(server: str) -> None:
     """By itself: `statement_timeout` is set on every session."""
-    query = Query("x", GRID, where="pg_sleep(30) IS NOT NULL")
+    query = CellQuery("x", GRID, where="pg_sleep(30) IS NOT NULL")
     with closing(PostgresBackend(server, Relation("slow"), limits=Limits(seconds=1))) as backend:
         backend.check(query, BATCH)
         with pytest.raises(SourceError, match="could not be read") as caught:
-            backend.cell_counts(query, BATCH)
+            backend.answer(query, BATCH)
     assert caught.value.__suppress_context__
 
 
@@ -71,7 +71,7 @@ def test_postgres_is_reached_again_after_its_connection_was_lost(server: str) ->
     """Between check and count the server dropped it: nothing was asked, so nothing is burnt."""
     import psycopg
 
-    query = Query("x", GRID)
+    query = CellQuery("x", GRID)
     with closing(PostgresBackend(server, Relation("slow"))) as backend:
         backend.check(query, BATCH)
         with psycopg.connect(server) as other:
@@ -80,20 +80,20 @@ def test_postgres_is_reached_again_after_its_connection_was_lost(server: str) ->
                 " WHERE application_name = 'streamdp'"
             ).fetchall()
         assert killed[0][0] >= 1
-        assert backend.cell_counts(query, BATCH).counts.tolist() == [1]
+        assert backend.answer(query, BATCH).counts.tolist() == [1]
 
 
 def test_a_question_that_is_left_is_cancelled(server: str) -> None:
     """An interrupt, as of a shutdown, leaves no query behind in the server."""
     import psycopg
 
-    query = Query("x", GRID, where="pg_sleep(60) IS NOT NULL")
+    query = CellQuery("x", GRID, where="pg_sleep(60) IS NOT NULL")
     backend = PostgresBackend(server, Relation("slow"))
     running = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%pg_sleep(60)%'"
     running += " AND state = 'active' AND pid <> pg_backend_pid()"
     Timer(1.0, os.kill, [os.getpid(), signal.SIGINT]).start()
     with pytest.raises(KeyboardInterrupt):
-        backend.cell_counts(query, BATCH)
+        backend.answer(query, BATCH)
     with psycopg.connect(server) as other:
         assert other.execute(running).fetchone() == (0,)
 
@@ -104,7 +104,7 @@ def test_connecting_is_tried_again_with_pauses_and_shows_no_password() -> None:
     secret = "host=/nowhere user=u password=CANARY"  # noqa: S105
     backend = PostgresBackend(secret, Relation("t"), sleep=pauses.append)
     with pytest.raises(SourceError) as caught:
-        backend.check(Query("x", GRID), BATCH)
+        backend.check(CellQuery("x", GRID), BATCH)
     assert pauses == list(PAUSES)
     assert "CANARY" not in str(caught.value) + repr(backend)
     assert caught.value.__cause__ is None
@@ -119,7 +119,7 @@ def test_postgres_cannot_write(server: str) -> None:
         with psycopg.connect(server) as other:
             other.execute("DROP SEQUENCE IF EXISTS s; CREATE SEQUENCE s")
         with pytest.raises(SourceError):
-            backend.cell_counts(Query("x", GRID), BATCH)
+            backend.answer(CellQuery("x", GRID), BATCH)
 
 
 @pytest.mark.filterwarnings("ignore:.*socket:pytest.PytestUnraisableExceptionWarning")
@@ -129,5 +129,5 @@ def test_spark_ends_a_question_that_takes_too_long() -> None:
     endless = Relation(query="SELECT id AS x FROM range(1000000000000)")
     backend = SparkBackend("local[2]", endless, limits=Limits(seconds=3))
     with pytest.raises(SourceError, match="could not be read") as caught:
-        backend.cell_counts(Query("x", GRID, where="hash(x) % 7 = 1"), BATCH)
+        backend.answer(CellQuery("x", GRID, where="hash(x) % 7 = 1"), BATCH)
     assert caught.value.__suppress_context__

@@ -14,9 +14,10 @@ from streamdp.backends.sql import SqlBackend
 from streamdp.config.expressions import Dialect
 from streamdp.config.queries import table_query
 from streamdp.errors import SourceError
-from streamdp.types import Batch, Grid, Query, UnitBound
+from streamdp.types import Batch, CellQuery, Grid, UnitBound
 from tests.contract.engines import Column, Columns, DuckDBTable, Engine, Postgres, Spark
 from tests.contract.test_contract import shown
+from tests.worlds import parts
 
 pytestmark = [
     pytest.mark.filterwarnings("ignore:.*socket:pytest.PytestUnraisableExceptionWarning"),
@@ -69,7 +70,7 @@ def test_a_query_counts_what_python_counts(engine: Engine) -> None:
     columns = table()
     backend = asked(engine, QUERY, columns, "at")
     bound = None if isinstance(engine, Spark) else UnitBound("unit", 2)
-    question = Query("ratio", GRID, bound=bound, by=("place",), groups=(("b",), ("a",)))
+    question = CellQuery("ratio", GRID, bound=bound, by=("place",), groups=(("b",), ("a",)))
     backend.check(question, DAY)
     rows = zip(*(column.values for column in columns.values()), strict=True)
     kept = [
@@ -79,8 +80,8 @@ def test_a_query_counts_what_python_counts(engine: Engine) -> None:
     ]
     ratio, who, at, g = zip(*kept, strict=True)
     known = MemoryBackend({"ratio": ratio, "unit": who, "at": at, "place": g}, "at")
-    found = shown(backend.grouped_cell_counts(question, DAY))
-    assert found == shown(known.grouped_cell_counts(question, DAY))
+    found = shown(parts(backend.answer(question, DAY)))
+    assert found == shown(parts(known.answer(question, DAY)))
     assert sum(count for group in found for _, count in group) > 20
 
 
@@ -88,11 +89,11 @@ def test_a_star_keeps_the_columns(engine: Engine) -> None:
     """The same counts as the table's under the same condition."""
     columns = table()
     backend = asked(engine, "SELECT * FROM t WHERE y = 2", columns, "time")
-    backend.check(Query("x", GRID), DAY)
-    found = shown(backend.grouped_cell_counts(Query("x", GRID), DAY))
-    with_where = Query("x", GRID, where="y = 2")
+    backend.check(CellQuery("x", GRID), DAY)
+    found = shown(parts(backend.answer(CellQuery("x", GRID), DAY)))
+    with_where = CellQuery("x", GRID, where="y = 2")
     plain = engine.load(columns, "time")
-    assert found == shown(plain.grouped_cell_counts(with_where, DAY))
+    assert found == shown(parts(plain.answer(with_where, DAY)))
     assert found != [[]]
 
 
@@ -112,7 +113,7 @@ def test_what_a_query_lacks_is_told_before(engine: Engine, text: str, words: str
     if "nowhere" in text:
         backend.relation = Relation("nowhere", where="true")
     with pytest.raises(SourceError, match=words) as caught:
-        backend.check(Query("x", GRID), Batch("s", "b"))
+        backend.check(CellQuery("x", GRID), Batch("s", "b"))
     assert caught.value.__context__ is None or caught.value.__suppress_context__
 
 
@@ -122,4 +123,4 @@ def test_an_expression_that_cannot_be_understood_is_told_as_the_query_s(engine: 
         return  # it casts what it can, and null is what it cannot
     backend = asked(engine, 'SELECT year("Who") AS x FROM t', table(), None)
     with pytest.raises(SourceError, match="has a query that its engine cannot understand"):
-        backend.check(Query("x", GRID), Batch("s", "b"))
+        backend.check(CellQuery("x", GRID), Batch("s", "b"))

@@ -86,7 +86,7 @@ class Reader:
     def check(self, query: Query, batch: Batch) -> None:
         """Any column will do."""
 
-    def cell_counts(self, query: Query, batch: Batch) -> CellCounts:
+    def answer(self, query: Query, batch: Batch) -> CellCounts:
         """Whole numbers of a small file, by the day of column `at` if there is one."""
         if self.watched is not None:
             with self.watched.open("a") as watched:
@@ -96,10 +96,6 @@ class Reader:
         values = [int(row["x"]) for row in rows if row.get("at", batch.key)[:10] == batch.key]
         cells, counts = np.unique(np.asarray(values, dtype=np.int64), return_counts=True)
         return CellCounts(cells, counts.astype(np.int64))
-
-    def grouped_cell_counts(self, query: Query, batch: Batch) -> tuple[CellCounts, ...]:
-        """One group for all: there are no others here."""
-        return (self.cell_counts(query, batch),)
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from streamdp.store.anchor import Anchor
 from streamdp.store.anchor_lines import Line, Spending, State
 from streamdp.store.gates import GateRuns
 from streamdp.store.sqlite import SqliteStore
-from streamdp.types import Batch, CellCounts, GateRun, Query
+from streamdp.types import Batch, CellCounts, CellQuery, GateRun
 from tests.crash import __main__ as sweeps
 from tests.crash import canaries, disks, gated, kills, pages, power, races, tracer, twins, walks
 from tests.crash.gated import GatedHome
@@ -218,10 +218,10 @@ def test_marks_are_found_nowhere() -> None:
 @pytest.mark.parametrize("where", ["a file that is deleted", "the terminal", "a digest"])
 def test_a_leak_is_found(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Power: one value, one word or one digest that gets out is found, wherever it went."""
-    count = DuckDBBackend.cell_counts
+    count = DuckDBBackend.answer
 
-    def leaking(self: DuckDBBackend, query: Query, batch: Batch) -> CellCounts:
-        counts = count(self, query, batch)
+    def leaking(self: DuckDBBackend, query: CellQuery, batch: Batch) -> CellCounts:
+        counts: CellCounts = count(self, query, batch)
         if where == "the terminal":
             print(canaries.NUMBERS[1])
         elif where == "a digest":
@@ -231,7 +231,7 @@ def test_a_leak_is_found(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
             os.unlink("spill")
         return counts
 
-    monkeypatch.setattr(DuckDBBackend, "cell_counts", leaking)
+    monkeypatch.setattr(DuckDBBackend, "answer", leaking)
     assert canaries.scan()[1]
 
 
@@ -243,15 +243,15 @@ def test_twins_leave_the_same_traces() -> None:
 
 def test_a_trace_of_one_record_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Power: a file as long as there are records tells twins apart."""
-    count = DuckDBBackend.cell_counts
+    count = DuckDBBackend.answer
 
-    def leaking(self: DuckDBBackend, query: Query, batch: Batch) -> CellCounts:
-        counts = count(self, query, batch)
+    def leaking(self: DuckDBBackend, query: CellQuery, batch: Batch) -> CellCounts:
+        counts: CellCounts = count(self, query, batch)
         with Path("trace").open("ab") as trace:
             trace.write(b"x" * int(counts.counts.sum()))
         return counts
 
-    monkeypatch.setattr(DuckDBBackend, "cell_counts", leaking)
+    monkeypatch.setattr(DuckDBBackend, "answer", leaking)
     assert twins.difference(("7",) * 20, "7")
 
 

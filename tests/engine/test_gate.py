@@ -10,13 +10,13 @@ import pytest
 
 from streamdp.engine.gate import Gate
 from streamdp.engine.job import Job
+from streamdp.gates.tests import Around, Drift, Growth, ThresholdingGate
 from streamdp.mechanisms.thresholding import Thresholding
 from streamdp.privacy.filters import Caps
-from streamdp.releases.gates import Around, Drift, Growth, ThresholdingGate
 from streamdp.sources.windows import DAY
 from streamdp.store.gates import rearm
 from streamdp.store.pauses import resume_job
-from streamdp.types import Batch, CellCounts, Charge, Entropy, Json, Past, Query
+from streamdp.types import Batch, CellCounts, CellQuery, Charge, Entropy, Json, Past
 from tests.worlds import EPSILON_NANO, World, quantiles_kind
 
 RUN_NANO = 4 * EPSILON_NANO
@@ -31,7 +31,7 @@ class Scripted:
     fails: bool = False
     kind: ThresholdingGate | None = None
 
-    def query(self, batch: Batch) -> Query:
+    def query(self, batch: Batch) -> CellQuery:
         return gate_kind().query(batch)
 
     def terms(self) -> Json:
@@ -55,7 +55,7 @@ def gate_kind(factor: int = 2) -> ThresholdingGate:
     kind = quantiles_kind()
     question = Growth("records", Fraction(10), Fraction(factor))
     run = Thresholding(Fraction(4, 10), horizon=100)
-    return ThresholdingGate(Query("x", kind.grid), question, run)
+    return ThresholdingGate(CellQuery("x", kind.grid), question, run)
 
 
 def gate_of(world: World, kind: object, jobs: tuple[Job, ...] = (), **changes: object) -> Gate:

@@ -12,11 +12,11 @@ from unittest.mock import patch
 import pytest
 
 from streamdp.engine.gate import Gate
+from streamdp.gates.tests import Growth, ThresholdingGate
 from streamdp.mechanisms.thresholding import Thresholding
-from streamdp.releases.gates import Growth, ThresholdingGate
 from streamdp.store.database import connect_to_read
 from streamdp.store.sqlite import SqliteStore
-from streamdp.types import Query
+from streamdp.types import CellQuery
 from tests.children import in_child
 from tests.engine.test_gate import CAPS, gate_of
 from tests.invariants import gate_violations
@@ -31,7 +31,7 @@ def gate(world: World) -> Gate:
     world.backend.values = {**world.backend.values, last: [50] * 200}
     question = Growth("records", Fraction(100), Fraction(2))
     run = Thresholding(Fraction(3), horizon=10)
-    kind = ThresholdingGate(Query("x", quantiles_kind().grid), question, run)
+    kind = ThresholdingGate(CellQuery("x", quantiles_kind().grid), question, run)
     return gate_of(world, kind, (world.job(),))
 
 
@@ -43,7 +43,7 @@ def dying(step: int, *, after: bool) -> Callable[[World], None]:
         if here:
             os._exit(DIED)
 
-    real_transaction, real_counts = SqliteStore.transaction, MemoryBackend.cell_counts
+    real_transaction, real_counts = SqliteStore.transaction, MemoryBackend.answer
     real_draw = ThresholdingGate.accepts
 
     @contextmanager
@@ -66,7 +66,7 @@ def dying(step: int, *, after: bool) -> Callable[[World], None]:
     def work(world: World) -> None:
         with (
             patch.object(SqliteStore, "transaction", transaction),
-            patch.object(MemoryBackend, "cell_counts", counts),
+            patch.object(MemoryBackend, "answer", counts),
             patch.object(ThresholdingGate, "accepts", draw),
         ):
             world.open()

@@ -170,7 +170,7 @@ def test_foreign_words_stay_inside(tmp_path: Path) -> None:
     def fail(query: object, batch: object) -> CellCounts:
         raise KeyError("CANARY")
 
-    world.backend.cell_counts = fail  # type: ignore[method-assign]
+    world.backend.answer = fail  # type: ignore[method-assign]
     (error,) = world.worker.round([world.job()]).errors
     assert error.code == "internal"
     assert "CANARY" not in f"{error}{error.__cause__}"
@@ -208,7 +208,7 @@ def test_recovery_burns_what_a_dead_process_left_open(tmp_path: Path) -> None:
     job, (batch,) = world.job(), tuple(world.source.batches(world.clock.now()))
     plan = job.kind.plan(job.kind.init(), batch)
     world.store.add_batches([(batch, None)], 0)
-    world.store.reserve("s", "job", batch, plan.charge, 0)
+    world.store.reserve("s", "job", batch, job.charging.charge(plan), 0)
     world.open()
     assert world.worker.round([job]).released == 1
     assert "recovery.burnt" in world.log.names()

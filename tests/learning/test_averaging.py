@@ -10,6 +10,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.averaging import SHARE, Averaging
 from streamdp.learning.experts import ExpertMixture
 from streamdp.learning.features import weekday
@@ -20,7 +21,6 @@ from streamdp.mechanisms.simulation import PublicEntropy
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.priors.shapes import shapes_from_guess
-from streamdp.releases.quantiles import Quantiles
 from streamdp.simulation.truth import rank_errors
 from streamdp.types import Batch, CellCounts, FloatArray, Grid, Json
 

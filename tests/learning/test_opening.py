@@ -11,6 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from streamdp.kinds.charging import UnitCharging
+from streamdp.kinds.grouped import Grouped
+from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.experts import ExpertMixture
 from streamdp.learning.fixed import Fixed
 from streamdp.learning.opening import TURN, Opening
@@ -21,8 +24,6 @@ from streamdp.priors.families import Cauchy
 from streamdp.priors.shapes import shapes_from_guess
 from streamdp.privacy.amounts import nano_up
 from streamdp.privacy.events import rho_of
-from streamdp.releases.grouped import Grouped
-from streamdp.releases.quantiles import Quantiles
 from streamdp.types import Batch, CellCounts, Charge, Grid, Json
 
 TARGETS = tuple(Fraction(i, 10) for i in range(1, 10))
@@ -138,7 +139,7 @@ def test_experts_and_shapes_take_turns_while_nobody_knows_where_a_stream_is() ->
 
 
 def charge(kind: Quantiles | Grouped, state: Json) -> Charge:
-    return kind.plan(state, Batch("s", "k")).charge
+    return UnitCharging().charge(kind.plan(state, Batch("s", "k")))
 
 
 def test_what_is_charged_does_not_depend_on_the_way_a_batch_is_drawn() -> None:
@@ -161,7 +162,7 @@ def test_groups_are_charged_the_worst_of_their_ways() -> None:
         grouped = Grouped(LEARNING, ("group",), groups)
         plan = grouped.plan({'["settled"]': state}, BATCH)
         assert len({each.mechanism.tree for each in plan.mechanism}) == 2
-        assert plan.charge.rho_nano == worst
+        assert UnitCharging().charge(plan).rho_nano == worst
 
 
 def test_groups_of_different_trees_are_charged_the_largest_rho(monkeypatch: Any) -> None:

@@ -1,16 +1,19 @@
 """The release kind's use of the mechanisms: charge, prior, rows and accuracy statement."""
 
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
 
+from streamdp.kinds.charging import UnitCharging
+from streamdp.kinds.quantiles.accuracy import RankError
+from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.last_release import LastRelease
 from streamdp.mechanisms.choice import CANDIDATES
 from streamdp.priors.families import Cauchy
 from streamdp.priors.shapes import shapes_from_guess
 from streamdp.privacy.entropy import OperatingSystemEntropy
-from streamdp.releases.quantiles import Quantiles
 from streamdp.types import Batch, CellCounts, Grid
 
 QUARTILES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
@@ -32,9 +35,10 @@ def test_a_release_costs_its_epsilon_and_gives_one_row_a_quantile(form, relation
     state = release.init()
     for _ in range(2):
         plan = release.plan(state, BATCH)
-        assert plan.charge.epsilon_nano == 10**9
-        assert plan.charge.rho_nano <= 10**9 // 8
-        assert plan.charge.event["relation"] == relation
+        charge = UnitCharging().charge(plan)
+        assert charge.epsilon_nano == 10**9
+        assert charge.rho_nano <= 10**9 // 8
+        assert plan.event["relation"] == relation
         counts = CellCounts(np.arange(-20, 20), np.full(40, 5))
         outcome = release.draw(plan, counts, OperatingSystemEntropy())
         values = [row["value"] for row in outcome.rows]
@@ -50,7 +54,7 @@ def test_the_event_names_the_prior():
     other = shapes_from_guess(QUARTILES, 0.0, 2.0)
     joint = CANDIDATES["joint, shapes"]
     digests = [
-        kind(form=joint, shapes=each).plan(LEARNER.init(), BATCH).charge.event["prior"]
+        kind(form=joint, shapes=each).plan(LEARNER.init(), BATCH).event["prior"]
         for each in (shapes, shapes, other, ())
     ]
     assert digests[0] == digests[1]
@@ -65,5 +69,7 @@ def test_expected_rows_state_the_accuracy():
     assert {row["rank_error_95"] for row in outcome.rows} == {few.rank_error()}
     assert many.rank_error() < few.rank_error() < 1.0
     assert kind().rank_error() is None
-    assert kind().epsilon_needed(0.1) is None
-    assert many.epsilon_needed(0.05) <= few.epsilon_needed(0.05)
+    accuracy = RankError()
+    assert accuracy.epsilon_for(kind(), 0.1) is None
+    needed: list[Any] = [accuracy.epsilon_for(each, 0.05) for each in (many, few)]
+    assert needed[0] <= needed[1]

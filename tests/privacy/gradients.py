@@ -12,18 +12,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 from unittest.mock import patch
 
+from streamdp.kinds.grouped import Grouped
+from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.optimizers import coin_betting
 from streamdp.learning.private_gradient import PrivateGradient
 from streamdp.mechanisms import noisy_gradient
 from streamdp.mechanisms.noisy_gradient import UNITS, NoisyGradient
 from streamdp.mechanisms.sharpness import Relation
-from streamdp.releases.grouped import Grouped
-from streamdp.releases.quantiles import Quantiles
 from streamdp.types import Batch, CellCounts, Entropy, Json, Plan, UnitBound
 from tests.privacy.law import forking, law_of
 from tests.privacy.neighbours import counts_of, level, pairs, unit_grid
@@ -39,7 +39,11 @@ Statistics = tuple[CellCounts, ...]
 
 
 def released(
-    share: str = "1/2", relation: Relation = "add-remove", rows: int = 1, narrow: bool = False
+    share: str = "1/2",
+    relation: Relation = "add-remove",
+    rows: int = 1,
+    groups: int = 1,
+    narrow: bool = False,
 ) -> Quantiles:
     """A median of three cells; the guess lies in the middle, one scale from both ends.
 
@@ -49,15 +53,15 @@ def released(
     learner = PrivateGradient(
         level(CELLS), 0.5, (1.0, scale), coin_betting(), 0.01, scale / 10, share=Fraction(share)
     )
-    bound = UnitBound("plane", rows) if rows > 1 else None
-    grid = unit_grid(CELLS)
-    return Quantiles("x", HALF, EPSILON, grid, learner, relation=relation, bound=bound)
+    about: Json = {"relation": relation, "unit_rows": rows, "groups": groups}
+    return Quantiles("x", HALF, EPSILON / rows, unit_grid(CELLS), learner, **about)
 
 
 def loss(kind: Quantiles | Grouped, pair: tuple[Statistics, Statistics]) -> float:
     """Largest loss of a release on two batches, over its epsilon."""
     plan = kind.plan(kind.init(), BATCH)
     one, parts = (kind.of, plan.mechanism) if isinstance(kind, Grouped) else (kind, (plan,))
+    assert isinstance(one, Quantiles)
     lost = sum(_loss_of_part(one, *each) for each in zip(parts, *pair, strict=True))
     return lost / float(EPSILON)
 
@@ -69,7 +73,7 @@ def _loss_of_part(kind: Quantiles, plan: Plan, mine: CellCounts, other: CellCoun
         with forking(1), _recorded(scales):
             laws.append(law_of(lambda e, s=statistic: _cells(kind.draw(plan, s, e))))  # type: ignore[misc]
             scales.clear()
-            told = kind.draw(plan, statistic, _First()).told
+            told = kind.draw(plan, statistic, _First()).auxiliary
         assert len(told) == len(scales) > 0
         hidden.append(
             [(round(each * UNITS), scale) for each, scale in zip(told, scales, strict=True)]
@@ -138,9 +142,16 @@ class Bought:
     least: float
 
     @property
+    def bound(self) -> UnitBound | None:
+        """Of a unit's records."""
+        kind = self.kind.of if isinstance(self.kind, Grouped) else self.kind
+        assert isinstance(kind, Quantiles)
+        return UnitBound("plane", kind.unit_rows) if kind.unit_rows > 1 else None
+
+    @property
     def relation(self) -> Relation:
         """Neighbours."""
-        return self.kind.of.relation if isinstance(self.kind, Grouped) else self.kind.relation
+        return self.kind.neighbours if isinstance(self.kind, Grouped) else self.kind.relation
 
     def largest_loss(self) -> float:
         """Over its epsilon."""
@@ -151,7 +162,7 @@ RECORD = Bought("gradient 1/2", released(), neighbours, 0.99)
 NARROW = Bought("gradient 1/2, narrow prior", released(narrow=True), neighbours, 0.5)
 GROUPED = Bought(
     "gradient 1/2, units of 2 in 2 groups",
-    Grouped(released(rows=2), ("o",), GROUPS),
+    Grouped(released(rows=2, groups=2), ("o",), GROUPS),
     units_in_groups,
     0.99,
 )
@@ -205,7 +216,9 @@ def _not_split_over_groups() -> Any:
     """As if a unit's records were all in one group."""
     real = Quantiles._gradient
     return patch.object(
-        Quantiles, "_gradient", lambda self, state, features, groups: real(self, state, features, 1)
+        Quantiles,
+        "_gradient",
+        lambda self, state, features: real(replace(self, groups=1), state, features),
     )
 
 

@@ -19,14 +19,15 @@ import pytest
 from streamdp.engine.gate import Gate, Gatekeeper
 from streamdp.engine.protocols import Store
 from streamdp.engine.release import Surroundings
+from streamdp.gates.tests import Growth, ThresholdingGate
 from streamdp.mechanisms.thresholding import Thresholding
 from streamdp.privacy.entropy import OperatingSystemEntropy
-from streamdp.releases.gates import Growth, ThresholdingGate
 from streamdp.sources.windows import DAY, WindowSource
 from streamdp.types import (
     Answer,
     Batch,
     CellCounts,
+    CellQuery,
     Charge,
     Entropy,
     GateRun,
@@ -88,19 +89,16 @@ class Alternating:
     def check(self, query: Query, batch: Batch) -> None:
         pass
 
-    def cell_counts(self, query: Query, batch: Batch) -> CellCounts:
+    def answer(self, query: Query, batch: Batch) -> CellCounts:
         more = (int(batch.start or 0) // DAY + self.first) % 2
         return CellCounts(np.array([3]), np.array([self.records + more]))
-
-    def grouped_cell_counts(self, query: Query, batch: Batch) -> tuple[CellCounts, ...]:
-        raise AssertionError("gates ask about whole batches")
 
 
 def kind(tests: int) -> ThresholdingGate:
     """A gate that asks for fifty records."""
     question = Growth("records", Fraction(50), Fraction(2))
     run = Thresholding(EPSILON, Fraction(1, 2), horizon=tests)
-    return ThresholdingGate(Query("x", Grid(Fraction(1), 0, 9)), question, run)
+    return ThresholdingGate(CellQuery("x", Grid(Fraction(1), 0, 9)), question, run)
 
 
 def paid_by_one_charge(tests: int, first: int, *, endless: bool) -> Draw:

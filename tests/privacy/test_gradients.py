@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from streamdp.kinds.charging import UnitCharging
 from streamdp.privacy.events import epsilon_of
 from tests.privacy.gradients import (
     BATCH,
@@ -19,8 +20,9 @@ from tests.privacy.gradients import (
 def test_a_bought_gradient_and_its_release_lose_epsilon(bought: Bought) -> None:
     """Of records, of units and of groups: never more than is charged, and nearly that."""
     plan = bought.kind.plan(bought.kind.init(), BATCH)
-    assert epsilon_of(plan.charge.event) == EPSILON
-    assert plan.charge.epsilon_nano == 10**9
+    charge = UnitCharging(bought.bound).charge(plan)
+    assert epsilon_of(charge.event) == EPSILON
+    assert charge.epsilon_nano == 10**9
     assert bought.least <= bought.largest_loss() <= 1.0
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
+from streamdp.kinds.charging import UnitCharging
+from streamdp.kinds.grouped import Grouped
+from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.fixed import Fixed
 from streamdp.privacy.events import epsilon_of
-from streamdp.releases.grouped import Grouped
-from streamdp.releases.quantiles import Quantiles
-from streamdp.types import Batch, Json, UnitBound
+from streamdp.types import Batch, Charge, Json, UnitBound
 from tests.privacy.law import Law, forking, law_of
 from tests.privacy.neighbours import Records, counts_of, log_ratio, nearly_sure, unit_grid
 
@@ -26,9 +26,12 @@ EPSILON = Fraction(1)
 def quantiles(favourite: int, rows: int) -> Quantiles:
     """A median of cells under a prior that is nearly sure of one of them."""
     learner = Fixed((nearly_sure(favourite, CELLS),))
-    bound = UnitBound("plane", rows)
-    half = (Fraction(1, 2),)
-    return Quantiles("x", half, EPSILON, unit_grid(CELLS), learner, smooth=False, bound=bound)
+    half, price = (Fraction(1, 2),), EPSILON / rows
+    return Quantiles("x", half, price, unit_grid(CELLS), learner, smooth=False, unit_rows=rows)
+
+
+def charge_of(kind: Quantiles | Grouped, rows: int = ROWS) -> Charge:
+    return UnitCharging(UnitBound("plane", rows)).charge(kind.plan(kind.init(), BATCH))
 
 
 def losses(kind: Quantiles | Grouped, pairs: Sequence[tuple[Json, Json]]) -> Iterator[float]:
@@ -87,7 +90,7 @@ def worst_of_groups(kind_of: Grouped) -> float:
 def test_a_unit_of_three_records_loses_the_charge_and_hardly_less() -> None:
     """The plan charges epsilon; the worst unit loses nearly that, and never more."""
     kinds = [quantiles(favourite, ROWS) for favourite in range(CELLS)]
-    charged = epsilon_of(kinds[0].plan(kinds[0].init(), BATCH).charge.event)
+    charged = epsilon_of(charge_of(kinds[0]).event)
     assert charged == EPSILON
     worst = max(map(worst_of_one, kinds))
     assert 0.95 <= worst <= charged
@@ -95,16 +98,16 @@ def test_a_unit_of_three_records_loses_the_charge_and_hardly_less() -> None:
 
 def test_a_draw_at_the_whole_epsilon_is_caught() -> None:
     """The same unit under a tree that was not split loses about three times the charge."""
-    kinds = [replace(quantiles(favourite, 1), bound=None) for favourite in range(CELLS)]
+    kinds = [quantiles(favourite, 1) for favourite in range(CELLS)]
     assert max(map(worst_of_one, kinds)) > 2 * EPSILON
 
 
 def test_records_of_a_unit_in_several_groups_lose_the_charge_together() -> None:
     """However three records lie in two groups: at most epsilon, charged once."""
     kinds = [Grouped(quantiles(favourite, ROWS), ("o",), GROUPS) for favourite in range(CELLS)]
-    plan = kinds[0].plan(kinds[0].init(), BATCH)
-    assert plan.charge.epsilon_nano == 10**9
-    assert plan.charge.event["type"] == "group"
+    charge = charge_of(kinds[0])
+    assert charge.epsilon_nano == 10**9
+    assert charge.event["type"] == "group"
     worst = max(map(worst_of_groups, kinds))
     assert 0.95 <= worst <= EPSILON
 
@@ -119,13 +122,12 @@ def test_a_bound_for_each_group_alone_is_caught() -> None:
 
 def test_rho_of_a_unit_is_that_of_a_group() -> None:
     """k records at epsilon/k: k squared times the rho of one, as much as one draw at epsilon."""
-    one = replace(quantiles(0, 1), bound=None)
-    single = one.plan(one.init(), BATCH).charge.rho_nano
-    several = quantiles(0, ROWS).plan(one.init(), BATCH).charge.rho_nano
+    single = charge_of(quantiles(0, 1), 1).rho_nano
+    several = charge_of(quantiles(0, ROWS)).rho_nano
     assert math.isclose(several, single, rel_tol=1e-6)
 
 
 def test_groups_are_refused_where_a_record_may_change_its_group() -> None:
     """Substitution may take a record out of one group and put one into another."""
     with pytest.raises(ValueError, match="add-remove"):
-        Grouped(replace(quantiles(0, 1), relation="substitute"), ("o",), GROUPS)
+        Grouped(quantiles(0, 1), ("o",), GROUPS, "substitute")

@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.experts import ExpertMixture
 from streamdp.learning.fixed import Fixed
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.families import Cauchy
-from streamdp.releases.quantiles import Quantiles
 from streamdp.simulation.replay import errors_of, replay
 from streamdp.simulation.stream import Stream
 from streamdp.simulation.study import ORACLE, Study, Trial, chance, run
@@ -52,8 +52,8 @@ def test_a_replay_releases_what_the_daemon_releases(tmp_path: Path) -> None:
     world.worker.round([job])
     released = [release.rows for release in world.sink.taken]
     assert isinstance(job.kind, Quantiles)
-    batches = world.source.batches(world.clock.now())
-    stream = table_stream("s", batches, world.backend, job.kind.query)
+    batches, asked = world.source.batches(world.clock.now()), job.kind.query()
+    stream = table_stream("s", batches, world.backend, lambda batch: asked)
     entropy = ReplayedEntropy()
     steps = replay(job.kind, stream, entropy)
     replayed = []

@@ -66,7 +66,7 @@ def test_a_partition_is_a_batch_when_its_marker_is_there(tmp_path: Path) -> None
     (tmp_path / "done-1").touch()
     assert worked(tmp_path, job) == (["1"], [])
     (batch,) = job.source.batches(0)
-    counts = job.backend.cell_counts(job.kind.plan(job.kind.init(), batch).query, batch)
+    counts = job.backend.answer(job.kind.plan(job.kind.init(), batch).query, batch)
     assert counts.counts.tolist() == [1, 1, 1]
     (tmp_path / "done-2").touch()
     assert worked(tmp_path, job) == (["2"], [])
@@ -142,7 +142,7 @@ def test_every_kind_of_file_counts_the_same(tmp_path: Path, ending: str) -> None
     for batch in job.source.batches(AFTER.now()):
         query = job.kind.plan(job.kind.init(), batch).query
         job.backend.check(query, batch)
-        counts = job.backend.cell_counts(query, batch)
+        counts = job.backend.answer(query, batch)
         found.append(dict(zip(counts.cells.tolist(), counts.counts.tolist(), strict=True)))
     assert found == [{3: 2}, {50: 1}, {}]
 

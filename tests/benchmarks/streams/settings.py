@@ -13,7 +13,7 @@ from streamdp.simulation import synthetic
 from streamdp.simulation.stream import Stream
 from streamdp.simulation.table import table_stream
 from streamdp.sources.windows import DAY, WindowSource
-from streamdp.types import Grid, Query
+from streamdp.types import CellQuery, Grid
 
 DECILES = tuple(Fraction(index, 10) for index in range(1, 10))
 
@@ -105,6 +105,6 @@ def _year(column: str, seed: int, length: int | None) -> Stream:
 def _flights_read(column: str) -> Stream:
     path = str(resources.files("streamdp.demo") / "flights.parquet")
     days = WindowSource("flights", YEAR_2013, DAY, YEAR_2013 + 365 * DAY)
-    query = Query(column, Grid(Fraction(1), *BOUNDS[column]))
+    query = CellQuery(column, Grid(Fraction(1), *BOUNDS[column]))
     backend = DuckDBBackend(path, "parquet", "date")
     return table_stream(column, days.batches(2**40), backend, lambda batch: query)

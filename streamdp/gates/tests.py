@@ -22,7 +22,7 @@ from streamdp.mechanisms.thresholding import Chance, Runs, Terms, Thresholding
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.privacy.amounts import nano_up
 from streamdp.privacy.events import epsilon_of, rho_of
-from streamdp.types import Batch, CellCounts, Charge, Entropy, Grid, Json, Past, Query, Row
+from streamdp.types import Batch, CellCounts, CellQuery, Charge, Entropy, Grid, Json, Past, Row
 
 Test = Fraction | Chance | Runs
 """A score of sensitivity one, or a private procedure's chance of yes, or the procedure."""
@@ -56,13 +56,13 @@ class ThresholdingGate:
         rows_per_unit: Most records in which neighbours differ: one of a score.
     """
 
-    asked: Query
+    asked: CellQuery
     question: Question
     thresholding: Thresholding
     terms_of_test: Terms | None = None
     rows_per_unit: int = 1
 
-    def query(self, batch: Batch) -> Query:
+    def query(self, batch: Batch) -> CellQuery:
         """The question; which of a unit's records count is chosen anew in each batch."""
         bound = self.asked.bound
         return replace(self.asked, bound=bound and bound.of(batch))

@@ -5,104 +5,73 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamdp.config.expressions import Dialect, expression
-from streamdp.config.formats import file_format
-from streamdp.config.releases import Derived
-from streamdp.config.releases import Release as ReleaseSection
-from streamdp.config.units import Unit
-from streamdp.types import Grid, Query, UnitBound
-from streamdp.wiring.priors import learner
+from streamdp.kinds.quantiles.priors import learner
+from streamdp.kinds.quantiles.section import Derived, QuantilesSection
+from streamdp.types import CellQuery, Grid
 
 if TYPE_CHECKING:
     from fractions import Fraction
 
-    from streamdp.config.model import Configuration
+    from streamdp.kinds.quantiles.kind import Quantiles
+    from streamdp.kinds.spec import BuildContext, PublicData
     from streamdp.learning.features import Feature
     from streamdp.learning.learner import Learner
     from streamdp.learning.opening import Opening
     from streamdp.mechanisms.choice import Choice
-    from streamdp.mechanisms.sharpness import Relation
     from streamdp.mechanisms.tree import QuantileTree
     from streamdp.priors.joint import Shapes
-    from streamdp.releases.grouped import Grouped
-    from streamdp.releases.quantiles import Quantiles
-
-ONE_RECORD = Unit(name="record")
-"""Where nothing is said of units."""
 
 TREND_ORIGIN = 1_767_225_600
 """2026-01-01: where the feature `trend` is 0."""
 
 
-def release_kind(configuration: Configuration, name: str) -> Quantiles | Grouped:
-    """The kind of a configured release: quantiles of a batch, or of each public group of it."""
-    section, privacy = configuration.releases[name], configuration.privacy
-    dialect = configuration.sources[section.source].engine.kind
-    one = kind(section, privacy.neighbours, privacy.unit, dialect)
-    if not section.by:
-        return one
-    from streamdp.releases.grouped import Grouped
-
-    return Grouped(one, section.by, section.groups)
-
-
-def kind(
-    section: ReleaseSection,
-    neighbours: Relation,
-    unit: Unit = ONE_RECORD,
-    dialect: Dialect = "duckdb",
-) -> Quantiles:
-    """Quantiles with their mechanism and learner.
-
-    Args:
-        section: The release.
-        neighbours: Relation of one record.
-        unit: Who may have several.
-        dialect: Of the engine that reads expressions.
-    """
+def build(section: QuantilesSection, context: BuildContext) -> Quantiles:
+    """Quantiles with their mechanism and learner."""
     from dataclasses import replace
 
-    from streamdp.releases.quantiles import Quantiles
+    from streamdp.kinds.quantiles.kind import Quantiles
 
-    asked = question(section, unit, dialect)
-    share = section.epsilon * (1 - section.gradient_share()) / unit.rows
+    asked = question(section, context.dialect)
+    epsilon = context.epsilon_of_record(section)
+    share = epsilon * (1 - section.auxiliary_share())
     form, chosen = _form(section, share), section.mechanism
     restriction = "conditional" if chosen == "auto" else chosen.restriction
-    tree = form.tree(section.quantiles, share, asked.grid, neighbours)
-    learns = learner(section, replace(tree, restriction=restriction))
+    tree = form.tree(section.quantiles, share, asked.grid, context.neighbours)
+    learns = learner(section, replace(tree, restriction=restriction), context.public)
     return Quantiles(
         column=asked.column,
         quantiles=section.quantiles,
-        epsilon=section.epsilon,
+        epsilon=epsilon,
         grid=asked.grid,
         learner=learns,
         form=form,
-        relation=neighbours,
+        relation=context.neighbours,
         restriction=restriction,
         shapes=shapes(section) if form.shapes else (),
         expected_rows=section.expected_rows,
-        features=_feature(section),
+        features=_feature(section, context.public),
         feature_names=_feature_names(section),
         smooth=section.prior.smoothed,
         expression=asked.expression,
         where=asked.where,
-        bound=asked.bound,
+        unit_rows=context.rows,
+        groups=context.groups,
         opening=_opening(section, learns, tree),
     )
 
 
-def question(section: ReleaseSection, unit: Unit, dialect: Dialect) -> Query:
-    """What is asked of each batch, in the words of its engine; whose rows count goes by batch."""
+def question(section: QuantilesSection, dialect: Dialect) -> CellQuery:
+    """What is asked of each batch, in the words of its engine."""
     name = section.column_name()
-    return Query(
+    return CellQuery(
         name,
         Grid(section.resolution, *section.cells()),
         expression(name, dialect) if isinstance(section.column, Derived) else None,
         None if section.where is None else expression(section.where, dialect),
-        None if unit.column is None else UnitBound(unit.column, unit.rows),
     )
 
 
-def _opening(section: ReleaseSection, learns: Learner, learned: QuantileTree) -> Opening | None:
+def _opening(section: QuantilesSection, learns: Learner, learned: QuantileTree) -> Opening | None:
     """How a stream is drawn that its learner cannot forecast: as if nothing were learned."""
     from streamdp.learning.experts import ExpertMixture
     from streamdp.learning.opening import Opening
@@ -118,7 +87,7 @@ def _opening(section: ReleaseSection, learns: Learner, learned: QuantileTree) ->
     return Opening(learns, tree, form.prior(robust, shapes(section) if form.shapes else ()))
 
 
-def _form(section: ReleaseSection, epsilon: Fraction) -> Choice:
+def _form(section: QuantilesSection, epsilon: Fraction) -> Choice:
     """The form of the tree: the configured one, or that of the public table.
 
     The table was made for priors that do not learn. Where one learns it is the binary tree, whose
@@ -134,7 +103,7 @@ def _form(section: ReleaseSection, epsilon: Fraction) -> Choice:
     return choose_tree(len(section.quantiles), epsilon, section.expected_rows)
 
 
-def _feature(section: ReleaseSection) -> Feature | None:
+def _feature(section: QuantilesSection, public: PublicData) -> Feature | None:
     """All configured features of a batch in one tuple."""
     from streamdp.learning import features
 
@@ -149,22 +118,19 @@ def _feature(section: ReleaseSection) -> Feature | None:
     if section.prior.holidays:
         chosen.append(features.holidays(frozenset(section.prior.holidays)))
     if section.prior.table:
-        from streamdp.backends.public import read_public
-
         table = section.prior.table
-        form = table.format or file_format(str(table.path)) or "csv"
-        rows = read_public(str(table.path), form, table.key, table.columns)
+        rows = public.numbers(str(table.path), table.format, table.key, table.columns)
         chosen.append(features.table(rows, len(table.columns)))
     return features.together(tuple(chosen)) if chosen else None
 
 
-def _feature_names(section: ReleaseSection) -> tuple[str, ...]:
+def _feature_names(section: QuantilesSection) -> tuple[str, ...]:
     days = ("holidays",) if section.prior.holidays else ()
     columns = section.prior.table.columns if section.prior.table else ()
     return (*section.prior.features, *days, *(f"table.{name}" for name in columns))
 
 
-def shapes(section: ReleaseSection) -> tuple[Shapes, ...]:
+def shapes(section: QuantilesSection) -> tuple[Shapes, ...]:
     """What is believed of the quantiles together, from the guess, or from the bounds."""
     from streamdp.priors.shapes import shapes_from_bounds, shapes_from_guess
 

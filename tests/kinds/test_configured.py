@@ -10,7 +10,8 @@ import pytest
 
 from streamdp import wiring
 from streamdp.config import load
-from streamdp.releases.quantiles import Quantiles
+from streamdp.kinds.charging import UnitCharging
+from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.sources.windows import DAY
 from streamdp.types import Batch, Json
 from tests.worlds import START, MemoryBackend, ReplayedEntropy
@@ -122,10 +123,10 @@ def released(kind: Quantiles, days: int) -> tuple[list[Json], Json]:
     for day in range(days):
         batch = Batch("s", "k", START + day * DAY, START + (day + 1) * DAY)
         plan = kind.plan(state, batch)
-        counts = backend.cell_counts(plan.query, batch)
+        counts = backend.answer(plan.query, batch)
         outcome = kind.draw(plan, counts, ReplayedEntropy(f"{day}"))
         state = json.loads(json.dumps(kind.learn(state, plan, outcome)))
-        rows.append([dict(row) for row in kind.report(state, outcome).rows])
+        rows.append([dict(row) for row in kind.publish(state, outcome).rows])
     return rows, state
 
 
@@ -138,7 +139,8 @@ def test_it_releases_and_learns(tmp_path: Path, variant: str) -> None:
         values = [row["value"] for row in day]
         assert values == sorted(values)
         assert all(float(value).is_integer() for value in values)
-    assert kind.plan(state, Batch("s", "k", START, START + DAY)).charge.epsilon_nano == 10**8
+    plan = kind.plan(state, Batch("s", "k", START, START + DAY))
+    assert UnitCharging().charge(plan).epsilon_nano == 10**8
     assert json.dumps(kind.signature())
 
 
@@ -147,7 +149,7 @@ def test_an_empty_batch_is_drawn_like_any_other(tmp_path: Path, variant: str) ->
     """No records: nine values, no error."""
     kind = configured(tmp_path, variant)
     plan = kind.plan(kind.init(), Batch("s", "k", START, START + DAY))
-    empty = MemoryBackend().cell_counts(plan.query, Batch("s", "k"))
+    empty = MemoryBackend().answer(plan.query, Batch("s", "k"))
     assert len(kind.draw(plan, empty, ReplayedEntropy()).rows) == 9
 
 

@@ -11,8 +11,9 @@ import pytest
 from streamdp import wiring
 from streamdp.config import load
 from streamdp.engine.job import Job
+from streamdp.kinds.grouped import Grouped
+from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.privacy.events import epsilon_of
-from streamdp.releases.grouped import Grouped
 from streamdp.types import Json
 from tests.worlds import ReplayedEntropy
 
@@ -38,12 +39,12 @@ def first_day(job: Job, state: Json = None) -> tuple[list[Json], Json, Json]:
     batch = next(iter(job.source.batches(2_000_000_000)))
     state = job.kind.init() if state is None else state
     plan = job.kind.plan(state, batch)
-    job.backend.check(plan.query, batch)
-    answer = job.backend.grouped_cell_counts(plan.query, batch)
-    outcome = job.kind.draw(plan, answer if plan.query.by else answer[0], ReplayedEntropy())
+    query = job.charging.bounded(plan.query, batch)
+    job.backend.check(query, batch)
+    outcome = job.kind.draw(plan, job.backend.answer(query, batch), ReplayedEntropy())
     learned = json.loads(json.dumps(job.kind.learn(state, plan, outcome)))
-    rows = [dict(row) for row in job.kind.report(learned, outcome).rows]
-    return rows, learned, plan.charge.event
+    rows = [dict(row) for row in job.kind.publish(learned, outcome).rows]
+    return rows, learned, job.charging.charge(plan).event
 
 
 def test_the_first_group_is_drawn_as_its_records_alone_are(tmp_path: Path) -> None:
@@ -92,28 +93,30 @@ def test_a_unit_with_rows_is_bounded_and_charged_as_a_group(tmp_path: Path) -> N
     job = job_of(tmp_path, unit)
     batch = next(iter(job.source.batches(2_000_000_000)))
     plan = job.kind.plan(job.kind.init(), batch)
-    assert plan.charge.event["type"] == "group"
-    assert plan.charge.event["size"] == 2
-    assert plan.charge.epsilon_nano == 10**8
-    bounded = job.backend.cell_counts(plan.query, batch).counts.sum()
+    charge = job.charging.charge(plan)
+    assert charge.event["type"] == "group"
+    assert charge.event["size"] == 2
+    assert charge.epsilon_nano == 10**8
+    bounded = job.backend.answer(job.charging.bounded(plan.query, batch), batch).counts.sum()
     whole = job_of(tmp_path)
-    all_rows = whole.backend.cell_counts(whole.kind.plan(whole.kind.init(), batch).query, batch)
+    all_rows = whole.backend.answer(whole.kind.plan(whole.kind.init(), batch).query, batch)
     assert 0 < bounded < all_rows.counts.sum()
 
 
 def test_more_rows_of_a_unit_make_it_less_accurate(tmp_path: Path) -> None:
     """The accuracy to expect follows from the part of epsilon that one record has."""
     unit = ("unit: flight ", "unit: {name: plane, column: tail_number, rows: 4} ")
-    whole = wiring.release_kind(load_of(tmp_path), "air_time").rank_error()
-    split = wiring.release_kind(load_of(tmp_path, unit), "air_time").rank_error()
+    whole = quantiles_of(tmp_path).rank_error()
+    split = quantiles_of(tmp_path, unit).rank_error()
     assert whole is not None
     assert split is not None
     assert split > 1.5 * whole
 
 
-def load_of(folder: Path, *edits: tuple[str, str]) -> Json:
-    job_of(folder, *edits)
-    return load(folder / "config.yaml")
+def quantiles_of(folder: Path, *edits: tuple[str, str]) -> Quantiles:
+    kind = job_of(folder, *edits).kind
+    assert isinstance(kind, Quantiles)
+    return kind
 
 
 def test_an_unknown_column_in_a_filter_is_found_before_anything_is_spent(tmp_path: Path) -> None:
@@ -129,4 +132,4 @@ def test_grouped_is_the_kind_of_its_groups(tmp_path: Path) -> None:
     """Sinks and archive see releases of kind quantiles."""
     kind = cast(Grouped, job_of(tmp_path, with_line(NEW_YORK)).kind)
     assert kind.name == "quantiles"
-    assert kind.rank_error() == kind.of.rank_error()
+    assert [column.name for column in kind.columns[:3]] == ["origin", "quantile", "value"]

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamdp.config.expressions import expression
-from streamdp.config.priors import Family, MixtureOf
-from streamdp.config.releases import Derived
-from streamdp.config.releases import Release as ReleaseSection
 from streamdp.errors import ConfigurationError
-from streamdp.types import Batch, Grid, Prior, Query
-from streamdp.wiring.sources import format_of
+from streamdp.kinds.quantiles.prior_section import Family, MixtureOf
+from streamdp.kinds.quantiles.section import Derived, QuantilesSection
+from streamdp.types import CellQuery, Grid, Prior
 
 if TYPE_CHECKING:
+    from streamdp.kinds.spec import PublicData
     from streamdp.learning.learner import Learner
     from streamdp.learning.public import PublicFit
     from streamdp.mechanisms.tree import QuantileTree
@@ -25,14 +24,14 @@ TABULATED_WEIGHT = 0.8
 """Share of the tabulated law in the robust prior; the rest holds where no public row lies."""
 
 
-def learner(section: ReleaseSection, tree: QuantileTree) -> Learner:
+def learner(section: QuantilesSection, tree: QuantileTree, data: PublicData) -> Learner:
     """The configured learner, with public rows behind its first priors if there are any.
 
     Raises:
         ConfigurationError: The public rows hold no number.
         SourceError: They cannot be read.
     """
-    public = _public_rows(section, tree.grid)
+    public = _public_rows(section, tree.grid, data)
     robust, guess = _robust_prior(section, public), guess_of(section)
     fitted = None if public is None else _fit(section, public)
     weight, resolution = section.prior.robust_weight, float(section.resolution)
@@ -48,7 +47,7 @@ def learner(section: ReleaseSection, tree: QuantileTree) -> Learner:
         half = resolution / 2.0
         narrowest = max(half, COCOB_NARROWEST * guess[1])
         about = (robust, weight, guess, coin_betting(), half, narrowest)
-        if share := section.gradient_share():
+        if share := section.auxiliary_share():
             from streamdp.learning.private_gradient import PrivateGradient
 
             return PrivateGradient(*about, first=fitted, share=share)
@@ -65,7 +64,7 @@ def learner(section: ReleaseSection, tree: QuantileTree) -> Learner:
     return LastRelease(robust, weight, guess[1], resolution, first)
 
 
-def guess_of(section: ReleaseSection) -> tuple[float, float]:
+def guess_of(section: QuantilesSection) -> tuple[float, float]:
     """Location and spread before any release; bounds alone say the middle and a quarter."""
     if section.guess is not None:
         return section.guess.location, section.guess.scale
@@ -74,25 +73,19 @@ def guess_of(section: ReleaseSection) -> tuple[float, float]:
     return float((first + last) * section.resolution) / 2.0, width / 4.0
 
 
-def _public_rows(section: ReleaseSection, grid: Grid) -> PublicRows | None:
+def _public_rows(section: QuantilesSection, grid: Grid, data: PublicData) -> PublicRows | None:
     """The public rows of the column, rounded as records are."""
     public = section.prior.public
     if public is None:
         return None
     import numpy as np
 
-    from streamdp.backends.duckdb import DuckDBBackend
     from streamdp.priors.public import PublicRows
 
     path, name = str(public.path), public.column or section.column_name()
     derived = public.column is None and isinstance(section.column, Derived)
-    query = Query(name, grid, expression(name) if derived else None)
-    whole = Batch("public", path)
-    format = format_of(path, public.format, "prior.public.path")
-    types = {} if derived or format in ("parquet", "arrow") else {name: "number"}
-    backend = DuckDBBackend(path, format, None, types=types)
-    backend.check(query, whole)
-    rows = backend.cell_counts(query, whole)
+    query = CellQuery(name, grid, expression(name) if derived else None)
+    rows = data.counts(path, public.format, query)
     if not len(rows.cells):
         raise ConfigurationError(
             f"column {name!r} of the public rows holds no number",
@@ -103,7 +96,7 @@ def _public_rows(section: ReleaseSection, grid: Grid) -> PublicRows | None:
     return PublicRows(np.asarray(rows.cells * resolution), rows.counts, resolution)
 
 
-def _fit(section: ReleaseSection, public: PublicRows) -> PublicFit:
+def _fit(section: QuantilesSection, public: PublicRows) -> PublicFit:
     """Fitted with chance that anyone can repeat, so that every start believes the same."""
     import numpy as np
 
@@ -115,7 +108,7 @@ def _fit(section: ReleaseSection, public: PublicRows) -> PublicFit:
     return fit_public(public, targets, rows, chance)
 
 
-def _robust_prior(section: ReleaseSection, public: PublicRows | None) -> Prior:
+def _robust_prior(section: QuantilesSection, public: PublicRows | None) -> Prior:
     """The prior that holds when the past misleads: as configured, and as public rows lie."""
     configured = _configured_prior(section)
     if public is None or section.prior.public is None or not section.prior.public.tabulate:
@@ -127,7 +120,7 @@ def _robust_prior(section: ReleaseSection, public: PublicRows | None) -> Prior:
     return Mixture(shares, (tabulated(public), configured))
 
 
-def _configured_prior(section: ReleaseSection) -> Prior:
+def _configured_prior(section: QuantilesSection) -> Prior:
     robust = section.prior.robust
     if isinstance(robust, MixtureOf):
         from streamdp.priors.mixture import Mixture

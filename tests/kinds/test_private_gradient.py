@@ -6,22 +6,25 @@ import json
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from streamdp import wiring
 from streamdp.config import load
+from streamdp.kinds.charging import UnitCharging
+from streamdp.kinds.grouped import Grouped
+from streamdp.kinds.quantiles.accuracy import RankError
+from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.optimizers import coin_betting
 from streamdp.learning.private_gradient import PrivateGradient
 from streamdp.priors.families import Cauchy
 from streamdp.privacy.events import epsilon_of
-from streamdp.releases.grouped import Grouped
-from streamdp.releases.quantiles import Quantiles
 from streamdp.store.promises import loss_of, parameters_over_time
 from streamdp.store.recompute import recompute
-from streamdp.types import Batch, CellCounts, Grid, Json, Plan, UnitBound
-from streamdp.wiring.quantiles import release_kind
+from streamdp.types import Batch, CellCounts, Grid, Plan, UnitBound
 from tests.worlds import START, ReplayedEntropy, World
 
 TARGETS = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
@@ -30,12 +33,14 @@ GUESS = (50.0, 20.0)
 DEMO = (Path(__file__).parents[2] / "config.yaml").read_text()
 
 
-def bought(epsilon: str = "1/10", share: str = "1/5", **about: Json) -> Quantiles:
+def bought(epsilon: str = "1/10", share: str = "1/5", rows: int = 1, groups: int = 1) -> Quantiles:
+    """At what one record of a unit gets of epsilon."""
     learner = PrivateGradient(
         Cauchy(*GUESS), 0.1, GUESS, coin_betting(), 0.5, 0.5, share=Fraction(share)
     )
     grid = Grid(Fraction(1), 0, 100)
-    return Quantiles("x", TARGETS, Fraction(epsilon), grid, learner, **about)
+    price = Fraction(epsilon) / rows
+    return Quantiles("x", TARGETS, price, grid, learner, unit_rows=rows, groups=groups)
 
 
 def counts(values: list[int]) -> CellCounts:
@@ -43,9 +48,9 @@ def counts(values: list[int]) -> CellCounts:
     return CellCounts(cells, numbers.astype(np.int64))
 
 
-def parts(plan: Plan) -> tuple[Fraction, Fraction]:
+def parts(plan: Plan, bound: UnitBound | None) -> tuple[Fraction, Fraction]:
     """What the trees of a unit cost, and its gradients."""
-    trees, gradients = plan.charge.event["events"]
+    trees, gradients = UnitCharging(bound).charge(plan).event["events"]
     return epsilon_of(trees), epsilon_of(gradients)
 
 
@@ -56,12 +61,13 @@ UNIT = UnitBound("plane", 4)
 @pytest.mark.parametrize("groups", [0, 2, 7])
 def test_shares_add_up_to_the_price(bound: UnitBound | None, groups: int) -> None:
     """Of records, units and groups; the noise of a gradient is for as many as a unit can turn."""
-    kind: Quantiles | Grouped = bought(bound=bound)
+    rows = bound.rows if bound else 1
+    kind: Quantiles | Grouped = bought(rows=rows, groups=groups or 1)
     if groups:
-        kind = Grouped(bought(bound=bound), ("o",), tuple((f"{i}",) for i in range(groups)))
+        kind = Grouped(kind, ("o",), tuple((f"{i}",) for i in range(groups)))
     plan = kind.plan(kind.init(), BATCH)
-    assert parts(plan) == (Fraction(4, 50), Fraction(1, 50))
-    assert plan.charge.epsilon_nano == 10**8
+    assert parts(plan, bound) == (Fraction(4, 50), Fraction(1, 50))
+    assert UnitCharging(bound).charge(plan).epsilon_nano == 10**8
     mechanism = plan.mechanism[0].mechanism if groups else plan.mechanism
     assert mechanism.gradient.turned == min(4 if bound else 1, max(groups, 1))
     assert mechanism.gradient.epsilon == Fraction(1, 50)
@@ -73,9 +79,9 @@ def test_what_is_not_bought_costs_and_tells_nothing() -> None:
     free = OnlineGradient(Cauchy(*GUESS), 0.1, GUESS, coin_betting(), 0.5, 0.5)
     kind = replace(bought(), learner=free)
     plan = kind.plan(kind.init(), BATCH)
-    assert plan.charge.event["mechanism"] == "quantile-tree"
+    assert plan.event["mechanism"] == "quantile-tree"
     assert plan.mechanism.tree.epsilon == Fraction(1, 10)
-    assert kind.draw(plan, counts([40, 50]), ReplayedEntropy()).told == ()
+    assert kind.draw(plan, counts([40, 50]), ReplayedEntropy()).auxiliary is None
     assert "private_gradient" not in kind.signature()
     assert kind.signature() != bought().signature()
 
@@ -125,20 +131,22 @@ def test_an_empty_batch_is_told_as_a_full_one() -> None:
         kind = bought()
         plan = kind.plan(kind.init(), BATCH)
         outcome = kind.draw(plan, counts(values), ReplayedEntropy())
-        assert (len(outcome.told), len(outcome.rows)) == (6, 3)
+        assert (len(outcome.auxiliary), len(outcome.rows)) == (6, 3)
         following = kind.plan(kind.learn(kind.init(), plan, outcome), BATCH)
-        assert following.charge.epsilon_nano == plan.charge.epsilon_nano
+        paid = [UnitCharging().charge(each).epsilon_nano for each in (plan, following)]
+        assert paid[0] == paid[1]
 
 
 def test_each_group_learns_from_its_own_gradient() -> None:
     """Rows and numbers are split over groups as they were drawn."""
-    kind = Grouped(bought("10000"), ("o",), (("low",), ("high",)))
+    kind = Grouped(bought("10000", groups=2), ("o",), (("low",), ("high",)))
     state = kind.init()
     for day in range(60):
         plan = kind.plan(state, BATCH)
         batches = (counts([10, 11, 12]), counts([80, 81, 82]))
         outcome = kind.draw(plan, batches, ReplayedEntropy(f"{day}"))
-        assert (len(outcome.rows), len(outcome.told)) == (6, 12)
+        assert len(outcome.rows) == 6
+        assert [len(each.auxiliary) for each in outcome.auxiliary] == [6, 6]
         state = kind.learn(state, plan, outcome)
     learned = [np.array(each["parameters"]) for each in state.values()]
     low, high = (each[:, 0] / each[:, 1] for each in learned)
@@ -147,7 +155,7 @@ def test_each_group_learns_from_its_own_gradient() -> None:
 
 def test_accuracy_is_that_of_what_the_release_gets(tmp_path: Path) -> None:
     """Half of epsilon for the gradient: the error of half of epsilon, and twice as much needed."""
-    kinds = {}
+    kinds: dict[str | None, Any] = {}
     for share, epsilon in (("1/2", "1/5"), (None, "1/10")):
         wanted = "learner: online-gradient"
         wanted += f", private_gradient: {share}" if share else ""
@@ -156,9 +164,10 @@ def test_accuracy_is_that_of_what_the_release_gets(tmp_path: Path) -> None:
         end = text.index("    sinks:", start)
         text = text[:start] + f"    prior: {{{wanted}, robust: cauchy}}\n" + text[end:]
         (tmp_path / "config.yaml").write_text(text)
-        kinds[share] = release_kind(load(tmp_path / "config.yaml"), "air_time")
+        kinds[share] = wiring.release_kind(load(tmp_path / "config.yaml"), "air_time")
     half, free = kinds["1/2"], kinds[None]
-    assert half.rank_error() == free.rank_error()
-    needed = free.epsilon_needed(0.1)
+    accuracy = RankError()
+    assert accuracy.expected(half) == accuracy.expected(free)
+    needed = accuracy.epsilon_for(free, 0.1)
     assert needed is not None
-    assert half.epsilon_needed(0.1) == 2 * needed
+    assert accuracy.epsilon_for(half, 0.1) == 2 * needed

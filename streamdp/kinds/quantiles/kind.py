@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import json
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
+from streamdp.kinds.quantiles.accuracy import expected_rank_error
 from streamdp.learning.experts import ExpertMixture
 from streamdp.learning.features import Feature
 from streamdp.learning.learner import Features, Learner
 from streamdp.learning.opening import Opening
 from streamdp.learning.private_gradient import PrivateGradient
-from streamdp.mechanisms import accuracy
 from streamdp.mechanisms.choice import CANDIDATES, Choice
 from streamdp.mechanisms.exponential import Restriction
 from streamdp.mechanisms.noisy_gradient import NoisyGradient
@@ -22,18 +21,17 @@ from streamdp.mechanisms.sharpness import Relation
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.joint import JointPrior, Shapes
 from streamdp.privacy.events import choice
-from streamdp.releases.unit_charge import charge_of_unit
 from streamdp.types import (
     Batch,
     CellCounts,
+    CellQuery,
+    Column,
     Entropy,
     Grid,
     Json,
     Outcome,
     Plan,
-    Query,
     Row,
-    UnitBound,
 )
 
 
@@ -44,7 +42,6 @@ class QuantilePlan:
     tree: QuantileTree
     prior: JointPrior
     learner: Learner | Opening
-    event: Json
     rank_error: float | None
     features: Features
     gradient: NoisyGradient | None
@@ -57,7 +54,7 @@ class Quantiles:
     Args:
         column: Name of the column.
         quantiles: Targets, exact, strictly increasing, in (0, 1).
-        epsilon: Price of one release.
+        epsilon: Price of one release for one record.
         grid: Public cells.
         learner: What makes priors of past releases.
         form: Branching, node and budgets of the tree (`mechanisms.choice`).
@@ -70,7 +67,8 @@ class Quantiles:
         smooth: Whether to publish what all releases together say, beside the release.
         expression: SQL over one record that takes the place of the column.
         where: SQL condition; records of which it is not true do not count.
-        bound: How many records of one unit count; None where one record is a unit.
+        unit_rows: The most records of one unit that count; a bought gradient is priced by units.
+        groups: How many disjoint groups of the batch are drawn alike, this one among them.
         opening: How a batch is drawn while the learner knows too little to help.
     """
 
@@ -89,10 +87,25 @@ class Quantiles:
     smooth: bool = True
     expression: str | None = None
     where: str | None = None
-    bound: UnitBound | None = None
+    unit_rows: int = 1
+    groups: int = 1
     opening: Opening | None = None
 
     name: ClassVar[str] = "quantiles"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The quantile and its value; what to expect, where rows are known; the smoothed series."""
+        columns = [Column("quantile", "number", "label"), Column("value", "number", "value")]
+        if self.expected_rows is not None:
+            columns.append(Column("rank_error_95", "number", "error", "ranks", "value", 0.95))
+        if self.smooth:
+            columns += [
+                Column("smoothed", "number", "estimate", about="value"),
+                Column("smoothed_lower", "number", "lower", about="smoothed", level=0.9),
+                Column("smoothed_upper", "number", "upper", about="smoothed", level=0.9),
+            ]
+        return tuple(columns)
 
     def signature(self) -> Json:
         """Question, targets and learner: a state learned for others would mislead."""
@@ -106,8 +119,8 @@ class Quantiles:
         return self.learner.init()
 
     def tree(self) -> QuantileTree:
-        """The mechanism, at the share of epsilon that one record of a unit has."""
-        epsilon = self.epsilon * (1 - self.gradient_share()) / self.rows_of_unit()
+        """The mechanism, at what is left of epsilon beside a gradient."""
+        epsilon = self.epsilon * (1 - self.gradient_share())
         tree = self.form.tree(self.quantiles, epsilon, self.grid, self.relation)
         return replace(tree, restriction=self.restriction)
 
@@ -115,33 +128,21 @@ class Quantiles:
         """The part of epsilon that buys a gradient for the learner, in place of accuracy."""
         return self.learner.share if isinstance(self.learner, PrivateGradient) else Fraction(0)
 
-    def rows_of_unit(self) -> int:
-        """The most records of one unit that count."""
-        return 1 if self.bound is None else self.bound.rows
-
-    def query(self, batch: Batch) -> Query:
-        """The question; which of a unit's records count is chosen anew in each batch."""
-        bound = self.bound and self.bound.of(batch)
-        return Query(self.column, self.grid, self.expression, self.where, bound)
+    def query(self) -> CellQuery:
+        """The question."""
+        return CellQuery(self.column, self.grid, self.expression, self.where)
 
     def believed(self, state: Json, features: Features = ()) -> JointPrior:
         """The prior of the next release: the learner's, and the shapes."""
         priors = self.learner.priors(state, len(self.quantiles), features)
         return self.form.prior(priors, self.shapes)
 
-    def plan(self, state: Json, batch: Batch, groups: int = 1) -> Plan:
-        """Prior from the state; question and charge from the configuration.
+    def plan(self, state: Json, batch: Batch) -> Plan:
+        """Prior from the state; question and price from the configuration.
 
-        Args:
-            state: What was learned before.
-            batch: What is released.
-            groups: Disjoint parts of the batch that are drawn alike, this one among them.
-
-        Privacy: the tree costs epsilon/k for one record, `relation`. A unit has at most k records
-        in what the backend counts, so two batches with and without it are k steps of one record
-        apart, and k times epsilon/k is what it loses (event `group`). Where a share of epsilon
-        buys a gradient, the tree has the rest of it, and a unit can turn the gradients of
-        min(k, groups) groups at most: together they cost it the share, once.
+        Privacy: the tree costs epsilon for one record, `relation`. Where a share of epsilon buys a
+        gradient, the tree has the rest of it, and a unit of k records can turn the gradients of
+        min(k, groups) groups at most: together they cost it the share of k times epsilon, once.
         """
         features = self.features(batch) if self.features else ()
         tree, believed, learner = self._way(state, features)
@@ -152,12 +153,9 @@ class Quantiles:
             "cells": [self.grid.lower, self.grid.upper],
             "prior": hashlib.sha256(described.encode()).hexdigest(),
         }
-        gradient = self._gradient(state, features, groups)
-        mechanism = QuantilePlan(
-            tree, believed, learner, event, self.rank_error(), features, gradient
-        )
-        charge = charge_of_unit(event, self.rows_of_unit(), gradient and gradient.event())
-        return Plan(self.query(batch), charge, mechanism)
+        gradient = self._gradient(state, features)
+        mechanism = QuantilePlan(tree, believed, learner, self.rank_error(), features, gradient)
+        return Plan(self.query(), event, mechanism, gradient and gradient.event())
 
     def _event(self, drawn: QuantileTree) -> Json:
         """What one record pays, whichever way past releases make a batch be drawn.
@@ -172,12 +170,13 @@ class Quantiles:
         about = {name: ways[0][name] for name in ("mechanism", "quantiles", "relation")}
         return choice(ways, **about, drawn=trees.index(drawn))
 
-    def _gradient(self, state: Json, features: Features, groups: int) -> NoisyGradient | None:
+    def _gradient(self, state: Json, features: Features) -> NoisyGradient | None:
         """What buys the learner a gradient of this part of the batch."""
         if not isinstance(self.learner, PrivateGradient):
             return None
-        epsilon, turned = self.epsilon * self.learner.share, min(self.rows_of_unit(), groups)
+        epsilon = self.epsilon * self.unit_rows * self.learner.share
         slope = self.learner.slope(state, len(self.quantiles), features)
+        turned = min(self.unit_rows, self.groups)
         return NoisyGradient(epsilon, self.quantiles, self.grid, slope, turned)
 
     def _way(
@@ -189,23 +188,8 @@ class Quantiles:
         return self.tree(), self.believed(state, features), self.learner
 
     def rank_error(self) -> float | None:
-        """The share of ranks that 95 % of releases stay within; None without expected rows.
-
-        From public facts alone: simulated once for the prior before any release, so that what was
-        learned since only helps (and noise that was bought hardly hurts).
-        """
-        if self.expected_rows is None:
-            return None
-        return _rank_error(self, self.expected_rows)
-
-    def epsilon_needed(self, rank_error: float) -> Fraction | None:
-        """A price with which 95 % of releases stay within; None if none was found."""
-        if self.expected_rows is None:
-            return None
-        prior = self.first_prior()
-        needed = accuracy.epsilon_needed(self.tree(), prior, self.expected_rows, rank_error)
-        unit = self.rows_of_unit() / (1 - self.gradient_share())
-        return None if needed is None else needed * unit
+        """The share of ranks that 95 % of releases stay within; None without expected rows."""
+        return None if self.expected_rows is None else expected_rank_error(self)
 
     def first_prior(self) -> JointPrior:
         """What is believed before any release."""
@@ -228,19 +212,19 @@ class Quantiles:
                 {"quantile": float(q), "value": self.grid.value(cell), **about}
                 for q, cell in zip(self.quantiles, cells, strict=True)
             ),
-            () if gradient is None else gradient.draw(statistic, entropy),
+            None if gradient is None else gradient.draw(statistic, entropy),
         )
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
         """Tell the learner what was released, or what was bought for it."""
         mechanism: QuantilePlan = plan.mechanism
-        values = outcome.told or tuple(float(row["value"] or 0) for row in outcome.rows)
+        values = outcome.auxiliary or tuple(float(row["value"] or 0) for row in outcome.rows)
         learner, prior = mechanism.learner, mechanism.prior
         about = (prior,) if isinstance(learner, ExpertMixture) else ()
         learned = learner.learn(state, values, mechanism.features, *about)
         return learned if self.opening is None else self.opening.counted(state, learned)
 
-    def report(self, state: Json, outcome: Outcome) -> Outcome:
+    def publish(self, state: Json, outcome: Outcome) -> Outcome:
         """The release, and beside it what all releases so far say of the same quantiles.
 
         Args:
@@ -261,9 +245,3 @@ class Quantiles:
                 for row, each in zip(outcome.rows, smoothed, strict=True)
             )
         )
-
-
-@functools.lru_cache(maxsize=64)
-def _rank_error(kind: Quantiles, rows: int) -> float:
-    """Simulated once for a configuration: it takes about as long as a hundred releases."""
-    return round(accuracy.stays_under(kind.tree(), kind.first_prior(), rows), 4)

@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from streamdp.gates.tests import Around, Drift, Growth, Question, Threshold, ThresholdingGate
 from streamdp.mechanisms.drift import Tolerance
 from streamdp.mechanisms.thresholding import Chance, Terms, Thresholding
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.privacy.entropy import OperatingSystemEntropy
-from streamdp.releases.gates import Around, Drift, Growth, Question, Threshold, ThresholdingGate
-from streamdp.types import CellCounts, Grid, Past, Query
+from streamdp.types import CellCounts, CellQuery, Grid, Past
 from tests.worlds import ReplayedEntropy
 
 GRID = Grid(Fraction(1), 0, 20)
@@ -74,7 +74,9 @@ def test_an_empty_batch_opens_no_gate() -> None:
 def test_words_are_sure_within_the_tolerance_and_beyond_the_margin() -> None:
     """A hundred runs of each: no word is wrong more often than beta allows, with much to spare."""
     run = Thresholding(Fraction(1), Fraction(1, 20), horizon=1)
-    kind = ThresholdingGate(Query("x", GRID), Growth("records", Fraction(1000), Fraction(2)), run)
+    kind = ThresholdingGate(
+        CellQuery("x", GRID), Growth("records", Fraction(1000), Fraction(2)), run
+    )
     entropy = OperatingSystemEntropy()
 
     def yes(records: int) -> int:
@@ -97,7 +99,7 @@ def test_a_drawn_drift_is_a_chance_that_follows_the_batch() -> None:
     assert chances[0].success < 0.01  # type: ignore[union-attr]
     assert chances[1].success > 0.99  # type: ignore[union-attr]
     run = Thresholding(Fraction(1), horizon=10)
-    kind = ThresholdingGate(Query("x", GRID), drawn, run, Terms(Fraction(1, 10)))
+    kind = ThresholdingGate(CellQuery("x", GRID), drawn, run, Terms(Fraction(1, 10)))
     entropy = ReplayedEntropy()
     words = [kind.accepts(kind.start(entropy), 1, PAST, batch, entropy) for batch in batches]
     assert words == [False, True]
@@ -105,7 +107,7 @@ def test_a_drawn_drift_is_a_chance_that_follows_the_batch() -> None:
 
 def test_a_charge_names_the_question_and_hides_no_price() -> None:
     """The event of a run is its mechanism's, with the question beside it."""
-    kind = ThresholdingGate(Query("x", GRID), QUESTIONS["ranks"], Thresholding(Fraction(1, 3)))
+    kind = ThresholdingGate(CellQuery("x", GRID), QUESTIONS["ranks"], Thresholding(Fraction(1, 3)))
     charge = kind.charge()
     assert charge.epsilon_nano == 333_333_334
     assert charge.event["question"]["ranks"] == "1/8"

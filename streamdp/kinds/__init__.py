@@ -1,0 +1,38 @@
+"""What is published: the release kinds, each in a folder of its own.
+
+How to write a kind. Make a folder `streamdp/kinds/NAME/` with these files, and one line in
+`registry.OWN` (another package: an entry point of the group `streamdp.kinds`). No other package
+may know its name.
+
+* `section.py`: a pydantic class that inherits `config.releases.ReleaseSection` and adds its keys,
+  with `kind: Literal["NAME"]` and `published`, the names of its columns. Inherited and checked
+  already: source, where, by, groups, epsilon, expected_rows, schedule, gate, sinks.
+* `check.py`: `check(section, context)` yields a `Problem(path, what, hint)` for what does not hang
+  together. An SQL expression goes through `config.expressions.expression`.
+* `build.py`: `build(section, context)` makes the kind. It is made for one group of records and for
+  one record: draw at `context.epsilon_of_record(section)`, never at `section.epsilon`. Expressions
+  are translated by `expression(text, context.dialect)`; public files are read by `context.public`.
+* `kind.py`: a frozen dataclass with the methods of `types.ReleaseKind`:
+  - `columns`: a `Column(name, type, role, unit, about, level)` for all that a row may hold. Tables,
+    sinks, page and JSON follow from it. Columns of groups are not yours.
+  - `signature()`: parameters that a learned state depends on, but not epsilon.
+  - `init()`, `learn(state, plan, outcome)`: states are JSON. No data argument.
+  - `plan(state, batch)`: a `Plan(query, event, mechanism, unit_event)`. The query is one of
+    `types.Query` without bound and groups. The event is what the draws cost one record, in the
+    words of `privacy.events`; name the mechanism, its public parameters and a digest of the prior
+    under "prior" there. What you draw at a price that holds for a whole unit is `unit_event`.
+  - `draw(plan, statistic, entropy)`: total, no exception may depend on the statistic, which may be
+    empty, huge or all equal. Draw integers by `privacy.draws`. What `learn` and `publish` need
+    beside the rows goes into `Outcome.auxiliary`.
+  - `publish(state, outcome)`: adds columns that follow from releases alone.
+* `accuracy.py`: an `Accuracy`, what `streamdp plan` foretells from public facts; or None.
+* `spec.py`: `SPEC = KindSpec(name, section, check, build, accuracy)`. Import what is slow inside
+  of functions: the section is read by every command.
+
+Not yours to do: `charging.UnitCharging` bounds units and multiplies the price by a unit's rows,
+`grouped.Grouped` wraps the kind where the configuration has groups, and the engine reserves,
+burns, commits and restarts a state of another signature. `tests/kinds/` holds what every
+registered kind must pass.
+
+The packages below are pure: no clock, file, log, environment or global randomness.
+"""

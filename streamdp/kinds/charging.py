@@ -1,0 +1,75 @@
+"""What a release costs a unit, and disjoint groups: the one place where either is computed.
+
+A kind says what its draws cost one record. A unit with at most k records pays k times that, and
+draws on disjoint groups of records cost together what one of them costs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from streamdp.privacy.amounts import nano_up
+from streamdp.privacy.events import epsilon_of, group, parallel, rho_of, sequence
+from streamdp.types import Batch, Charge, Json, Plan, Query, UnitBound, with_bound
+
+Group = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UnitCharging:
+    """What a release costs a unit, and which of its records count.
+
+    Args:
+        bound: How many records of one unit count; None where one record is a unit.
+
+    Privacy: the event of a plan is a bound for two batches that differ in one record. A unit has at
+    most k records in what the backend counts, so two batches with and without it are k steps of one
+    record apart, and it loses k times as much (event `group`). What is in `unit_event` is a bound
+    for a whole unit already and is added to that.
+    """
+
+    bound: UnitBound | None = None
+
+    @property
+    def rows(self) -> int:
+        """The most records of one unit that count."""
+        return 1 if self.bound is None else self.bound.rows
+
+    def bounded(self, query: Query, batch: Batch) -> Query:
+        """A question of bounded units; which of a unit's records count is chosen in each batch."""
+        return with_bound(query, self.bound and self.bound.of(batch))
+
+    def charge(self, plan: Plan) -> Charge:
+        """The price of a plan to one unit."""
+        event = plan.event
+        if plan.unit_event is not None:
+            draws = {name: event[name] for name in ("type", "events")}
+            about = {name: event[name] for name in event if name not in draws}
+            draws = draws if self.rows == 1 else group(draws, self.rows)
+            event = sequence([draws, plan.unit_event], **about)
+        elif self.rows > 1:
+            event = group(event, self.rows)
+        return Charge(event, nano_up(epsilon_of(event)), nano_up(rho_of(event)))
+
+
+def disjoint(events: Sequence[Json], by: Sequence[str]) -> Json:
+    """The event of draws on disjoint groups of records: one record is in one of them.
+
+    Args:
+        events: Of each group.
+        by: Columns that say a record's group.
+
+    Each distinct event is written down once, without what tells the priors of groups apart (`prior`
+    and `drawn`), and so the price is that of the worst; a digest of all priors stands beside them.
+    """
+    distinct: list[Json] = []
+    for event in events:
+        alike = {name: said for name, said in event.items() if name not in ("prior", "drawn")}
+        if alike not in distinct:
+            distinct.append(alike)
+    priors = json.dumps([event.get("prior") for event in events])
+    about = {"prior": hashlib.sha256(priors.encode()).hexdigest()}
+    return parallel(distinct, by=list(by), groups=len(events), **about)

@@ -1,0 +1,123 @@
+"""A release kind for each of several public groups of a batch, from one scan and at one price."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from streamdp.kinds.charging import Group, disjoint
+from streamdp.types import (
+    Batch,
+    Column,
+    Entropy,
+    Json,
+    Neighbours,
+    Outcome,
+    Plan,
+    ReleaseKind,
+    Row,
+    with_groups,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Grouped:
+    """One kind for each public group, each with a learner state of its own.
+
+    Args:
+        of: What is released of each group; its `expected_rows` are those of one group.
+        by: Columns whose texts say which group a record is in.
+        groups: The public groups, distinct; records of others do not count.
+        neighbours: Relation that `of` is private for.
+
+    Privacy: add/remove of one unit, pure epsilon. Let D have the unit's records r_1 … r_j, j ≤ k,
+    and D' none of them, and let D_i = D without r_1 … r_i. Each record is in one group at most, so
+    D_(i-1) and D_i differ in one record of one group, and the draws of all other groups, which read
+    their own records alone, have the same law on both. The ratio of the laws of all draws together
+    is then that of one draw, at most e^(epsilon/k); over the steps from D to D' at most
+    e^(j·epsilon/k) ≤ e^epsilon, however the records lie in groups: the engine bounds them over the
+    whole batch. In the ledger: `group` of k over `parallel` of the distinct draws (groups may be
+    drawn in several ways), so rho is that of the worst. Under `substitute` a record could leave one
+    group and enter another, two steps in place of one, so that relation is refused.
+
+    Raises:
+        ValueError: The relation is not add-remove.
+    """
+
+    of: ReleaseKind
+    by: tuple[str, ...]
+    groups: tuple[Group, ...]
+    neighbours: Neighbours = "add-remove"
+
+    def __post_init__(self) -> None:
+        if self.neighbours != "add-remove":
+            raise ValueError("groups need add-remove neighbours")
+
+    @property
+    def name(self) -> str:
+        """The kind that is released of each group."""
+        return self.of.name
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Those of the kind, with the group's in front."""
+        return (*(Column(name, "text", "label") for name in self.by), *self.of.columns)
+
+    def signature(self) -> Json:
+        """That of one group, and the columns; a list of groups may grow without forgetting."""
+        return {**self.of.signature(), "by": list(self.by)}
+
+    def init(self) -> Json:
+        """No state of any group."""
+        return {}
+
+    def plan(self, state: Json, batch: Batch) -> Plan:
+        """One question for all groups, and the price of one of them.
+
+        Privacy: the event of draws on a whole unit is that of any one group: it holds for all
+        groups together.
+        """
+        plans = tuple(self.of.plan(self._state_of(state, group), batch) for group in self.groups)
+        query = with_groups(plans[0].query, self.by, self.groups)
+        event = disjoint([plan.event for plan in plans], self.by)
+        return Plan(query, event, plans, plans[0].unit_event)
+
+    def draw(self, plan: Plan, statistic: Sequence[Any], entropy: Entropy) -> Outcome:
+        """The rows of each group in turn, with its columns in front."""
+        outcomes = tuple(
+            self.of.draw(inner, counts, entropy)
+            for inner, counts in zip(plan.mechanism, statistic, strict=True)
+        )
+        return Outcome(self._rows(outcomes), outcomes)
+
+    def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
+        """Tell each group's learner what was released of it; others keep what they know."""
+        learned = dict(state)
+        for group, inner, drawn in zip(self.groups, plan.mechanism, outcome.auxiliary, strict=True):
+            learned[_key(group)] = self.of.learn(self._state_of(state, group), inner, drawn)
+        return learned
+
+    def publish(self, state: Json, outcome: Outcome) -> Outcome:
+        """What is published of each group."""
+        return Outcome(
+            self._rows(
+                self.of.publish(self._state_of(state, group), drawn)
+                for group, drawn in zip(self.groups, outcome.auxiliary, strict=True)
+            )
+        )
+
+    def _rows(self, outcomes: Iterable[Outcome]) -> tuple[Row, ...]:
+        rows: list[Row] = []
+        for group, outcome in zip(self.groups, outcomes, strict=True):
+            about = dict(zip(self.by, group, strict=True))
+            rows += [{**about, **row} for row in outcome.rows]
+        return tuple(rows)
+
+    def _state_of(self, state: Json, group: Group) -> Json:
+        return state.get(_key(group)) or self.of.init()
+
+
+def _key(group: Group) -> str:
+    return json.dumps(group)

@@ -1,0 +1,1 @@
+"""Release kind `quantiles`: sorted private quantiles of one column of a batch."""

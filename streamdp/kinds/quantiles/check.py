@@ -1,0 +1,128 @@
+"""What must hold between the keys of a release of quantiles, and between them and the sources."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from fractions import Fraction
+
+from streamdp.config.formats import file_format
+from streamdp.config.paths import overlap
+from streamdp.config.releases import CheckContext, Problem
+from streamdp.kinds.quantiles.prior_section import Family, MixtureOf
+from streamdp.kinds.quantiles.section import Derived, QuantilesSection
+
+LEAST_EPSILON = Fraction(1, 10**6)
+"""Of one record in one draw."""
+
+
+def check(section: QuantilesSection, context: CheckContext) -> Iterator[Problem]:
+    """All that does not hang together."""
+    if isinstance(section.column, Derived):
+        found = context.problem_of(section.column.sql, ("column",))
+        yield from () if found is None else (found,)
+    yield from _shares(section, context.rows)
+    yield from _prior(section)
+    yield from _public(section, context)
+
+
+def _shares(section: QuantilesSection, rows: int) -> Iterator[Problem]:
+    """What is left for quantiles, and what buys a gradient, are enough for each record."""
+    share = section.auxiliary_share()
+    bought = section.epsilon * share
+    if share and min(section.epsilon - bought, bought) < LEAST_EPSILON * rows:
+        yield Problem(
+            ("epsilon",),
+            f"each of a unit's {rows} records would get less than {float(LEAST_EPSILON):f}",
+            "raise it, or lower privacy.unit.rows or prior.private_gradient",
+        )
+
+
+def _public(section: QuantilesSection, context: CheckContext) -> Iterator[Problem]:
+    """A prior made of a source's own records would be a release without a price."""
+    for key, named in (("public", section.prior.public), ("table", section.prior.table)):
+        if named is None:
+            continue
+        place = ("prior", key, "path")
+        for name, path in context.paths.items():
+            if overlap(os.path.realpath(named.path), os.path.realpath(path)):
+                yield Problem(
+                    place,
+                    f"source {name!r} reads this file: its records are not public",
+                    "name a table that anyone may see",
+                )
+        format = named.format or file_format(str(named.path))
+        if format is None:
+            yield Problem(
+                place,
+                "the format is not to be told from this name",
+                "add format: parquet, csv or jsonl",
+            )
+        if key == "table" and format == "arrow":
+            yield Problem(
+                place,
+                "this table is not read from Arrow files",
+                "write it as parquet, csv or jsonl",
+            )
+    if section.prior.public is not None and section.expected_rows is None:
+        yield Problem(
+            ("prior", "public"),
+            "public rows are fitted to batches of the expected size",
+            "add expected_rows: about how many records a batch has",
+        )
+
+
+def _prior(section: QuantilesSection) -> Iterator[Problem]:
+    """The robust prior must believe in every cell: an impossible cell would be a leak."""
+    if section.prior.private_gradient is not None and not section.auxiliary_share():
+        yield Problem(
+            ("prior", "private_gradient"),
+            f"the learner {section.learner()} learns from releases and buys no gradient",
+            "leave it out, which is free and more accurate, or set learner: online-gradient",
+        )
+    place = ("prior", "robust")
+    robust = section.prior.robust
+    if isinstance(robust, str) and robust != "uniform" and section.guess is None:
+        yield Problem(place, f"{robust} needs a guess", "add guess: {location: , scale: }")
+    if robust == "uniform" and section.bounds is None:
+        yield Problem(place, "uniform needs bounds", "add bounds: [lower, upper]")
+    if robust == "half-cauchy" and section.guess is not None and not _starts(section):
+        yield Problem(
+            place,
+            "a half-cauchy says that nothing lies below its location, but the bounds do",
+            "set the lower bound to guess.location, or use cauchy",
+        )
+    members: Iterable[Family] = ()
+    if isinstance(robust, Family):
+        members = (robust,)
+    elif isinstance(robust, MixtureOf):
+        members = robust.mixture
+    if members and not any(_covers(member, section) for member in members):
+        yield Problem(
+            place,
+            "this prior gives some cell within the bounds no weight",
+            "add a cauchy to the mixture, or a uniform as wide as the bounds",
+        )
+
+
+def _starts(section: QuantilesSection) -> bool:
+    """Whether the lowest cell reaches above the location of a half-cauchy."""
+    if section.bounds is None or section.guess is None:
+        return False
+    return float(section.bounds[0] + section.resolution / 2) > section.guess.location
+
+
+def _covers(family: Family, section: QuantilesSection) -> bool:
+    if family.family in ("cauchy", "laplace"):
+        return True
+    if section.bounds is None:
+        return False
+    low, high = (float(bound) for bound in section.bounds)
+    if family.family == "half-cauchy":
+        return family.location is not None and family.location <= low
+    return (
+        family.lower is not None
+        and family.upper is not None
+        and family.lower <= low
+        and high <= family.upper
+    )

@@ -1,0 +1,151 @@
+"""The section of a release of quantiles."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from itertools import pairwise
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from streamdp.config.expressions import expression
+from streamdp.config.releases import ReleaseSection
+from streamdp.config.section import Section
+from streamdp.config.values import PositiveRational, Rational
+from streamdp.kinds.quantiles.prior_section import Guess, PriorSection
+
+MOST_CELLS = 2**46
+"""Cells lie within plus or minus this, so that fine points stay exact integers of a float."""
+
+UNBOUNDED_CELLS = 2**40
+"""Range of cells of a column without bounds."""
+
+NAMED_QUANTILES = {
+    "median": [Fraction(1, 2)],
+    "quartiles": [Fraction(i, 4) for i in range(1, 4)],
+    "deciles": [Fraction(i, 10) for i in range(1, 10)],
+}
+
+
+class Mechanism(Section):
+    """How the quantiles are drawn; `mechanism: auto` is the choice of a public table."""
+
+    branching: int = Field(default=2, ge=2, le=1000, description="Parts a node cuts its region in.")
+    node: Literal["independent", "joint"] = "independent"
+    restriction: Literal["conditional", "edge"] = "conditional"
+    level_power: int = Field(default=0, ge=0, le=10, description="Level l gets (l + 1)^-p.")
+    shapes: bool = Field(default=False, description="With joint nodes: quantiles move together.")
+
+    @model_validator(mode="after")
+    def _hangs_together(self) -> Mechanism:
+        if self.shapes and self.node != "joint":
+            raise ValueError("shapes need node: joint")
+        if self.restriction == "edge" and self.node == "joint":
+            raise ValueError("joint nodes are conditional: leave restriction out")
+        return self
+
+
+class Derived(Section):
+    """A number made of the columns of one record."""
+
+    sql: str = Field(description="SQL expression, in DuckDB's dialect whatever the engine.")
+
+    @field_validator("sql")
+    @classmethod
+    def _of_one_record(cls, value: str) -> str:
+        expression(value)
+        return value
+
+
+class QuantilesSection(ReleaseSection):
+    """Quantiles of one column of every batch of one source."""
+
+    published: ClassVar[frozenset[str]] = frozenset(
+        {"quantile", "value", "rank_error_95", "smoothed", "smoothed_lower", "smoothed_upper"}
+    )
+
+    kind: Literal["quantiles"]
+    column: Annotated[str, Field(min_length=1)] | Derived
+    quantiles: tuple[Rational, ...] = Field(description="Or median, quartiles, deciles.")
+    resolution: PositiveRational = Field(description="Width of a cell; results are multiples.")
+    bounds: tuple[Rational, Rational] | None = Field(
+        default=None, description="Values outside count as the bound."
+    )
+    guess: Guess | None = None
+    mechanism: Literal["auto"] | Mechanism = "auto"
+    prior: PriorSection = PriorSection()
+
+    @field_validator("quantiles", mode="before")
+    @classmethod
+    def _by_name(cls, value: Any) -> Any:
+        if isinstance(value, str):
+            if value not in NAMED_QUANTILES:
+                raise ValueError(f"write a list, or one of {', '.join(NAMED_QUANTILES)}")
+            return NAMED_QUANTILES[value]
+        return value
+
+    @field_validator("quantiles")
+    @classmethod
+    def _in_order(cls, value: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
+        if not 1 <= len(value) <= 999:
+            raise ValueError("there must be 1 to 999 quantiles")
+        for index, quantile in enumerate(value):
+            if not 0 < quantile < 1:
+                raise ValueError(f"number {index + 1} is not between 0 and 1")
+        for index, (one, following) in enumerate(pairwise(value), start=2):
+            if following <= one:
+                raise ValueError(f"number {index} is not above the one before it")
+        if math.lcm(*(quantile.denominator for quantile in value)) > 10_000:
+            raise ValueError("the quantiles must be multiples of one fraction 1/d, d at most 10000")
+        return value
+
+    @model_validator(mode="after")
+    def _bounds_and_guess(self) -> QuantilesSection:
+        if self.bounds is None and self.guess is None:
+            raise ValueError("give bounds or a guess: without either there is no prior")
+        if self.bounds is not None and self.bounds[0] >= self.bounds[1]:
+            raise ValueError("the lower bound must be below the upper")
+        if isinstance(self.mechanism, Mechanism):
+            parts = len(self.quantiles) + 1
+            if self.mechanism.branching > parts:
+                raise ValueError(f"branching is at most {parts}, the number of quantiles plus one")
+        if self.prior.learner == "experts" and self.expected_rows is None:
+            raise ValueError("the learner experts needs expected_rows: it weighs noise by them")
+        if self.learner() == "experts" and self._joint():
+            raise ValueError(
+                "the learner experts models independent nodes: leave mechanism on auto, or set"
+                " prior.learner to none"
+            )
+        first, last = self.cells()
+        if max(abs(first), abs(last)) > MOST_CELLS:
+            raise ValueError(
+                "bounds / resolution is beyond 2^46 cells: make the resolution coarser"
+            )
+        return self
+
+    def column_name(self) -> str:
+        """The column, or the expression in its place."""
+        return self.column.sql if isinstance(self.column, Derived) else self.column
+
+    def learner(self) -> Literal["experts", "online-gradient", "last-release", "none"]:
+        """The configured learner, or the default."""
+        if self.prior.learner is not None:
+            return self.prior.learner
+        if self._joint():
+            return "none"
+        return "experts" if self.expected_rows else "last-release"
+
+    def auxiliary_share(self) -> Fraction:
+        """The part of epsilon that buys a gradient, of which only one learner makes use."""
+        return (self.learner() == "online-gradient" and self.prior.private_gradient) or Fraction(0)
+
+    def _joint(self) -> bool:
+        return self.mechanism != "auto" and self.mechanism.node == "joint"
+
+    def cells(self) -> tuple[int, int]:
+        """First and last cell."""
+        if self.bounds is None:
+            return -UNBOUNDED_CELLS, UNBOUNDED_CELLS
+        low, high = (math.floor(bound / self.resolution + Fraction(1, 2)) for bound in self.bounds)
+        return low, high

@@ -1,0 +1,92 @@
+"""What a release kind brings: its configuration, how it is made, and what is foretold of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, Protocol
+
+from streamdp.types import CellCounts, CellQuery, Format, Neighbours, ReleaseKind
+
+if TYPE_CHECKING:
+    from streamdp.config.expressions import Dialect
+    from streamdp.config.releases import CheckContext, Problem, ReleaseSection
+
+
+class PublicData(Protocol):
+    """Reads public files: of nobody's records, so for nothing."""
+
+    def counts(self, path: str, format: Format | None, query: CellQuery) -> CellCounts:
+        """Rows of a file by cell.
+
+        Raises:
+            SourceError: It cannot be read.
+        """
+        ...
+
+    def numbers(
+        self, path: str, format: Format | None, key: str, columns: Sequence[str]
+    ) -> Mapping[str, tuple[float, ...]]:
+        """Numbers of each key of a table; NaN where a value is no number.
+
+        Raises:
+            SourceError: It cannot be read.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class BuildContext:
+    """What a release is made with besides its section.
+
+    Args:
+        neighbours: Relation of one record.
+        rows: The most records of one unit that count.
+        groups: How many disjoint groups the release has; this kind is made for one of them.
+        dialect: Of the engine that reads expressions.
+        public: Reads public files.
+    """
+
+    neighbours: Neighbours
+    rows: int
+    groups: int
+    dialect: Dialect
+    public: PublicData
+
+    def epsilon_of_record(self, section: ReleaseSection) -> Fraction:
+        """What all draws may cost one record: a unit has `rows` of them and pays the epsilon."""
+        return section.epsilon / self.rows
+
+
+class Accuracy(Protocol):
+    """What error to expect of a release, from public facts alone."""
+
+    def expected(self, kind: Any) -> Mapping[str, float | None]:
+        """Expected errors by what they are called; None where too little is known."""
+        ...
+
+    def epsilon_for(self, kind: Any, error: float) -> Fraction | None:
+        """Price for one record at which the first of the expected errors is so small."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class KindSpec:
+    """A release kind, as the registry holds it.
+
+    Args:
+        name: `kind` in the configuration.
+        section: Its keys; the common ones are inherited.
+        check: What does not hang together in a section; the common keys are checked already.
+        build: The kind for one group of records, at the price of one record.
+        accuracy: What error to expect; None if nobody can say.
+        cells: The question of cells that gates of a release may test; None if they may not.
+    """
+
+    name: str
+    section: type[ReleaseSection]
+    check: Callable[[Any, CheckContext], Iterable[Problem]]
+    build: Callable[[Any, BuildContext], ReleaseKind]
+    accuracy: Accuracy | None = None
+    cells: Callable[[Any, Dialect], CellQuery] | None = None

@@ -1,1 +1,0 @@
-"""What is published: one file a release kind, each four pure functions."""

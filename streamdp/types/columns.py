@@ -1,0 +1,40 @@
+"""Columns of a release: what tables, sinks, pages and JSON know of what a kind publishes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+ColumnType = Literal["text", "number", "integer"]
+
+Role = Literal["label", "value", "estimate", "lower", "upper", "error"]
+"""What a column is to a reader.
+
+* label: names the row, as a group or a quantile does; the same in every release of a job.
+* value: what was drawn.
+* estimate: follows from this release and earlier ones, such as a smoothed value.
+* lower, upper: ends of an interval around the column `about`.
+* error: what error to expect, a public number.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of the rows of a release.
+
+    Args:
+        name: In rows, tables and files.
+        type: Of its values; any may be null.
+        role: What it is to a reader.
+        unit: Of its values, in words; nothing where it has none or nobody said.
+        about: Of an interval's end: the column it is around. Of an error: whose it is.
+        level: Of an interval: how often it holds what it is around; of an error: how often the
+            error is within. A share.
+    """
+
+    name: str
+    type: ColumnType
+    role: Role
+    unit: str = ""
+    about: str = ""
+    level: float | None = None

@@ -1,0 +1,35 @@
+"""All typed questions together, and what is done to each of them alike."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from streamdp.types.questions import CellCounts, CellQuery, UnitBound
+from streamdp.types.tables import (
+    CompoundAnswer,
+    CompoundQuery,
+    SumQuery,
+    Sums,
+    TableCounts,
+    TableQuery,
+)
+
+Query = CellQuery | TableQuery | SumQuery | CompoundQuery
+"""What a release may ask of a batch; each has `where`, `bound`, `by` and `groups`."""
+
+Statistic = CellCounts | TableCounts | Sums | CompoundAnswer
+"""What answers it; a question with `by` is answered by a tuple of these, one a group."""
+
+
+def with_bound(query: Query, bound: UnitBound | None) -> Query:
+    """The same question, where at most so many records of one unit count."""
+    if isinstance(query, CompoundQuery):
+        return CompoundQuery(tuple(replace(part, bound=bound) for part in query.parts))
+    return replace(query, bound=bound)
+
+
+def with_groups(query: Query, by: tuple[str, ...], groups: tuple[tuple[str, ...], ...]) -> Query:
+    """The same question of each public group."""
+    if isinstance(query, CompoundQuery):
+        return CompoundQuery(tuple(replace(part, by=by, groups=groups) for part in query.parts))
+    return replace(query, by=by, groups=groups)
