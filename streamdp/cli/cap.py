@@ -9,9 +9,9 @@ from pathlib import Path
 
 import click
 
-from streamdp.cli.jobs import require_name
 from streamdp.cli.options import config_option, load_configuration
 from streamdp.cli.output import print_rows
+from streamdp.planning.names import require_name
 from streamdp.privacy.amounts import NANO, epsilon_text, exact
 from streamdp.privacy.filters import Caps
 from streamdp.types import Json

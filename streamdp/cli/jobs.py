@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
 
 from streamdp.cli.options import DEFAULT_PATH, load_configuration
-from streamdp.errors import ConfigurationError, StreamdpError
+from streamdp.errors import StreamdpError
+from streamdp.planning.names import require_name
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
@@ -34,19 +33,3 @@ def require_job(configuration: Configuration, job: str) -> None:
         ConfigurationError: With the nearest name.
     """
     require_name(job, configuration.releases, "release")
-
-
-def require_name(name: str, table: Iterable[str], what: str) -> None:
-    """Refuse a name that is not in a section of the configuration.
-
-    Raises:
-        ConfigurationError: With the nearest name.
-    """
-    names = list(table)
-    if name not in names:
-        near = difflib.get_close_matches(name, names, n=1)
-        raise ConfigurationError(
-            f"there is no {what} {name!r} in the configuration",
-            where=f"{what}s",
-            hint=f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}",
-        )

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from streamdp.cli.jobs import job_argument, require_name
+from streamdp.cli.jobs import job_argument
 from streamdp.cli.options import config_option, load_configuration
+from streamdp.planning.names import require_name
 
 
 @click.command()

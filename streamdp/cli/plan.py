@@ -10,9 +10,9 @@ import click
 
 from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import Form, print_rows
-from streamdp.cli.plan_caps import Refused, copy_with_caps, open_tests, refusals
-from streamdp.cli.plan_gates import gate_row, unanswered
 from streamdp.errors import BudgetExhaustedError
+from streamdp.planning.caps import Refused, copy_with_caps, open_tests, refusals
+from streamdp.planning.gates import gate_row, unanswered
 from streamdp.privacy.amounts import epsilon_text, nano_up
 
 DAY = 86_400

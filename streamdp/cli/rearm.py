@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from streamdp.cli.jobs import require_name
 from streamdp.cli.options import config_option, load_configuration
 from streamdp.errors import StreamdpError
+from streamdp.planning.names import require_name
 from streamdp.privacy.amounts import epsilon_text, nano_up
 
 

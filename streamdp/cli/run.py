@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamdp.cli.jobs import require_name
 from streamdp.cli.options import config_option, load_configuration
 from streamdp.cli.rounds import finish, one_round
+from streamdp.planning.names import require_name
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration

@@ -17,17 +17,10 @@ from streamdp.cli.output import print_rows
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
-    from streamdp.simulation.study import Progress, Trial
+    from streamdp.simulation.comparison import Progress, Trial
     from streamdp.types import FloatArray, Json
 
 NOTE = "simulation: not private"
-
-STREAMS = (
-    "table",
-    *("linear", "seasonal", "season-ends", "level-shift", "random-walk", "iid"),
-    *("strange-day", "wrong-guess"),
-)
-"""What can be replayed; a test holds it to the names of `simulation.synthetic`."""
 
 
 def _listed(context: click.Context, parameter: click.Parameter, text: str | None) -> list[str]:
@@ -39,8 +32,7 @@ def _listed(context: click.Context, parameter: click.Parameter, text: str | None
 @click.option(
     "--learners",
     callback=_listed,
-    help="Some of experts, online-gradient, last-release,"
-    " none; by default all that the release admits.",
+    help="Some of those of the release's kind; by default all that the release admits.",
 )
 @click.option(
     "--epsilons",
@@ -48,7 +40,7 @@ def _listed(context: click.Context, parameter: click.Parameter, text: str | None
     help="Prices of a release, such as 0.1,0.3,1; by default the configured one.",
 )
 @click.option("--seeds", type=click.IntRange(1, 1000), default=1, show_default=True)
-@click.option("--stream", type=click.Choice(STREAMS), default="table", show_default=True)
+@click.option("--stream", default="table", show_default=True, help="The table, or made up.")
 @click.option("--table", type=click.Path(), help="Files to replay instead of the source's own.")
 @click.option("--group", help="Of a release by groups, the one to replay: its values, with commas.")
 @click.option("--length", type=click.IntRange(min=1), help="Number of batches, the first ones.")
@@ -76,21 +68,22 @@ def simulate(
 ) -> None:
     """Replay the release JOB where the truth is known; say how far each learner is from it.
 
-    Spends nothing, writes no release, opens no store. Figures are rank errors: the share of
-    records by which a released quantile is off, on average over all quantiles and batches, and of
-    the worst quantile of each batch; `late` leaves out the first quarter of the stream. The row
-    `oracle` is the default learner shown the truth of all past batches: about what a learner could
-    reach that knew the past better than from private releases.
+    Spends nothing, writes no release, opens no store. Figures are errors as the kind of release
+    measures them (of a quantile the rank error: the share of records by which it is off), on
+    average over all values and batches, and of the worst value of each batch; `late` leaves out the
+    first quarter of the stream. The row `oracle` is the default learner shown the truth of all past
+    batches: about what a learner could reach that knew the past better than from private releases.
 
-    A table is cut into batches as the release's source is. Synthetic streams bring their own unit,
-    guess and number of records: `linear` (the sequence of the paper, with ten features),
-    `seasonal`, `season-ends`, `level-shift`, `random-walk`, `iid`, `strange-day`, `wrong-guess`.
+    A table is cut into batches as the release's source is. Synthetic streams bring their own unit
+    and number of records; a kind has its own, such as `seasonal`, `season-ends`, `level-shift`,
+    `random-walk`, `iid`, `strange-day`, `wrong-guess`, and `linear` (the sequence of the paper).
 
     Results are repeatable and show what the records say: nothing here is private, and a table that
     any source of the configuration reads is refused.
     """
-    from streamdp.cli import contenders
-    from streamdp.simulation.study import ORACLE, Trial, run
+    from streamdp.kinds.study import ORACLE
+    from streamdp.planning import comparison
+    from streamdp.simulation.comparison import Trial, run
 
     if table is not None and stream != "table":
         raise click.UsageError("--table and --stream exclude each other")
@@ -98,13 +91,15 @@ def simulate(
     name = _chosen(configuration, job)
     if picture is not None:
         _require_room_for(picture)
-    section = contenders.on_stream(contenders.require_quantiles(configuration, name), stream)
-    whom = contenders.admitted(section, learners)
+    section = configuration.releases[name]
+    study = comparison.study_of(section)
+    moved = comparison.on_stream(section, study, stream)
+    whom = comparison.admitted(moved, study, learners)
     prices = [_price(each) for each in epsilons] or [section.epsilon]
     if stream == "table" and not truth_may_be_seen:
-        contenders.require_permission(configuration, section, table)
-    scene = contenders.Scene(stream, table, group, length)
-    study = contenders.study(configuration, section, scene)
+        comparison.require_permission(configuration, section, table)
+    scene = comparison.Scene(stream, table, group, length)
+    compared = comparison.comparison(configuration, section, scene)
     trials = [
         Trial(learner, epsilon, seed)
         for learner in (*whom, ORACLE)
@@ -112,13 +107,13 @@ def simulate(
         for seed in range(seeds)
     ]
     with _progress(len(trials)) as progress:
-        errors = run(study, trials, progress)
-    _print(_rows(stream if stream != "table" else name, errors), as_json)
+        errors = run(compared, trials, progress)
+    _print(_rows(stream if stream != "table" else name, errors), study.measure, as_json)
     if picture is not None:
         from streamdp.simulation.picture import draw
 
         what = f"{name} on its table" if stream == "table" else f"{name} on {stream}"
-        draw(picture, f"{what} ({NOTE})", study, errors)
+        draw(picture, f"{what} ({NOTE})", compared, errors)
         click.echo(f"wrote {picture}", err=True)
 
 
@@ -131,14 +126,14 @@ def _require_room_for(picture: Path) -> None:
         raise click.BadParameter("its folder does not exist", param_hint="'--picture'")
 
 
-def _print(rows: list[dict[str, Json]], as_json: bool) -> None:
+def _print(rows: list[dict[str, Json]], measure: str, as_json: bool) -> None:
     """On a terminal what all rows share stands in the title."""
     if as_json or not sys.stdout.isatty():
         print_rows([row | {"note": NOTE} for row in rows], "json" if as_json else "table")
         return
     shared = rows[0]
     title = (
-        f"rank errors on {shared['stream']}, {shared['batches']} batches,"
+        f"{measure}s on {shared['stream']}, {shared['batches']} batches,"
         f" {shared['seeds']} seeds ({NOTE})"
     )
     common = ("stream", "batches", "seeds")
@@ -176,7 +171,7 @@ def _price(text: str) -> Fraction:
 
 def _rows(stream: str, errors: dict[Trial, FloatArray]) -> list[dict[str, Json]]:
     """One row a learner and epsilon, over all seeds."""
-    from streamdp.simulation.study import figures
+    from streamdp.simulation.comparison import figures
 
     groups: dict[tuple[str, Fraction], list[FloatArray]] = {}
     for trial, each in errors.items():

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from streamdp.cli.jobs import require_name
 from streamdp.cli.options import config_option, load_configuration, operator_option, reason_option
+from streamdp.planning.names import require_name
 
 
 @click.command()

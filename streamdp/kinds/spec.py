@@ -12,6 +12,7 @@ from streamdp.types import CellCounts, CellQuery, Format, Neighbours, ReleaseKin
 if TYPE_CHECKING:
     from streamdp.config.expressions import Dialect
     from streamdp.config.releases import CheckContext, Problem, ReleaseSection
+    from streamdp.kinds.study import Study
 
 
 class PublicData(Protocol):
@@ -82,6 +83,7 @@ class KindSpec:
         build: The kind for one group of records, at the price of one record.
         accuracy: What error to expect; None if nobody can say.
         cells: The question of cells that gates of a release may test; None if they may not.
+        study: Makes what simulations need; None if the kind cannot be simulated.
     """
 
     name: str
@@ -90,3 +92,4 @@ class KindSpec:
     build: Callable[[Any, BuildContext], ReleaseKind]
     accuracy: Accuracy | None = None
     cells: Callable[[Any, Dialect], CellQuery] | None = None
+    study: Callable[[], Study] | None = None

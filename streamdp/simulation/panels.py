@@ -11,10 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 from matplotlib.figure import Figure
 
-from streamdp.learning.paces import pace_names
-from streamdp.simulation.stream import Stream
-from streamdp.simulation.study import ORACLE
-from streamdp.simulation.trace import Trace
+from streamdp.kinds.study import ORACLE, Stream, Trace
 from streamdp.types import FloatArray
 
 COLOURS = {
@@ -29,7 +26,7 @@ COLOURS = {
 FIRST = "experts"
 """Drawn thickest."""
 
-QUANTILES = ("#0072B2", "#00795A", "#C25400")
+VALUES = ("#0072B2", "#00795A", "#C25400")
 PACES = ("#08306B", "#2F78B3", "#A6CBE6", "#E69F00", "#B5578F", "#7A7A7A")
 INK, GREY, FAINT = "#222222", "#666666", "#DDDDDD"
 
@@ -52,7 +49,7 @@ def times(stream: Stream) -> Times:
 
 
 def errors(axes: Axes, when: Times, series: Mapping[str, FloatArray], top: float) -> None:
-    """Rank error of each learner against time; `top` is the upper end of all columns."""
+    """Error of each learner against time; `top` is the upper end of all columns."""
     for name, each in series.items():
         style = "dotted" if name == ORACLE else "solid"
         width = 2.4 if name == FIRST else 1.4
@@ -63,9 +60,9 @@ def errors(axes: Axes, when: Times, series: Mapping[str, FloatArray], top: float
     _frame(axes)
 
 
-def priors(axes: Axes, when: Times, seen: Trace, learner: str) -> None:
-    """Middle 50 % and 90 % of the prior of some quantiles before each release, and the truth."""
-    for index, colour in zip(range(len(seen.quantiles)), QUANTILES, strict=False):
+def priors(axes: Axes, when: Times, seen: Trace) -> None:
+    """Middle 50 % and 90 % of the prior of some values before each release, and the truth."""
+    for index, colour in zip(range(len(seen.names)), VALUES, strict=False):
         low, lower, upper, high = seen.bands[:, index].T
         axes.fill_between(when, low, high, color=colour, alpha=0.14, linewidth=0)
         axes.fill_between(when, lower, upper, color=colour, alpha=0.36, linewidth=0)
@@ -76,23 +73,23 @@ def priors(axes: Axes, when: Times, seen: Trace, learner: str) -> None:
     ends = [
         (
             float(np.nanmedian(seen.truth[-30:, index])),
-            f"quantile {quantile:g}",
-            QUANTILES[index],
+            name,
+            VALUES[index],
         )
-        for index, quantile in enumerate(seen.quantiles)
+        for index, name in enumerate(seen.names)
     ]
     _label_ends(axes, ends)
     _frame(axes)
 
 
-def paces(axes: Axes, when: Times, shares: FloatArray) -> None:
+def weights(axes: Axes, when: Times, shares: FloatArray, names: Sequence[str]) -> None:
     """Weights of the experts, stacked."""
     colours = PACES[: shares.shape[1] - 1] + PACES[3:4]
     axes.stackplot(when, shares.T, colors=colours, linewidth=0)
     axes.set_ylim(0.0, 1.0)
     tops = np.cumsum(shares[-max(1, len(shares) // 20) :].mean(axis=0))
     middles = tops - np.diff(np.concatenate(([0.0], tops))) / 2.0
-    named = zip(middles.tolist(), pace_names(), colours, strict=True)
+    named = zip(middles.tolist(), names, colours, strict=True)
     _label_ends(axes, list(named), swatch=True)
     _frame(axes)
 
@@ -102,7 +99,7 @@ def column_title(axes: Axes, text: str) -> None:
     axes.set_title(text, loc="left", fontsize=12, fontweight="bold", color=INK, pad=24)
 
 
-def headings(figure: Figure, axes: Any, title: str, epsilons: str) -> None:
+def headings(figure: Figure, axes: Any, title: str, measure: str, epsilons: str) -> None:
     """The title of the picture, and one of each row."""
     if not isinstance(axes[-1, 0].xaxis.get_major_locator(), AutoDateLocator):
         for each in axes[-1]:
@@ -116,14 +113,14 @@ def headings(figure: Figure, axes: Any, title: str, epsilons: str) -> None:
         color=INK,
     )
     rows = (
-        ("Rank error of each release", "mean of all quantiles, running median"),
+        (f"{measure.capitalize()} of each release", "mean of all values, running median"),
         (
             "Prior before each release",
             "middle 50 % and 90 % (bands), and the truth (line)",
         ),
         (
             "Which expert is trusted",
-            "weight, by how fast it believes the quantiles to drift",
+            "weight, by how fast it believes the values to drift",
         ),
     )
     for (what, how), row in zip(rows, axes, strict=False):

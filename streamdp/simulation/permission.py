@@ -37,7 +37,7 @@ def refuse_production(name: str) -> NoReturn:
         ConfigurationError: Always.
     """
     raise ConfigurationError(
-        f"this table is source {name}: a simulation would show its true quantiles",
+        f"this table is source {name}: a simulation would show what is true of it",
         where=f"sources.{name}",
         hint="give a table without secrets with --table, or a synthetic one with --stream;"
         " add --truth-may-be-seen if these records are public",

@@ -15,8 +15,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from streamdp.errors import ConfigurationError
-from streamdp.simulation.study import Study, Trial, chance
-from streamdp.simulation.trace import trace
+from streamdp.kinds.study import Trace
+from streamdp.simulation.comparison import Comparison, Trial, chance
+from streamdp.simulation.replay import replay
 from streamdp.types import FloatArray
 
 if TYPE_CHECKING:
@@ -27,9 +28,6 @@ MOST_COLUMNS = 3
 
 WINDOW = 21
 """Batches of the running median, at most; a tenth of a short stream."""
-
-INSIDE = "experts"
-"""The learner that is shown from inside, if it takes part."""
 
 WIDTHS, ROW_HEIGHT, DPI = (9.0, 12.0, 15.0), 2.7, 100
 """Inches of a picture of one, two and three columns; of a row; dots in an inch."""
@@ -53,13 +51,15 @@ def require_matplotlib() -> None:
         )
 
 
-def draw(path: Path, title: str, study: Study, errors: Mapping[Trial, FloatArray]) -> None:
-    """Draw a study as a PNG.
+def draw(
+    path: Path, title: str, comparison: Comparison, errors: Mapping[Trial, FloatArray]
+) -> None:
+    """Draw a comparison as a PNG.
 
     Args:
         path: Where to.
         title: What was simulated; the epsilons are added.
-        study: What the trials share.
+        comparison: What the trials share.
         errors: Of every trial.
     """
     from matplotlib.figure import Figure
@@ -68,10 +68,11 @@ def draw(path: Path, title: str, study: Study, errors: Mapping[Trial, FloatArray
 
     epsilons = list(dict.fromkeys(trial.epsilon for trial in errors))[:MOST_COLUMNS]
     names = [trial.learner for trial in errors]
-    inside = INSIDE if INSIDE in names else names[0]
-    stream = study.stream(0)
-    seen = [trace(study.kind(inside, each, stream), stream, chance(0)) for each in epsilons]
-    rows = 3 if seen[0].paces is not None else 2
+    default = comparison.study.variants[0]
+    inside = default if default in names else names[0]
+    stream = comparison.stream(0)
+    seen = [_inside(comparison, inside, each) for each in epsilons]
+    rows = 1 if seen[0] is None else 3 if seen[0].weights is not None else 2
     figure = Figure((WIDTHS[len(epsilons) - 1], 0.7 + ROW_HEIGHT * rows), layout="constrained")
     axes = figure.subplots(rows, len(epsilons), sharex=True, sharey="row", squeeze=False)
     when = panels.times(stream)
@@ -79,13 +80,27 @@ def draw(path: Path, title: str, study: Study, errors: Mapping[Trial, FloatArray
     top = 1.08 * max(float(np.nanmax(each)) for by in series.values() for each in by.values())
     for column, (epsilon, each) in enumerate(zip(epsilons, seen, strict=True)):
         panels.errors(axes[0, column], when, series[epsilon], top)
-        panels.priors(axes[1, column], when, each, inside)
-        if each.paces is not None:
-            panels.paces(axes[2, column], when, each.paces)
+        if each is not None:
+            panels.priors(axes[1, column], when, each)
+        if each is not None and each.weights is not None:
+            panels.weights(axes[2, column], when, each.weights, each.experts)
         if len(epsilons) > 1:
             panels.column_title(axes[0, column], f"ε = {float(epsilon):g}")
-    panels.headings(figure, axes, title, ", ".join(f"{float(each):g}" for each in epsilons))
+    panels.headings(
+        figure,
+        axes,
+        title,
+        comparison.study.measure,
+        ", ".join(f"{float(each):g}" for each in epsilons),
+    )
     _save(figure, path)
+
+
+def _inside(comparison: Comparison, variant: str, epsilon: Fraction) -> Trace | None:
+    """One replay from inside."""
+    stream = comparison.stream(0)
+    kind = comparison.kind(variant, epsilon, stream)
+    return comparison.study.trace(kind, replay(comparison.study, kind, stream, chance(0)))
 
 
 def _save(figure: Figure, path: Path) -> None:
@@ -98,7 +113,7 @@ def _save(figure: Figure, path: Path) -> None:
 
 
 def _smoothed(errors: Mapping[Trial, FloatArray], epsilon: Fraction) -> dict[str, FloatArray]:
-    """Running medians of the mean rank error over quantiles and seeds, by learner."""
+    """Running medians of the mean error over values and seeds, by learner."""
     groups: dict[str, list[FloatArray]] = {}
     for trial, each in errors.items():
         if trial.epsilon == epsilon:

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Iterable
 
 from streamdp.errors import SourceError
-from streamdp.simulation.stream import Stream
+from streamdp.kinds.study import Stream
 from streamdp.types import Backend, Batch, Query
 
 

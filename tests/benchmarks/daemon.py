@@ -27,10 +27,10 @@ from streamdp.config import load
 from streamdp.engine.job import Job
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.section import QuantilesSection
+from streamdp.kinds.quantiles.truth import rank_errors
 from streamdp.learning.fixed import Fixed
 from streamdp.priors.families import Cauchy
 from streamdp.privacy.entropy import OperatingSystemEntropy
-from streamdp.simulation.truth import rank_errors
 from tests.benchmarks.report import Row, main
 from tests.invariants import violations
 

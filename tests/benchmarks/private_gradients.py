@@ -28,6 +28,9 @@ from fractions import Fraction
 import numpy as np
 
 from streamdp.kinds.quantiles.kind import Quantiles
+from streamdp.kinds.quantiles.study import QuantilesStudy
+from streamdp.kinds.quantiles.truth import rank_errors
+from streamdp.kinds.study import Stream
 from streamdp.learning.fixed import Fixed
 from streamdp.learning.optimizers import coin_betting
 from streamdp.learning.private_gradient import PrivateGradient
@@ -38,8 +41,6 @@ from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.families import Cauchy, Laplace
 from streamdp.priors.mixture import Mixture
 from streamdp.simulation.replay import errors_of, replay
-from streamdp.simulation.stream import Stream
-from streamdp.simulation.truth import rank_errors
 from streamdp.types import FloatArray
 from tests.benchmarks.report import Row, main
 from tests.benchmarks.streams.contenders import OURS, Contenders
@@ -72,7 +73,7 @@ def rows(quick: bool) -> Iterable[Row]:
             )
             kinds["online-gradient, bought", part] = bought
         for (who, part), kind in kinds.items():
-            errors = errors_of(replay(kind, stream, PublicEntropy("gradients")))
+            errors = errors_of(replay(QuantilesStudy(), kind, stream, PublicEntropy("gradients")))
             yield _row(setting, who, float(part), None, errors)
         for share in SHARES[-1:] if quick else SHARES:
             tried = {step: _errors(setting, stream, share, step) for step in STEPS}

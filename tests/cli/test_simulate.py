@@ -10,12 +10,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from streamdp.cli import cli, contenders
-from streamdp.cli.contenders import LEARNERS
-from streamdp.cli.simulate import NOTE, STREAMS
+from streamdp.cli import cli
+from streamdp.cli.simulate import NOTE
 from streamdp.config import load
 from streamdp.errors import ConfigurationError, SourceError
-from streamdp.simulation.synthetic import NAMES
+from streamdp.kinds.quantiles.study import QuantilesStudy
+from streamdp.planning import comparison
+from streamdp.types import CellCounts
 
 DEMO = Path(__file__).parents[2] / "config.yaml"
 ONE = ("--learners", "last-release", "--length", "8")
@@ -37,11 +38,6 @@ def rows(*arguments: str) -> list[dict[str, object]]:
     result = typed("--json", *arguments)
     assert result.exit_code == 0, result.output
     return [json.loads(line) for line in result.stdout.splitlines()]
-
-
-def test_the_names_of_streams_are_those_of_the_room(home: Path) -> None:
-    """The command lists them itself, so that help imports nothing."""
-    assert ("table", *NAMES) == STREAMS
 
 
 def test_a_production_table_is_refused_unless_its_truth_may_be_seen(home: Path) -> None:
@@ -78,7 +74,7 @@ def test_rows_have_one_shape_and_say_what_they_are(home: Path) -> None:
     assert all(line.endswith(NOTE) for line in lines)
 
 
-@pytest.mark.parametrize("stream", NAMES)
+@pytest.mark.parametrize("stream", QuantilesStudy.streams)
 def test_every_stream_can_be_replayed(home: Path, stream: str) -> None:
     """Three batches of each."""
     assert len(rows("--stream", stream, "--learners", "none", "--length", "3")) == 2
@@ -112,11 +108,11 @@ def test_a_table_stands_in_for_a_server_that_is_not_asked(
 def test_by_default_all_learners_that_the_release_admits(home: Path) -> None:
     """Experts need expected_rows, and are refused by name without them."""
     three = ("--truth-may-be-seen", "--length", "3")
-    assert [row["learner"] for row in rows(*three)] == [*LEARNERS, "oracle"]
+    assert [row["learner"] for row in rows(*three)] == [*QuantilesStudy.variants, "oracle"]
     text = (home / "config.yaml").read_text()
     text = text.replace("    expected_rows: 900 ", "    # ").replace("learner: experts", "")
     (home / "config.yaml").write_text(text)
-    assert [row["learner"] for row in rows(*three)] == [*LEARNERS[1:], "oracle"]
+    assert [row["learner"] for row in rows(*three)] == [*QuantilesStudy.variants[1:], "oracle"]
     refused = typed(*three, "--learners", "experts")
     assert isinstance(refused.exception, ConfigurationError)
     assert "expected_rows" in str(refused.exception)
@@ -138,11 +134,10 @@ def test_of_a_release_by_groups_one_is_replayed(home: Path) -> None:
     assert len(rows(*on, "--group", "b")) == 2
     configuration = load(home / "config.yaml")
     for group, cell in (("a", 40), ("b", 90)):
-        scene = contenders.Scene(table="public.csv", group=group, length=3)
-        study = contenders.study(
-            configuration, contenders.require_quantiles(configuration, "air_time"), scene
-        )
-        for counts in study.stream(0).counts:
+        scene = comparison.Scene(table="public.csv", group=group, length=3)
+        section = configuration.releases["air_time"]
+        for counts in comparison.comparison(configuration, section, scene).stream(0).counts:
+            assert isinstance(counts, CellCounts)
             assert (counts.cells.tolist(), counts.counts.tolist()) == ([cell], [100])
 
 

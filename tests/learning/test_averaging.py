@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from streamdp.kinds.quantiles.kind import Quantiles
+from streamdp.kinds.quantiles.truth import rank_errors
 from streamdp.learning.averaging import SHARE, Averaging
 from streamdp.learning.experts import ExpertMixture
 from streamdp.learning.features import weekday
@@ -21,7 +22,6 @@ from streamdp.mechanisms.simulation import PublicEntropy
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.priors.shapes import shapes_from_guess
-from streamdp.simulation.truth import rank_errors
 from streamdp.types import Batch, CellCounts, FloatArray, Grid, Json
 
 TARGETS = tuple(Fraction(i, 10) for i in range(1, 10))

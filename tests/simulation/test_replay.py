@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 
 from streamdp.kinds.quantiles.kind import Quantiles
+from streamdp.kinds.quantiles.study import QuantilesStudy
+from streamdp.kinds.quantiles.synthetic import RESOLUTION, moving, synthetic
+from streamdp.kinds.study import ORACLE, Stream, Trace
 from streamdp.learning.experts import ExpertMixture
 from streamdp.learning.fixed import Fixed
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.families import Cauchy
+from streamdp.simulation.comparison import Comparison, Trial, chance, run
 from streamdp.simulation.replay import errors_of, replay
-from streamdp.simulation.stream import Stream
-from streamdp.simulation.study import ORACLE, Study, Trial, chance, run
-from streamdp.simulation.synthetic import RESOLUTION, moving, synthetic
 from streamdp.simulation.table import table_stream
-from streamdp.simulation.trace import trace
 from streamdp.types import Grid
 from tests.worlds import MemoryBackend, ReplayedEntropy, World
 
@@ -37,7 +37,14 @@ def kind(learner: str, epsilon: Fraction, stream: Stream) -> Quantiles:
     return Quantiles("x", QUARTILES, epsilon, grid, Fixed((robust,) * len(QUARTILES)))
 
 
-STUDY = Study(partial(synthetic, "random-walk", QUARTILES, length=12), kind)
+QUANTILES = QuantilesStudy()
+
+
+def inside(kind: Quantiles, stream: Stream) -> Trace:
+    return QUANTILES.trace(kind, replay(QUANTILES, kind, stream, chance(2)))
+
+
+STUDY = Comparison(QUANTILES, partial(synthetic, "random-walk", QUARTILES, length=12), kind)
 TRIALS = [
     Trial(who, Fraction(1, 2), seed) for who in ("experts", "none", ORACLE) for seed in (0, 1)
 ]
@@ -55,7 +62,7 @@ def test_a_replay_releases_what_the_daemon_releases(tmp_path: Path) -> None:
     batches, asked = world.source.batches(world.clock.now()), job.kind.query()
     stream = table_stream("s", batches, world.backend, lambda batch: asked)
     entropy = ReplayedEntropy()
-    steps = replay(job.kind, stream, entropy)
+    steps = replay(QUANTILES, job.kind, stream, entropy)
     replayed = []
     for _ in stream.batches:
         entropy.bits(96)  # the daemon draws the id of each release first
@@ -100,20 +107,24 @@ def test_the_oracle_learns_the_truth_and_not_its_releases() -> None:
     stream = moving("level-shift", 1, 30).take(15)
     tiny = Fraction(1, 1000)
     shown = kind(ORACLE, Fraction(50), stream)
-    floor = errors_of(replay(kind(ORACLE, tiny, stream), stream, chance(1), shown))[5:].mean()
-    blind = errors_of(replay(kind("experts", tiny, stream), stream, chance(1)))[5:].mean()
+    floor = errors_of(replay(QUANTILES, kind(ORACLE, tiny, stream), stream, chance(1), shown))[
+        5:
+    ].mean()
+    blind = errors_of(replay(QUANTILES, kind("experts", tiny, stream), stream, chance(1)))[
+        5:
+    ].mean()
     assert floor < 0.5 * blind
 
 
 def test_a_trace_shows_priors_around_the_truth_and_weights_that_sum_to_one() -> None:
     """Bands in order, 90 % around the truth mostly; experts' weights where there are experts."""
     stream = moving("wrong-guess", 2, 24)
-    seen = trace(kind("experts", Fraction(1), stream), stream, chance(2))
-    assert seen.quantiles == (0.25, 0.5, 0.75)
-    assert seen.paces is not None
-    assert np.allclose(seen.paces.sum(axis=1), 1.0)
+    seen = inside(kind("experts", Fraction(1), stream), stream)
+    assert seen.names == ("quantile 0.25", "quantile 0.5", "quantile 0.75")
+    assert seen.weights is not None
+    assert np.allclose(seen.weights.sum(axis=1), 1.0)
     assert (np.diff(seen.bands, axis=2) >= 0.0).all()
-    inside = (seen.bands[..., 0] <= seen.truth) & (seen.truth <= seen.bands[..., 3])
-    assert inside[12:].mean() > 0.7
-    assert not inside[0].any()
-    assert trace(kind("none", Fraction(1), stream), stream, chance(2)).paces is None
+    within = (seen.bands[..., 0] <= seen.truth) & (seen.truth <= seen.bands[..., 3])
+    assert within[12:].mean() > 0.7
+    assert not within[0].any()
+    assert inside(kind("none", Fraction(1), stream), stream).weights is None

@@ -9,9 +9,9 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
+from streamdp.kinds.quantiles import synthetic
+from streamdp.kinds.study import Stream
 from streamdp.mechanisms.exact import exact_quantiles
-from streamdp.simulation import synthetic
-from streamdp.simulation.stream import Stream
 from streamdp.types import FloatArray
 
 DECILES = tuple(Fraction(index, 10) for index in range(1, 10))

@@ -9,11 +9,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamdp.kinds.quantiles.bands import band
+from streamdp.kinds.quantiles.truth import rank_errors
 from streamdp.mechanisms.exact import exact_quantiles
 from streamdp.priors.families import Cauchy, Laplace, Uniform
-from streamdp.simulation.bands import band
-from streamdp.simulation.study import figures
-from streamdp.simulation.truth import rank_errors
+from streamdp.simulation.comparison import figures
 from streamdp.types import CellCounts, Grid
 
 QUANTILES = (Fraction(1, 10), Fraction(1, 3), Fraction(1, 2), Fraction(99, 100))

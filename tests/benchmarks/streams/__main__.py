@@ -15,7 +15,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
-from streamdp.simulation.study import ORACLE, Study, Trial, figures, run
+from streamdp.kinds.quantiles.study import QuantilesStudy
+from streamdp.kinds.study import ORACLE
+from streamdp.simulation.comparison import Comparison, Trial, figures, run
 from streamdp.types import FloatArray
 from tests.benchmarks.report import Row, main
 from tests.benchmarks.streams.contenders import LEARNING, OURS, STATICS, Contenders, names
@@ -40,7 +42,11 @@ def _measured(setting: Setting, quick: bool) -> dict[str, list[FloatArray]]:
     trials = [
         Trial(name, setting.epsilon, seed) for name in who for seed in range(1 if quick else SEEDS)
     ]
-    errors = run(Study(stream, Contenders(setting).kind), trials, processes=1 if quick else None)
+    errors = run(
+        Comparison(QuantilesStudy(), stream, Contenders(setting).kind),
+        trials,
+        processes=1 if quick else None,
+    )
     return {name: [errors[trial] for trial in trials if trial.learner == name] for name in who}
 
 

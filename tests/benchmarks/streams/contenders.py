@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from streamdp.kinds.quantiles.kind import Quantiles
+from streamdp.kinds.study import ORACLE, Stream
 from streamdp.learning.experts import ExpertMixture
 from streamdp.learning.fixed import Fixed
 from streamdp.learning.gradient import OnlineGradient
@@ -22,8 +23,6 @@ from streamdp.mechanisms.sharpness import Level
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.priors.shapes import shapes_from_guess
-from streamdp.simulation.stream import Stream
-from streamdp.simulation.study import ORACLE
 from tests.benchmarks.streams.settings import DECILES, Setting
 
 OURS, TEXTBOOK = "ours", "textbook"

@@ -6,7 +6,7 @@ import time
 
 import numpy as np
 
-from streamdp.simulation.study import chance
+from streamdp.simulation.comparison import chance
 from streamdp.types import FloatArray, Json
 from tests.benchmarks.report import Row
 from tests.benchmarks.streams.contenders import OURS, Contenders

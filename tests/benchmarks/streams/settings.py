@@ -9,8 +9,8 @@ from fractions import Fraction
 from importlib import resources
 
 from streamdp.backends.duckdb import DuckDBBackend
-from streamdp.simulation import synthetic
-from streamdp.simulation.stream import Stream
+from streamdp.kinds.quantiles import synthetic
+from streamdp.kinds.study import Stream
 from streamdp.simulation.table import table_stream
 from streamdp.sources.windows import DAY, WindowSource
 from streamdp.types import CellQuery, Grid

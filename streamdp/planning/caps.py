@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from streamdp.cli.plan_gates import tests_left
+from streamdp.planning.gates import tests_left
 from streamdp.privacy.amounts import epsilon_text
 
 if TYPE_CHECKING:

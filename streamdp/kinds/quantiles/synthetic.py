@@ -14,7 +14,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamdp.simulation.stream import Stream
+from streamdp.kinds.study import Stream
 from streamdp.types import Batch, CellCounts, FloatArray
 
 RESOLUTION = Fraction(1, 10_000)

@@ -13,14 +13,10 @@ from multiprocessing import active_children, get_context
 
 import numpy as np
 
-from streamdp.kinds.quantiles.kind import Quantiles
+from streamdp.kinds.study import ORACLE, Stream, Study
 from streamdp.mechanisms.simulation import PublicEntropy
 from streamdp.simulation.replay import errors_of, replay
-from streamdp.simulation.stream import Stream
-from streamdp.types import FloatArray
-
-ORACLE = "oracle"
-"""The default learner, shown the truth of all past batches: the floor."""
+from streamdp.types import FloatArray, ReleaseKind
 
 TRUTH_EPSILON = Fraction(50)
 """The oracle reads its past with the noise of this epsilon: none to speak of."""
@@ -39,24 +35,26 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Study:
+class Comparison:
     """What trials share; crosses to other processes, so its functions have names.
 
     Args:
+        study: How the kind is simulated.
         stream: The stream of a seed.
         kind: The release kind of a learner, at an epsilon, for that stream.
     """
 
+    study: Study
     stream: Callable[[int], Stream]
-    kind: Callable[[str, Fraction, Stream], Quantiles]
+    kind: Callable[[str, Fraction, Stream], ReleaseKind]
 
     def errors(self, trial: Trial) -> FloatArray:
-        """Rank errors of every release of a trial, shape (batches, m)."""
+        """Errors of every release of a trial, shape (batches, m)."""
         stream = self.stream(trial.seed)
         kind = self.kind(trial.learner, trial.epsilon, stream)
         oracle = trial.learner == ORACLE
         shown = self.kind(ORACLE, TRUTH_EPSILON, stream) if oracle else None
-        return errors_of(replay(kind, stream, chance(trial.seed), shown))
+        return errors_of(replay(self.study, kind, stream, chance(trial.seed), shown))
 
 
 def chance(seed: int) -> PublicEntropy:
@@ -65,7 +63,7 @@ def chance(seed: int) -> PublicEntropy:
 
 
 def run(
-    study: Study,
+    comparison: Comparison,
     trials: Sequence[Trial],
     progress: Progress = lambda done, total: None,
     processes: int | None = None,
@@ -73,7 +71,7 @@ def run(
     """Errors of all trials; the same whatever the number of processes.
 
     Args:
-        study: What they share.
+        comparison: What they share.
         trials: The longest first fills the processes best.
         progress: Told of every trial that ends.
         processes: As many as there are processors, if None.
@@ -82,11 +80,11 @@ def run(
     if workers < 2:
         found = {}
         for done, trial in enumerate(trials, start=1):
-            found[trial] = study.errors(trial)
+            found[trial] = comparison.errors(trial)
             progress(done, len(trials))
         return found
     context = get_context("spawn")
-    with ProcessPoolExecutor(workers, context, _begin, (study,)) as pool:
+    with ProcessPoolExecutor(workers, context, _begin, (comparison,)) as pool:
         waiting = {pool.submit(_errors, trial): trial for trial in trials}
         try:
             for done, future in enumerate(as_completed(waiting), start=1):
@@ -142,13 +140,13 @@ def _means(errors: Sequence[FloatArray]) -> tuple[float, float]:
     )
 
 
-_shared: list[Study] = []
+_shared: list[Comparison] = []
 
 
-def _begin(study: Study) -> None:
+def _begin(comparison: Comparison) -> None:
     """In a new process: an interrupt is the parent's to answer."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    _shared[:] = [study]
+    _shared[:] = [comparison]
 
 
 def _stop(pool: ProcessPoolExecutor) -> None:

@@ -1,0 +1,1 @@
+"""What will it cost and how accurate will it be: the logic of `plan` and `simulate`."""

@@ -1,0 +1,240 @@
+"""What is compared: variants of a configured release, at several epsilons, on one stream."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Collection
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from streamdp import wiring
+from streamdp.config.engines import DuckDBEngine
+from streamdp.config.formats import file_format
+from streamdp.config.sources import Windows
+from streamdp.errors import ConfigurationError
+from streamdp.kinds.study import Stream, Study
+from streamdp.planning.names import require_name
+from streamdp.simulation.comparison import Comparison
+from streamdp.simulation.permission import refuse_production, require_no_production_table
+from streamdp.simulation.table import table_stream
+from streamdp.types import with_groups
+from streamdp.wiring.sources import backend
+
+if TYPE_CHECKING:
+    from streamdp.config import Configuration
+    from streamdp.config.releases import ReleaseSection
+    from streamdp.config.sources import Source
+    from streamdp.types import Batch, Neighbours, Query, ReleaseKind
+
+
+@dataclass(frozen=True, slots=True)
+class Variants:
+    """The release kinds of a comparison, made of one configured release.
+
+    Args:
+        study: How the kind is simulated.
+        section: The release.
+        neighbours: Of the configuration.
+        unit_rows: The most records of one unit that count.
+        rows: About how many records a batch has, if the release does not say.
+    """
+
+    study: Study
+    section: ReleaseSection
+    neighbours: Neighbours
+    unit_rows: int
+    rows: int
+
+    def kind(self, variant: str, epsilon: Fraction, stream: Stream) -> ReleaseKind:
+        """As production would make it, with the features a synthetic stream brings.
+
+        Raises:
+            ConfigurationError: The release does not admit this variant or epsilon.
+        """
+        section = self.section.model_copy(update={"epsilon": epsilon})
+        section = _checked(self.study.variant(section, variant, self.rows))
+        kind = wiring.kind(section, self.neighbours, self.unit_rows)
+        return self.study.simulated(kind, stream)
+
+
+def study_of(section: ReleaseSection) -> Study:
+    """How a release is simulated.
+
+    Raises:
+        ConfigurationError: Its kind cannot be.
+    """
+    made = wiring.spec_of(section).study
+    if made is None:
+        raise ConfigurationError(
+            f"releases of kind {section.kind} cannot be simulated", where="simulate"
+        )
+    return made()
+
+
+def require_permission(
+    configuration: Configuration, section: ReleaseSection, table: str | None
+) -> None:
+    """Refuse the source's own records, and a table that any source of the configuration reads.
+
+    Raises:
+        ConfigurationError: Names the source.
+    """
+    if table is None:
+        refuse_production(section.source)
+    paths = {name: each.path for name, each in configuration.sources.items() if each.path}
+    require_no_production_table(os.path.expanduser(table), paths)
+
+
+@dataclass(frozen=True, slots=True)
+class Scene:
+    """Where a release is replayed.
+
+    Args:
+        stream: Name of a synthetic one, or `table`.
+        table: Files in place of the source's own.
+        group: Values of one group of a release by groups, with commas between.
+        length: Number of batches; None for all.
+    """
+
+    stream: str = "table"
+    table: str | None = None
+    group: str | None = None
+    length: int | None = None
+
+
+def comparison(configuration: Configuration, section: ReleaseSection, scene: Scene) -> Comparison:
+    """What is replayed: a release in the unit of a stream, there.
+
+    Of a release by groups it is one group: each has a learner of its own.
+
+    Raises:
+        SourceError: The table cannot be read or holds no batches.
+        ConfigurationError: The release has no such group or stream.
+    """
+    study, privacy = study_of(section), configuration.privacy
+    if scene.stream != "table":
+        section = on_stream(section, study, scene.stream)
+        made = partial(_synthetic, study, section, scene)
+        rows = section.expected_rows or 1
+        variants = Variants(study, section, privacy.neighbours, privacy.unit.rows, rows)
+        return Comparison(study, made, variants.kind)
+    stream = _table(configuration, section, study, scene)
+    total = sum(map(study.rows, stream.counts))
+    rows = max(1, round(total / len(stream.counts)))
+    variants = Variants(study, section, privacy.neighbours, privacy.unit.rows, rows)
+    return Comparison(study, partial(_same, stream), variants.kind)
+
+
+def on_stream(section: ReleaseSection, study: Study, stream: str) -> ReleaseSection:
+    """The release in the unit of a synthetic stream; as it is on a table.
+
+    Raises:
+        ConfigurationError: There is no such stream.
+    """
+    require_name(stream, ("table", *study.streams), "stream")
+    return section if stream == "table" else study.on_stream(section, stream)
+
+
+def _table(
+    configuration: Configuration, section: ReleaseSection, study: Study, scene: Scene
+) -> Stream:
+    """The table, asked as the first release would ask it."""
+    source = _read_from(configuration, section, study, scene.table)
+    batches = list(wiring.source(section.source, source).batches(int(time.time())))
+    group, privacy = _group(section, scene.group), configuration.privacy
+    kind = wiring.kind(section, privacy.neighbours, privacy.unit.rows, source.engine.kind)
+    charging = wiring.charging(privacy.unit)
+
+    def asked(batch: Batch) -> Query:
+        if section.by:
+            return charging.bounded(with_groups(question, section.by, section.groups), batch)
+        return charging.bounded(question, batch)
+
+    if batches:
+        question = kind.plan(kind.init(), batches[0]).query
+    return table_stream(section.source, batches, backend(source), asked, group, scene.length)
+
+
+def _group(section: ReleaseSection, name: str | None) -> int:
+    """Place of a group among those of the release; 0 where there are none."""
+    names = [",".join(group) for group in section.groups]
+    if name is None and len(names) < 2:
+        return 0
+    require_name(name or "", names, "group")
+    return names.index(name or "")
+
+
+def admitted(section: ReleaseSection, study: Study, asked: Collection[str]) -> list[str]:
+    """The variants that were asked for; of all, those that the release admits.
+
+    Raises:
+        ConfigurationError: One that was asked for is unknown or not admitted.
+    """
+    rows = section.expected_rows or 1
+    for name in asked:
+        require_name(name, study.variants, "learner")
+        _checked(study.variant(section, name, rows))
+    if asked:
+        return list(dict.fromkeys(asked))
+    return [name for name in study.variants if _admits(section, study, name)]
+
+
+def _checked(section: ReleaseSection) -> ReleaseSection:
+    """A changed section, checked as one that was read from a file."""
+    try:
+        type(section).model_validate(section.model_dump(exclude={"schedule"}))
+    except ValidationError as error:
+        text = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise ConfigurationError(text, where="simulate") from None
+    return section
+
+
+def _admits(section: ReleaseSection, study: Study, variant: str) -> bool:
+    try:
+        _checked(study.variant(section, variant, section.expected_rows or 1))
+    except ConfigurationError:
+        return False
+    return True
+
+
+def _read_from(
+    configuration: Configuration, section: ReleaseSection, study: Study, table: str | None
+) -> Source:
+    """The source, or files or a DuckDB database in its place, whatever its engine.
+
+    Files have the columns that a query makes; a database has the table that it reads. Those of text
+    hold a number where one is released, and a time where batches are cut.
+    """
+    source = configuration.sources[section.source]
+    if table is None:
+        return source
+    path = os.path.abspath(os.path.expanduser(table))
+    format = file_format(path) or source.format
+    changed: dict[str, Any] = {
+        "path": path,
+        "format": format,
+        "engine": DuckDBEngine(kind="duckdb"),
+    }
+    if format in ("csv", "jsonl"):
+        unit = configuration.privacy.unit.column
+        types = dict.fromkeys((*section.by, *([unit] if unit else [])), "text")
+        if isinstance(source.batches, Windows):
+            types[source.batches.column] = "timestamp"
+        types |= dict.fromkeys(study.numbers(section), "number")
+        changed["types"] = {**types, **source.types}
+    tables = {} if format is None else {"table": None, "query": None}
+    return source.model_copy(update=changed | tables)
+
+
+def _synthetic(study: Study, section: ReleaseSection, scene: Scene, seed: int) -> Stream:
+    return study.synthetic(section, scene.stream, seed, scene.length)
+
+
+def _same(stream: Stream, seed: int) -> Stream:
+    """A table is the same for every seed; chance alone differs."""
+    return stream
