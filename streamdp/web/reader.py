@@ -86,10 +86,13 @@ class Reader:
     Args:
         path: The configuration's file.
         configuration: What was loaded from it.
+        now: POSIX time.
+        stale: Code of the error if the file has changed and cannot be used.
     """
 
     path: Path
     configuration: Configuration
+    now: Callable[[], int] = lambda: int(time.time())
     stale: str = ""
     _looked: float = 0.0
     _stamp: tuple[int, int] = (0, 0)
@@ -114,7 +117,7 @@ class Reader:
         database = self._database(configuration.store.path)
         try:
             with snapshot(database):
-                yield View(configuration, database, int(time.time()), self)
+                yield View(configuration, database, self.now(), self)
         except sqlite3.Error as error:
             self._local.database = None
             raise StoreError(f"the store cannot be read: {error}") from None

@@ -1,7 +1,8 @@
 """Marked values in every type of cell, and a search for them in every byte that is written.
 
 What is searched: every `write` of every command, to files that stay and files that do not, to the
-terminal and to pipes; and at last the content of every file that was left. What is searched for:
+terminal and to pipes; what every address of the page answers; and at last the content of every file
+that was left. What is searched for:
 each mark as text in several encodings, as a number as engines store it, and digests of marks and
 files.
 """
@@ -11,6 +12,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import struct
+import time
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -19,6 +21,7 @@ import duckdb
 
 from tests.crash.home import folder
 from tests.crash.terminal import COMMANDS, typed
+from tests.web.addresses import answers
 
 NUMBERS = ("61803398874989.25", "52.31415926535893", "-27182818284590.5", "88.57721566490153")
 """In and out of the bounds; what is released are multiples of 1 between 0 and 100."""
@@ -82,11 +85,12 @@ def furnish(path: Path) -> None:
 
 
 def written(path: Path) -> bytes:
-    """All that the commands write, and all that is left when they are done."""
+    """All that commands write, all that the page answers, and all that is left in files."""
     seen: list[bytes] = []
     for command in COMMANDS:
         _, shown, _ = typed(path, command, witness=seen.append)
         seen.append(shown)
+    seen += [content for _, content in answers(path / "config.yaml", int(time.time())).values()]
     left = (file for file in path.rglob("*") if file.is_file() and "secret" not in file.parts)
     return b"\n".join([*seen, *(file.read_bytes() for file in left)])
 

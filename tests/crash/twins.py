@@ -19,6 +19,8 @@ from pathlib import Path
 
 from tests.crash.home import CONFIG, Home, folder
 from tests.crash.terminal import typed
+from tests.web.addresses import answers
+from tests.worlds import START
 
 COMMANDS = ("run --once", "status", "budget --ledger --json", "logs")
 
@@ -35,6 +37,9 @@ NEIGHBOURS: tuple[tuple[Sequence[str], str], ...] = (
     ((), "-0.0"),
 )
 """Records of a batch, and the one that its neighbour has more."""
+
+LATER = START + 40 * 86_400
+"""When the page is looked at."""
 
 _PUBLIC = (
     "seq, at, purpose, scope, job, batch, reservation, epsilon_nano, rho_nano, release_id,"
@@ -91,6 +96,8 @@ def _traces(path: Path, records: Sequence[str]) -> dict[str, object]:
         ]
         traces["outbox"] = store.execute("SELECT * FROM outbox ORDER BY 1, 2").fetchall()
     traces["released"] = released
+    for address, (status, content) in answers(home.path / "config.yaml", LATER).items():
+        traces |= {f"status of {address}": status, f"file {address}": _masked(content)}
     return traces
 
 
@@ -100,5 +107,5 @@ def _is_trace(home: Home, file: Path) -> bool:
 
 def _masked(content: bytes) -> bytes:
     year = str(datetime.now(UTC).year).encode()
-    moment = year + rb"-\d\d-\d\d[T ]\d\d:\d\d:\d\d(\.\d+)?"
+    moment = year + rb"-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?"
     return re.sub(moment, b"<now>", content)

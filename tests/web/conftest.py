@@ -16,6 +16,7 @@ from streamdp.config.web import Web
 from streamdp.web.app import application
 from streamdp.web.reader import Reader
 from tests.crash.gated import GATED, GatedHome
+from tests.web.addresses import HOST
 
 HOSTILE = (
     "<img src=x onerror=alert(1)>",
@@ -25,8 +26,6 @@ HOSTILE = (
     "javascript:alert(3)",
 )
 """Names that are a danger to pages which take them for more than text."""
-
-HOST = "http://127.0.0.1:8765"
 
 
 @pytest.fixture(scope="session")
@@ -65,16 +64,3 @@ def release_id(client: TestClient, job: str = "daily") -> str:
     """The last release of a job."""
     found: str = client.get(f"/api/v1/jobs/{job}/releases?limit=1").json()["items"][0]["release_id"]
     return found
-
-
-def addresses(client: TestClient) -> list[str]:
-    """Every page, answer and file there is."""
-    release = release_id(client)
-    found = ["/", "/budget", "/statement", "/log?level=debug", "/verification", "/metrics"]
-    found += [f"/releases/{release}", f"/api/v1/releases/{release}"]
-    for job in ("daily", "parts"):
-        found += [f"/jobs/{job}?last=all", f"/jobs/{job}/sheet"]
-        found += [f"/api/v1/jobs/{job}/releases", f"/api/v1/jobs/{job}/series?last=all"]
-        found += [f"/jobs/{job}/releases.{form}" for form in ("csv", "json", "parquet")]
-    of_all = ("status", "budget", "ledger", "statement", "log?level=debug", "openapi.json")
-    return [*found, *(f"/api/v1/{name}" for name in of_all)]

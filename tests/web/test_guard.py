@@ -13,7 +13,7 @@ from streamdp.config.web import Web
 from streamdp.web.app import application
 from streamdp.web.guard import Limiter
 from streamdp.web.reader import Reader
-from tests.web.conftest import HOST, addresses
+from tests.web.addresses import HOST, addresses
 
 TOKEN = "a token of enough letters"  # noqa: S105
 

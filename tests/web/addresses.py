@@ -1,0 +1,37 @@
+"""Every address of a page, and what each answers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from starlette.testclient import TestClient
+
+from streamdp.config import load
+from streamdp.config.web import Web
+from streamdp.web.app import application
+from streamdp.web.reader import Reader
+
+HOST = "http://127.0.0.1:8765"
+
+
+def addresses(client: TestClient) -> list[str]:
+    """Every page, answer and file there is; of releases those of each job's last batch."""
+    found = ["/", "/budget", "/statement", "/log?level=debug", "/verification", "/metrics"]
+    found += ["/healthz", "/readyz"]
+    for job in (each["job"] for each in client.get("/api/v1/status").json()["jobs"]):
+        found += [f"/jobs/{job}?last=all", f"/jobs/{job}/sheet"]
+        found += [f"/api/v1/jobs/{job}/releases", f"/api/v1/jobs/{job}/series?last=all"]
+        found += [f"/jobs/{job}/releases.{form}" for form in ("csv", "json", "parquet")]
+        for each in client.get(f"/api/v1/jobs/{job}/releases").json()["items"][:1]:
+            name = each["release_id"]
+            found += [f"/releases/{name}", f"/api/v1/releases/{name}"]
+    of_all = ("status", "budget", "ledger", "statement", "log?level=debug", "openapi.json")
+    return [*found, *(f"/api/v1/{name}" for name in of_all)]
+
+
+def answers(config: Path, now: int) -> dict[str, tuple[int, bytes]]:
+    """Status and content of every address, at one moment."""
+    reader = Reader(config, load(config), now=lambda: now)
+    with TestClient(application(reader, Web()), base_url=HOST) as client:
+        found = {address: client.get(address) for address in addresses(client)}
+        return {address: (each.status_code, each.content) for address, each in found.items()}
