@@ -36,6 +36,8 @@ COMMANDS = {
     "web": ("web", "Show all of it in a browser; read-only, on this machine."),
     "releases": ("releases", "List releases as a table, JSON or CSV."),
     "show": ("releases", "Show one release."),
+    "report": ("report", "Write what a job published in a period as one HTML or Markdown file."),
+    "plot": ("report", "Draw what a job published in a period."),
     "budget": ("budget", "Spent, left and runway of every budget."),
     "statement": ("statement", "What is promised to whom, and what is not."),
     "cap": ("cap", "Change a cap, with your name and reason, in the ledger."),

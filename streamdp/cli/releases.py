@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 import time
 from itertools import takewhile
 from pathlib import Path
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
     from streamdp.store.gate_reports import Standing
     from streamdp.types import Json, Release
+
+
+MOST_SPARKLINES = 12
+"""Below a table on a terminal."""
 
 
 @click.command()
@@ -58,6 +63,8 @@ def releases(
     for name, found in by_job.items():
         stands = standing(database, name, int(time.time()))
         print_rows([_line(release, stands) for release in found], form, title=name)
+        if form == "table" and sys.stdout.isatty() and len(found) > 1:
+            _sparklines(found)
     if not by_job and form == "table":
         click.echo("no releases", err=True)
 
@@ -97,6 +104,15 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
     whole |= {f"claim: {name}": value for name, value in claim.items()}
     print_rows([{"fact": name, "value": value} for name, value in whole.items()], "table")
     print_rows(rows, "table")
+
+
+def _sparklines(found: list[Release]) -> None:
+    """Each series over the releases that were listed, the size of a word."""
+    from streamdp.reports.series import picture
+    from streamdp.reports.sparklines import sparkline
+
+    for each in picture(found).series[:MOST_SPARKLINES]:
+        click.echo(f"{each.name:>12} {sparkline(each.best.values, 60)}")
 
 
 def _line(release: Release, stands: Mapping[str, Standing]) -> dict[str, Json]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +14,15 @@ from streamdp.cli.output import local, print_rows
 from streamdp.privacy.amounts import epsilon_text
 
 if TYPE_CHECKING:
+    from sqlite_utils import Database
+
     from streamdp.config import Configuration
     from streamdp.reports.status import GateStatus, JobStatus
     from streamdp.types import Json
+
+
+WIDE = 130
+"""Columns of a terminal that has room for a picture of each job."""
 
 
 @click.command()
@@ -52,6 +60,9 @@ def status(config_path: Path, as_json: bool) -> None:
         print_rows([{"daemon": state, "pid": pulse.pid, "heartbeat_at": beat}, *rows], "json")
         print_rows(gates, "json")
     else:
+        if sys.stdout.isatty() and shutil.get_terminal_size().columns >= WIDE:
+            for row in rows:
+                row["recent"] = _recent(database, row["job"])
         click.echo(f"daemon: {state}" + (f", last sign of life {beat} UTC" if beat else ""))
         print_rows(rows, "table")
         if gates:
@@ -78,6 +89,16 @@ def _row(configuration: Configuration, status: JobStatus) -> dict[str, Json]:
         "dead_letters": report.dead_letters,
         **({"stands_to": status.stands_to} if configuration.gated() else {}),
     }
+
+
+def _recent(database: Database, job: str) -> str:
+    """The middle series of a job's last releases, the size of a word."""
+    from streamdp.reports.series import picture
+    from streamdp.reports.sparklines import sparkline
+    from streamdp.store.browse import newest_releases
+
+    series = picture(newest_releases(database, job, 20)).series
+    return sparkline(series[len(series) // 2].best.values, 20) if series else ""
 
 
 def _gate_row(status: GateStatus) -> dict[str, Json]:

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from xml.sax.saxutils import escape, quoteattr
 
+from streamdp.reports.happenings import Happenings
 from streamdp.reports.scales import Scale, round_moments, round_numbers, spanning
 from streamdp.reports.series import Line, Numbers, Picture
 
@@ -16,6 +17,21 @@ WIDTH, HEIGHT = 960, 340
 LEFT, RIGHT, TOP, BOTTOM = 56, 12, 10, 28
 ORDERED, UNORDERED = 9, 8
 """Colours of series in an order, and of others."""
+
+STYLE = (
+    ".chart{font-family:system-ui,sans-serif;background:#fff}"
+    ".grid{stroke:#dfe3e9;fill:none}.tick,.limit-label{fill:#5a6372;font-size:12px}"
+    ".line{fill:none;stroke:currentColor;stroke-width:1.8;stroke-linejoin:round}"
+    ".dots{fill:none;stroke:currentColor;stroke-width:3.2;stroke-linecap:round;opacity:.42}"
+    ".band{fill:currentColor;opacity:.16}.shade{fill:#5a6372;opacity:.14}.cell{fill:#3b5bdb}"
+    ".limit{stroke:#b3261e;stroke-dasharray:5 4;fill:none}"
+    ".burn{fill:#b3261e}.refuse{fill:#8a5300}.yes{fill:#1b7a43}.no{fill:#5a6372}"
+    ".o0{color:#472d7b}.o1{color:#41478c}.o2{color:#355f8d}.o3{color:#2a768e}.o4{color:#1f8d8c}"
+    ".o5{color:#1f9e77}.o6{color:#4a9a3a}.o7{color:#87870f}.o8{color:#b96b00}"
+    ".c0{color:#3b5bdb}.c1{color:#c2510c}.c2{color:#0b7a5f}.c3{color:#9c36b5}"
+    ".c4{color:#a16207}.c5{color:#0e7490}.c6{color:#be185d}.c7{color:#4d5566}"
+)
+"""Of a chart that stands alone, on paper."""
 
 Mark = tuple[int, str, str]
 """Something else that happened: when, its class, and what it is."""
@@ -30,6 +46,13 @@ def colours(names: Sequence[str]) -> list[str]:
         last = len(names) - 1
         return [f"o{round(index * (ORDERED - 1) / last)}" for index in range(len(names))]
     return [f"c{index % UNORDERED}" for index in range(len(names))]
+
+
+def alone(svg: str) -> str:
+    """A chart as a file of its own."""
+    head, _, rest = svg.partition(">")
+    size = f' width="{WIDTH}"'
+    return f"{head}{size}><style>{STYLE}</style>{rest}"
 
 
 def chart(
@@ -58,6 +81,18 @@ def chart(
             "</g>",
         ]
     return _whole([*parts, *_marks(marks, across)], title)
+
+
+def chart_of(job: str, picture: Picture, events: Happenings) -> str:
+    """The chart of a job, with what happened besides."""
+    marks = [
+        (each.moment, each.what, f"{each.batch}: {each.meaning}")
+        for each in events.events
+        if each.what != "no"
+    ]
+    shades = [(since, until, f"the release of {of} stands") for since, until, of in events.carried]
+    title = f"{job}: releases over time, {len(picture.series)} series"
+    return chart(picture, marks, shades, title=title)
 
 
 def steps(points: Sequence[tuple[int, float]], limit: float | None, *, title: str) -> str:

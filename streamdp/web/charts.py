@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from streamdp.reports.happenings import Happenings, happenings
 from streamdp.reports.series import Line, Picture, picture
-from streamdp.reports.svg import chart, colours, heat
+from streamdp.reports.svg import chart_of, colours, heat
 from streamdp.store.browse import Stretch, newest_releases, sampled_releases
 from streamdp.types import Json
 from streamdp.web.parameters import Parameters, bad
@@ -51,17 +51,7 @@ class Drawing:
 
     def svg(self, job: str) -> str:
         """Without scripts."""
-        title = f"{job}: releases over time, {len(self.shown)} series"
-        marks = [
-            (each.moment, each.what, f"{each.batch}: {each.meaning}")
-            for each in self.events.events
-            if each.what != "no"
-        ]
-        shades = [
-            (since, until, f"the release of {of} stands")
-            for since, until, of in self.events.carried
-        ]
-        return chart(self.whole.only(self.shown), marks, shades, title=title)
+        return chart_of(job, self.whole.only(self.shown), self.events)
 
     def map(self, job: str) -> str:
         """All series at once, where there are many."""

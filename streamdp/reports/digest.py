@@ -1,0 +1,86 @@
+"""What a report of one job says of a period: its series, what happened besides, what it cost."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlite_utils import Database
+
+from streamdp.config import Configuration
+from streamdp.errors import StreamdpError
+from streamdp.reports.happenings import Happenings, happenings
+from streamdp.reports.periods import Period, period_of
+from streamdp.reports.series import Picture, moment_of, picture
+from streamdp.reports.sheet import data_sheet
+from streamdp.store.browse import Stretch, newest_releases, sampled_releases
+from streamdp.types import Json, Release
+
+MOST = 2000
+"""Releases in one picture."""
+
+
+@dataclass(frozen=True, slots=True)
+class Digest:
+    """One job over a period.
+
+    Args:
+        job: Which.
+        stretch: Of windows.
+        picture: Its series.
+        every: Of how many releases each point is one.
+        releases: Those in the picture, oldest first.
+        events: What happened besides in the period.
+        epsilon_nano: What the releases in the picture cost together.
+        sheet: What, how often, how accurate, how private.
+    """
+
+    job: str
+    stretch: Stretch
+    picture: Picture
+    every: int
+    releases: tuple[Release, ...]
+    events: Happenings
+    epsilon_nano: int
+    sheet: dict[str, Json]
+
+
+def digest(
+    configuration: Configuration,
+    database: Database,
+    job: str,
+    period: Period,
+    until: int | None,
+    now: int,
+) -> Digest:
+    """The period that a job's last batch lies in, or that a moment lies in.
+
+    Raises:
+        StreamdpError: The job has released nothing then.
+    """
+    last = next(iter(newest_releases(database, job, 1)), None)
+    if last is None:
+        raise StreamdpError(f"{job} has released nothing yet", hint="`streamdp status` says why")
+    stretch = period_of(moment_of(last) if until is None else until, period)
+    found, every = sampled_releases(database, job, MOST, stretch)
+    if not found:
+        hint = f"its last batch is {last.batch}; `streamdp releases {job}` lists all"
+        raise StreamdpError(f"{job} has released nothing in that {period}", hint=hint)
+    return Digest(
+        job=job,
+        stretch=stretch,
+        picture=picture(found),
+        every=every,
+        releases=found,
+        events=_within(happenings(configuration, database, job, now), stretch),
+        epsilon_nano=sum(each.epsilon_nano for each in found),
+        sheet=data_sheet(configuration, database, job),
+    )
+
+
+def _within(all_: Happenings, stretch: Stretch) -> Happenings:
+    low = float("-inf") if stretch.since is None else stretch.since
+    high = float("inf") if stretch.until is None else stretch.until
+    return Happenings(
+        tuple(each for each in all_.events if low <= each.moment < high),
+        tuple(each for each in all_.carried if each[1] > low and each[0] < high),
+    )

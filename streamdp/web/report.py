@@ -1,0 +1,73 @@
+"""A report of a job as one file: HTML with its charts inside, or Markdown."""
+
+from __future__ import annotations
+
+import base64
+
+from markupsafe import Markup
+
+from streamdp.reports.digest import Digest
+from streamdp.reports.svg import alone, chart_of
+from streamdp.types import Json
+from streamdp.web.forms import moment, number, render, static
+
+ROWS = 400
+"""Releases in the table of one report: the last."""
+
+
+def as_html(digest: Digest, now: int) -> str:
+    """One file that asks for no other."""
+    return render(
+        "report.html",
+        digest=digest,
+        now=now,
+        svg=Markup(chart_of(digest.job, digest.picture, digest.events)),  # noqa: S704
+        style=Markup(static("page.css").decode()),  # noqa: S704
+        rows=ROWS,
+    )
+
+
+def as_markdown(digest: Digest, now: int) -> str:
+    """The same as text; the chart is in it as data."""
+    svg = alone(chart_of(digest.job, digest.picture, digest.events))
+    data = base64.b64encode(svg.encode()).decode()
+    first, last = digest.releases[0].batch, digest.releases[-1].batch
+    lines = [
+        f"# {_text(digest.job)}: {_text(first)} to {_text(last)}",
+        "",
+        f"As of {moment(now)} UTC: {len(digest.releases)} releases.",
+        "",
+        f"![{_text(digest.job)}](data:image/svg+xml;base64,{data})",
+    ]
+    for name, about in digest.sheet.items():
+        if isinstance(about, dict):
+            facts = [f"- {_text(key)}: {_text(number(value))}" for key, value in about.items()]
+            lines += ["", f"## {name.capitalize()}", "", *facts]
+    names = [each.name for each in digest.picture.series]
+    lines += ["", "## Releases", "", *_table(["batch", *names], _rows(digest))]
+    if digest.events.events:
+        found = [[each.batch, each.meaning] for each in digest.events.events]
+        lines += ["", "## What happened besides", "", *_table(["batch", "what"], found)]
+    return "\n".join([*lines, ""])
+
+
+def _rows(digest: Digest) -> list[list[Json]]:
+    series = digest.picture.series
+    count = len(digest.picture.batches)
+    return [
+        [digest.picture.batches[at], *(number(each.raw.values[at]) for each in series)]
+        for at in range(count - 1, max(count - ROWS, 0) - 1, -1)
+    ]
+
+
+def _table(names: list[str], rows: list[list[Json]]) -> list[str]:
+    lines = [[*map(_text, names)], ["---"] * len(names), *([*map(_text, row)] for row in rows)]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def _text(value: Json) -> str:
+    """Text that Markdown takes for nothing else."""
+    found = str(value).replace("\n", " ").replace("&", "&amp;").replace("<", "&lt;")
+    for letter in "\\`*_{}[]()#!|~$":
+        found = found.replace(letter, f"\\{letter}")
+    return found
