@@ -19,6 +19,7 @@ from streamdp.errors import StreamdpError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from streamdp.config import Configuration
     from streamdp.store.gate_reports import Standing
     from streamdp.types import Json, Release
 
@@ -64,7 +65,7 @@ def releases(
         stands = standing(database, name, int(time.time()))
         print_rows([_line(release, stands) for release in found], form, title=name)
         if form == "table" and sys.stdout.isatty() and len(found) > 1:
-            _sparklines(found)
+            _sparklines(configuration, found)
     if not by_job and form == "table":
         click.echo("no releases", err=True)
 
@@ -106,12 +107,15 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
     print_rows(rows, "table")
 
 
-def _sparklines(found: list[Release]) -> None:
+def _sparklines(configuration: Configuration, found: list[Release]) -> None:
     """Each series over the releases that were listed, the size of a word."""
+    from streamdp.cli.web import columns_of
     from streamdp.reports.series import picture
     from streamdp.reports.sparklines import sparkline
 
-    for each in picture(found).series[:MOST_SPARKLINES]:
+    job = found[0].job
+    declared = columns_of(configuration, job) if job in configuration.releases else ()
+    for each in picture(found, declared).series[:MOST_SPARKLINES]:
         click.echo(f"{each.name:>12} {sparkline(each.best.values, 60)}")
 
 

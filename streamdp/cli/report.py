@@ -85,13 +85,15 @@ def plot(job: str, config_path: Path, period: Period, at: int | None, output: Pa
 
 
 def _digest(job: str, path: Path, period: Period, at: int | None) -> Digest:
+    from streamdp.cli.web import columns_of
     from streamdp.reports.digest import digest
     from streamdp.store.database import connect_to_read
 
     configuration = load_configuration(path)
     require_job(configuration, job)
     database = connect_to_read(configuration.store.path)
-    return digest(configuration, database, job, period, at, int(time.time()))
+    columns = columns_of(configuration, job)
+    return digest(configuration, database, job, period, at, int(time.time()), columns)
 
 
 def _write(path: Path, content: bytes) -> None:

@@ -62,7 +62,7 @@ def status(config_path: Path, as_json: bool) -> None:
     else:
         if sys.stdout.isatty() and shutil.get_terminal_size().columns >= WIDE:
             for row in rows:
-                row["recent"] = _recent(database, row["job"])
+                row["recent"] = _recent(configuration, database, row["job"])
         click.echo(f"daemon: {state}" + (f", last sign of life {beat} UTC" if beat else ""))
         print_rows(rows, "table")
         if gates:
@@ -91,13 +91,15 @@ def _row(configuration: Configuration, status: JobStatus) -> dict[str, Json]:
     }
 
 
-def _recent(database: Database, job: str) -> str:
+def _recent(configuration: Configuration, database: Database, job: str) -> str:
     """The middle series of a job's last releases, the size of a word."""
+    from streamdp.cli.web import columns_of
     from streamdp.reports.series import picture
     from streamdp.reports.sparklines import sparkline
     from streamdp.store.browse import newest_releases
 
-    series = picture(newest_releases(database, job, 20)).series
+    found = newest_releases(database, job, 20)
+    series = picture(found, columns_of(configuration, job)).series
     return sparkline(series[len(series) // 2].best.values, 20) if series else ""
 
 

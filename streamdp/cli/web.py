@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from streamdp.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
+    from streamdp.types import Column
 
 NEEDED = ("starlette", "uvicorn", "jinja2", "prometheus_client")
 
@@ -37,7 +38,14 @@ def web(config_path: Path, until_eof: bool) -> None:
     if not until_eof:
         section = configuration.web
         click.echo(f"http://{section.listen if section else '127.0.0.1:8765'}/", err=True)
-    serve(config_path.absolute(), configuration, until_eof=until_eof)
+    serve(config_path.absolute(), configuration, columns_of, until_eof=until_eof)
+
+
+def columns_of(configuration: Configuration, job: str) -> Sequence[Column]:
+    """Columns that the kind of a job declares."""
+    from streamdp import wiring
+
+    return wiring.release_kind(configuration, job).columns
 
 
 def require_extra() -> None:

@@ -1,49 +1,31 @@
-"""What the columns of a release are to a reader, told from the rows of releases themselves."""
+"""Columns of releases: those that a kind declares, and of older releases what their rows tell."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Iterable, Sequence
 
-from streamdp.types import Release
-
-Role = Literal["label", "value", "estimate", "lower", "upper", "error"]
+from streamdp.types import Column, Release
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of the rows of a release.
+def columns_of(releases: Iterable[Release], declared: Sequence[Column]) -> tuple[Column, ...]:
+    """Columns that some releases have, the declared ones first.
 
-    Args:
-        name: In rows, tables and files.
-        role: What it is to a reader.
-        about: Of an interval's end: the column it is around.
-        unit: Of its values, in words.
-        level: Of an interval: how often it holds what it is around.
+    One that is not declared is of an earlier configuration. What stands before the value then names
+    a row.
     """
-
-    name: str
-    role: Role
-    about: str = ""
-    unit: str = ""
-    level: float | None = None
-
-
-def columns_of(releases: Iterable[Release]) -> tuple[Column, ...]:
-    """Columns of the rows of some releases: what stands before the value names a row."""
     names = dict.fromkeys(name for release in releases for row in release.rows for name in row)
-    found, labels = [], True
+    found = [each for each in declared if each.name in names]
+    known, labels = {each.name for each in declared}, True
     for name in names:
-        labels = labels and name != "value"
-        found.append(Column(name, "label") if labels else _column(name))
+        labels = labels and name != "value" and not (name in known and _is_number(name, declared))
+        if name not in known:
+            found.append(Column(name, "text", "label") if labels else _undeclared(name))
     return tuple(found)
 
 
-def _column(name: str) -> Column:
-    if name == "value":
-        return Column(name, "value")
-    for end in ("lower", "upper"):
-        if name in (end, f"smoothed_{end}"):
-            return Column(name, end, "value" if name == end else "smoothed")
-    return Column(name, "error" if name.startswith("rank_error") else "estimate")
+def _is_number(name: str, declared: Sequence[Column]) -> bool:
+    return any(each.name == name and each.role != "label" for each in declared)
+
+
+def _undeclared(name: str) -> Column:
+    return Column(name, "number", "value" if name == "value" else "estimate")

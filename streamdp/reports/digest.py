@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sqlite_utils import Database
@@ -13,7 +14,7 @@ from streamdp.reports.periods import Period, period_of
 from streamdp.reports.series import Picture, moment_of, picture
 from streamdp.reports.sheet import data_sheet
 from streamdp.store.browse import Stretch, newest_releases, sampled_releases
-from streamdp.types import Json, Release
+from streamdp.types import Column, Json, Release
 
 MOST = 2000
 """Releases in one picture."""
@@ -51,6 +52,7 @@ def digest(
     period: Period,
     until: int | None,
     now: int,
+    declared: Sequence[Column],
 ) -> Digest:
     """The period that a job's last batch lies in, or that a moment lies in.
 
@@ -68,12 +70,12 @@ def digest(
     return Digest(
         job=job,
         stretch=stretch,
-        picture=picture(found),
+        picture=picture(found, declared),
         every=every,
         releases=found,
         events=_within(happenings(configuration, database, job, now), stretch),
         epsilon_nano=sum(each.epsilon_nano for each in found),
-        sheet=data_sheet(configuration, database, job),
+        sheet=data_sheet(configuration, database, job, declared),
     )
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import importlib.util
 import io
-from datetime import UTC, datetime
+
+import numpy as np
 
 from streamdp.errors import ConfigurationError
 from streamdp.reports.digest import Digest
+from streamdp.types import FloatArray
 
 INCHES, DOTS = (11.0, 4.6), 150
 
@@ -26,14 +28,14 @@ def drawn(digest: Digest, form: str) -> bytes:
 
     figure = Figure(figsize=INCHES, dpi=DOTS, layout="constrained")
     axes = figure.subplots()
-    times = [datetime.fromtimestamp(at, UTC) for at in digest.picture.times]
+    times = np.array(digest.picture.times, dtype="datetime64[s]")
     series = digest.picture.series
     colours = colormaps["viridis"].resampled(len(series) + 1)
     for index, each in enumerate(series):
         best, colour = each.best, colours(index)
         if best.lower is not None and best.upper is not None:
-            low, high = _floats(best.lower), _floats(best.upper)
-            axes.fill_between(times, low, high, color=colour, alpha=0.15, lw=0)
+            ends = _floats(best.lower), _floats(best.upper)
+            axes.fill_between(times, *ends, color=colour, alpha=0.15, lw=0)
         if each.estimate is not None:
             axes.plot(times, _floats(each.raw.values), ".", color=colour, ms=3, alpha=0.45)
         axes.plot(times, _floats(best.values), color=colour, lw=1.5, label=each.name)
@@ -52,5 +54,5 @@ def drawn(digest: Digest, form: str) -> bytes:
     return file.getvalue()
 
 
-def _floats(values: tuple[float | None, ...]) -> list[float]:
-    return [float("nan") if value is None else value for value in values]
+def _floats(values: tuple[float | None, ...]) -> FloatArray:
+    return np.array([float("nan") if value is None else value for value in values])

@@ -45,7 +45,7 @@ def round_numbers(scale: Scale, count: int = 5) -> list[float]:
     """
     rough = (scale.high - scale.low) / count
     power = 10.0 ** math.floor(math.log10(rough))
-    step = next(each * power for each in (1, 2, 5, 10) if each * power >= rough * 0.99)
+    step = next(each * power for each in (1, 2, 5, 10) if each * power >= rough * 0.9)
     first = math.ceil(scale.low / step)
     return [number * step for number in range(first, math.floor(scale.high / step) + 1)]
 

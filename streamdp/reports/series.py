@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from streamdp.reports.columns import Column, columns_of
-from streamdp.types import Json, Release, Row
+from streamdp.reports.columns import columns_of
+from streamdp.types import Column, Json, Release, Row
 
 Numbers = tuple[float | None, ...]
 
@@ -101,10 +101,15 @@ class Picture:
         return Picture(self.times, self.batches, self.ids, kept, self.columns)
 
 
-def picture(releases: Iterable[Release]) -> Picture:
-    """Series of releases; a row that a release does not have is a gap."""
+def picture(releases: Iterable[Release], declared: Sequence[Column]) -> Picture:
+    """Series of releases; a row that a release does not have is a gap.
+
+    Args:
+        releases: Of one job.
+        declared: Columns that its kind declares.
+    """
     ordered = sorted(releases, key=moment_of)
-    columns = columns_of(ordered)
+    columns = columns_of(ordered, declared)
     labels = [each.name for each in columns if each.role == "label"]
     rows = [{row_name(row, labels): row for row in release.rows} for release in ordered]
     names = dict.fromkeys(name for each in rows for name in each)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlite_utils import Database
 
 from streamdp.config import Configuration
@@ -10,7 +12,7 @@ from streamdp.privacy.amounts import epsilon_text, exact, nano_up
 from streamdp.reports.columns import columns_of
 from streamdp.store.browse import count_releases, newest_releases
 from streamdp.store.promises import claim_of, parameters_over_time
-from streamdp.types import Json, Release
+from streamdp.types import Column, Json, Release
 
 WORDS = {
     "label": "names the row",
@@ -23,10 +25,13 @@ WORDS = {
 _UNITS = ((604_800, "week"), (86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 
 
-def data_sheet(configuration: Configuration, database: Database, job: str) -> dict[str, Json]:
+def data_sheet(
+    configuration: Configuration, database: Database, job: str, declared: Sequence[Column]
+) -> dict[str, Json]:
     """Headings, and under each what there is to say: facts, and rows of a table."""
     release = configuration.releases[job]
     last = next(iter(newest_releases(database, job, 1)), None)
+    columns = () if last is None else columns_of([last], declared)
     asked = parameters_over_time(database, job)
     facts = {} if not asked else {**asked[-1]}
     for inner in ("since_batch", "ledger_row", "mechanism", "relation", "cells"):
@@ -41,12 +46,12 @@ def data_sheet(configuration: Configuration, database: Database, job: str) -> di
             "releases so far": count_releases(database, job),
             **({} if last is None else {"last batch": last.batch}),
         },
-        "how accurate": _accuracy(last),
+        "how accurate": _accuracy(last, columns),
         "how private": {
             "epsilon of one release": epsilon_text(nano_up(exact(release.epsilon))),
             **({} if last is None else claim_of(database, last.id) or {}),
         },
-        "columns": [] if last is None else _columns(last),
+        "columns": _columns(columns),
     }
 
 
@@ -62,25 +67,30 @@ def often(schedule: Schedule) -> str:
     return f"every {name}" if count == 1 else f"every {count} {name}s"
 
 
-def _accuracy(last: Release | None) -> dict[str, Json]:
+def _accuracy(last: Release | None, columns: Sequence[Column]) -> dict[str, Json]:
     """What the errors of the last release say of it."""
     if last is None:
         return {"known": "with the first release"}
     found = {}
-    for column in columns_of([last]):
+    for column in columns:
         values = [row.get(column.name) for row in last.rows]
         numbers = [float(value) for value in values if isinstance(value, int | float)]
         if column.role == "error" and numbers:
             same = min(numbers) == max(numbers)
             of = f"{min(numbers):g}" if same else f"{min(numbers):g} to {max(numbers):g}"
-            found[column.name] = of
+            often = "" if column.level is None else f", {column.level:.0%} of the time"
+            found[column.name.replace("_", " ")] = f"{of} {column.unit}".strip() + often
+        elif column.role == "upper" and column.level is not None:
+            found[f"interval around {column.about}"] = (
+                f"meant to hold it {column.level:.0%} of the time"
+            )
     return found or {"known": "no error is published with this job"}
 
 
-def _columns(last: Release) -> list[Json]:
+def _columns(columns: Sequence[Column]) -> list[Json]:
     return [
         {"column": each.name, "meaning": WORDS[each.role], "around": each.about, "unit": each.unit}
-        for each in columns_of([last])
+        for each in columns
     ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -61,10 +63,7 @@ def releases(request: Request, view: View) -> Response:
     before = parameters.release_id("before")
     found = newest_releases(view.database, job, limit + 1, stretch, before)
     items = found[:limit]
-    columns = [
-        {"name": each.name, "role": each.role, "about": each.about, "unit": each.unit}
-        for each in columns_of(items)
-    ]
+    columns = [asdict(each) for each in columns_of(items, view.columns(job))]
     return _paged(
         request,
         [record(each) for each in items],

@@ -106,7 +106,7 @@ def draw(view: View, job: str, what: Wanted) -> Drawing:
         releases, every = sampled_releases(view.database, job, POINTS, what.stretch)
     else:
         releases, every = newest_releases(view.database, job, int(what.last), what.stretch), 1
-    whole = picture(releases)
+    whole = picture(releases, view.columns(job))
     names = [each.name for each in whole.series]
     shown = [name for name in names if name in what.series] or names[:AT_ONCE]
     events = happenings(view.configuration, view.database, job, view.now)

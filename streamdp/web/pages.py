@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Sequence
 from fractions import Fraction
 
 from markupsafe import Markup
@@ -23,7 +24,7 @@ from streamdp.reports.verification import verification
 from streamdp.store.browse import find_by_id, ledger_page, newest_releases, spending
 from streamdp.store.chain import PURPOSES
 from streamdp.store.promises import claim_of
-from streamdp.types import Json, Release
+from streamdp.types import Column, Json, Release
 from streamdp.web.answers import tagged
 from streamdp.web.charts import PARAMETERS, STRETCHES, draw, wanted
 from streamdp.web.forms import render
@@ -61,7 +62,7 @@ def show_overview(request: Request, view: View) -> Response:
             "look": look,
             "report": look.status.report,
             "held": holders(look.status.held),
-            "sparks": _sparks(look.recent),
+            "sparks": _sparks(look.recent, view.columns(look.status.report.job)),
         }
         for look in found.jobs
     ]
@@ -77,7 +78,7 @@ def show_job(request: Request, view: View) -> Response:
     drawing = draw(view, job, what)
     before = parameters.release_id("before")
     releases = newest_releases(view.database, job, ROWS + 1, what.stretch, before)
-    table = picture(releases[:ROWS])
+    table = picture(releases[:ROWS], view.columns(job))
     look = job_look(view.configuration, view.database, job, view.now, None, view.spent(job))
     return page(
         request,
@@ -110,10 +111,15 @@ def show_release(request: Request, view: View) -> Response:
         view,
         "release.html",
         release=release,
-        columns=columns_of([release]),
+        columns=columns_of([release], _columns_of(view, release)),
         claim=claim_of(view.database, release.id) or {},
         committed=row,
     )
+
+
+def _columns_of(view: View, release: Release) -> Sequence[Column]:
+    """Of a job that is no longer configured nothing is declared."""
+    return view.columns(release.job) if release.job in view.configuration.releases else ()
 
 
 def ledger_of(view: View, release: Release) -> list[dict[str, Json]]:
@@ -168,7 +174,9 @@ def show_sheet(request: Request, view: View) -> Response:
     """What is published, for the public."""
     Parameters(request)
     job = _job_of(request, view)
-    return page(request, view, "sheet.html", job=job, sheet=data_sheet(*_of(view), job))
+    return page(
+        request, view, "sheet.html", job=job, sheet=data_sheet(*_of(view), job, view.columns(job))
+    )
 
 
 def show_log(request: Request, view: View) -> Response:
@@ -220,9 +228,9 @@ def _job_of(request: Request, view: View) -> str:
     return job
 
 
-def _sparks(recent: tuple[Release, ...]) -> list[Json]:
+def _sparks(recent: tuple[Release, ...], declared: Sequence[Column]) -> list[Json]:
     """Little pictures of the first, the middle and the last series of a job."""
-    series = picture(recent).series
+    series = picture(recent, declared).series
     chosen = list(dict.fromkeys([*series[:1], *series[len(series) // 2 :][:1], *series[-1:]]))
     return [
         {

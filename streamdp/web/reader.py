@@ -10,7 +10,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -22,8 +22,10 @@ from streamdp.config import Configuration, load
 from streamdp.errors import StoreError, StreamdpError
 from streamdp.store.database import connect_to_read, snapshot
 from streamdp.store.reports import NOTHING, Spent, spent_of_job
+from streamdp.types import Column
 
 Found = TypeVar("Found")
+Declared = Callable[[Configuration, str], Sequence[Column]]
 
 PRIVATE = frozenset(
     {
@@ -69,6 +71,10 @@ class View:
         """What a job was charged in all."""
         return self.reader.spent(self.database, job)
 
+    def columns(self, job: str) -> Sequence[Column]:
+        """Columns that the kind of a job declares."""
+        return self.reader.columns(self.configuration, job)
+
     def head(self) -> int:
         """Number of the last row of the ledger."""
         (seq,) = self.database.execute("SELECT coalesce(max(seq), 0) FROM ledger").fetchone()
@@ -86,12 +92,14 @@ class Reader:
     Args:
         path: The configuration's file.
         configuration: What was loaded from it.
+        declared: Columns that the kind of a job declares.
         now: POSIX time.
         stale: Code of the error if the file has changed and cannot be used.
     """
 
     path: Path
     configuration: Configuration
+    declared: Declared
     now: Callable[[], int] = lambda: int(time.time())
     stale: str = ""
     _looked: float = 0.0
@@ -100,6 +108,7 @@ class Reader:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _computing: threading.Lock = field(default_factory=threading.Lock)
     _spent: dict[str, Spent] = field(default_factory=dict)
+    _columns: dict[str, tuple[Configuration, Sequence[Column]]] = field(default_factory=dict)
     _known: dict[Hashable, tuple[int, object]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -130,6 +139,14 @@ class Reader:
             found = spent_of_job(database, job)
         self._spent[job] = found
         return found
+
+    def columns(self, configuration: Configuration, job: str) -> Sequence[Column]:
+        """Columns that the kind of a job declares; it is asked once for each configuration."""
+        known = self._columns.get(job)
+        if known is None or known[0] is not configuration:
+            known = (configuration, self.declared(configuration, job))
+            self._columns[job] = known
+        return known[1]
 
     def once(self, key: Hashable, head: int, compute: Callable[[], Found]) -> Found:
         """What was computed for this row of the ledger; one thread computes, others wait."""

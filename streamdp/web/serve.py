@@ -12,7 +12,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from streamdp.config import Configuration
 from streamdp.web.app import application, configured
-from streamdp.web.reader import Reader
+from streamdp.web.reader import Declared, Reader
 
 PATIENCE = 10.0
 """Seconds for a whole request to arrive."""
@@ -34,8 +34,16 @@ class ImpatientProtocol(H11Protocol):
             self.transport.close()
 
 
-def serve(path: Path, configuration: Configuration, *, until_eof: bool = False) -> None:
-    """Serve the page until a signal; or until standard input ends, which it does with a parent.
+def serve(
+    path: Path, configuration: Configuration, declared: Declared, *, until_eof: bool = False
+) -> None:
+    """Serve the page until a signal.
+
+    Args:
+        path: The configuration's file.
+        configuration: What was loaded from it.
+        declared: Columns that the kind of a job declares.
+        until_eof: End when standard input does, as it does with a parent.
 
     Raises:
         ConfigurationError: The token cannot be read.
@@ -43,7 +51,7 @@ def serve(path: Path, configuration: Configuration, *, until_eof: bool = False) 
     web = configured(configuration)
     server = uvicorn.Server(
         uvicorn.Config(
-            application(Reader(path, configuration), web),
+            application(Reader(path, configuration, declared), web),
             host=web.host(),
             port=web.port(),
             http=ImpatientProtocol,

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 
+from streamdp.cli.web import columns_of
 from streamdp.config import load
 from streamdp.config.web import Web
 from streamdp.web.app import application
@@ -31,7 +32,7 @@ def addresses(client: TestClient) -> list[str]:
 
 def answers(config: Path, now: int) -> dict[str, tuple[int, bytes]]:
     """Status and content of every address, at one moment."""
-    reader = Reader(config, load(config), now=lambda: now)
+    reader = Reader(config, load(config), columns_of, lambda: now)
     with TestClient(application(reader, Web()), base_url=HOST) as client:
         found = {address: client.get(address) for address in addresses(client)}
         return {address: (each.status_code, each.content) for address, each in found.items()}

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from streamdp.cli.web import columns_of
 from streamdp.config import load
 from streamdp.config.web import Web
 from streamdp.web.app import application
@@ -50,7 +51,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def reader(home: Path) -> Reader:
-    return Reader(home / "config.yaml", load(home / "config.yaml"))
+    return Reader(home / "config.yaml", load(home / "config.yaml"), columns_of)
 
 
 @pytest.fixture

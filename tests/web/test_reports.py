@@ -1,0 +1,145 @@
+"""Reports and pictures: one file each, with what was released and nothing else."""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner, Result
+
+from streamdp.cli import cli
+from streamdp.reports.columns import columns_of
+from streamdp.reports.periods import period_of
+from streamdp.reports.series import picture
+from streamdp.reports.svg import chart, heat
+from streamdp.store.browse import Stretch
+from streamdp.types import Column, Release, Row
+from tests.web.conftest import HOSTILE
+
+
+def write(home: Path, *words: str) -> Result:
+    return CliRunner().invoke(cli, [*words, "-c", str(home / "config.yaml")])
+
+
+def release(batch: int, rows: Sequence[Row]) -> Release:
+    day = batch * 86_400
+    return Release(f"r{batch}", "j", "s", str(batch), day, day + 1, "any", 1, day, tuple(rows))
+
+
+def test_a_report_is_one_file(home: Path, tmp_path: Path) -> None:
+    """It holds its chart, asks for nothing else, and hostile names in it are text."""
+    file = tmp_path / "report.html"
+    for job in ("daily", "parts"):
+        result = write(home, "report", job, "--period", "all", "-o", str(file))
+        assert result.exit_code == 0, result.output
+        text = file.read_text()
+        assert '<svg class="chart"' in text
+        assert not re.findall(r'(?:src|href)="(?!data:)', text)
+        assert "<script" not in text
+        for danger in ("<img", "<svg onload"):
+            assert danger not in text
+    assert html.escape(HOSTILE[0]) in text
+
+
+def test_a_report_in_markdown_has_its_chart(home: Path, tmp_path: Path) -> None:
+    """The chart in it is well-formed; hostile names are neither links nor HTML."""
+    file = tmp_path / "report.md"
+    assert write(home, "report", "parts", "--period", "all", "-o", str(file)).exit_code == 0
+    text = file.read_text()
+    (data,) = re.findall(r"\(data:image/svg\+xml;base64,([^)]+)\)", text)
+    assert ElementTree.fromstring(base64.b64decode(data)).tag.endswith("svg")  # noqa: S314
+    assert "<img" not in text
+    assert "<svg" not in text
+
+
+@pytest.mark.parametrize("ending", ["svg", "png", "pdf"])
+def test_a_picture_is_a_file(home: Path, tmp_path: Path, ending: str) -> None:
+    """Each form begins as it should."""
+    file = tmp_path / f"picture.{ending}"
+    result = write(home, "plot", "daily", "--period", "year", "-o", str(file))
+    assert result.exit_code == 0, result.output
+    start = {"svg": b"<svg", "png": b"\x89PNG", "pdf": b"%PDF"}[ending]
+    assert file.read_bytes().startswith(start)
+
+
+def test_what_cannot_be_written_is_said(home: Path, tmp_path: Path) -> None:
+    """Another ending, a period without releases."""
+    result = write(home, "report", "daily", "-o", str(tmp_path / "a.pdf"))
+    assert "browser" in str(result.exception)
+    result = write(home, "plot", "daily", "--at", "2030-01-01", "-o", str(tmp_path / "a.svg"))
+    assert "nothing in that month" in str(result.exception)
+
+
+def test_periods_are_of_the_calendar() -> None:
+    """Ends of months, quarters and years; weeks begin on Monday."""
+    moment = 1_703_980_800  # 2023-12-31
+    assert period_of(moment, "month") == Stretch(1_701_388_800, 1_704_067_200)
+    assert period_of(moment, "quarter") == Stretch(1_696_118_400, 1_704_067_200)
+    assert period_of(moment, "year") == Stretch(1_672_531_200, 1_704_067_200)
+    assert period_of(moment, "week") == Stretch(1_703_462_400, 1_704_067_200)
+    assert period_of(moment, "all") == Stretch()
+
+
+def test_series_follow_from_roles_whatever_columns_are_called() -> None:
+    """Labels name a series; an estimate is the better line; ends belong to what they are about."""
+    declared = (
+        Column("where", "text", "label"),
+        Column("drawn", "number", "value", "minutes"),
+        Column("guess", "number", "estimate"),
+        Column("from", "number", "lower", about="guess"),
+        Column("to", "number", "upper", about="guess"),
+    )
+    rows: list[Row] = [
+        {"where": name, "drawn": 1, "guess": 2.0, "from": 1.5, "to": 2.5} for name in "ab"
+    ]
+    found = picture([release(2, rows[:1]), release(1, rows)], declared)
+    assert [each.name for each in found.series] == ["a", "b"]
+    assert (found.unit, found.labels) == ("minutes", ("where",))
+    first, second = found.series
+    assert (first.raw.values, first.best.values) == ((1.0, 1.0), (2.0, 2.0))
+    assert (first.best.lower, first.best.upper) == ((1.5, 1.5), (2.5, 2.5))
+    assert second.best.values == (2.0, None)
+    assert chart(found, title="t").count('class="band"') == 2
+
+
+def test_columns_that_nobody_declares_are_told_from_rows() -> None:
+    """Of a job that is gone, or as it was configured before: what precedes the value is a label."""
+    found = columns_of([release(1, [{"group": "a", "value": 1, "more": 2.0}])], ())
+    assert [(each.name, each.role) for each in found] == [
+        ("group", "label"),
+        ("value", "value"),
+        ("more", "estimate"),
+    ]
+
+
+def test_an_outlier_does_not_press_a_chart_flat() -> None:
+    """Where there is a better line, the outermost hundredth of what was drawn is left out."""
+    declared = (Column("value", "number", "value"), Column("smooth", "number", "estimate"))
+    releases = [release(day, [{"value": 10 + day % 5, "smooth": 12.0}]) for day in range(200)]
+    releases.append(release(300, [{"value": 1e9, "smooth": 12.0}]))
+    found = picture(releases, declared)
+    assert found.reach() == (10.0, 14.0)
+    assert found.beyond() == 1
+
+
+def test_many_series_are_a_map() -> None:
+    """A cell for each, with its number as its title."""
+    rows: list[Row] = [{"cell": str(number), "value": number} for number in range(40)]
+    svg = heat(picture([release(1, rows)], ()), title="t")
+    assert svg.count('class="cell"') == 40
+    ElementTree.fromstring(svg)  # noqa: S314
+
+
+def test_charts_of_little_are_charts() -> None:
+    """No release, one, one without numbers, all the same."""
+    some: list[list[Row]] = [[], [{"value": 1}], [{"value": None}], [{"value": "text"}]]
+    for rows in some:
+        releases = [release(number, rows) for number in range(len(rows) * 3)]
+        svg = chart(picture(releases, ()), title="t")
+        if svg:
+            ElementTree.fromstring(svg)  # noqa: S314
