@@ -78,6 +78,16 @@ class InternalError(StreamdpError):
     code = "internal"
 
 
+class OutOfMemoryError(StreamdpError):
+    """The process has no more memory; a charge whose release it ends is burnt."""
+
+    code = "memory"
+
+
+MORE_MEMORY = "give the process more memory, or lower engine.memory of its sources"
+"""What to do about it."""
+
+
 class AlteredBatchError(StreamdpError):
     """A batch is not the one that was ingested under its key."""
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import NoReturn
 
 import click
 
+from streamdp.cli import streams
 from streamdp.cli.lazy import LazyGroup
-from streamdp.errors import StreamdpError
+from streamdp.errors import MORE_MEMORY, OutOfMemoryError, StreamdpError
+from streamdp.text import printable
 
 EXIT_CODES = """\b
 Exit codes:
@@ -70,20 +73,31 @@ def cli() -> None:
     """
 
 
-def main() -> None:
+def main() -> NoReturn:
     """Run a command; errors become one message and a fixed exit code."""
+    streams.secure()
+    code = _ended(lambda: cli(standalone_mode=True))
+    left = _ended(streams.finish) if code == 0 else streams.give_up()
+    sys.exit(code or left)
+
+
+def _ended(work: Callable[[], object]) -> int:
+    """Do some work and return the exit code it ends in; what went wrong is told."""
     try:
-        sys.exit(cli(standalone_mode=True))
+        work()
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(end.code is not None)
     except StreamdpError as error:
-        _fail(error)
+        return _fail(error)
     except Exception as error:  # noqa: BLE001
-        _fail(_known(error))
+        return _fail(_known(error))
+    return 0
 
 
-def _fail(error: StreamdpError) -> NoReturn:
+def _fail(error: StreamdpError) -> int:
     click.secho(f"error ({error.code}): ", fg="red", bold=True, nl=False, err=True)
-    click.echo(str(error), err=True)
-    sys.exit(error.exit_code)
+    click.echo(printable(str(error)), err=True)
+    return error.exit_code
 
 
 def _known(error: Exception) -> StreamdpError:
@@ -92,6 +106,8 @@ def _known(error: Exception) -> StreamdpError:
     Raises:
         Exception: The error itself, if it is neither.
     """
+    if isinstance(error, MemoryError):
+        return OutOfMemoryError("there is not enough memory", hint=MORE_MEMORY)
     if isinstance(error, OSError):
         where = str(error.filename or "")
         return StreamdpError(error.strerror or "the system refused", where=where)

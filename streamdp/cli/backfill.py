@@ -81,12 +81,12 @@ def _split(
     """Windows that were released, and windows that were not."""
     from streamdp import wiring
     from streamdp.store.archive import released_batches
-    from streamdp.store.database import connect_to_read
+    from streamdp.store.schema import open_to_read
 
     name = configuration.releases[job].source
     source = wiring.source(name, configuration.sources[name])
     batches = [batch for batch in source.batches(int(time.time())) if wanted(batch)]
     path = configuration.store.path
-    done = released_batches(connect_to_read(path), job, name) if path.exists() else frozenset()
+    done = released_batches(open_to_read(path), job, name) if path.exists() else frozenset()
     known = [batch for batch in batches if batch.key in done]
     return known, [batch for batch in batches if batch.key not in done]

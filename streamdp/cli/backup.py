@@ -20,10 +20,15 @@ def backup(path: Path, config_path: Path) -> None:
     store that is put back from it must be reconciled: what was spent since stays spent.
     """
     from streamdp.store.backup import backup as copy
+    from streamdp.store.database import connect_to_read
+    from streamdp.store.migrations import is_current
     from streamdp.store.opening import verify_copy
 
     copy(load_configuration(config_path).store.path, path, verify_copy)
-    click.echo(f"{path}: copied and verified")
+    if is_current(connect_to_read(path)):
+        click.echo(f"{path}: copied and verified")
+    else:
+        click.echo(f"{path}: copied, of an earlier schema; its pages and ledger are verified")
 
 
 @click.command()

@@ -36,11 +36,11 @@ def budget(config_path: Path, whole: bool, again: bool, as_json: bool) -> None:
     they price otherwise; the exit code is then 1. The ledger stays as it is.
     """
     from streamdp.reports.budget import budgets
-    from streamdp.store.database import connect_to_read
     from streamdp.store.reports import ledger_rows
+    from streamdp.store.schema import open_to_read
 
     configuration = load_configuration(config_path)
-    database = connect_to_read(configuration.store.path)
+    database = open_to_read(configuration.store.path)
     form: Form = "json" if as_json else "table"
     if again:
         _recompute(database, form)

@@ -11,6 +11,7 @@ import click
 
 from streamdp.cli.options import config_option, json_option, load_configuration, moment
 from streamdp.errors import StreamdpError
+from streamdp.text import printable
 
 if TYPE_CHECKING:
     from streamdp.types import Json
@@ -64,5 +65,6 @@ def _print(line: dict[str, Json], as_json: bool) -> None:
     shown = dict(line)
     stamp, level = shown.pop("timestamp", ""), shown.pop("level", "")
     event = shown.pop("event", "")
-    rest = " ".join(f"{name}={value}" for name, value in shown.items())
+    rest = printable(" ".join(f"{name}={value}" for name, value in shown.items()), lines=False)
+    stamp, level, event = (printable(str(each), lines=False) for each in (stamp, level, event))
     click.echo(f"{stamp[:19]} {click.style(f'{level:7}', fg=COLOURS.get(level))} {event:22} {rest}")

@@ -23,11 +23,11 @@ def outbox(retry: str | None, retry_all: bool, config_path: Path, as_json: bool)
     A sink is tried again after 2, 4, 8 seconds and so on, at most an hour. Webhooks and commands
     give up after their number of attempts; then it is a dead letter, until --retry.
     """
-    from streamdp.store.database import connect_to_read
     from streamdp.store.reports import owed_rows
+    from streamdp.store.schema import open_to_read
 
     path = load_configuration(config_path).store.path
-    database = connect_to_read(path)
+    database = open_to_read(path)
     if retry is not None or retry_all:
         _retry(path, retry)
         return

@@ -11,6 +11,7 @@ from typing import Literal
 
 import click
 
+from streamdp.text import printable
 from streamdp.types import Json
 
 Form = Literal["table", "json", "csv"]
@@ -34,7 +35,7 @@ def print_rows(rows: Sequence[Mapping[str, Json]], form: Form, title: str = "") 
     elif sys.stdout.isatty():
         _draw(rows, title)
     elif rows:
-        click.echo("\t".join(rows[0]))
+        click.echo("\t".join(map(_text, rows[0])))
         for row in rows:
             click.echo("\t".join(_text(cell) for cell in row.values()))
 
@@ -43,9 +44,10 @@ def _draw(rows: Sequence[Mapping[str, Json]], title: str) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
+    from rich.text import Text
 
     table = Table(
-        title=title or None,
+        title=Text(_text(title)) if title else None,
         title_justify="left",
         header_style="bold",
         box=SIMPLE_HEAD,
@@ -55,11 +57,11 @@ def _draw(rows: Sequence[Mapping[str, Json]], title: str) -> None:
     for name in rows[0] if rows else []:
         numeric = all(isinstance(row[name], int | float | None) for row in rows)
         justify: Literal["right", "left"] = "right" if numeric else "left"
-        table.add_column(name.replace("_", " "), justify=justify, overflow="fold")
+        table.add_column(Text(_text(name).replace("_", " ")), justify=justify, overflow="fold")
     for row in rows:
-        table.add_row(*map(_text, row.values()))
+        table.add_row(*(Text(_text(cell)) for cell in row.values()))
     console = Console()
-    console.print(table if rows else f"{title}: none" if title else "none")
+    console.print(table if rows else Text(f"{title}: none" if title else "none"))
 
 
 def _text(cell: Json) -> str:
@@ -69,7 +71,7 @@ def _text(cell: Json) -> str:
         return f"{cell:g}"
     if isinstance(cell, bool):
         return "yes" if cell else "no"
-    return str(cell)
+    return printable(str(cell), lines=False)
 
 
 def local(seconds: int | None) -> str | None:

@@ -83,10 +83,10 @@ def plan(days: int, wanted: float | None, config_path: Path, as_json: bool) -> N
 
 
 def _store(configuration: Configuration) -> Database | None:
-    from streamdp.store.database import connect_to_read
+    from streamdp.store.schema import open_to_read
 
     path = configuration.store.path
-    return connect_to_read(path) if path.exists() else None
+    return open_to_read(path) if path.exists() else None
 
 
 def _windows(

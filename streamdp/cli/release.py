@@ -44,10 +44,10 @@ def _say_why_not(configuration: Configuration, job: str, batch: str) -> None:
         StreamdpError: There is no such batch.
     """
     from streamdp.store.archive import find_release
-    from streamdp.store.database import connect_to_read
     from streamdp.store.gate_reports import standing_for
+    from streamdp.store.schema import open_to_read
 
-    database = connect_to_read(configuration.store.path)
+    database = open_to_read(configuration.store.path)
     stands = standing_for(database, job, batch, int(time.time()))
     if stands is not None:
         click.echo(f"the gate let the release of {stands} stand for {batch}", err=True)

@@ -50,13 +50,13 @@ def releases(
     Where a gate lets a release stand for later batches too, `stands to` is the last of them.
     """
     from streamdp.store.archive import select_releases
-    from streamdp.store.database import connect_to_read
     from streamdp.store.gate_reports import standing
+    from streamdp.store.schema import open_to_read
 
     configuration = load_configuration(config_path)
     if job is not None:
         require_job(configuration, job)
-    database = connect_to_read(configuration.store.path)
+    database = open_to_read(configuration.store.path)
     form: Form = "json" if as_json else "csv" if as_csv else "table"
     by_job: dict[str, list[Release]] = {}
     for release in select_releases(database, job, since, until, last):
@@ -82,13 +82,13 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
     """
     from streamdp.sinks.record import record
     from streamdp.store.archive import find_release
-    from streamdp.store.database import connect_to_read
     from streamdp.store.gate_reports import standing_for
     from streamdp.store.promises import claim_of
+    from streamdp.store.schema import open_to_read
 
     configuration = load_configuration(config_path)
     require_job(configuration, job)
-    database = connect_to_read(configuration.store.path)
+    database = open_to_read(configuration.store.path)
     stands = standing_for(database, job, batch, int(time.time()))
     release = find_release(database, job, stands or batch)
     if release is None:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from streamdp.text import printable
+
 if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.engine.work import Outcomes, Progress, Task
@@ -32,7 +34,7 @@ def one_round(
         StreamdpError: The store is another's, damaged, or cannot be used.
     """
     from streamdp.daemon.clock import SystemClock
-    from streamdp.daemon.shift import shift
+    from streamdp.daemon.runtime import runtime
     from streamdp.privacy.entropy import OperatingSystemEntropy
     from streamdp.wiring import start_log
 
@@ -41,7 +43,7 @@ def one_round(
     with (
         _caught(stopped),
         _progress() as progress,
-        shift(
+        runtime(
             configuration,
             OperatingSystemEntropy(),
             SystemClock(),
@@ -72,7 +74,7 @@ def finish(outcomes: Outcomes) -> None:
         click.echo("stopped by a signal; the next run goes on from here", err=True)
     for message, code in {str(error): error.code for error in outcomes.errors}.items():
         click.secho(f"error ({code}): ", fg="red", bold=True, nl=False, err=True)
-        click.echo(message, err=True)
+        click.echo(printable(message), err=True)
     codes = {error.exit_code for error in outcomes.errors} | {
         int(outcomes.stopped or bool(outcomes.resting))
     }

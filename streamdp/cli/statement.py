@@ -28,14 +28,14 @@ def statement(
     are reports: the caps in force are what the ledger keeps.
     """
     from streamdp.reports import statement as reports
-    from streamdp.store.database import connect_to_read
+    from streamdp.store.schema import open_to_read
 
     if as_json and as_markdown:
         raise click.UsageError("either --json or --markdown")
     configuration = load_configuration(config_path)
     if job is not None:
         require_job(configuration, job)
-    database = connect_to_read(configuration.store.path)
+    database = open_to_read(configuration.store.path)
     names = [job] if job else list(configuration.releases)
     whole = reports.statement(configuration, database, names, _delta(delta))
     click.echo(json.dumps(whole) if as_json else "\n".join(reports.markdown(whole)))

@@ -40,11 +40,11 @@ def status(config_path: Path, as_json: bool) -> None:
 
     from streamdp.daemon.lock import is_locked
     from streamdp.reports.status import daemon_state, gate_status, job_status
-    from streamdp.store.database import connect_to_read
     from streamdp.store.reports import heart
+    from streamdp.store.schema import open_to_read
 
     configuration = load_configuration(config_path)
-    database = connect_to_read(configuration.store.path)
+    database = open_to_read(configuration.store.path)
     pulse, now = heart(database), int(time.time())
     state = daemon_state(pulse, now, locked=is_locked(configuration.store.path))
     rows = [

@@ -2,6 +2,6 @@
 
 from streamdp.config.load import load
 from streamdp.config.model import Configuration, json_schema
-from streamdp.config.schedules import next_times, trigger
+from streamdp.config.schedules import Schedule, next_times
 
-__all__ = ["Configuration", "json_schema", "load", "next_times", "trigger"]
+__all__ = ["Configuration", "Schedule", "json_schema", "load", "next_times"]

@@ -1,8 +1,7 @@
 """The daemon: sleeps until a schedule wakes it, does what is due, and stops when it is told.
 
 A schedule only wakes. What is due follows from the store, so a wake that was missed, doubled or
-came late changes nothing but the hour. All work is done by the main thread; the scheduler's
-thread puts names of jobs into a queue.
+came late changes nothing but the hour. All work is done by one thread.
 """
 
 from __future__ import annotations
@@ -11,16 +10,16 @@ import os
 import queue
 import signal
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streamdp.daemon.shift import HEARTBEAT, Shift, shift
+from streamdp.daemon.runtime import HEARTBEAT, Runtime, runtime
+from streamdp.daemon.wakes import Wakes
 from streamdp.errors import ClockError, ConfigurationError, StoreError, StreamdpError
 from streamdp.types import Clock, Entropy, Log
 
 if TYPE_CHECKING:
-    from apscheduler.schedulers.background import BackgroundScheduler
-
     from streamdp.config import Configuration
 
 
@@ -49,7 +48,7 @@ class Daemon:
         self._configuration = configuration
         self._entropy, self._clock = entropy, clock
         self._start_log, self._log = start_log, start_log(configuration)
-        self._wakes: queue.SimpleQueue[str] = queue.SimpleQueue()
+        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._stopping = False
         self._reload_asked = False
 
@@ -60,34 +59,35 @@ class Daemon:
             StreamdpError: The store cannot be opened, is damaged, or is another's.
         """
         self._listen()
-        while not self._stopping:
-            with shift(
-                self._configuration, self._entropy, self._clock, self._log, self._interrupted
-            ) as running:
-                self._log("daemon.started", pid=os.getpid())
-                scheduler = self._schedule(running)
-                try:
-                    self._serve(running)
-                finally:
-                    scheduler.shutdown(wait=False)
+        pid = os.getpid()
+        with runtime(
+            self._configuration,
+            self._entropy,
+            self._clock,
+            self._log,
+            self._interrupted,
+            pid=pid,
+        ) as running:
+            self._log("daemon.started", pid=pid)
+            self._serve(running)
         self._log("daemon.stopped")
 
-    def _serve(self, running: Shift) -> None:
-        """Do a full round, then rounds of the jobs that wake, until a stop or a good reload."""
-        names = set(self._configuration.tasks())
+    def _serve(self, running: Runtime) -> None:
+        """Do a full round, then rounds of the jobs that wake, until a stop."""
+        wakes, names = self._wakes(), set(self._configuration.tasks())
         while not self._stopping:
             if self._reload_asked:
                 self._reload_asked = False
-                if self._reload(running):
-                    return
-                names = set(self._configuration.tasks())
+                self._reload(running)
+                wakes, names = self._wakes(), set(self._configuration.tasks())
             for name in sorted(names):
                 self._log("wake", job=name)
             left = self._work(running, names)
             if not self._interrupted():
-                names = (left | self._next_wakes()) & set(self._configuration.tasks())
+                self._sleep(wakes.wait(HEARTBEAT))
+                names = left | wakes.due()
 
-    def _work(self, running: Shift, names: set[str]) -> set[str]:
+    def _work(self, running: Runtime, names: set[str]) -> set[str]:
         """One round; returns the jobs to try again soon: store full or busy, or a clock jumped."""
         try:
             running.beat(self._clock, self._log)
@@ -99,34 +99,21 @@ class Daemon:
             return names
         return set()
 
-    def _next_wakes(self) -> set[str]:
-        """Wait for a wake, a signal or the next heartbeat; several wakes of a job are one."""
-        names = set()
-        try:
-            names.add(self._wakes.get(timeout=HEARTBEAT))
-            while True:
-                names.add(self._wakes.get_nowait())
-        except queue.Empty:
-            return names
+    def _sleep(self, seconds: float) -> None:
+        """Wait for a signal, but no longer than so many seconds."""
+        with suppress(queue.Empty):
+            self._bell.get(timeout=seconds)
 
-    def _schedule(self, running: Shift) -> BackgroundScheduler:
-        """One trigger a job, in memory, in UTC, never too late to fire."""
-        from apscheduler.schedulers.background import BackgroundScheduler
+    def _wakes(self) -> Wakes:
+        """The schedules of all tasks."""
+        of = self._configuration
+        return Wakes({name: of.schedule_of(name) for name in of.tasks()}, self._clock)
 
-        from streamdp.config import trigger
+    def _reload(self, running: Runtime) -> None:
+        """Load the file anew; keep what runs if it cannot be used, or asks for more budget.
 
-        scheduler = BackgroundScheduler(
-            timezone="UTC",
-            job_defaults={"coalesce": True, "max_instances": 1, "misfire_grace_time": None},
-        )
-        for name in self._configuration.tasks():
-            schedule = self._configuration.schedule_of(name)
-            scheduler.add_job(self._wakes.put, trigger(schedule), args=[name], id=name)
-        scheduler.start()
-        return scheduler
-
-    def _reload(self, running: Shift) -> bool:
-        """Load the file anew; keep what runs if it cannot be used, or asks for more budget."""
+        All that it names is wired before anything that runs is let go of.
+        """
         from streamdp import wiring
         from streamdp.config import load
 
@@ -134,15 +121,19 @@ class Daemon:
             fresh = load(self._path)
             if fresh.store != self._configuration.store:
                 raise ConfigurationError("another store needs a restart", where="store")
-            wiring.tasks(fresh)
-            wiring.declare(fresh, running.store, self._clock.now(), self._log)
-            self._log = self._start_log(fresh)
+            wired = wiring.wire(fresh, self._clock)
+            log = self._start_log(fresh)
+            try:
+                running.adopt(wired, self._clock, log)
+            except BaseException:
+                wiring.hang_up(wired.tasks.values())
+                self._log = self._start_log(self._configuration)
+                raise
         except StreamdpError as error:
             self._log("daemon.reload-refused", code=error.code, reason=str(error))
-            return False
-        self._configuration = fresh
+            return
+        self._configuration, self._log = fresh, log
         self._log("daemon.reloaded")
-        return True
 
     def _interrupted(self) -> bool:
         return self._stopping or self._reload_asked
@@ -157,8 +148,8 @@ class Daemon:
         self._stopping = True
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-        self._wakes.put("")
+        self._bell.put(None)
 
     def _on_reload(self, number: int, frame: object) -> None:
         self._reload_asked = True
-        self._wakes.put("")
+        self._bell.put(None)

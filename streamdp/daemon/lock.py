@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from streamdp.disk import open_file
 from streamdp.errors import LockedError, StoreError
 
 
@@ -22,7 +23,7 @@ def store_lock(store: Path) -> Iterator[None]:
     """
     path = _lock_of(store)
     try:
-        file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        file = open_file(path, os.O_RDWR | os.O_CREAT)
     except OSError as error:
         raise StoreError(
             f"the lock of the store cannot be made: {error.strerror}",

@@ -220,6 +220,6 @@ def _why_over(gate: Gate, run: GateRun) -> str | None:
     """Why an open run cannot go on, if it cannot."""
     if run.asked is not None:
         return "lost"
-    if run.terms != gate.kind.terms():
+    if run.terms != gate.kind.terms() or run.run.scope != gate.scope:
         return "changed"
     return "exhausted" if run.answered >= gate.horizon else None

@@ -10,7 +10,7 @@ from streamdp.engine.ingest import require_unaltered
 from streamdp.engine.job import Job
 from streamdp.engine.origins import bind_files, bind_tables
 from streamdp.engine.protocols import Store
-from streamdp.errors import InternalError, StreamdpError
+from streamdp.errors import MORE_MEMORY, InternalError, OutOfMemoryError, StreamdpError
 from streamdp.types import (
     Batch,
     Charge,
@@ -141,6 +141,8 @@ def own_words_only(entropy: Entropy) -> Iterator[None]:
         yield
     except StreamdpError:
         raise
+    except MemoryError:
+        raise OutOfMemoryError("there is not enough memory", hint=MORE_MEMORY) from None
     except Exception:  # noqa: BLE001
         number = _number(entropy)
         raise InternalError(

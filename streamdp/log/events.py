@@ -33,7 +33,6 @@ EVENTS = {
     "daemon.reloaded": _event("info", "", "a new configuration is in force"),
     "daemon.reload-refused": _event("error", "code reason", "the old configuration stays"),
     "wake": _event("debug", "job", "a schedule woke a job"),
-    "scheduler": _event("debug", "message", "the scheduler's own word"),
     "recovery.burnt": _event("warning", "job batch", "a process died; its charge stays spent"),
     "batch.sealed": _event("debug", "source batch", "a batch was written down"),
     "batch.altered": _event("error", "source batch reason", "a file changed after it arrived"),

@@ -16,12 +16,13 @@ from pathlib import Path
 import structlog
 from structlog.typing import EventDict, WrappedLogger
 
+from streamdp.disk import keep_private, open_file
 from streamdp.errors import ConfigurationError
 from streamdp.log.events import EVENTS, Level, refused
+from streamdp.text import printable
 from streamdp.types import Log
 
 _NAME = "streamdp"
-_LOGGERS = (_NAME, "apscheduler")
 
 
 class _PrivateFile(RotatingFileHandler):
@@ -36,8 +37,8 @@ class _PrivateFile(RotatingFileHandler):
             super().close()
 
     def _open(self) -> TextIOWrapper:
-        file = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        os.fchmod(file, 0o600)
+        file = open_file(Path(self.baseFilename), os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+        keep_private(file)
         return TextIOWrapper(os.fdopen(file, "ab"), encoding="utf-8", line_buffering=True)
 
 
@@ -57,18 +58,17 @@ def configure(path: Path | None, level: Level, size: int, keep: int, *, console:
     handlers: list[logging.Handler] = [logging.NullHandler()]
     if path is not None:
         handlers.append(_file_handler(path, size, keep))
-    if console:
+    if console and sys.stderr is not None:
         stream = logging.StreamHandler(sys.stderr)
         renderer = structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
         )
-        stream.setFormatter(_formatter(renderer))
+        stream.setFormatter(_formatter(_printable, renderer))
         handlers.append(stream)
     close()
-    for name in _LOGGERS:
-        logger = logging.getLogger(name)
-        logger.handlers, logger.propagate = handlers, False
-        logger.setLevel(level.upper())
+    logger = logging.getLogger(_NAME)
+    logger.handlers, logger.propagate = handlers, False
+    logger.setLevel(level.upper())
     return _say
 
 
@@ -76,8 +76,7 @@ def close() -> None:
     """Close the file and forget the terminal; nothing is written until `configure`."""
     for handler in logging.getLogger(_NAME).handlers:
         handler.close()
-    for name in _LOGGERS:
-        logging.getLogger(name).handlers = []
+    logging.getLogger(_NAME).handlers = []
 
 
 def _say(event: str, /, **fields: str | int | None) -> None:
@@ -88,22 +87,28 @@ def _say(event: str, /, **fields: str | int | None) -> None:
     logging.getLogger(_NAME).log(level, {"event": event, **fields})
 
 
-def _formatter(renderer: structlog.typing.Processor) -> structlog.stdlib.ProcessorFormatter:
+def _formatter(*renderers: structlog.typing.Processor) -> structlog.stdlib.ProcessorFormatter:
     stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[_unfold, structlog.stdlib.add_log_level, stamp],
-        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, renderer],
+        processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],
     )
 
 
 def _unfold(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """Our records carry their event as a mapping; a library's become event `scheduler`."""
+    """Our records carry their event as a mapping."""
     record: logging.LogRecord = event["_record"]
     record.exc_info = record.exc_text = record.stack_info = None
     kept = {key: value for key, value in event.items() if key.startswith("_")}
-    if isinstance(record.msg, dict):
-        return {**record.msg, **kept}
-    return {"event": "scheduler", "message": record.getMessage(), **kept}
+    return {**record.msg, **kept} if isinstance(record.msg, dict) else kept
+
+
+def _printable(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """Names of batches are names of files, which may hold what a terminal would obey."""
+    return {
+        key: printable(value, lines=False) if isinstance(value, str) else value
+        for key, value in event.items()
+    }
 
 
 def _file_handler(path: Path, size: int, keep: int) -> logging.Handler:

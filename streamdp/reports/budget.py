@@ -35,7 +35,7 @@ class Budget:
     @property
     def left_nano(self) -> int:
         """What the lifetime cap has left."""
-        return self.report.lifetime_cap_nano - self.report.lifetime_spent_nano
+        return max(self.report.lifetime_cap_nano - self.report.lifetime_spent_nano, 0)
 
 
 def budgets(configuration: Configuration, database: Database) -> list[Budget]:

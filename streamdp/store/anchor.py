@@ -39,7 +39,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Self
 
-from streamdp.disk import sync
+from streamdp.disk import keep_private, open_file, sync
 from streamdp.errors import IntegrityError, LockedError, StoreError
 from streamdp.store.anchor_lines import FORMAT, Line, Spending, State, scan, sealed, words
 from streamdp.types import Json
@@ -193,9 +193,11 @@ class Anchor:
 
 def _opened(path: Path, flags: int) -> int:
     try:
-        return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | flags, 0o600)
+        file = open_file(path, os.O_RDWR | os.O_APPEND | flags)
+        keep_private(file)
     except OSError as error:
         raise _unusable(path, error) from None
+    return file
 
 
 @contextlib.contextmanager

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 from sqlite_utils import Database
 
-from streamdp.disk import sync
+from streamdp.disk import PRIVATE, sync
 from streamdp.errors import StoreError
 from streamdp.store.database import connect_to_read, translate
 
@@ -17,6 +18,7 @@ from streamdp.store.database import connect_to_read, translate
 def backup(source: Path, target: Path, check: Callable[[Database], None]) -> None:
     """Copy a store into one file of mode 0600 and check the copy.
 
+    It is made in a folder of its own, where nobody else can have put a link in its way.
     The copy is what the last committed transaction left. It holds what the store holds: releases,
     budget, learned states, and the key of its digests.
 
@@ -24,19 +26,18 @@ def backup(source: Path, target: Path, check: Callable[[Database], None]) -> Non
         StoreError: There is such a file, or it cannot be written.
         IntegrityError: The store, hence the copy, is damaged or altered.
     """
-    if target.exists():
+    if os.path.lexists(target):
         raise StoreError("this file is there", where=str(target), hint="name a new one")
-    partial = target.with_name(target.name + ".partial")
     try:
-        os.close(os.open(partial, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o600))
-        _copy(source, partial, check)
-        sync(partial)
-        partial.rename(target)
+        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as own:
+            copied = Path(own) / target.name
+            os.close(os.open(copied, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE))
+            _copy(source, copied, check)
+            sync(copied)
+            copied.rename(target)
         sync(target.parent)
     except (OSError, sqlite3.Error) as error:
         raise translate(error, target) from None
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def put_back(source: Path, store: Path, now: int, check: Callable[[Database], None]) -> None:

@@ -11,10 +11,14 @@ from pathlib import Path
 
 from sqlite_utils import Database
 
-from streamdp.errors import IntegrityError, StoreError
+from streamdp.disk import keep_private, open_file
+from streamdp.errors import MORE_MEMORY, IntegrityError, StoreError
 
 BUSY_SECONDS = 10.0
 """How long a writer waits for another before it gives up."""
+
+SHORT_MILLISECONDS = 100
+"""How long the write-ahead log waits for its readers to be emptied, before it is tried later."""
 
 
 def connect(path: Path, *, create: bool = True) -> Database:
@@ -30,7 +34,8 @@ def connect(path: Path, *, create: bool = True) -> Database:
     """
     try:
         if create:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+            _make(path)
+        require_one_name(path)
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode=rw",
             uri=True,
@@ -49,6 +54,45 @@ def connect(path: Path, *, create: bool = True) -> Database:
     except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
         raise translate(error, path) from None
     return Database(connection, execute_plugins=False, strict=True)
+
+
+def _make(path: Path) -> None:
+    """Make the file if there is none, and take the permissions of others from it."""
+    file = open_file(path, os.O_RDWR | os.O_CREAT)
+    try:
+        keep_private(file)
+    finally:
+        os.close(file)
+
+
+def require_one_name(path: Path) -> None:
+    """Refuse a file with hard links: SQLite finds a write-ahead log by the name of its database.
+
+    Raises:
+        StoreError: It has several names.
+    """
+    if path.stat().st_nlink > 1:
+        raise StoreError(
+            "this file has another name too, a hard link",
+            where=str(path),
+            hint="what was committed under one name is not seen under the other: remove one of"
+            " them, or give the other a copy by `streamdp backup`",
+        )
+
+
+def truncate_log(database: Database) -> bool:
+    """Bring the write-ahead log into the database and empty it; False if a reader holds it.
+
+    Until then it holds the pages as they were: what was deleted from them too.
+    """
+    try:
+        database.execute(f"PRAGMA busy_timeout = {SHORT_MILLISECONDS}")
+        (busy, *_) = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    except sqlite3.Error:
+        return False
+    finally:
+        database.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
+    return not busy
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
@@ -76,12 +120,13 @@ def connect_to_read(path: Path) -> Database:
             f"there is no store at {path}",
             hint="`streamdp run` makes it; is this the right configuration?",
         )
+    require_one_name(path)
     try:
         connection = sqlite3.connect(
             f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS
         )
-        found = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'instance'")
-        made = found.fetchone() is not None
+        tables = "SELECT count(*) FROM sqlite_master WHERE name IN ('instance', 'migration')"
+        made = connection.execute(tables).fetchone() == (2,)
     except sqlite3.Error as error:
         raise translate(error, path) from None
     if not made:
@@ -119,7 +164,7 @@ def transaction(database: Database) -> Iterator[None]:
             connection.rollback()
             raise
         connection.execute("COMMIT")
-    except (sqlite3.Error, UnicodeDecodeError) as error:
+    except (sqlite3.Error, UnicodeDecodeError, MemoryError) as error:
         connection.rollback()
         raise translate(error) from None
 
@@ -137,6 +182,9 @@ def snapshot(database: Database) -> Iterator[None]:
 def translate(error: Exception, path: Path | None = None) -> StoreError | IntegrityError:
     """An error of SQLite as ours; its words are kept: they name tables and files, no values."""
     where = str(path) if path else ""
+    if isinstance(error, MemoryError):
+        text = "there is not enough memory for the store"
+        return StoreError(text, where=where, hint=MORE_MEMORY)
     if isinstance(error, sqlite3.OperationalError | OSError):
         return StoreError(
             f"the store cannot be used: {error}",

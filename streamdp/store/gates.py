@@ -27,13 +27,18 @@ class GateRuns:
     Args:
         database: Of the store.
         transaction: Opens one that only the newest holder of the store may commit.
+        erase: Overwrites what was deleted, outside of the database's file too.
     """
 
     def __init__(
-        self, database: Database, transaction: Callable[[], AbstractContextManager[None]]
+        self,
+        database: Database,
+        transaction: Callable[[], AbstractContextManager[None]],
+        erase: Callable[[], None] = lambda: None,
     ) -> None:
         self._database = database
         self._transaction = transaction
+        self._erase = erase
 
     def open_run(self, gate: str) -> GateRun | None:
         """The run of a gate that is open, if one is."""
@@ -132,7 +137,8 @@ class GateRuns:
                 " VALUES (?, ?, ?, ?, ?, ?)",
                 [run.job, batch.key, batch.source, run.seq, answer.accepted, answer.slot],
             )
-            seals.seal(self._database, "gate_answer", gate=run.job, batch=batch.key)
+            about = {"gate": run.job, "batch": batch.key, "source": batch.source}
+            seals.seal(self._database, "gate_answer", **about)
             _set(self._database, run, "asked = NULL")
             for notice, sinks in answer.notices:
                 archive.add_notice(self._database, notice)
@@ -141,12 +147,15 @@ class GateRuns:
                 pauses.add(self._database, job, now)
             if answer.accepted:
                 _end(self._database, run, "accepted", answer.waits, now)
+        if answer.accepted:
+            self._erase()
 
     def end(self, run: Run, how: str, waits: bool, now: int) -> None:
         """End a run without an acceptance; one that has ended stays as it ended."""
         with self._transaction():
             if runs.open_run_of(self._database, run.job) == run:
                 _end(self._database, run, how, waits, now)
+        self._erase()
 
 
 def end_open_runs(database: Database, now: int) -> None:

@@ -11,7 +11,7 @@ from sqlite_utils import Database
 
 from streamdp.errors import LockedError
 from streamdp.store.anchor import Anchor, default_anchor
-from streamdp.store.database import transaction
+from streamdp.store.database import transaction, truncate_log
 from streamdp.store.known_time import keep_time
 from streamdp.store.opening import open_store
 from streamdp.store.standing import charges_after, state_of
@@ -28,6 +28,7 @@ class HeldStore:
         self.database = database
         self._anchor, self._longest_step = anchor, longest_step
         (self._epoch,) = database.execute("SELECT epoch FROM instance").fetchone()
+        self._erased = truncate_log(database)
 
     @classmethod
     def open(
@@ -59,7 +60,7 @@ class HeldStore:
         self.database.close()
         self._anchor.close()
 
-    def beat(self, pid: int, now: int) -> int:
+    def beat(self, pid: int | None, now: int) -> int:
         """Sign of life: tells a dead daemon from an idle one; returns how far the clock is behind.
 
         Raises:
@@ -68,7 +69,16 @@ class HeldStore:
         with self.transaction():
             behind = keep_time(self.database, now, self._longest_step)
             self.database.execute("UPDATE instance SET pid = ?, heartbeat_at = ?", [pid, now])
+        if not self._erased:
+            self.erase()
         return behind
+
+    def erase(self) -> None:
+        """Overwrite what was deleted in the write-ahead log too.
+
+        Where a reader holds the log, the next sign of life tries again.
+        """
+        self._erased = truncate_log(self.database)
 
     def stopped(self, now: int) -> None:
         """The daemon went on purpose."""

@@ -179,11 +179,17 @@ def spent_by_scope(database: Database) -> Counter[str]:
 
 
 def declaration_of(database: Database, scope: str) -> Json | None:
-    """What the first row of a scope says of unit and neighbours, or None for a new scope."""
-    row = database.execute(
-        "SELECT event FROM ledger WHERE scope = ? ORDER BY seq LIMIT 1", [scope]
-    ).fetchone()
-    return json.loads(row[0]) if row else None
+    """What a scope was bound to by its first row, and by later ones that said more.
+
+    None for a new scope.
+    """
+    rows = database.execute(
+        "SELECT event FROM ledger WHERE scope = ? AND purpose = 'cap' ORDER BY seq DESC", [scope]
+    )
+    said: dict[str, Json] = {}
+    for (event,) in rows:
+        said |= json.loads(event)
+    return said or None
 
 
 def caps_of(database: Database, scope: str) -> Caps:

@@ -199,12 +199,7 @@ def migrate(database: Database, now: int) -> None:
     """
     with _tables_replaceable(database), transaction(database):
         database.execute(VERSIONS)
-        (done,) = database.execute("SELECT coalesce(max(version), 0) FROM migration").fetchone()
-        if done > len(STEPS):
-            raise IntegrityError(
-                f"the store has schema {done}, this streamdp knows {len(STEPS)}",
-                hint="install the version that wrote it, or a later one",
-            )
+        done = require_known(database)
         if 0 < done < len(STEPS):
             _keep(database, done, now)
         for version, statements in enumerate(STEPS[done:], start=done + 1):
@@ -218,6 +213,21 @@ def migrate(database: Database, now: int) -> None:
                 [secrets.token_hex(16), secrets.token_bytes(32)],
             )
             seals.seal(database, "instance")
+
+
+def require_known(database: Database) -> int:
+    """The schema of a store; refuses one that a later streamdp has made.
+
+    Raises:
+        IntegrityError: It is newer.
+    """
+    (done,) = database.execute("SELECT coalesce(max(version), 0) FROM migration").fetchone()
+    if done > len(STEPS):
+        raise IntegrityError(
+            f"the store has schema {done}, this streamdp knows {len(STEPS)}",
+            hint="install the version that wrote it, or a later one",
+        )
+    return int(done)
 
 
 def is_current(database: Database) -> bool:

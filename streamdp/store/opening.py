@@ -16,7 +16,7 @@ from streamdp.store.anchor import Anchor, start_of
 from streamdp.store.anchor_lines import Line, Spending, State, missing, read
 from streamdp.store.charges import CUT_OFF
 from streamdp.store.database import connect, require_sound, transaction, translate
-from streamdp.store.migrations import is_current, migrate
+from streamdp.store.migrations import is_current, migrate, require_known
 from streamdp.store.schema import require_schema
 from streamdp.store.standing import charges_after, difference, history, refusal, state_of
 from streamdp.types import Charge, Json, Reservation
@@ -83,8 +83,9 @@ def verify_copy(database: Database) -> None:
     """The same of a store that may be of an earlier schema, hence without all that is verified.
 
     Raises:
-        IntegrityError: Something was changed, removed or added by other hands.
+        IntegrityError: Something was changed, removed or added by other hands, or is newer.
     """
+    require_known(database)
     if is_current(database):
         verify(database)
     else:

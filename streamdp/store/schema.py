@@ -1,11 +1,32 @@
-"""The schema is what the steps make: nothing was changed, nothing is gone."""
+"""The schema of a store: whether this streamdp can read it, and has made it."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from sqlite_utils import Database
 
-from streamdp.errors import IntegrityError
-from streamdp.store.migrations import STEPS, VERSIONS, apply
+from streamdp.errors import IntegrityError, StoreError
+from streamdp.store.database import connect_to_read
+from streamdp.store.migrations import STEPS, VERSIONS, apply, is_current, require_known
+
+
+def open_to_read(path: Path) -> Database:
+    """Open a store of this streamdp's schema for reading only, beside a running daemon.
+
+    Raises:
+        StoreError: There is no store at the path, or it has an older schema.
+        IntegrityError: It has a newer one.
+    """
+    database = connect_to_read(path)
+    require_known(database)
+    if not is_current(database):
+        raise StoreError(
+            "this store was written by an earlier version of streamdp",
+            where=str(path),
+            hint="`streamdp run` brings it up to date, and keeps a copy of it",
+        )
+    return database
 
 
 def require_schema(database: Database) -> None:

@@ -16,7 +16,11 @@ from streamdp.store import ledger
 from streamdp.types import Json
 
 Terms = tuple[Caps, Mapping[str, str]]
-"""Caps, and what the first row of a scope says besides: unit and neighbours."""
+"""Caps, and what a scope is bound to besides: unit, neighbours, and how growing batches grow."""
+
+
+BATCHES = {"growth"}
+"""Terms that only some sources have: how their batches are cut."""
 
 
 def bind(database: Database, scope: str, terms: Terms, now: int) -> bool:
@@ -33,17 +37,19 @@ def bind(database: Database, scope: str, terms: Terms, now: int) -> bool:
     _refuse_other_meaning(scope, about, declared)
     in_force = ledger.caps_of(database, scope)
     _refuse_higher_caps(scope, caps, in_force)
-    if caps != in_force:
+    if caps != in_force or not about.keys() <= declared.keys():
         ledger.set_caps(database, scope, caps, {**about, "by": "configuration"}, now)
     return caps != in_force
 
 
 def _refuse_other_meaning(scope: str, wanted: Mapping[str, str], declared: Json) -> None:
-    for name, value in wanted.items():
-        if declared[name] != value:
+    for name in (*wanted, *BATCHES & declared.keys() - wanted.keys()):
+        said = wanted.get(name, "none")
+        if declared.get(name, said) != said:
             raise ConfigurationError(
                 f"the ledger of {scope} was opened with {name} {declared[name]!r},"
-                f" the configuration says {value!r}",
+                f" the configuration says {said!r}",
+                where=f"sources.{scope}" if name in BATCHES else "privacy",
                 hint="what was spent was spent in those terms: keep them, or begin a new store",
             )
 

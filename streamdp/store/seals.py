@@ -27,6 +27,9 @@ SEALED = {
 }
 """Columns of each table that its seals cover, of those that were there before there were seals."""
 
+LONGEST_KEY = 3
+"""First columns that tell the rows of each table apart."""
+
 SEALED_SINCE = {
     "gate_run": ("run", "gate", "terms", "hidden", "tests", "asked", "ended", "waits"),
     "gate_answer": ("gate", "batch", "source", "run", "accepted", "slot"),
@@ -44,8 +47,8 @@ def seal(database: Database, table: str, **where: Json) -> None:
     """Seal the rows of a table that have just been written, those with these values."""
     matches = " AND ".join(f"{name} IS :{name}" for name in where) or "true"
     for row in database.query(f"SELECT * FROM {table} WHERE {matches}", where):  # noqa: S608
-        key = dict(list(row.items())[:2])
-        same = " AND ".join(f"{name} = :{name}" for name in key)
+        key = dict(list(row.items())[:LONGEST_KEY])
+        same = " AND ".join(f"{name} IS :{name}" for name in key)
         database.execute(
             f"UPDATE {table} SET seal = :seal WHERE {same}",  # noqa: S608
             {**key, "seal": _digest(table, row)},

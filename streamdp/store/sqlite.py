@@ -33,12 +33,24 @@ from streamdp.types import (
 )
 
 
+def bind_all(
+    database: Database,
+    terms: Mapping[str, Terms],
+    now: int,
+    data: Mapping[str, Json],
+    overlap: Overlap,
+) -> list[str]:
+    """`SqliteStore.declare`, inside a transaction of the caller."""
+    claims.claim(database, data, overlap, now)
+    return [scope for scope, each in terms.items() if bind(database, scope, each, now)]
+
+
 class SqliteStore(HeldStore):
     """Ledger, archive, learners and outbox, written by one process at a time."""
 
     def __init__(self, database: Database, anchor: Anchor, longest_step: int | None = None) -> None:
         super().__init__(database, anchor, longest_step)
-        self.gates = GateRuns(database, self.transaction)
+        self.gates = GateRuns(database, self.transaction, self.erase)
 
     def declare(
         self,
@@ -64,8 +76,7 @@ class SqliteStore(HeldStore):
         """
         with self.transaction():
             origins.release_unspent(self.database, terms.keys())
-            claims.claim(self.database, data or {}, overlap, now)
-            return [scope for scope, each in terms.items() if bind(self.database, scope, each, now)]
+            return bind_all(self.database, terms, now, data or {}, overlap)
 
     def move_source(self, source: str, data: Json, overlap: Overlap, about: Json, now: int) -> None:
         """Let a source read its data in another place, by a person's word.

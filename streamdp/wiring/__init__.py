@@ -1,22 +1,25 @@
 """The only place that names concrete adapters: from a configuration to things that work."""
 
 from streamdp.wiring.adapters import (
+    Wired,
     caps_of,
     data,
     declare,
     hang_up,
     jobs,
+    require_admitted,
     start_log,
     store_paths,
     tasks,
     terms,
-    worker,
+    wire,
 )
 from streamdp.wiring.gates import gate_kind
 from streamdp.wiring.kinds import charging, kind, release_kind, spec_of
 from streamdp.wiring.sources import data_of, same_data, source
 
 __all__ = [
+    "Wired",
     "caps_of",
     "charging",
     "data",
@@ -27,6 +30,7 @@ __all__ = [
     "jobs",
     "kind",
     "release_kind",
+    "require_admitted",
     "same_data",
     "source",
     "spec_of",
@@ -34,5 +38,5 @@ __all__ = [
     "store_paths",
     "tasks",
     "terms",
-    "worker",
+    "wire",
 ]

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from contextlib import closing
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamdp.config.model import Configuration
+from streamdp.config.sources import Source as SourceSection
+from streamdp.config.sources import Windows
 from streamdp.engine.job import Job
 from streamdp.engine.protocols import Connected
 from streamdp.engine.release import Surroundings
 from streamdp.engine.work import Task, Worker
 from streamdp.privacy.filters import Caps
-from streamdp.types import Clock, Entropy, Json, Log
+from streamdp.types import Clock, Entropy, Json, Log, Sink
 from streamdp.wiring.gates import gates
 from streamdp.wiring.kinds import charging, release_kind
-from streamdp.wiring.sinks import sink
+from streamdp.wiring.sinks import sinks, table_sinks
 from streamdp.wiring.sources import backend, data_of, same_data, source
 
 if TYPE_CHECKING:
+    from sqlite_utils import Database
+
     from streamdp.store.scopes import Terms
     from streamdp.store.sqlite import SqliteStore
 
@@ -39,7 +44,17 @@ def terms(configuration: Configuration) -> dict[str, Terms]:
     """What every source's budget is bound to at its first use."""
     privacy = configuration.privacy
     said: dict[str, str] = {"unit": str(privacy.unit), "neighbours": privacy.neighbours}
-    return {source: (caps_of(configuration, source), said) for source in configuration.sources}
+    return {
+        name: (caps_of(configuration, name), said | _growth(section))
+        for name, section in configuration.sources.items()
+    }
+
+
+def _growth(section: SourceSection) -> dict[str, str]:
+    """How the batches of a growing source grow: they overlap, so nothing else tells two cuts."""
+    if not isinstance(section.batches, Windows) or not section.batches.growing:
+        return {}
+    return {"growth": f"by {section.batches.every} s from {section.batches.start}"}
 
 
 def data(configuration: Configuration) -> dict[str, Json]:
@@ -110,16 +125,59 @@ def hang_up(tasks: Iterable[Task]) -> None:
             task.backend.close()
 
 
-def worker(
-    configuration: Configuration,
-    store: SqliteStore,
-    entropy: Entropy,
-    clock: Clock,
-    log: Log,
-) -> Worker:
-    """What does the jobs; the table sink writes through the store's own connection."""
-    sinks = {
-        name: sink(name, section, store.database, clock)
-        for name, section in configuration.sinks.items()
-    }
-    return Worker(Surroundings(store, entropy, clock, log), sinks)
+@dataclass(frozen=True, slots=True)
+class Wired:
+    """All that a configuration names, made and not used yet.
+
+    Args:
+        configuration: It.
+        tasks: What is done under each name.
+        sinks: Those outside of the store.
+    """
+
+    configuration: Configuration
+    tasks: dict[str, Task]
+    sinks: dict[str, Sink]
+
+    def sinks_with(self, database: Database) -> dict[str, Sink]:
+        """All sinks: those outside of the store, and its tables."""
+        return self.sinks | table_sinks(self.configuration, database)
+
+    def worker(self, store: SqliteStore, entropy: Entropy, clock: Clock, log: Log) -> Worker:
+        """What does the jobs; a table sink writes through the store's own connection."""
+        around = Surroundings(store, entropy, clock, log)
+        return Worker(around, self.sinks_with(store.database))
+
+
+def wire(configuration: Configuration, clock: Clock) -> Wired:
+    """Make all that a configuration names; the store is not needed.
+
+    Raises:
+        ConfigurationError: A secret cannot be read, an engine is not installed, a gate is
+            impractical.
+    """
+    return Wired(configuration, tasks(configuration), sinks(configuration, clock))
+
+
+def require_admitted(configuration: Configuration, now: int) -> None:
+    """Refuse a configuration that the ledger of an older store does not admit.
+
+    It is found out on a copy in memory: a store is migrated for what it is then used for.
+
+    Raises:
+        ConfigurationError: As `declare` would.
+    """
+    from streamdp.store.database import connect_to_read, transaction
+    from streamdp.store.migrations import is_current, require_known
+    from streamdp.store.rehearsal import copy_of
+    from streamdp.store.sqlite import bind_all
+
+    path = configuration.store.path
+    if not path.exists() or path.stat().st_size == 0:
+        return
+    with closing(connect_to_read(path)) as database:
+        require_known(database)
+        if not is_current(database):
+            copy = copy_of(database)
+            with transaction(copy):
+                bind_all(copy, terms(configuration), now, data(configuration), same_data)

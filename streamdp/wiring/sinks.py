@@ -24,29 +24,53 @@ from streamdp.wiring.extras import require_extra
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
+    from streamdp.config.model import Configuration
     from streamdp.sinks.webhook import Webhook
 
 
-def sink(name: str, section: Sink, database: Database, clock: Clock) -> SinkProtocol:
-    """One sink.
+def sinks(configuration: Configuration, clock: Clock) -> dict[str, SinkProtocol]:
+    """All sinks outside of the store, by name.
+
+    Raises:
+        ConfigurationError: A secret cannot be read, or an engine is not installed.
+    """
+    return {
+        name: sink(name, section, clock)
+        for name, section in configuration.sinks.items()
+        if not isinstance(section, TableSinkSection)
+    }
+
+
+def table_sinks(configuration: Configuration, database: Database) -> dict[str, SinkProtocol]:
+    """The tables in the store, written through its own connection."""
+    from streamdp.sinks.table import TableSink
+
+    return {
+        name: TableSink(name, database, section.table)
+        for name, section in configuration.sinks.items()
+        if isinstance(section, TableSinkSection)
+    }
+
+
+def sink(name: str, section: Sink, clock: Clock) -> SinkProtocol:
+    """One sink outside of the store.
 
     Args:
         name: In the configuration.
         section: What stands there.
-        database: The store's own connection, for the table in it.
         clock: Of the timestamps that are signed.
+
+    Raises:
+        ConfigurationError: A secret cannot be read, or an engine is not installed.
     """
     from streamdp.sinks.command import CommandSink
     from streamdp.sinks.files import FilesSink
     from streamdp.sinks.jsonl import JsonLinesSink
     from streamdp.sinks.postgres import PostgresTableSink
     from streamdp.sinks.stdout import StandardOutputSink
-    from streamdp.sinks.table import TableSink
     from streamdp.sinks.warehouse import DuckDBTableSink
     from streamdp.sinks.webhook import WebhookSink
 
-    if isinstance(section, TableSinkSection):
-        return TableSink(name, database, section.table)
     if isinstance(section, JsonLinesSinkSection):
         return JsonLinesSink(name, section.path)
     if isinstance(section, FilesSinkSection):

@@ -90,14 +90,14 @@ def year() -> Iterator[Row]:
 def _release_times() -> Iterator[float]:
     """Seconds between the ends of releases of one catch-up in this process."""
     from streamdp.daemon.clock import SystemClock
-    from streamdp.daemon.shift import shift
+    from streamdp.daemon.runtime import runtime
 
     moments: list[float] = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "config.yaml"
         path.write_text(CONFIG.read_text())
         mask = os.umask(0o077)
-        with shift(
+        with runtime(
             load(path),
             OperatingSystemEntropy(),
             SystemClock(),

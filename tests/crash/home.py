@@ -17,7 +17,7 @@ import numpy as np
 
 from streamdp import wiring
 from streamdp.config import Configuration, load
-from streamdp.daemon.shift import shift
+from streamdp.daemon.runtime import runtime
 from streamdp.engine.gate import Gate
 from streamdp.engine.job import Job
 from streamdp.engine.work import LONGEST_REST, Outcomes, Task
@@ -157,7 +157,7 @@ class Home:
         configuration = self.configuration()
         log = wiring.start_log(configuration, console=False)
         try:
-            with shift(configuration, ReplayedEntropy(seed), self.clock, log) as running:
+            with runtime(configuration, ReplayedEntropy(seed), self.clock, log) as running:
                 jobs = list(running.jobs.values())
                 if not self.engine:
                     jobs = [self._plain(job, configuration) for job in jobs]

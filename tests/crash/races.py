@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext
 from functools import partial
 
-from streamdp.daemon import shift
+from streamdp.daemon import runtime
 from streamdp.errors import BudgetExhaustedError, LockedError, StoreError, StreamdpError
 from streamdp.privacy.filters import Caps
 from streamdp.store import chain, ledger
@@ -65,7 +65,7 @@ def _runner(work: Callable[[], object], ready: int, start: int, *, locked: bool)
     code = tracer.FOREIGN
     try:
         if not locked:
-            vars(shift)["store_lock"] = lambda store: nullcontext()
+            vars(runtime)["store_lock"] = lambda store: nullcontext()
         os.write(ready, b"x")
         os.read(start, 1)
         work()

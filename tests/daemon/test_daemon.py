@@ -125,6 +125,22 @@ def test_reload(home: Path, start: Start) -> None:
     assert daemon.poll() is None
 
 
+def test_a_reload_wires_everything_before_it_lets_go(home: Path, start: Start) -> None:
+    """A secret's file that is missing: refused, and what ran goes on; there, it is taken over."""
+    daemon = start("run")
+    wait_for(home, "release.committed", 20)
+    path = home / "config.yaml"
+    hook = "  hook: {kind: webhook, url: 'http://127.0.0.1:1/', secret: {file: key}}\n"
+    path.write_text(path.read_text().replace("\nsinks:\n", f"\nsinks:\n{hook}"))
+    daemon.send_signal(signal.SIGHUP)
+    wait_for(home, "daemon.reload-refused")
+    (home / "key").write_text("a key that is long enough")
+    daemon.send_signal(signal.SIGHUP)
+    wait_for(home, "daemon.reloaded")
+    assert daemon.poll() is None
+    assert events(home).count("daemon.started") == 1
+
+
 def test_status_tells_a_dead_daemon_from_a_stopped_one(home: Path, start: Start) -> None:
     """After SIGKILL status says dead and exits with 1; while it works, running."""
     daemon = start("run")

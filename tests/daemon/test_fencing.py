@@ -14,7 +14,7 @@ import pytest
 
 from streamdp.config import load
 from streamdp.daemon.clock import SystemClock
-from streamdp.daemon.shift import shift
+from streamdp.daemon.runtime import runtime
 from streamdp.errors import StoreError
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.store import database
@@ -82,7 +82,7 @@ def test_a_shift_leaves_no_core_and_files_of_its_own(home: Path) -> None:
     mask = os.umask(0o022)
     log = EventLog()
     configuration = load(home / "config.yaml")
-    with shift(configuration, OperatingSystemEntropy(), SystemClock(), log) as running:
+    with runtime(configuration, OperatingSystemEntropy(), SystemClock(), log) as running:
         assert resource.getrlimit(resource.RLIMIT_CORE) == (0, 0)
         running.worker.round(running.jobs.values())
     assert os.umask(mask) == 0o077

@@ -15,8 +15,10 @@ from streamdp.mechanisms.thresholding import Thresholding
 from streamdp.privacy.filters import Caps
 from streamdp.sources.windows import DAY
 from streamdp.store.gates import rearm
+from streamdp.store.opening import verify
 from streamdp.store.pauses import resume_job
 from streamdp.types import Batch, CellCounts, CellQuery, Charge, Entropy, Json, Past
+from tests.store.kept import terms
 from tests.worlds import EPSILON_NANO, World, quantiles_kind
 
 RUN_NANO = 4 * EPSILON_NANO
@@ -83,6 +85,22 @@ def answers(world: World) -> str:
 def ledger(world: World) -> list[str]:
     rows = world.store.database.execute("SELECT purpose FROM ledger ORDER BY seq")
     return [purpose for (purpose,) in rows][1:]
+
+
+def test_a_gate_that_is_given_another_source_ends_its_run(tmp_path: Path) -> None:
+    """The open run is paid for by one budget; batches of another source, though of the same
+    names, are asked about in a run of their own."""
+    world = World(tmp_path, days=3, caps=CAPS)
+    world.store.declare(terms(CAPS, "s", "t"), world.clock.now())
+    gate = gate_of(world, Scripted())
+    assert not world.worker.round([gate]).errors
+    other = replace(gate, scope="t", source=replace(world.source, name="t"))
+    outcomes = world.worker.round([other])
+    assert not outcomes.errors
+    assert "gate.changed" in world.log.names()
+    asked = world.store.database.execute("SELECT source, count(*) FROM gate_answer GROUP BY 1")
+    assert dict(asked.fetchall()) == {"s": 3, "t": 3}
+    verify(world.store.database)
 
 
 def test_a_gated_job_releases_its_first_batch_and_what_is_accepted(tmp_path: Path) -> None:

@@ -62,17 +62,26 @@ def test_no_event_may_carry_what_depends_on_records() -> None:
         assert not event.fields & PRIVATE, name
 
 
-def test_an_exception_of_the_scheduler_leaves_no_text(tmp_path: Path) -> None:
-    """Tracebacks and messages of errors quote rows."""
+def test_a_library_writes_nothing_into_the_log(tmp_path: Path) -> None:
+    """Events alone are written: tracebacks and messages of others quote rows."""
     started(tmp_path / "s.log")
     quoted = "tail number N4711"
     try:
         raise ValueError(quoted)
     except ValueError:
         logging.getLogger("apscheduler.executors").exception("job failed")
-    (line,) = lines(tmp_path / "s.log")
-    assert line["event"] == "scheduler"
-    assert "4711" not in json.dumps(line)
+    assert lines(tmp_path / "s.log") == []
+
+
+def test_a_terminal_obeys_no_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Escapes in the name of a batch are written out."""
+    say = configure(None, "info", 10**6, 3, console=True)
+    say("recovery.burnt", job="j", batch="x\x1b[31m\ny")
+    shown = capsys.readouterr().err
+    close()
+    assert "\x1b" not in shown.split("batch")[1]
+    assert "\\x1b" in shown
+    assert len(shown.splitlines()) == 1
 
 
 def test_files_are_the_users_alone_after_rotation_too(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from streamdp.config import Configuration, load
 from streamdp.daemon.daemon import Daemon
 from streamdp.daemon.lock import is_locked, store_lock
-from streamdp.daemon.shift import HEARTBEAT, Shift, shift
+from streamdp.daemon.runtime import HEARTBEAT, Runtime, runtime
 from streamdp.engine.work import Outcomes
 from streamdp.errors import IntegrityError, LockedError, StoreError
 from streamdp.store.database import connect_to_read
@@ -51,12 +51,13 @@ def pulse(configuration: Configuration) -> Heart:
 def test_a_catch_up_gives_signs_of_life(configuration: Configuration) -> None:
     """A round that lasts for hours is not taken for a daemon that hangs."""
     clock, beats = Hurrying(), []
-    with shift(
+    with runtime(
         configuration,
         ReplayedEntropy(),
         clock,
         EventLog(),
         progress=lambda job, done, total: beats.append(pulse(configuration).heartbeat_at),
+        pid=os.getpid(),
     ) as running:
         assert pulse(configuration).pid == os.getpid()
         running.worker.round(running.jobs.values())
@@ -68,7 +69,7 @@ def test_who_dies_of_an_error_has_not_stopped(configuration: Configuration) -> N
     """`status` tells a death from an end that was wanted."""
 
     def die() -> None:
-        with shift(configuration, ReplayedEntropy(), Hurrying(), EventLog()):
+        with runtime(configuration, ReplayedEntropy(), Hurrying(), EventLog(), pid=os.getpid()):
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
@@ -102,7 +103,7 @@ def test_a_full_disk_is_waited_for(
 ) -> None:
     """A store that is full or busy is tried again with the same jobs; a damaged one is the end."""
     log = EventLog()
-    with shift(configuration, ReplayedEntropy(), Hurrying(), log) as running:
+    with runtime(configuration, ReplayedEntropy(), Hurrying(), log) as running:
         daemon = Daemon(
             Path(), configuration, ReplayedEntropy(), Hurrying(), lambda configuration: log
         )
@@ -111,7 +112,7 @@ def test_a_full_disk_is_waited_for(
             def round(self, jobs: object) -> Outcomes:
                 raise error("the disk is full")
 
-        failing = Shift(running.store, Failing(), running.jobs)  # type: ignore[arg-type]
+        failing = Runtime(running.store, Failing(), running.jobs)  # type: ignore[arg-type]
         if not lives:
             with pytest.raises(error):
                 daemon._work(failing, {"air_time"})

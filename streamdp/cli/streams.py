@@ -1,0 +1,84 @@
+"""Standard streams as commands find them: closed, full, or somebody's terminal."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+from contextlib import suppress
+
+
+class _Lost(io.RawIOBase):
+    """A stream that was closed before the command began: what is printed there is an error."""
+
+    def writable(self) -> bool:
+        """It may be tried."""
+        return True
+
+    def write(self, content: object) -> int:
+        """Refuse."""
+        raise OSError(errno.EBADF, "standard output is closed")
+
+
+class _Forgiving(io.FileIO):
+    """A stream whose reader may be gone or whose disk may be full, which ends no work."""
+
+    def write(self, content: object) -> int:
+        """Write what can be written."""
+        with suppress(OSError):
+            return super().write(content) or 0  # type: ignore[arg-type]
+        return len(bytes(content))  # type: ignore[call-overload]
+
+
+def secure() -> None:
+    """Let no file of ours become standard output, and no message that is lost end the work.
+
+    The kernel gives a new file the lowest free number: with standard error closed, that could be
+    the store, and what a library complains of would be written into it.
+    """
+    closed = [number for number in range(3) if not _is_open(number)]
+    for _ in closed:
+        os.open(os.devnull, os.O_RDWR)
+    if 1 in closed:
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(_Lost()), write_through=True)
+    sys.stderr = io.TextIOWrapper(
+        io.BufferedWriter(_Forgiving(2, "wb", closefd=False)),
+        encoding=getattr(sys.stderr, "encoding", None) or "utf-8",
+        errors="backslashreplace",
+        line_buffering=True,
+        write_through=True,
+    )
+
+
+def finish() -> None:
+    """Write what is left for standard output.
+
+    Raises:
+        OSError: It cannot be written, and is given up.
+    """
+    try:
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError:
+        give_up()
+        raise
+
+
+def give_up() -> int:
+    """Forget what could not be written: the interpreter would try again, and complain."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError, AttributeError):
+        sys.stdout = io.TextIOWrapper(io.BytesIO())
+        with suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return 0
+
+
+def _is_open(number: int) -> bool:
+    try:
+        os.fstat(number)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,133 @@
+"""The runtime: the store locked and opened, jobs and sinks wired, all closed whatever happens."""
+
+from __future__ import annotations
+
+import os
+import resource
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from streamdp.daemon.lock import store_lock
+from streamdp.engine.work import Progress, Task, Worker
+from streamdp.store.sqlite import SqliteStore
+from streamdp.types import Clock, Entropy, Log
+
+if TYPE_CHECKING:
+    from streamdp.config import Configuration
+    from streamdp.wiring import Wired
+
+HEARTBEAT = 15
+"""Seconds between signs of life."""
+
+TOLERANCE = 60
+"""Seconds that a clock may go back unremarked."""
+
+
+@dataclass(slots=True)
+class Runtime:
+    """What works: a store, a worker and what it does under each name.
+
+    Args:
+        store: Opened for work.
+        worker: Does the work.
+        jobs: What it does, by name.
+        pid: Of a daemon; None for work that ends by itself.
+        behind: Whether the clock was behind at the last sign of life.
+    """
+
+    store: SqliteStore
+    worker: Worker
+    jobs: dict[str, Task]
+    pid: int | None = None
+    behind: bool = False
+
+    def beat(self, clock: Clock, log: Log) -> None:
+        """Give a sign of life; say it once when the clock has gone back.
+
+        Raises:
+            ClockError: The clock has jumped ahead.
+            StoreError: The store cannot be used.
+        """
+        behind = self.store.beat(self.pid, clock.now()) > TOLERANCE
+        if behind and not self.behind:
+            log("clock.behind")
+        self.behind = behind
+
+    def adopt(self, wired: Wired, clock: Clock, log: Log) -> None:
+        """Work by another configuration from now on; the store stays open meanwhile.
+
+        Raises:
+            ConfigurationError: The ledger allows less, or was opened in other terms; what ran
+                before goes on.
+        """
+        from streamdp import wiring
+
+        wiring.declare(wired.configuration, self.store, clock.now(), log)
+        wiring.hang_up(self.jobs.values())
+        self.jobs = wired.tasks
+        self.worker.sinks = wired.sinks_with(self.store.database)
+        self.worker.around = replace(self.worker.around, log=log)
+
+
+@contextmanager
+def runtime(
+    configuration: Configuration,
+    entropy: Entropy,
+    clock: Clock,
+    log: Log,
+    stop: Callable[[], bool] = lambda: False,
+    progress: Progress = lambda task, done, total: None,
+    pid: int | None = None,
+) -> Iterator[Runtime]:
+    """Take the store over, for as long as the block lasts, with signs of life while it works.
+
+    All that the configuration names is wired before the store is opened, and an older store is
+    changed only if its ledger admits the configuration. Files made from here on are this user's
+    alone, and a crash leaves no core: the memory of this process holds private counts.
+
+    Raises:
+        LockedError: Another process works on the store.
+        ConfigurationError: The ledger was opened in other terms, or allows less.
+        IntegrityError: The store is damaged, altered or newer.
+        ClockError: The clock is far ahead of the last time the store knew.
+    """
+    from streamdp import wiring
+
+    os.umask(0o077)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    section = configuration.store
+    with store_lock(section.path):
+        running: Runtime | None = None
+        wired = wiring.wire(configuration, clock)
+        try:
+            wiring.require_admitted(configuration, clock.now())
+            step = section.max_clock_step
+            store = SqliteStore.open(section.path, clock.now(), section.anchor, step)
+            try:
+                worker = wired.worker(store, entropy, clock, log)
+                running = Runtime(store, worker, wired.tasks, pid)
+                running.beat(clock, log)
+                wiring.declare(configuration, store, clock.now(), log)
+                worker.stop, worker.progress = stop, _living(running, clock, log, progress)
+                yield running
+                store.stopped(clock.now())
+            finally:
+                store.close()
+        finally:
+            wiring.hang_up((running.jobs if running else wired.tasks).values())
+
+
+def _living(running: Runtime, clock: Clock, log: Log, progress: Progress) -> Progress:
+    """Progress that gives signs of life too: a catch-up may last for hours."""
+    last = clock.now()
+
+    def tell(task: Task, done: int, total: int) -> None:
+        nonlocal last
+        if abs(clock.now() - last) >= HEARTBEAT:
+            last = clock.now()
+            running.beat(clock, log)
+        progress(task, done, total)
+
+    return tell
