@@ -47,7 +47,7 @@ def seal(database: Database, table: str, **where: Json) -> None:
     """Seal the rows of a table that have just been written, those with these values."""
     matches = " AND ".join(f"{name} IS :{name}" for name in where) or "true"
     for row in database.query(f"SELECT * FROM {table} WHERE {matches}", where):  # noqa: S608
-        key = dict(list(row.items())[:LONGEST_KEY])
+        key = {name: row[name] for name in list(row)[:LONGEST_KEY] if name != "seal"}
         same = " AND ".join(f"{name} IS :{name}" for name in key)
         database.execute(
             f"UPDATE {table} SET seal = :seal WHERE {same}",  # noqa: S608
