@@ -13,7 +13,7 @@ from contextlib import closing
 from pathlib import Path
 
 from streamdp.config import load
-from streamdp.daemon.shift import shift
+from streamdp.daemon.runtime import runtime
 from streamdp.types import Json
 from tests.worlds import EventLog, HandClock, ReplayedEntropy
 
@@ -115,7 +115,7 @@ def record(name: str, folder: Path) -> dict[str, Json]:
     public = [f"{30 + (7 * i) % 280}" for i in range(300)]
     (folder / "public.csv").write_text("\n".join(["minutes", *public]))
     configuration = load(folder / "config.yaml")
-    with shift(configuration, ReplayedEntropy(name), HandClock(), EventLog()) as running:
+    with runtime(configuration, ReplayedEntropy(name), HandClock(), EventLog()) as running:
         outcomes = running.worker.round(running.jobs.values())
     assert not outcomes.errors, outcomes.errors
     with closing(sqlite3.connect(folder / "store.db")) as database:
