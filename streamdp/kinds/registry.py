@@ -23,6 +23,7 @@ GROUP = "streamdp.kinds"
 
 OWN = {
     "quantiles": "streamdp.kinds.quantiles.spec:SPEC",
+    "workload": "streamdp.kinds.workload.spec:SPEC",
 }
 """Kinds of streamdp; one is imported when it is first asked for."""
 

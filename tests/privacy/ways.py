@@ -20,7 +20,7 @@ class _UnwrittenError(Exception):
     """A walk came to a fork that its way says nothing of; holds the weights of the answers."""
 
 
-class _AgainError(Exception):
+class AgainError(Exception):
     """A walk begins anew, as if nothing had been: what was drawn is the law without such walks."""
 
 
@@ -39,7 +39,7 @@ class Walk:
     def begin(self) -> None:
         """Rejection begins a walk again."""
         if self.begun:
-            raise _AgainError
+            raise AgainError
         self.begun += 1
 
     def bits(self, count: int) -> int:
@@ -54,22 +54,30 @@ class Rejecting(Walk):
         return super().bits(count)
 
 
-def law_of(draw: Callable[[Any], T], walk: Callable[[Way], Walk] = Walk) -> dict[T, float]:
-    """Probability of each outcome, over all ways but a share of 1e-12."""
+def law_of(
+    draw: Callable[[Any], T], walk: Callable[[Way], Walk] = Walk, *, whole: bool = True
+) -> dict[T, float]:
+    """Probability of each outcome, over all ways but a share of 1e-12.
+
+    Args:
+        draw: Called with a walk in place of entropy.
+        walk: Makes one of a way.
+        whole: Whether what is cut short is drawn anew; else it is an outcome left out.
+    """
     found: dict[T, float] = {}
     waiting: list[tuple[float, Way]] = [(-1.0, ())]
     while waiting and sum(weight for weight, _ in waiting) < -1e-12:
         weight, way = heapq.heappop(waiting)
         try:
             drawn = draw(walk(way))
-        except _AgainError:
+        except AgainError:
             continue
         except _UnwrittenError as fork:
             for number, share in enumerate(fork.args[0]):
                 heapq.heappush(waiting, (weight * share, (*way, number)))
         else:
             found[drawn] = found.get(drawn, 0.0) - weight
-    total = sum(found.values())
+    total = sum(found.values()) if whole else 1.0
     return {value: share / total for value, share in found.items()}
 
 

@@ -1,0 +1,1 @@
+"""Release kind `workload`: marginals of a public domain by private multiplicative weights."""

@@ -1,0 +1,111 @@
+"""What error to expect of a workload, from public facts alone: replays of a synthetic stream.
+
+Records are independent, each axis has shares in proportion to 1/(1 + cell), and neighbouring axes
+lean on each other. Real streams differ: this tells sizes, not digits.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from streamdp.kinds.workload.distribution import MOST_CELLS
+from streamdp.kinds.workload.hypotheses import Memory
+from streamdp.kinds.workload.kind import WorkloadRelease
+from streamdp.kinds.workload.weights import PrivateWeights
+from streamdp.mechanisms.simulation import PublicEntropy
+from streamdp.types import FloatArray, IntArray
+
+RELEASES = 12
+"""Of the stream; the last third counts as learned."""
+
+MOST_SAMPLED = 20_000
+"""Records of a synthetic batch; of larger ones shares are exact."""
+
+_EPSILONS = (Fraction(1, 100), Fraction(20))
+_HALVINGS = 7
+
+
+class AverageError:
+    """Mean over the items of the sum of absolute errors over their cells, over the records."""
+
+    def expected(self, kind: WorkloadRelease) -> Mapping[str, float | None]:
+        """Of a first release, and of later ones on a stable stream."""
+        first, learned, largest = _replayed(kind.mechanism)
+        return {
+            "average_error": learned,
+            "average_error_at_first": first,
+            "largest_error": largest,
+        }
+
+    def epsilon_for(self, kind: WorkloadRelease, error: float) -> Fraction | None:
+        """Price for one record with which the average error is so small; None beyond 20."""
+        low, high = _EPSILONS
+        if _learned(kind.mechanism, high) > error:
+            return None
+        for _ in range(_HALVINGS):
+            middle = Fraction(float(low * high) ** 0.5).limit_denominator(10_000)
+            low, high = (
+                (low, middle) if _learned(kind.mechanism, middle) <= error else (middle, high)
+            )
+        return high
+
+
+def _learned(mechanism: PrivateWeights, epsilon: Fraction) -> float:
+    return _replayed(replace(mechanism, epsilon=epsilon))[1] or 0.0
+
+
+@functools.lru_cache(maxsize=64)
+def _replayed(mechanism: PrivateWeights) -> tuple[float | None, float | None, float | None]:
+    """Average error of the first release, and average and largest of learned ones."""
+    workload = mechanism.workload
+    if workload.cells > MOST_CELLS:
+        return None, None, None
+    entropy, shares = PublicEntropy("workload"), _shares(workload.sizes)
+    memory = Memory.empty(workload, mechanism.expected_rows)
+    found = []
+    for _ in range(RELEASES):
+        table = _batch(shares, mechanism.expected_rows, entropy).reshape(workload.sizes)
+        counts = [
+            item.counts(table.sum(axis=tuple(a for a in range(table.ndim) if a not in item.axes)))
+            for item in workload.items
+        ]
+        drawn = mechanism.draw(mechanism.design(memory), memory, counts, entropy)
+        memory = memory.after(drawn.fit)
+        errors = [
+            np.abs(drawn.fit.distribution.masses(item) - count)
+            for item, count in zip(workload.items, counts, strict=True)
+        ]
+        found.append(
+            (float(np.mean([each.sum() for each in errors])), max(each.max() for each in errors))
+        )
+    rows = mechanism.expected_rows
+    average, largest = np.mean(found[-RELEASES // 3 :], axis=0) / rows
+    return round(found[0][0] / rows, 4), round(float(average), 4), round(float(largest), 4)
+
+
+def _shares(sizes: tuple[int, ...]) -> FloatArray:
+    """Of the cells of a synthetic domain, flat."""
+    logs = np.zeros(sizes)
+    places = np.meshgrid(*(np.arange(size) for size in sizes), indexing="ij", sparse=True)
+    for place in places:
+        logs = logs - np.log1p(place)
+    for one, other in itertools.pairwise(places):
+        logs = logs + 0.5 * np.cos(one - other)
+    shares = np.exp(logs - logs.max()).reshape(-1)
+    return np.asarray(shares / shares.sum())
+
+
+def _batch(shares: FloatArray, rows: int, entropy: PublicEntropy) -> IntArray:
+    """Counts of a synthetic batch."""
+    if rows > MOST_SAMPLED:
+        return np.rint(shares * rows).astype(np.int64)
+    bits = entropy.bits(64 * rows).to_bytes(8 * rows, "little")
+    tickets = np.frombuffer(bits, dtype="<u8") / 2.0**64
+    cells = np.minimum(np.searchsorted(np.cumsum(shares), tickets), len(shares) - 1)
+    return np.bincount(cells, minlength=len(shares)).astype(np.int64)

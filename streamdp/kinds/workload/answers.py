@@ -1,0 +1,116 @@
+"""What is published of a fitted distribution: answers with intervals, or synthetic records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from streamdp.kinds.workload.axes import labels
+from streamdp.kinds.workload.distribution import Distribution
+from streamdp.kinds.workload.hypotheses import UNIFORM, Fit
+from streamdp.kinds.workload.marginals import Item, Workload
+from streamdp.kinds.workload.refit import Measurement
+from streamdp.privacy.draws import uniform_below
+from streamdp.types import Column, Dimension, Entropy, FloatArray, Row
+
+LEVEL = 0.9
+TOTAL = "all records"
+_DECIMALS = 3
+_TICKET = 2**60
+
+
+def columns(dimensions: Sequence[Dimension], raw: bool, records: bool) -> tuple[Column, ...]:
+    """Of each row: which cell of which item, and its answer; or a record's cells."""
+    axes = tuple(Column(each.name, "text", "label") for each in dimensions)
+    if records:
+        return axes
+    measured = (Column("measured", "number", "value", "records"),) if raw else ()
+    return (
+        Column("answer", "text", "label"),
+        *axes,
+        Column("value", "number", "value", "records"),
+        Column("lower", "number", "lower", "records", "value", LEVEL),
+        Column("upper", "number", "upper", "records", "value", LEVEL),
+        *measured,
+    )
+
+
+def rows(
+    workload: Workload,
+    names: Sequence[str],
+    dimensions: Sequence[Dimension],
+    measured: Sequence[Measurement],
+    fit: Fit,
+    raw: bool,
+) -> tuple[Row, ...]:
+    """Every answer; they agree with each other, being of one distribution."""
+    total = fit.distribution.total()
+    noise = [each.variance * len(each.values) for each in measured]
+    spread = 1.645 * float(np.sqrt(min(noise, default=0.0)))
+    found: list[Row] = [_answer(TOTAL, {}, total, spread) | ({"measured": None} if raw else {})]
+    for place, item in enumerate(workload.items):
+        masses = fit.distribution.masses(item)
+        halves = fit.spread.half_widths(
+            workload, place, masses, measured, fit.hypothesis == UNIFORM
+        )
+        noisy = next((each.values for each in measured if each.place == place), None)
+        for cell, about in _cells(item, dimensions):
+            row = _answer(names[place], about, masses[cell], halves[cell])
+            if raw:
+                row["measured"] = None if noisy is None else float(noisy[cell])
+            found.append(row)
+    return tuple(found)
+
+
+def _answer(
+    name: str, about: dict[str, str], value: float, half: float
+) -> dict[str, float | str | int | None]:
+    low, high = max(value - half, 0.0), value + half
+    known = zip(("value", "lower", "upper"), (value, low, high), strict=True)
+    return {"answer": name, **about, **{key: round(float(x), _DECIMALS) for key, x in known}}
+
+
+def _cells(item: Item, dimensions: Sequence[Dimension]) -> Iterator[tuple[int, dict[str, str]]]:
+    """Cells of an item that are published, with their labels: of a predicate where it holds."""
+    if item.labels is not None:
+        yield 1, {}
+        return
+    called = [labels(dimensions[axis]) for axis in item.axes]
+    for cell in range(item.size):
+        places = np.unravel_index(cell, item.shape)
+        yield (
+            cell,
+            {
+                dimensions[axis].name: names[int(place)]
+                for axis, names, place in zip(item.axes, called, places, strict=True)
+            },
+        )
+
+
+def records(
+    dimensions: Sequence[Dimension], distribution: Distribution, entropy: Entropy
+) -> tuple[Row, ...]:
+    """Synthetic records, as many as the distribution's total; the chance touches no data.
+
+    Args:
+        dimensions: The axes, of a domain that is held as an array.
+        distribution: What they are drawn from, independently.
+        entropy: Source of chance.
+    """
+    masses: FloatArray = distribution.marginal(tuple(range(len(dimensions))))
+    running = np.cumsum(masses.reshape(-1))
+    count = max(round(float(running[-1])), 0)
+    tickets = [uniform_below(_TICKET, entropy) / _TICKET for _ in range(count)]
+    cells = np.minimum(
+        np.searchsorted(running, np.array(tickets) * running[-1], side="right"), len(running) - 1
+    )
+    called = [labels(each) for each in dimensions]
+    places = np.unravel_index(cells, masses.shape)
+    return tuple(
+        {
+            each.name: names[int(place)]
+            for each, names, place in zip(dimensions, called, record, strict=True)
+        }
+        for record in zip(*places, strict=True)
+    )

@@ -1,0 +1,64 @@
+"""The release kind `workload`: axes, items and mechanism of a configured release."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamdp.config.expressions import Dialect, expression
+from streamdp.kinds.workload.axes import condition
+from streamdp.kinds.workload.section import WorkloadSection
+from streamdp.types import Dimension
+
+if TYPE_CHECKING:
+    from streamdp.kinds.spec import BuildContext
+    from streamdp.kinds.workload.kind import WorkloadRelease
+    from streamdp.kinds.workload.marginals import Workload
+
+
+def build(section: WorkloadSection, context: BuildContext) -> WorkloadRelease:
+    """A workload with its mechanism, at the price of one record."""
+    from streamdp.kinds.workload.kind import WorkloadRelease
+    from streamdp.kinds.workload.weights import PrivateWeights
+
+    axes = dimensions(section, context.dialect)
+    names, workload = items(section, axes)
+    mechanism = PrivateWeights(
+        workload,
+        context.epsilon_of_record(section),
+        section.expected_rows,
+        context.neighbours,
+        section.choose,
+        None if section.measured == "auto" else min(section.measured, len(workload.items)),
+    )
+    where = None if section.where is None else expression(section.where, context.dialect)
+    return WorkloadRelease(axes, names, mechanism, where, section.raw, section.publish == "records")
+
+
+def dimensions(section: WorkloadSection, dialect: Dialect = "duckdb") -> tuple[Dimension, ...]:
+    """The axes, in the words of an engine."""
+    made = []
+    for name, each in section.dimensions.items():
+        sql = each.source_sql(name)
+        made.append(each.dimension(name, None if sql is None else expression(sql, dialect)))
+    return tuple(made)
+
+
+def items(
+    section: WorkloadSection, axes: tuple[Dimension, ...]
+) -> tuple[tuple[str, ...], Workload]:
+    """The items and what they are called.
+
+    Raises:
+        ValueError: A predicate is no condition over the axes.
+    """
+    from streamdp.kinds.workload.marginals import Workload
+
+    bare = Workload(tuple(each.size for each in axes), ())
+    names, found = [], []
+    for marginal in section.axes_of_marginals():
+        names.append(", ".join(axes[axis].name for axis in marginal))
+        found.append(bare.item(marginal))
+    for name, text in section.predicates.items():
+        names.append(name)
+        found.append(bare.item(*condition(text, axes)))
+    return tuple(names), Workload(bare.sizes, tuple(found))

@@ -1,0 +1,74 @@
+"""What must hold between the keys of a release of a workload."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from streamdp.config.releases import CheckContext, Problem
+from streamdp.kinds.workload.axes import condition
+from streamdp.kinds.workload.build import dimensions, items
+from streamdp.kinds.workload.distribution import MOST_CELLS, elimination_size
+from streamdp.kinds.workload.section import MOST_ANSWERS, MOST_ITEMS, WorkloadSection
+
+
+def check(section: WorkloadSection, context: CheckContext) -> Iterator[Problem]:
+    """All that does not hang together."""
+    for name, each in section.dimensions.items():
+        sql = each.source_sql(name)
+        found = None if sql is None else context.problem_of(sql, ("dimensions", name))
+        yield from () if found is None else (found,)
+        if each.part == "weekday" and context.dialect == "spark":
+            yield Problem(
+                ("dimensions", name, "part"),
+                "Spark numbers weekdays its own way",
+                "use sql and cuts: sql: extract(dow from COLUMN)",
+            )
+    wrong = list(_predicates(section))
+    yield from wrong or _size(section)
+
+
+def _predicates(section: WorkloadSection) -> Iterator[Problem]:
+    axes = dimensions(section)
+    for name, text in section.predicates.items():
+        try:
+            _, cells = condition(text, axes)
+        except ValueError as error:
+            yield Problem(("predicates", name), str(error), "or leave it out")
+            continue
+        if cells.min() == cells.max():
+            yield Problem(
+                ("predicates", name),
+                "it holds always or never: there is nothing to count",
+                "drop it",
+            )
+
+
+def _size(section: WorkloadSection) -> Iterator[Problem]:
+    """Refuse what would take too long, with its size."""
+    place = ("marginals",)
+    if section.answers() > MOST_ANSWERS:
+        yield Problem(
+            place,
+            f"they have {section.answers()} answers, more than {MOST_ANSWERS}",
+            "list fewer sets of axes, or make the axes coarser",
+        )
+        return
+    names, workload = items(section, dimensions(section))
+    if len(names) > MOST_ITEMS:
+        yield Problem(place, f"there are {len(names)}, more than {MOST_ITEMS}", "list fewer")
+    elif workload.cells > MOST_CELLS:
+        if section.publish == "records":
+            yield Problem(
+                ("publish",),
+                f"records of a domain of {workload.cells} cells, more than {MOST_CELLS}, are not"
+                " drawn",
+                "publish answers, or make the axes coarser",
+            )
+        largest = max(elimination_size(workload, item.axes) for item in workload.items)
+        if largest > MOST_CELLS:
+            yield Problem(
+                place,
+                f"the domain has {workload.cells} cells, and the sets of axes tie together tables"
+                f" of {largest}, more than {MOST_CELLS}",
+                "list sets that share fewer axes, or make the axes coarser",
+            )

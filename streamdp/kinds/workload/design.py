@@ -1,0 +1,130 @@
+"""How a release is drawn: how many items are measured, which, and with how much noise.
+
+A round chooses an item where the counts and the current distribution differ most, by
+permute-and-flip over integer scores with a tenth of the round's epsilon, and measures all its
+cells with discrete Laplace noise. With `choose: public` items are chosen from past releases alone,
+and the whole epsilon buys measurements.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+
+from streamdp.kinds.workload.distribution import Distribution
+from streamdp.kinds.workload.marginals import Workload
+from streamdp.kinds.workload.refit import Measurement
+from streamdp.mechanisms.finite_choice import exponent, permute_and_flip
+from streamdp.mechanisms.sharpness import Relation
+from streamdp.privacy import events
+from streamdp.privacy.discrete_laplace import discrete_laplace
+from streamdp.types import Entropy, IntArray, Json
+
+CHOICE_SHARE = Fraction(1, 10)
+"""Of a round's epsilon, for its choice."""
+
+Choose = Literal["private", "public"]
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """The draws of one release, fixed before data is touched.
+
+    Args:
+        epsilon: Pure loss of all draws together for one record.
+        rounds: How many items are measured, at least 1.
+        relation: Of neighbours.
+        choose: Whether the items are chosen by looking at the batch.
+    """
+
+    epsilon: Fraction
+    rounds: int
+    relation: Relation = "add-remove"
+    choose: Choose = "private"
+
+    @property
+    def choice_epsilon(self) -> Fraction:
+        """Of one choice."""
+        return self.epsilon * CHOICE_SHARE / self.rounds if self.choose == "private" else Fraction()
+
+    @property
+    def measured_epsilon(self) -> Fraction:
+        """Of one measurement."""
+        return self.epsilon / self.rounds - self.choice_epsilon
+
+    @property
+    def moved(self) -> int:
+        """Cells of a partition whose count a neighbour changes by one: its L1 sensitivity."""
+        return 1 if self.relation == "add-remove" else 2
+
+    @property
+    def scale(self) -> Fraction:
+        """Of the noise of a cell."""
+        return self.moved / self.measured_epsilon
+
+    @property
+    def variance(self) -> float:
+        """Of the noise of a cell."""
+        ratio = math.exp(-1.0 / float(self.scale))
+        return 2.0 * ratio / (1.0 - ratio) ** 2
+
+    def event(self) -> Json:
+        """What one record pays, for the ledger."""
+        parts = [events.pure(self.measured_epsilon)]
+        if self.choose == "private":
+            parts.insert(0, events.pure(self.choice_epsilon))
+        return events.sequence(
+            parts * self.rounds, mechanism="multiplicative-weights", choose=self.choose
+        )
+
+    def measure(self, place: int, counts: IntArray, entropy: Entropy) -> Measurement:
+        """All cells of an item with noise.
+
+        Args:
+            place: Of the item; chosen before or privately.
+            counts: Of its cells. Private.
+            entropy: Source of chance.
+
+        Privacy: the cells are a partition, so neighbours differ by one in one cell (add/remove)
+        or in two (substitute): L1 sensitivity `moved`, pure loss `measured_epsilon`.
+        """
+        noisy = [int(count) + discrete_laplace(self.scale, entropy) for count in counts]
+        return Measurement(place, np.array(noisy, dtype=np.float64), self.variance)
+
+    def choice(
+        self,
+        workload: Workload,
+        counts: Sequence[IntArray],
+        current: Distribution,
+        entropy: Entropy,
+    ) -> int:
+        """The item whose counts differ most from the current distribution, beyond the noise.
+
+        Args:
+            workload: Domain and items.
+            counts: Of each item's cells. Private.
+            current: What is believed of the batch so far; public.
+            entropy: Source of chance.
+
+        Privacy: a score is Σ_cells |count - rounded mass| minus a public integer. One record more
+        or less moves every score by exactly one up or down: range 2. One substituted moves it by
+        at most two: range 4. Pure loss `choice_epsilon`.
+        """
+        expected = [np.rint(current.masses(item)).astype(np.int64) for item in workload.items]
+        scores = [
+            int(np.abs(count - mass).sum()) - round(item.size * self.scale)
+            for item, count, mass in zip(workload.items, counts, expected, strict=True)
+        ]
+        sharpness = exponent(self.choice_epsilon, 2 * self.moved)
+        return permute_and_flip(scores, sharpness, entropy)
+
+
+def rounds_for(epsilon: Fraction, rows: int, relation: Relation, items: int) -> int:
+    """How many items to measure: 1 at epsilon·rows = 90, 2 at 280, 3 at 900, and so on."""
+    strength = float(epsilon) * rows / (1.0 if relation == "add-remove" else 2.0)
+    return min(max(round(1.0 + 2.0 * math.log10(max(strength, 1.0) / 90.0)), 1), items)

@@ -1,0 +1,122 @@
+"""Release kind `workload`: consistent answers to many counting queries over public axes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import ClassVar
+
+from streamdp.kinds.workload import answers
+from streamdp.kinds.workload.axes import labels
+from streamdp.kinds.workload.design import Design
+from streamdp.kinds.workload.hypotheses import Memory
+from streamdp.kinds.workload.state import from_json, to_json
+from streamdp.kinds.workload.weights import Drawn, PrivateWeights
+from streamdp.types import (
+    Batch,
+    Column,
+    Dimension,
+    Entropy,
+    Json,
+    Outcome,
+    Plan,
+    Row,
+    TableCounts,
+    TableQuery,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadPlan:
+    """What `draw` needs, fixed before data is touched."""
+
+    design: Design
+    memory: Memory
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadRelease:
+    """Marginals and predicates of a public domain, by private multiplicative weights.
+
+    Args:
+        dimensions: The axes.
+        names: Of the items of the workload.
+        mechanism: How they are drawn and learned.
+        where: SQL condition; records of which it is not true do not count.
+        raw: Whether to publish the noisy counts beside the answers.
+        records: Whether to publish synthetic records in place of answers.
+    """
+
+    dimensions: tuple[Dimension, ...]
+    names: tuple[str, ...]
+    mechanism: PrivateWeights
+    where: str | None = None
+    raw: bool = False
+    records: bool = False
+
+    name: ClassVar[str] = "workload"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The answer's name, the cells of its axes, and its value between two ends."""
+        return answers.columns(self.dimensions, self.raw, self.records)
+
+    def signature(self) -> Json:
+        """Axes and items: what was learned of others would mislead."""
+        axes = [[each.name, each.sql, list(labels(each)), each.nulls] for each in self.dimensions]
+        items = [
+            [name, list(item.axes), None if item.labels is None else item.labels.tolist()]
+            for name, item in zip(self.names, self.mechanism.workload.items, strict=True)
+        ]
+        digest = hashlib.sha256(json.dumps([axes, items]).encode()).hexdigest()
+        return {"workload": digest, "where": self.where}
+
+    def init(self) -> Json:
+        """The uniform distribution over the expected rows."""
+        return to_json(Memory.empty(self.mechanism.workload, self.mechanism.expected_rows))
+
+    def query(self) -> TableQuery:
+        """All marginals that the items are counted from, in one scan."""
+        return TableQuery(self.dimensions, self._marginals(), self.where)
+
+    def plan(self, state: Json, batch: Batch) -> Plan:
+        """The question, and the rounds of the release."""
+        memory = from_json(state, self.mechanism.workload)
+        design = self.mechanism.design(memory)
+        prior = hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
+        return Plan(self.query(), {**design.event(), "prior": prior}, WorkloadPlan(design, memory))
+
+    def draw(self, plan: Plan, statistic: TableCounts, entropy: Entropy) -> Outcome:
+        """Choose, measure and fit.
+
+        Privacy: `PrivateWeights.draw` alone sees the statistic; answers and synthetic records
+        follow from what it returns.
+        """
+        known: WorkloadPlan = plan.mechanism
+        tables = dict(zip(self._marginals(), statistic.marginals, strict=True))
+        counts = [item.counts(tables[item.axes]) for item in self.mechanism.workload.items]
+        drawn = self.mechanism.draw(known.design, known.memory, counts, entropy)
+        return Outcome(self._published(drawn, entropy), drawn)
+
+    def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
+        """What the release shows of the next."""
+        known: WorkloadPlan = plan.mechanism
+        drawn: Drawn = outcome.auxiliary
+        return to_json(known.memory.after(drawn.fit))
+
+    def publish(self, state: Json, outcome: Outcome) -> Outcome:
+        """The answers as they were drawn."""
+        return Outcome(outcome.rows)
+
+    def _published(self, drawn: Drawn, entropy: Entropy) -> tuple[Row, ...]:
+        if self.records:
+            return answers.records(self.dimensions, drawn.fit.distribution, entropy)
+        workload = self.mechanism.workload
+        return answers.rows(
+            workload, self.names, self.dimensions, drawn.measured, drawn.fit, self.raw
+        )
+
+    def _marginals(self) -> tuple[tuple[int, ...], ...]:
+        """Of each item's axes, each once."""
+        return tuple(dict.fromkeys(item.axes for item in self.mechanism.workload.items))

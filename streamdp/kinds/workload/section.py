@@ -1,0 +1,158 @@
+"""The section of a release of a workload."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated, ClassVar, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from streamdp.config.expressions import expression
+from streamdp.config.releases import ReleaseSection
+from streamdp.config.section import Section
+from streamdp.errors import ConfigurationError
+from streamdp.types import Dimension
+
+MOST_ANSWERS = 50_000
+MOST_ITEMS = 500
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}$")]
+
+
+class DimensionSection(Section):
+    """A public axis: a list of values, or cuts of a number; what is not listed is `other`."""
+
+    column: str | None = Field(default=None, description="If it is not named as the axis.")
+    sql: str | None = Field(default=None, description="Expression over one record, in its place.")
+    part: Literal["hour", "weekday", "month"] | None = Field(
+        default=None, description="Of a time: its cells follow. weekday is 1, Monday, to 7."
+    )
+    values: tuple[str, ...] | None = Field(default=None, min_length=1, max_length=100_000)
+    cuts: tuple[float, ...] | None = Field(
+        default=None, min_length=1, max_length=100_000, description="Cells [c1, c2), [c2, c3), …"
+    )
+    nulls: Literal["cell", "other"] | None = Field(
+        default=None, description="Where a null counts; other, or with cuts a cell of its own."
+    )
+
+    @field_validator("values", mode="before")
+    @classmethod
+    def _texts(cls, value: object) -> object:
+        if isinstance(value, list | tuple):
+            if any(isinstance(each, bool | float) for each in value):
+                raise ValueError("values are texts or whole numbers; quote true, false and 1.5")
+            return [str(each) if isinstance(each, int) else each for each in value]
+        return value
+
+    @field_validator("sql")
+    @classmethod
+    def _of_one_record(cls, value: str | None) -> str | None:
+        if value is not None:
+            expression(value)
+        return value
+
+    @model_validator(mode="after")
+    def _one_axis(self) -> DimensionSection:
+        if sum(each is not None for each in (self.values, self.cuts, self.part)) != 1:
+            raise ValueError("give values, cuts or part")
+        if self.sql is not None and (self.column is not None or self.part is not None):
+            raise ValueError("sql takes the place of the column: leave column and part out")
+        if self.values is None and self.nulls == "other":
+            raise ValueError("cuts have no cell other: their nulls have a cell of their own")
+        try:
+            self.dimension("axis", None)
+        except ConfigurationError as error:
+            raise ValueError(str(error).replace("dimension 'axis'", "this dimension")) from None
+        return self
+
+    def source_sql(self, name: str) -> str | None:
+        """Expression that makes the axis; None if it is the column of its name."""
+        column = self.column or name
+        if self.part == "weekday":
+            return f"EXTRACT(isodow FROM {_quoted(column)})"
+        if self.part is not None:
+            return f"EXTRACT({self.part} FROM {_quoted(column)})"
+        return self.sql or (None if self.column in (None, name) else _quoted(column))
+
+    def dimension(self, name: str, sql: str | None) -> Dimension:
+        """The axis.
+
+        Args:
+            name: Of the axis.
+            sql: Expression in the engine's words.
+        """
+        if self.values is not None:
+            return Dimension(name, sql, self.values, None, True, self.nulls or "other")
+        return Dimension(name, sql, None, self.cuts or _PARTS[self.part or "hour"], nulls="cell")
+
+
+_PARTS: dict[str, tuple[float, ...]] = {
+    "hour": tuple(map(float, range(1, 24))),
+    "weekday": tuple(map(float, range(2, 8))),
+    "month": tuple(map(float, range(2, 13))),
+}
+
+
+def _quoted(column: str) -> str:
+    return '"' + column.replace('"', '""') + '"'
+
+
+class WorkloadSection(ReleaseSection):
+    """Counts over public axes of every batch of one source, consistent with each other."""
+
+    published: ClassVar[frozenset[str]] = frozenset(
+        {"answer", "value", "lower", "upper", "measured"}
+    )
+
+    kind: Literal["workload"]
+    expected_rows: int = Field(
+        ge=1, le=10**10, description="About how many records a batch has: a public number."
+    )
+    dimensions: dict[Name, DimensionSection] = Field(min_length=1, max_length=26)
+    marginals: Annotated[int, Field(ge=0, le=4)] | tuple[tuple[Name, ...], ...] = Field(
+        default=2, description="All of up to so many axes, or a list of lists of axes."
+    )
+    predicates: dict[Name, str] = Field(
+        default={}, description="Named conditions over the axes, such as hour < 9."
+    )
+    choose: Literal["private", "public"] = Field(
+        default="private", description="What is measured: by looking at the batch, or not."
+    )
+    measured: Literal["auto"] | Annotated[int, Field(ge=1, le=100)] = Field(
+        default="auto", description="How many answers' tables are measured each release."
+    )
+    raw: bool = Field(default=False, description="Publish the noisy counts beside the answers.")
+    publish: Literal["answers", "records"] = Field(
+        default="answers", description="Answers, or synthetic records in place of them."
+    )
+
+    @model_validator(mode="after")
+    def _hangs_together(self) -> WorkloadSection:
+        named = set(self.dimensions)
+        if taken := named & (self.published | set(self.by)):
+            raise ValueError(f"a release has a column {min(taken)!r} itself: name the axis anew")
+        for axes in () if isinstance(self.marginals, int) else self.marginals:
+            if not axes or len(set(axes)) < len(axes) or not set(axes) <= named:
+                raise ValueError(f"marginal {list(axes)} must name dimensions, each once")
+        if not self.marginals and not self.predicates:
+            raise ValueError("give marginals or predicates")
+        if self.raw and self.publish == "records":
+            raise ValueError("raw counts stand beside answers: leave raw out")
+        return self
+
+    def axes_of_marginals(self) -> tuple[tuple[int, ...], ...]:
+        """Axes by index, each set once."""
+        from streamdp.kinds.workload.marginals import marginals_up_to
+
+        if isinstance(self.marginals, int):
+            return marginals_up_to(len(self.dimensions), self.marginals)
+        order = {name: place for place, name in enumerate(self.dimensions)}
+        return tuple(
+            dict.fromkeys(tuple(sorted(order[name] for name in axes)) for axes in self.marginals)
+        )
+
+    def answers(self) -> int:
+        """Cells of all marginals, with those of predicates."""
+        sizes = [each.dimension("axis", None).size for each in self.dimensions.values()]
+        cells = [math.prod(sizes[axis] for axis in axes) for axes in self.axes_of_marginals()]
+        return sum(cells) + 2 * len(self.predicates)

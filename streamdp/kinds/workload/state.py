@@ -1,0 +1,55 @@
+"""A memory as JSON, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from streamdp.kinds.workload.distribution import Potentials
+from streamdp.kinds.workload.hypotheses import Memory
+from streamdp.kinds.workload.marginals import Workload
+from streamdp.kinds.workload.spread import Spread
+from streamdp.types import Json
+
+DIGITS = 6
+"""Decimals of a potential that are kept."""
+
+
+def to_json(memory: Memory) -> Json:
+    """One number an answer and a hypothesis."""
+    return {
+        "releases": memory.releases,
+        "total": memory.total,
+        "slow": _lists(memory.slow),
+        "last": _lists(memory.last),
+        "evidence": list(memory.evidence),
+        "kappas": list(memory.spread.kappas),
+        "uniform": memory.spread.uniform,
+        "ages": list(memory.spread.ages),
+    }
+
+
+def from_json(state: Json, workload: Workload) -> Memory:
+    """The memory that was written.
+
+    Raises:
+        ValueError: It is of another workload.
+    """
+    first, second, third = map(float, state["evidence"])
+    kappas = tuple(map(float, state["kappas"]))
+    spread = Spread(kappas, float(state["uniform"]), tuple(map(int, state["ages"])))
+    slow, last = (_arrays(state[name], workload) for name in ("slow", "last"))
+    known = first, second, third
+    return Memory(int(state["releases"]), float(state["total"]), slow, last, known, spread)
+
+
+def _lists(potentials: Potentials) -> list[list[float]]:
+    return [np.round(each, DIGITS).tolist() for each in potentials]
+
+
+def _arrays(lists: Sequence[Sequence[float]], workload: Workload) -> Potentials:
+    arrays = tuple(np.array(each, dtype=np.float64) for each in lists)
+    if [each.shape for each in arrays] != [(item.size,) for item in workload.items]:
+        raise ValueError("the state is of another workload")
+    return arrays

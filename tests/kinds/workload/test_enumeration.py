@@ -1,0 +1,202 @@
+"""The law of whole releases on tiny domains: neighbours lose the charged epsilon and no more."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from streamdp.kinds.workload import design as design_module
+from streamdp.kinds.workload.design import Design
+from streamdp.kinds.workload.hypotheses import Memory
+from streamdp.kinds.workload.marginals import Workload
+from streamdp.kinds.workload.weights import PrivateWeights
+from streamdp.mechanisms import finite_choice
+from streamdp.mechanisms.sharpness import Relation
+from streamdp.privacy.events import epsilon_of
+from streamdp.types import IntArray
+from tests.privacy.ways import AgainError, coin, even, law_of
+
+EPSILON = Fraction(3, 2)
+REACH = 2
+"""Noise that is followed; outcomes of one less are compared, as neighbours shift them by one."""
+
+Law = dict[tuple[tuple[int, tuple[int, ...]], ...], float]
+PAIRS: dict[Relation, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {
+    "add-remove": [
+        ((0, 0, 0, 0), (1, 0, 0, 0)),
+        ((2, 0, 0, 1), (2, 0, 0, 0)),
+        ((0, 0, 0, 0), (0, 1, 0, 0)),
+    ],
+    "substitute": [
+        ((2, 0, 0, 0), (1, 0, 0, 1)),
+        ((0, 0, 1, 0), (0, 1, 0, 0)),
+    ],
+}
+"""Counts of the four cells of two axes."""
+
+
+def noise(scale: Fraction, walk: Any) -> int:
+    """Discrete Laplace noise as one fork, cut short beyond `REACH`."""
+    ratio = math.exp(-1 / scale)
+    weights = [(1 - ratio) / (1 + ratio) * ratio ** abs(z) for z in range(-REACH, REACH + 1)]
+    drawn = walk.answer([*weights, 1 - sum(weights)])
+    if drawn == len(weights):
+        raise AgainError
+    return int(drawn) - REACH
+
+
+@contextlib.contextmanager
+def forking() -> Iterator[None]:
+    choice = patch.multiple(finite_choice, exactly_below=even, exponential_coin=coin)
+    with choice, patch.object(design_module, "discrete_laplace", noise):
+        yield
+
+
+def remembered(workload: Workload) -> Memory:
+    """A memory sure of one cell, wrongly or rightly."""
+    memory = Memory.empty(workload, 2.0)
+    sure = tuple(
+        np.where(np.arange(item.size) == item.size - 1, 3.0, 0.0) for item in workload.items
+    )
+    return replace(memory, releases=3, slow=sure, last=sure)
+
+
+def tables(workload: Workload, cells: tuple[int, ...]) -> list[IntArray]:
+    table = np.array(cells, dtype=np.int64).reshape(workload.sizes)
+    others = [tuple(axis for axis in range(2) if axis not in item.axes) for item in workload.items]
+    return [table.sum(axis=each).reshape(-1) for each in others]
+
+
+def law(
+    mechanism: PrivateWeights,
+    design: Design,
+    memory: Callable[[tuple[int, ...]], Memory],
+    cells: tuple[int, ...],
+) -> Law:
+    counts = tables(mechanism.workload, cells)
+
+    def draw(walk: Any) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        drawn = mechanism.draw(design, memory(cells), counts, walk)
+        return tuple((each.place, tuple(map(int, each.values))) for each in drawn.measured)
+
+    with forking():
+        return law_of(draw, whole=False)
+
+
+def largest_loss(
+    neighbours: Relation,
+    rounds: int,
+    marginals: list[tuple[int, ...]],
+    learned: bool = False,
+    memory: Callable[[tuple[int, ...]], Memory] | None = None,
+) -> float:
+    """Largest log ratio of two neighbours' laws, over the epsilon of the ledger's event."""
+    workload = Workload.of((2, 2), marginals)
+    mechanism = PrivateWeights(workload, EPSILON, 2, neighbours, rounds=rounds)
+    start = remembered(workload) if learned else Memory.empty(workload, 2.0)
+    memory = memory or (lambda cells: start)
+    design = mechanism.design(start)
+    worst = 0.0
+    for one, other in PAIRS[neighbours][-1 if rounds > 1 else 0 :]:
+        laws = law(mechanism, design, memory, one), law(mechanism, design, memory, other)
+        within = inner(laws[0], tables(workload, one)) & inner(laws[1], tables(workload, other))
+        assert within
+        ratios = [abs(math.log(laws[0][each] / laws[1][each])) for each in within]
+        worst = max(worst, *ratios)
+    return worst / float(epsilon_of(design.event()))
+
+
+def inner(found: Law, counts: list[IntArray]) -> set[Any]:
+    """Outcomes whose noise is one short of the reach, or less."""
+    return {
+        outcome
+        for outcome in found
+        if all(np.abs(np.array(y) - counts[place]).max() < REACH for place, y in outcome)
+    }
+
+
+def seen(cells: tuple[int, ...], workload: Workload) -> Memory:
+    """A memory of the batch that it is to foretell: it is right if there are two records."""
+    memory, (first, _) = remembered(workload), tables(workload, cells)
+    right = sum(cells) == 2
+    sure = np.where(np.arange(2) == (first.argmax() if right else first.argmin()), 3.0, 0.0)
+    known = (sure, memory.slow[1])
+    return replace(memory, total=float(max(sum(cells), 1)), slow=known, last=known)
+
+
+ONE_WAY: list[tuple[int, ...]] = [(0,), (1,)]
+CASES = [
+    (1, ONE_WAY, True),
+    (1, [(0,), (0, 1)], False),
+    pytest.param(2, ONE_WAY, True, marks=pytest.mark.long),
+]
+
+
+@pytest.mark.parametrize("neighbours", PAIRS)
+@pytest.mark.parametrize(("rounds", "marginals", "learned"), CASES)
+def test_neighbours_lose_epsilon_and_no_more(
+    neighbours: Relation, rounds: int, marginals: list[tuple[int, ...]], learned: bool
+) -> None:
+    """Choices and noisy counts of a whole release, with half of epsilon for choosing."""
+    with patch.object(design_module, "CHOICE_SHARE", Fraction(1, 2)):
+        assert 0.6 < largest_loss(neighbours, rounds, marginals, learned) <= 1 + 1e-9
+
+
+def unrounded(self: Design, workload: Workload, counts: Any, current: Any, entropy: Any) -> int:
+    """A choice whose scores are rounded after they are summed, to even numbers at ties."""
+    masses = [current.masses(item) for item in workload.items]
+    pairs = zip(counts, masses, strict=True)
+    scores = [int(np.rint(2 * np.abs(count - mass).sum())) for count, mass in pairs]
+    return finite_choice.permute_and_flip(scores, self.choice_epsilon / (2 * self.moved), entropy)
+
+
+def test_half_the_range_under_substitute_is_caught() -> None:
+    """A substituted record moves scores by two either way."""
+
+    def eager(epsilon: Fraction, score_range: int) -> Fraction:
+        return epsilon / 2
+
+    shares = patch.object(design_module, "CHOICE_SHARE", Fraction(1, 2))
+    with shares, patch.object(design_module, "exponent", eager):
+        assert largest_loss("substitute", 1, ONE_WAY, learned=True) > 1.2
+
+
+def test_a_choice_on_unrounded_scores_is_caught() -> None:
+    """Scores in other units than records move further than the range says."""
+    shares = patch.object(design_module, "CHOICE_SHARE", Fraction(1, 2))
+    with shares, patch.object(Design, "choice", unrounded):
+        assert largest_loss("add-remove", 1, ONE_WAY, learned=True) > 1.2
+
+
+def test_a_round_that_is_not_charged_is_caught() -> None:
+    """Two rounds at the price of one round of two."""
+    with patch.object(Design, "event", once):
+        assert largest_loss("add-remove", 2, ONE_WAY) > 1.2
+
+
+def once(design: Design) -> Any:
+    """The event of a design with its last round left out."""
+    from streamdp.privacy import events
+
+    rounds = design.rounds - 1
+    parts = [events.pure(design.choice_epsilon), events.pure(design.measured_epsilon)]
+    return events.sequence(parts * rounds)
+
+
+def test_a_prior_that_reads_the_batch_is_caught() -> None:
+    """Masses that follow the batch's own total move with it."""
+    workload = Workload.of((2, 2), ONE_WAY)
+    shares = patch.object(design_module, "CHOICE_SHARE", Fraction(9, 10))
+    with shares:
+        honest = largest_loss("add-remove", 1, ONE_WAY, learned=True)
+        reading = largest_loss("add-remove", 1, ONE_WAY, memory=lambda cells: seen(cells, workload))
+    assert honest <= 1 + 1e-9
+    assert reading > 1.2

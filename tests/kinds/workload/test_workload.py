@@ -1,0 +1,294 @@
+"""The parts of a workload: items, distributions, refits, memory, answers, configuration."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from streamdp.config.releases import CheckContext
+from streamdp.kinds.spec import BuildContext
+from streamdp.kinds.workload import distribution as distributions
+from streamdp.kinds.workload.axes import condition, labels
+from streamdp.kinds.workload.build import build
+from streamdp.kinds.workload.check import check
+from streamdp.kinds.workload.design import Design, rounds_for
+from streamdp.kinds.workload.distribution import Dense, Eliminated, elimination_size
+from streamdp.kinds.workload.hypotheses import LAST, SLOW, UNIFORM, Memory
+from streamdp.kinds.workload.kind import WorkloadRelease
+from streamdp.kinds.workload.marginals import Workload, marginals_up_to
+from streamdp.kinds.workload.refit import Measurement, refit
+from streamdp.kinds.workload.section import WorkloadSection
+from streamdp.kinds.workload.state import from_json, to_json
+from streamdp.kinds.workload.weights import PrivateWeights
+from streamdp.mechanisms.simulation import PublicEntropy
+from streamdp.privacy.events import epsilon_of
+from streamdp.types import Batch, Dimension, IntArray, TableCounts
+
+SIZES = (3, 4, 2)
+BATCH = Batch("source", "2026-01-01")
+
+
+def workload(sizes: Sequence[int] = SIZES, most: int = 2) -> Workload:
+    return Workload.of(sizes, marginals_up_to(len(sizes), most))
+
+
+def counts_of(known: Workload, table: IntArray) -> list[IntArray]:
+    axes = range(table.ndim)
+    return [
+        item.counts(table.sum(axis=tuple(axis for axis in axes if axis not in item.axes)))
+        for item in known.items
+    ]
+
+
+def test_elimination_and_arrays_agree() -> None:
+    """Marginals of a chain of axes, tilted, with and without the domain as an array."""
+    known = Workload.of((3, 4, 2, 5), [(0, 1), (1, 2), (2, 3), (0,)])
+    generator = np.random.default_rng(1)
+    potentials = tuple(generator.normal(size=item.size) for item in known.items)
+    both = Dense(known, potentials, 70.0), Eliminated(known, potentials, 70.0)
+    for each in both:
+        each.tilt(1, np.linspace(-1.0, 1.0, 8))
+    for axes in [(), (0,), (0, 3), (1, 2), (0, 1, 2, 3)]:
+        np.testing.assert_allclose(both[0].marginal(axes), both[1].marginal(axes))
+    assert elimination_size(known) == 12
+    assert both[0].total() != pytest.approx(70.0)
+
+
+def test_large_domains_take_the_same_answers() -> None:
+    """A release on a domain that is held as potentials is that of one held as an array."""
+    known = Workload.of((3, 4, 2), [(0, 1), (1, 2), (0,)])
+    table = np.arange(24).reshape(3, 4, 2)
+    mechanism = PrivateWeights(known, Fraction(1), 276, rounds=3)
+    found = []
+    for most in (2**20, 1):
+        with patch.object(distributions, "MOST_CELLS", most):
+            memory = Memory.empty(known, 276.0)
+            for _ in range(2):
+                design = mechanism.design(memory)
+                drawn = mechanism.draw(
+                    design, memory, counts_of(known, table), PublicEntropy("one")
+                )
+                memory = memory.after(drawn.fit)
+            found.append([drawn.fit.distribution.masses(item) for item in known.items])
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-9)
+
+
+def test_a_refit_is_at_the_minimum() -> None:
+    """λ = (y - M A)/σ² for every item, so the gradient of the dual is nothing."""
+    known, generator = workload(), np.random.default_rng(2)
+    zeros = tuple(np.zeros(item.size) for item in known.items)
+    fitted = Dense(known, zeros, 100.0)
+    measured = [
+        Measurement(place, generator.normal(100 / known.items[place].size, 5.0, size), 9.0)
+        for place, size in ((1, 4), (3, 12), (5, 8))
+    ]
+    still = patch.multiple("streamdp.kinds.workload.refit", STILL=1e-12, MOST_SWEEPS=10_000)
+    with still:
+        tilts = refit(known, fitted, measured, 20.0)
+    for each in measured:
+        dual = tilts[each.place] / 20.0
+        wanted = (each.values - fitted.masses(known.items[each.place])) / each.variance
+        np.testing.assert_allclose(dual, wanted, atol=1e-6)
+
+
+@pytest.mark.parametrize("table", [np.zeros(SIZES, int), np.full(SIZES, 10**12), np.eye(24)[3]])
+def test_draws_are_total(table: Any) -> None:
+    """Nothing, everything, all alike: a release follows, finite and not negative."""
+    known = workload()
+    mechanism = PrivateWeights(known, Fraction(1, 10), 100)
+    memory, counts = Memory.empty(known, 100.0), counts_of(known, table.reshape(SIZES).astype(int))
+    for number in range(4):
+        design = mechanism.design(memory)
+        drawn = mechanism.draw(design, memory, counts, PublicEntropy(f"total:{number}"))
+        memory = from_json(json.loads(json.dumps(to_json(memory.after(drawn.fit)))), known)
+        masses = drawn.fit.distribution.masses(known.items[0])
+        assert np.isfinite(masses).all()
+        assert (masses >= 0).all()
+
+
+def stream(shares: Any, batches: int, relabelled: bool) -> Any:
+    generator = np.random.default_rng(5)
+    for _ in range(batches):
+        table = generator.multinomial(2000, shares.reshape(-1)).reshape(shares.shape)
+        if relabelled:
+            for axis, size in enumerate(table.shape):
+                table = np.take(table, generator.permutation(size), axis=axis)
+        yield table
+
+
+@pytest.mark.parametrize("relabelled", [False, True])
+def test_what_repeats_is_learned_and_what_does_not_is_left(relabelled: bool) -> None:
+    """On a stable stream a learned hypothesis leads; on one relabelled every day the uniform."""
+    sizes = (6, 8, 5)
+    shares = np.random.default_rng(4).dirichlet(np.full(240, 0.1)).reshape(sizes)
+    known = workload(sizes)
+    mechanism, memory = PrivateWeights(known, Fraction(1, 5), 2000), Memory.empty(known, 2000.0)
+    led, errors = [], []
+    for number, table in enumerate(stream(shares, 12, relabelled)):
+        counts = counts_of(known, table)
+        design = mechanism.design(memory)
+        drawn = mechanism.draw(design, memory, counts, PublicEntropy(f"stream:{number}"))
+        memory = memory.after(drawn.fit)
+        led.append(drawn.fit.hypothesis)
+        errors.append(
+            np.mean(
+                [
+                    np.abs(drawn.fit.distribution.masses(item) - count).sum()
+                    for item, count in zip(known.items, counts, strict=True)
+                ]
+            )
+        )
+    if relabelled:
+        assert set(led[8:]) == {UNIFORM}
+    else:
+        assert set(led[8:]) <= {SLOW, LAST}
+        assert np.mean(errors[8:]) < 0.75 * errors[0]
+
+
+def test_the_event_is_the_epsilon_of_all_rounds() -> None:
+    """Whatever the rounds and the choice, the ledger is told epsilon, no more and no less."""
+    for rounds in (1, 2, 7):
+        for choose in ("private", "public"):
+            design = Design(Fraction(1, 3), rounds, "substitute", choose)
+            assert epsilon_of(design.event()) == Fraction(1, 3)
+            assert design.scale == 2 * rounds / (
+                Fraction(1, 3) * (1 if choose == "public" else Fraction(9, 10))
+            )
+
+
+def test_rounds_follow_epsilon_and_rows() -> None:
+    """One for ninety, three for nine hundred; neighbours that substitute have half as much."""
+    rules = [rounds_for(Fraction(1), rows, "add-remove", 10) for rows in (90, 900, 10**9)]
+    assert rules == [1, 3, 10]
+    assert rounds_for(Fraction(1), 1800, "substitute", 10) == 3
+
+
+AXES = (
+    Dimension("carrier", values=("AA", "UA"), other=True, nulls="other"),
+    Dimension("hour", cuts=(6.0, 12.0), nulls="cell"),
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "axes", "cells"),
+    [
+        ("carrier = 'AA'", (0,), "100"),
+        ("carrier <> 'AA'", (0,), "011"),
+        ("hour < 12", (1,), "1100"),
+        ("NOT hour < 12", (1,), "0010"),
+        ("hour IS NULL", (1,), "0001"),
+        ("carrier IN ('AA', 'UA') AND hour >= 6", (0, 1), "011001100000"),
+        ("carrier = 'AA' OR hour < 6", (0, 1), "111110001000"),
+    ],
+)
+def test_conditions_are_cells(text: str, axes: tuple[int, ...], cells: str) -> None:
+    """With SQL's nulls: what is not known is not true, nor is its negation."""
+    found = condition(text, AXES)
+    assert found[0] == axes
+    assert "".join(map(str, found[1])) == cells
+
+
+@pytest.mark.parametrize(
+    "text", ["hour < 7", "hour <= 6", "carrier = 'XX'", "hour = 6", "fuel < 6", "1 < 2", "hour"]
+)
+def test_conditions_that_cells_do_not_decide_are_refused(text: str) -> None:
+    """They would have to be guessed."""
+    with pytest.raises(ValueError, match=r"cut|values|dimension|write"):
+        condition(text, AXES)
+
+
+BASE = {
+    "kind": "workload",
+    "source": "flights",
+    "epsilon": 1,
+    "expected_rows": 100,
+    "dimensions": {
+        "carrier": {"values": ["AA", "UA"]},
+        "hour": {"cuts": [6, 12]},
+        "day": {"column": "at", "part": "weekday"},
+    },
+    "predicates": {"early": "carrier = 'AA' and hour < 6"},
+}
+
+
+def made(**keys: Any) -> WorkloadRelease:
+    section = WorkloadSection.model_validate({**BASE, **keys})
+    context = CheckContext("duckdb", "add-remove", 1, {})
+    assert not list(check(section, context))
+    public: Any = None
+    return build(section, BuildContext("add-remove", 1, 1, "duckdb", public))
+
+
+def released(kind: WorkloadRelease) -> Any:
+    plan = kind.plan(json.loads(json.dumps(kind.init())), BATCH)
+    shape = plan.query.shape((0, 1, 2))  # type: ignore[union-attr]
+    table = np.random.default_rng(3).poisson(2.0, shape)
+    marginals = tuple(
+        table.sum(axis=tuple(axis for axis in range(3) if axis not in axes))
+        for axes in plan.query.marginals  # type: ignore[union-attr]
+    )
+    outcome = kind.draw(plan, TableCounts(marginals), PublicEntropy("release"))
+    state = kind.learn(kind.init(), plan, outcome)
+    kind.plan(json.loads(json.dumps(state)), BATCH)
+    return kind.publish(state, outcome).rows
+
+
+@pytest.mark.parametrize("keys", [{}, {"raw": True}, {"choose": "public"}, {"measured": 3}])
+def test_answers_agree_with_each_other(keys: Any) -> None:
+    """Sums of a marginal's cells are the total, and those of a larger one the smaller's."""
+    kind = made(**keys)
+    rows = released(kind)
+    names = {column.name for column in kind.columns}
+    assert all(set(row) <= names for row in rows)
+    assert all(row["lower"] <= row["value"] <= row["upper"] for row in rows)
+    total = rows[0]["value"]
+    by_carrier = {r["carrier"]: r["value"] for r in rows if r["answer"] == "carrier"}
+    assert sum(by_carrier.values()) == pytest.approx(total, abs=0.01)
+    both = [r for r in rows if r["answer"] == "carrier, hour" and r["carrier"] == "AA"]
+    assert sum(r["value"] for r in both) == pytest.approx(by_carrier["AA"], abs=0.01)
+    early = next(row["value"] for row in rows if row["answer"] == "early")
+    assert early == pytest.approx(both[0]["value"], abs=0.01)
+
+
+def test_records_are_as_many_as_the_total() -> None:
+    """Each has a cell of every axis."""
+    kind = made(publish="records")
+    rows = released(kind)
+    assert 50 < len(rows) < 1000
+    assert {row["carrier"] for row in rows} <= set(labels(kind.dimensions[0]))
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        ({"dimensions": {"value": {"cuts": [1]}}}, "column 'value' itself"),
+        ({"marginals": [["fuel"]]}, "must name dimensions"),
+        ({"dimensions": {"hour": {"cuts": [2, 1]}}}, "cuts of this dimension"),
+        ({"dimensions": {"hour": {}}}, "give values, cuts or part"),
+        ({"marginals": 0, "predicates": {}}, "give marginals or predicates"),
+    ],
+)
+def test_sections_that_do_not_hang_together_are_refused(keys: Any, said: str) -> None:
+    """With the key and what to do."""
+    with pytest.raises(ValidationError, match=said):
+        WorkloadSection.model_validate({**BASE, **keys})
+
+
+def test_a_domain_too_large_is_refused_with_its_size() -> None:
+    """One that falls apart into chains is not."""
+    axes = {f"x{number}": {"cuts": list(range(40))} for number in range(8)}
+    context = CheckContext("duckdb", "add-remove", 1, {})
+    tied = {**BASE, "dimensions": axes, "predicates": {}, "marginals": 2}
+    (problem,) = check(WorkloadSection.model_validate(tied), context)
+    assert str(42**8) in problem.what
+    chain = [[f"x{number}", f"x{number + 1}"] for number in range(7)]
+    free = WorkloadSection.model_validate({**tied, "marginals": chain})
+    assert not list(check(free, context))
