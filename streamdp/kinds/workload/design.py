@@ -28,6 +28,9 @@ from streamdp.types import Entropy, IntArray, Json
 CHOICE_SHARE = Fraction(1, 10)
 """Of a round's epsilon, for its choice."""
 
+_SECOND_ROUND = 281.0
+"""epsilon·rows from which a second item is measured."""
+
 Choose = Literal["private", "public"]
 
 
@@ -125,6 +128,7 @@ class Design:
 
 
 def rounds_for(epsilon: Fraction, rows: int, relation: Relation, items: int) -> int:
-    """How many items to measure: 1 at epsilon·rows = 90, 2 at 280, 3 at 900, and so on."""
+    """How many items to measure: 1 below epsilon·rows = 281, 3 from 889, and so on by √10."""
     strength = float(epsilon) * rows / (1.0 if relation == "add-remove" else 2.0)
-    return min(max(round(1.0 + 2.0 * math.log10(max(strength, 1.0) / 90.0)), 1), items)
+    steps = 2.0 * math.log10(max(strength, 1.0) / _SECOND_ROUND)
+    return min(max(math.floor(steps) + 2, 1), items)
