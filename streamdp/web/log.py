@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
+import threading
+from collections import Counter
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO
 
 from streamdp.log.events import EVENTS
 from streamdp.log.read import LEVELS as KNOWN
@@ -13,6 +18,9 @@ from streamdp.types import Json
 LEVELS = KNOWN
 MOST = 200
 """Lines."""
+
+_EVENT = re.compile(rb'"event": "([a-z.-]+)"')
+_WORTH = frozenset(name for name, event in EVENTS.items() if event.level in ("warning", "error"))
 
 _MINUTE = re.compile(r"(\d{4}-\d{2}-\d{2}T\d{2}:\d{2})")
 
@@ -29,6 +37,37 @@ def newest_lines(
         return []
     found = list(read(path, Filter(job, batch, release, level)))[-MOST:]
     return [_shown(line) for line in reversed(found)]
+
+
+@dataclass
+class EventCounts:
+    """How often each warning and error is in the log; each byte of it is read once."""
+
+    _inode: int = 0
+    _read: int = 0
+    _counts: Counter[str] = field(default_factory=Counter)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def of(self, path: Path | None) -> Counter[str]:
+        """Counts by event since the log's file was begun, or the page was."""
+        with self._lock:
+            if path is not None and path.exists():
+                with path.open("rb") as file:
+                    self._count(file)
+            return Counter({name: self._counts[name] for name in _WORTH})
+
+    def _count(self, file: BinaryIO) -> None:
+        inode = os.fstat(file.fileno()).st_ino
+        if inode != self._inode:
+            self._inode, self._read = inode, 0
+        file.seek(self._read)
+        for text in file:
+            if not text.endswith(b"\n"):
+                break
+            self._read += len(text)
+            found = _EVENT.search(text)
+            if found and found[1].decode() in _WORTH:
+                self._counts[found[1].decode()] += 1
 
 
 def _shown(line: dict[str, Json]) -> dict[str, Json]:

@@ -61,6 +61,7 @@ class _Facts(Collector):
         yield from _of_deliveries(view)
         yield from _of_files(view)
         yield _of_learners(view)
+        yield _of_log(view)
 
 
 def _states(name: str, about: str, states: tuple[str, ...], state: str) -> Metric:
@@ -173,6 +174,13 @@ def _restarts(view: View, job: str) -> int:
         [job],
     ).fetchone()
     return int(number)
+
+
+def _of_log(view: View) -> Metric:
+    family = Counter("streamdp_log_events", "Warnings and errors in the log.", labels=["event"])
+    for name, count in sorted(view.reader.events.of(view.configuration.log.path).items()):
+        family.add_metric([name], count)
+    return family
 
 
 def _size(path: Path) -> int:

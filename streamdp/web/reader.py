@@ -23,6 +23,7 @@ from streamdp.errors import StoreError, StreamdpError
 from streamdp.store.database import connect_to_read, snapshot
 from streamdp.store.reports import NOTHING, Spent, spent_of_job
 from streamdp.types import Column
+from streamdp.web.log import EventCounts
 
 Found = TypeVar("Found")
 Declared = Callable[[Configuration, str], Sequence[Column]]
@@ -102,6 +103,7 @@ class Reader:
     declared: Declared
     now: Callable[[], int] = lambda: int(time.time())
     stale: str = ""
+    events: EventCounts = field(default_factory=EventCounts)
     _looked: float = 0.0
     _stamp: tuple[int, int] = (0, 0)
     _local: threading.local = field(default_factory=threading.local)
