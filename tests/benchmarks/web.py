@@ -1,0 +1,192 @@
+"""The page over a large store, beside a working daemon, and what the extra costs.
+
+python -m tests.benchmarks.web [--json] [--quick]
+
+`median` and `worst` are milliseconds of whole answers over HTTP, on a connection that is kept.
+`first` is the first answer of a fresh process. Beside a daemon, `ratio` is the time that a run took
+while 200 clients looked, each at a page every ten seconds, over the time that it took alone: the
+least of several each, in turn.
+"""
+
+from __future__ import annotations
+
+import http.client
+import importlib.metadata
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from statistics import median
+from urllib.parse import urlsplit
+
+from tests.benchmarks.large_store import furnish
+from tests.benchmarks.report import Row, main
+from tests.web.chromium import serving
+
+PAGES = (
+    *("/", "/jobs/air_time", "/jobs/air_time?last=all", "/budget", "/statement", "/metrics"),
+    *("/api/v1/status", "/api/v1/ledger", "/api/v1/jobs/air_time/releases"),
+)
+CLIENTS, PAUSE = 200, 10.0
+EXTRA = ("starlette", "uvicorn", "jinja2", "prometheus_client", "markupsafe", "anyio", "h11")
+ROOT = Path(__file__).parents[2]
+
+
+def rows(quick: bool) -> Iterator[Row]:
+    """Answers over a large store; a daemon that is looked at; size and start-up."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield from _large(Path(folder), 10_000 if quick else 100_000)
+    with tempfile.TemporaryDirectory() as folder:
+        yield from _looked_at(Path(folder), 1 if quick else 5)
+    yield from _extra(3 if quick else 9)
+
+
+def _large(folder: Path, releases: int) -> Iterator[Row]:
+    furnish(folder, releases)
+    with serving(folder) as address:
+        connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=120)
+        yield _row(f"{releases} releases, memory before", megabytes=_memory(address))
+        for page in PAGES:
+            first = _seconds(connection, page)
+            times = sorted(_seconds(connection, page) for _ in range(15))
+            yield _row(
+                f"{releases} releases, {page}", first=first, median=median(times), worst=times[-1]
+            )
+        yield _row(f"{releases} releases, memory after", megabytes=_memory(address))
+
+
+def _looked_at(folder: Path, rounds: int) -> Iterator[Row]:
+    """Runs alone and looked at, in turn, each on a copy of one store."""
+    first = folder / "first"
+    first.mkdir()
+    text = (ROOT / "config.yaml").read_text()
+    (first / "config.yaml").write_text(text.replace("end: 2014-01-01", "end: 2013-01-11"))
+    _run(first)
+    (first / "config.yaml").write_text(text.replace("end: 2014-01-01", "end: 2013-05-01"))
+    alone, beside, answered, failed = [], [], 0, 0
+    for number in range(rounds):
+        place = shutil.copytree(first, folder / f"alone{number}")
+        alone.append(_run(place))
+        place = shutil.copytree(first, folder / f"beside{number}")
+        with serving(place) as address, _clients(address) as counts:
+            beside.append(_run(place))
+            released = (place / "streamdp.log").read_text()
+        answered, failed = answered + counts[0], failed + counts[1]
+        assert "store.failed" not in released
+    yield _row("110 releases alone, seconds", median=median(alone), worst=max(alone))
+    yield _row(f"the same, {CLIENTS} clients looking", median=median(beside), worst=max(beside))
+    yield _row("the same, ratio of the least", ratio=min(beside) / min(alone))
+    yield _row("answers meanwhile, and failed ones", answers=answered, failed=failed)
+
+
+@contextmanager
+def _clients(address: str) -> Iterator[list[int]]:
+    """So many who look at a page, wait, and look again; counts of answers and of failures."""
+    counts, stop = [0, 0], threading.Event()
+    pages = ("/", "/jobs/air_time", "/budget", "/log", "/api/v1/status")
+
+    def look(number: int) -> None:
+        stop.wait(PAUSE * number / CLIENTS)
+        while not stop.is_set():
+            connection = http.client.HTTPConnection(urlsplit(address).netloc, timeout=60)
+            try:
+                connection.request("GET", pages[number % len(pages)])
+                answer = connection.getresponse()
+                answer.read()
+                counts[answer.status != 200] += 1
+            except OSError:
+                counts[1] += 1
+            finally:
+                connection.close()
+            stop.wait(PAUSE)
+
+    threads = [threading.Thread(target=look, args=[number]) for number in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield counts
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+
+
+def _run(folder: Path) -> float:
+    start = time.perf_counter()
+    command = [sys.executable, "-m", "streamdp", "run", "--once"]
+    subprocess.run(command, cwd=folder, check=True, capture_output=True)
+    return time.perf_counter() - start
+
+
+def _extra(rounds: int) -> Iterator[Row]:
+    sizes = {name: _size(name) for name in EXTRA}
+    about = ", ".join(f"{name} {size:.1f}" for name, size in sizes.items())
+    yield _row(f"installed, megabytes: {about}", megabytes=sum(sizes.values()))
+    page = ROOT / "streamdp" / "web"
+    own = sum(file.stat().st_size for file in page.rglob("*") if file.suffix != ".pyc")
+    yield _row("the page in the package", megabytes=own / 1e6)
+    for what, code in (
+        ("import streamdp", "import streamdp"),
+        ("streamdp --help", "from streamdp.cli import cli; cli(['--help'], standalone_mode=False)"),
+        ("the page, imported", "import streamdp.web.serve"),
+    ):
+        times = sorted(_started(code) for _ in range(rounds))
+        yield _row(f"{what}, milliseconds", first=times[0], median=median(times), worst=times[-1])
+    loaded = (
+        "import sys, streamdp.cli; sys.exit(any(n in sys.modules for n in ('starlette', 'jinja2')))"
+    )
+    unchanged = subprocess.run([sys.executable, "-c", loaded]).returncode == 0
+    yield _row("commands load nothing of the extra", failed=int(not unchanged))
+
+
+def _started(code: str) -> float:
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+    return (time.perf_counter() - start) * 1000
+
+
+def _seconds(connection: http.client.HTTPConnection, page: str) -> float:
+    start = time.perf_counter()
+    connection.request("GET", page)
+    answer = connection.getresponse()
+    answer.read()
+    assert answer.status == 200, page
+    return (time.perf_counter() - start) * 1000
+
+
+def _memory(address: str) -> float:
+    """Megabytes that the process behind a port has in memory."""
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            command = (process / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if f"config.{urlsplit(address).port}.yaml".encode() in command:
+            status = (process / "status").read_text()
+            return int(status.split("VmRSS:")[1].split()[0]) / 1000
+    raise RuntimeError(f"nobody serves {address}")
+
+
+def _size(name: str) -> float:
+    files = importlib.metadata.files(name) or []
+    there = [file for file in files if "__pycache__" not in str(file)]
+    return sum(os.path.getsize(file.locate()) for file in there) / 1e6
+
+
+def _row(what: str, **figures: float) -> Row:
+    names = ("first", "median", "worst", "ratio", "megabytes", "answers", "failed")
+    return {"what": what, **{name: _short(figures.get(name)) for name in names}}
+
+
+def _short(figure: float | None) -> float | None:
+    return None if figure is None else round(figure, 2)
+
+
+if __name__ == "__main__":
+    main("The page: speed over a large store, beside a daemon, and size", rows)
