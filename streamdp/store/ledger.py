@@ -184,7 +184,9 @@ def declaration_of(database: Database, scope: str) -> Json | None:
     None for a new scope.
     """
     rows = database.execute(
-        "SELECT event FROM ledger WHERE scope = ? AND purpose = 'cap' ORDER BY seq DESC", [scope]
+        "SELECT event FROM ledger WHERE +scope = ? AND purpose = 'cap' AND job IS NULL"
+        " ORDER BY seq DESC",
+        [scope],
     )
     said: dict[str, Json] = {}
     for (event,) in rows:

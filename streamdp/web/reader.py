@@ -106,9 +106,10 @@ class Reader:
     events: EventCounts = field(default_factory=EventCounts)
     _looked: float = 0.0
     _stamp: tuple[int, int] = (0, 0)
+    _store: int = 0
     _local: threading.local = field(default_factory=threading.local)
     _lock: threading.Lock = field(default_factory=threading.Lock)
-    _computing: threading.Lock = field(default_factory=threading.Lock)
+    _computing: dict[Hashable, threading.Lock] = field(default_factory=dict)
     _spent: dict[str, Spent] = field(default_factory=dict)
     _columns: dict[str, tuple[Configuration, Sequence[Column]]] = field(default_factory=dict)
     _known: dict[Hashable, tuple[int, object]] = field(default_factory=dict)
@@ -125,13 +126,22 @@ class Reader:
             StoreError: There is no store, or it cannot be read.
         """
         configuration = self._current()
-        database = self._database(configuration.store.path)
+        path = configuration.store.path
+        database = self._database(path)
         try:
             with snapshot(database):
                 yield View(configuration, database, self.now(), self)
         except sqlite3.Error as error:
-            self._local.database = None
+            self._forget()
             raise StoreError(f"the store cannot be read: {error}") from None
+        if self._local.resting:
+            self._forget()
+            if _log_of(path).exists():
+                raise StoreError("a daemon has taken the store up; look again")
+
+    def _forget(self) -> None:
+        self._local.database.conn.close()
+        self._local.database = None
 
     def spent(self, database: Database, job: str) -> Spent:
         """Sum of the charges of a job; rows that were added up once are not read again."""
@@ -154,7 +164,9 @@ class Reader:
         """What was computed for this row of the ledger; one thread computes, others wait."""
         known = self._known.get(key)
         if known is None or known[0] != head:
-            with self._computing:
+            with self._lock:
+                computing = self._computing.setdefault(key, threading.Lock())
+            with computing:
                 known = self._known.get(key)
                 if known is None or known[0] != head:
                     known = (head, compute())
@@ -178,15 +190,17 @@ class Reader:
         stamp = self._stamp_of(path)
         database: Database | None = getattr(self._local, "database", None)
         if database is None or self._local.stamp[0] != stamp[0]:
-            database = connect_to_read(path)
+            database, self._local.resting = _open(path)
             database.conn.isolation_level = None
             database.execute("PRAGMA query_only=ON")
             database.execute("PRAGMA trusted_schema=OFF")
             database.execute("SELECT 1 FROM json_each('[]')")  # SQLite makes its table now
             database.conn.set_authorizer(authorize)
             self._local.database, self._local.stamp = database, stamp
-            self._spent.clear()
-            self._known.clear()
+            if stamp[0] != self._store:
+                self._store = stamp[0]
+                self._spent.clear()
+                self._known.clear()
         return database
 
     @staticmethod
@@ -196,6 +210,25 @@ class Reader:
         except OSError:
             return (0, 0)
         return found.st_ino, found.st_mtime_ns
+
+
+def _open(path: Path) -> tuple[Database, bool]:
+    """The store, and whether it rests: nobody has it open, and this user may not write beside it.
+
+    SQLite reads a store only with its log of writes, which it would have to make. A store that
+    rests has none, and is read as a file that does not change; `look` finds out if it did.
+    """
+    try:
+        return connect_to_read(path), False
+    except StoreError:
+        if not path.exists() or _log_of(path).exists() or os.access(path.parent, os.W_OK):
+            raise
+    uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+    return Database(sqlite3.connect(uri, uri=True), execute_plugins=False), True
+
+
+def _log_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
 
 
 def authorize(
