@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from streamdp.reports.columns import columns_of
 from streamdp.types import Column, Json, Release, Row
 
+MANY = 24
+"""Series that are still looked at together."""
+
 Numbers = tuple[float | None, ...]
 
 
@@ -26,14 +29,19 @@ class Series:
     """One row of a job's releases over time.
 
     Args:
-        name: What its label columns say.
+        labels: What each label column says; None where it does not name this row.
         raw: What was drawn.
         estimate: What follows from this and earlier releases, where the kind publishes it.
     """
 
-    name: str
+    labels: tuple[str | None, ...]
     raw: Line
     estimate: Line | None
+
+    @property
+    def name(self) -> str:
+        """The labels as one."""
+        return " · ".join(each for each in self.labels if each is not None) or "value"
 
     @property
     def best(self) -> Line:
@@ -95,6 +103,17 @@ class Picture:
         drawn = (number for each in self.series for number in each.raw.values)
         return sum(number is not None and not low <= number <= high for number in drawn)
 
+    def parts(self) -> tuple[str, ...]:
+        """What the first label says, where it divides many series into parts."""
+        if len(self.labels) < 2 or len(self.series) <= MANY:
+            return ()
+        return tuple(dict.fromkeys(each.labels[0] or "" for each in self.series))
+
+    def part(self, name: str) -> Picture:
+        """The series of one part."""
+        kept = tuple(each for each in self.series if (each.labels[0] or "") == name)
+        return Picture(self.times, self.batches, self.ids, kept, self.columns)
+
     def only(self, names: Sequence[str]) -> Picture:
         """The same with some of its series."""
         kept = tuple(each for each in self.series if each.name in names)
@@ -111,15 +130,13 @@ def picture(releases: Iterable[Release], declared: Sequence[Column]) -> Picture:
     ordered = sorted(releases, key=moment_of)
     columns = columns_of(ordered, declared)
     labels = [each.name for each in columns if each.role == "label"]
-    rows = [{row_name(row, labels): row for row in release.rows} for release in ordered]
-    names = dict.fromkeys(name for each in rows for name in each)
+    rows = [{_labels(row, labels): row for row in release.rows} for release in ordered]
+    found = dict.fromkeys(each for row in rows for each in row)
     return Picture(
         times=tuple(map(moment_of, ordered)),
         batches=tuple(release.batch for release in ordered),
         ids=tuple(release.id for release in ordered),
-        series=tuple(
-            _series(name, [each.get(name, {}) for each in rows], columns) for name in names
-        ),
+        series=tuple(_series(one, [each.get(one, {}) for each in rows], columns) for one in found),
         columns=columns,
     )
 
@@ -129,16 +146,17 @@ def moment_of(release: Release) -> int:
     return release.released_at if release.window_start is None else release.window_start
 
 
-def row_name(row: Row, labels: Iterable[str]) -> str:
-    """What the label columns of a row say."""
-    return " · ".join(_text(row.get(name)) for name in labels) or "value"
+def _labels(row: Row, labels: Iterable[str]) -> tuple[str | None, ...]:
+    return tuple(None if row.get(name) is None else _text(row[name]) for name in labels)
 
 
-def _series(name: str, rows: Sequence[Row], columns: Sequence[Column]) -> Series:
+def _series(
+    labels: tuple[str | None, ...], rows: Sequence[Row], columns: Sequence[Column]
+) -> Series:
     raw = next((each.name for each in columns if each.role == "value"), "value")
     estimates = [each.name for each in columns if each.role == "estimate"]
     estimate = next((_line(each, rows, columns) for each in estimates), None)
-    return Series(name, _line(raw, rows, columns), estimate)
+    return Series(labels, _line(raw, rows, columns), estimate)
 
 
 def _line(column: str, rows: Sequence[Row], columns: Sequence[Column]) -> Line:
@@ -161,4 +179,4 @@ def _number(value: Json) -> float | None:
 
 
 def _text(value: Json) -> str:
-    return f"{value:g}" if isinstance(value, float) else "" if value is None else str(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

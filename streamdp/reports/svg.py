@@ -143,6 +143,42 @@ def heat(picture: Picture, *, title: str, rows: int = 60, columns: int = 60) -> 
     return _whole(parts, title, TOP + len(shown) * high + 6)
 
 
+def grid(picture: Picture, *, title: str, rows: int = 60, columns: int = 40) -> str:
+    """The last release as a table of two labels, the darker the more; nothing for other series."""
+    cells = {}
+    for each in picture.series:
+        there = [label for label in each.labels[1:] if label is not None]
+        if len(there) != 2 or not each.best.values:
+            return ""
+        cells[there[0], there[1]] = each.best.values[-1]
+    numbers = [number for number in cells.values() if number is not None]
+    if not numbers:
+        return ""
+    downs = list(dict.fromkeys(down for down, _ in cells))[:rows]
+    acrosses = list(dict.fromkeys(across for _, across in cells))[:columns]
+    low, span = min(numbers), (max(numbers) - min(numbers)) or 1.0
+    left, top, high = 170, 26, 26
+    wide = (WIDTH - left - RIGHT) / len(acrosses)
+    parts = []
+    for column, across in enumerate(acrosses):
+        x = left + (column + 0.5) * wide
+        parts.append(f'<text class="tick" x="{x:.1f}" y="{top - 8}" text-anchor="middle">')
+        parts.append(f"{escape(across[: max(int(wide / 7), 1)])}</text>")
+    for row, down in enumerate(downs):
+        y = top + row * high
+        parts.append(f'<text class="tick" x="{left - 8}" y="{y + 17}" text-anchor="end">')
+        parts.append(f"{escape(down[:24])}</text>")
+        for column, across in enumerate(acrosses):
+            number = cells.get((down, across))
+            if number is not None:
+                depth = 0.04 + 0.96 * (number - low) / span
+                at = f'x="{left + column * wide:.1f}" y="{y}" width="{wide - 1:.1f}"'
+                what = escape(f"{down}, {across}: {number:g}")
+                parts.append(f'<rect class="cell" {at} height="{high - 1}" rx="2"')
+                parts.append(f' fill-opacity="{depth:.2f}"><title>{what}</title></rect>')
+    return _whole(parts, title, top + len(downs) * high + 4)
+
+
 def spark(values: Numbers, *, title: str, width: int = 160, height: int = 36) -> str:
     """A line the size of a word."""
     up = spanning(values, height - 3, 3)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from streamdp.reports.happenings import Happenings, happenings
 from streamdp.reports.series import Line, Picture, picture
-from streamdp.reports.svg import chart_of, colours, heat
+from streamdp.reports.svg import chart_of, colours, grid, heat
 from streamdp.store.browse import Stretch, newest_releases, sampled_releases
 from streamdp.types import Json
 from streamdp.web.parameters import Parameters, bad
@@ -21,7 +21,7 @@ POINTS = 730
 AT_ONCE = 12
 """Series in one chart, unless they were asked for; of more a map is shown as well."""
 
-PARAMETERS = ("last", "since", "until", "series")
+PARAMETERS = ("last", "since", "until", "part", "series")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +30,7 @@ class Wanted:
 
     last: str
     stretch: Stretch
+    part: str | None
     series: tuple[str, ...]
 
 
@@ -38,12 +39,16 @@ class Drawing:
     """Series of a job over a stretch.
 
     Args:
-        whole: All series.
+        parts: What many series are divided into; one of them is looked at.
+        part: Which.
+        whole: All series of that part.
         shown: Names of those that are drawn.
         every: Of how many releases each point is one.
         events: What happened besides.
     """
 
+    parts: tuple[str, ...]
+    part: str
     whole: Picture
     shown: tuple[str, ...]
     every: int
@@ -57,7 +62,13 @@ class Drawing:
         """All series at once, where there are many."""
         if len(self.whole.series) <= AT_ONCE:
             return ""
-        return heat(self.whole, title=f"{job}: all series, the last releases")
+        return heat(self.whole, title=f"{job} {self.part}: all series, the last releases")
+
+    def grid(self, job: str) -> str:
+        """The last release as a table of two labels, where series are cells of one."""
+        if not self.part:
+            return ""
+        return grid(self.whole, title=f"{job} {self.part}: the last release")
 
     def numbers(self, job: str) -> Json:
         """For the chart that zooms, and for whoever draws their own."""
@@ -97,7 +108,7 @@ def wanted(parameters: Parameters) -> Wanted:
     if stretch.since is not None and stretch.until is not None and stretch.since >= stretch.until:
         raise bad("since is before until")
     last = parameters.choice("last", STRETCHES, "all" if stretch != Stretch() else "365")
-    return Wanted(last, stretch, tuple(parameters.texts("series")))
+    return Wanted(last, stretch, parameters.text("part"), tuple(parameters.texts("series")))
 
 
 def draw(view: View, job: str, what: Wanted) -> Drawing:
@@ -107,10 +118,13 @@ def draw(view: View, job: str, what: Wanted) -> Drawing:
     else:
         releases, every = newest_releases(view.database, job, int(what.last), what.stretch), 1
     whole = picture(releases, view.columns(job))
+    parts = whole.parts()
+    part = what.part if what.part in parts else next(iter(parts), "")
+    whole = whole.part(part) if part else whole
     names = [each.name for each in whole.series]
     shown = [name for name in names if name in what.series] or names[:AT_ONCE]
     events = happenings(view.configuration, view.database, job, view.now)
-    return Drawing(whole, tuple(shown), every, events)
+    return Drawing(parts, part or "", whole, tuple(shown), every, events)
 
 
 def _line(line: Line) -> Json:

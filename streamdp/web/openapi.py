@@ -43,6 +43,7 @@ _PATHS: dict[str, tuple[str, str, list[Json]]] = {
             _asked("last", "How many releases.", type="string", enum=list(STRETCHES)),
             _SINCE,
             _UNTIL,
+            _asked("part", "Of many series those whose first label says this."),
             _asked("series", "Only of these names.", type="array", items={"type": "string"}),
         ],
     ),

@@ -79,6 +79,7 @@ def show_job(request: Request, view: View) -> Response:
     before = parameters.release_id("before")
     releases = newest_releases(view.database, job, ROWS + 1, what.stretch, before)
     table = picture(releases[:ROWS], view.columns(job))
+    table = table.part(drawing.part) if drawing.part else table
     look = job_look(view.configuration, view.database, job, view.now, None, view.spent(job))
     return page(
         request,
@@ -90,6 +91,7 @@ def show_job(request: Request, view: View) -> Response:
         drawing=drawing,
         svg=Markup(drawing.svg(job)),  # noqa: S704
         map=Markup(drawing.map(job)),  # noqa: S704
+        grid=Markup(drawing.grid(job)),  # noqa: S704
         beyond=drawing.whole.only(drawing.shown).beyond(),
         last=what.last,
         stretches=STRETCHES,

@@ -3,7 +3,8 @@
 python -m tests.benchmarks.web [--json] [--quick]
 
 `median` and `worst` are milliseconds of whole answers over HTTP, on a connection that is kept.
-`first` is the first answer of a fresh process. Beside a daemon, `ratio` is the time that a run took
+`first` is the first answer of a fresh process, `cpu` what one answer takes of a processor, whoever
+else uses the machine. Beside a daemon, `ratio` is the time that a run took
 while 200 clients looked, each at a page every ten seconds, over the time that it took alone: the
 least of several each, in turn.
 """
@@ -54,9 +55,15 @@ def _large(folder: Path, releases: int) -> Iterator[Row]:
         yield _row(f"{releases} releases, memory before", megabytes=_memory(address))
         for page in PAGES:
             first = _seconds(connection, page)
-            times = sorted(_seconds(connection, page) for _ in range(15))
+            before = _worked(address)
+            times = sorted(_seconds(connection, page) for _ in range(20))
+            cpu = (_worked(address) - before) / len(times)
             yield _row(
-                f"{releases} releases, {page}", first=first, median=median(times), worst=times[-1]
+                f"{releases} releases, {page}",
+                first=first,
+                cpu=cpu,
+                median=median(times),
+                worst=times[-1],
             )
         yield _row(f"{releases} releases, memory after", megabytes=_memory(address))
 
@@ -161,15 +168,25 @@ def _seconds(connection: http.client.HTTPConnection, page: str) -> float:
 
 
 def _memory(address: str) -> float:
-    """Megabytes that the process behind a port has in memory."""
+    """Megabytes that the process behind an address has in memory."""
+    status = (_process(address) / "status").read_text()
+    return int(status.split("VmRSS:")[1].split()[0]) / 1000
+
+
+def _worked(address: str) -> float:
+    """Milliseconds of a processor that it has had."""
+    fields = (_process(address) / "stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) * 1000 / os.sysconf("SC_CLK_TCK")
+
+
+def _process(address: str) -> Path:
+    config = f"config.{urlsplit(address).port}.yaml".encode()
     for process in Path("/proc").glob("[0-9]*"):
         try:
-            command = (process / "cmdline").read_bytes()
+            if config in (process / "cmdline").read_bytes():
+                return process
         except OSError:
             continue
-        if f"config.{urlsplit(address).port}.yaml".encode() in command:
-            status = (process / "status").read_text()
-            return int(status.split("VmRSS:")[1].split()[0]) / 1000
     raise RuntimeError(f"nobody serves {address}")
 
 
@@ -180,7 +197,7 @@ def _size(name: str) -> float:
 
 
 def _row(what: str, **figures: float) -> Row:
-    names = ("first", "median", "worst", "ratio", "megabytes", "answers", "failed")
+    names = ("first", "cpu", "median", "worst", "ratio", "megabytes", "answers", "failed")
     return {"what": what, **{name: _short(figures.get(name)) for name in names}}
 
 

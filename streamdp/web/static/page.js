@@ -53,7 +53,8 @@
       const best = each.estimate || each.value;
       const name = document.createElement("span");
       name.className = each.colour;
-      name.textContent = "  " + each.name + " ";
+      const label = box(each.name);
+      name.textContent = "  " + (label ? label.nextElementSibling.textContent : each.name) + " ";
       const value = document.createElement("b");
       value.textContent = number(best.values[at]);
       tip.append(name, value);
