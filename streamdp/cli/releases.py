@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import sys
 import time
-from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,11 +16,11 @@ from streamdp.cli.output import Form, print_rows
 from streamdp.errors import StreamdpError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from streamdp.config import Configuration
     from streamdp.store.gate_reports import Standing
-    from streamdp.types import Json, Release
+    from streamdp.types import Column, Json, Release
 
 
 MOST_SPARKLINES = 12
@@ -45,10 +44,11 @@ def releases(
     as_csv: bool,
     as_json: bool,
 ) -> None:
-    """List releases, of one JOB or of all: one line a release, one column a quantile.
+    """List releases, of one JOB or of all: one line a release, one column a value.
 
     Where a gate lets a release stand for later batches too, `stands to` is the last of them.
     """
+    from streamdp.reports.columns import columns_of
     from streamdp.store.archive import select_releases
     from streamdp.store.gate_reports import standing
     from streamdp.store.schema import open_to_read
@@ -63,9 +63,10 @@ def releases(
         by_job.setdefault(release.job, []).append(release)
     for name, found in by_job.items():
         stands = standing(database, name, int(time.time()))
-        print_rows([_line(release, stands) for release in found], form, title=name)
+        columns = columns_of(found)
+        print_rows([_line(release, stands, columns) for release in found], form, title=name)
         if form == "table" and sys.stdout.isatty() and len(found) > 1:
-            _sparklines(configuration, found)
+            _sparklines(found)
     if not by_job and form == "table":
         click.echo("no releases", err=True)
 
@@ -107,26 +108,29 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
     print_rows(rows, "table")
 
 
-def _sparklines(configuration: Configuration, found: list[Release]) -> None:
+def _sparklines(found: list[Release]) -> None:
     """Each series over the releases that were listed, the size of a word."""
-    from streamdp.cli.web import columns_of
     from streamdp.reports.series import picture
     from streamdp.reports.sparklines import sparkline
 
-    job = found[0].job
-    declared = columns_of(configuration, job) if job in configuration.releases else ()
-    for each in picture(found, declared).series[:MOST_SPARKLINES]:
+    for each in picture(found).series[:MOST_SPARKLINES]:
         click.echo(f"{each.name:>12} {sparkline(each.best.values, 60)}")
 
 
-def _line(release: Release, stands: Mapping[str, Standing]) -> dict[str, Json]:
-    """Batch and values; a row's columns before its value name it."""
+def _line(
+    release: Release, stands: Mapping[str, Standing], columns: Sequence[Column]
+) -> dict[str, Json]:
+    """Batch and values, each named by the labels of its row."""
     values: dict[str, Json] = {}
     if stands:
         values["stands_to"] = stands[release.id].last if release.id in stands else None
+    labels = [each.name for each in columns if each.role == "label"]
+    drawn = [each.name for each in columns if each.role == "value"]
     for row in release.rows:
-        names = list(takewhile(lambda name: name != "value", row))
-        values[" ".join(_text(row[name]) for name in names)] = row.get("value")
+        for name in drawn:
+            words = [_text(row[label]) for label in labels if row.get(label) is not None]
+            words += [name] if len(drawn) > 1 or not words else []
+            values[" ".join(words)] = row.get(name)
     return {"job": release.job, "batch": release.batch, **values}
 
 

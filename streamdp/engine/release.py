@@ -175,4 +175,5 @@ def _record(
         epsilon_nano=charge.epsilon_nano,
         released_at=now,
         rows=outcome.rows,
+        columns=job.kind.columns,
     )

@@ -1,4 +1,4 @@
-"""Columns of releases: those that a kind declares, and of older releases what their rows tell."""
+"""Columns of releases: as they were written down, and of older releases what their rows tell."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from collections.abc import Iterable, Sequence
 from streamdp.types import Column, Release
 
 
-def columns_of(releases: Iterable[Release], declared: Sequence[Column]) -> tuple[Column, ...]:
-    """Columns that some releases have, the declared ones first.
+def columns_of(releases: Iterable[Release], also: Sequence[Column] = ()) -> tuple[Column, ...]:
+    """Columns that some releases have, those first that they were written down with.
 
-    One that is not declared is of an earlier configuration. What stands before the value then names
-    a row.
+    Of releases from before columns were written down `also` says what it knows. What neither says
+    is told from the rows: what stands before the value names a row.
     """
+    releases = tuple(releases)
+    written = {each.name: each for release in releases for each in release.columns}
+    declared = tuple(({each.name: each for each in also} | written).values())
     names = dict.fromkeys(name for release in releases for row in release.rows for name in row)
     found = [each for each in declared if each.name in names]
     known, labels = {each.name for each in declared}, True

@@ -120,7 +120,7 @@ class Picture:
         return Picture(self.times, self.batches, self.ids, kept, self.columns)
 
 
-def picture(releases: Iterable[Release], declared: Sequence[Column]) -> Picture:
+def picture(releases: Iterable[Release], declared: Sequence[Column] = ()) -> Picture:
     """Series of releases; a row that a release does not have is a gap.
 
     Args:

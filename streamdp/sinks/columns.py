@@ -18,7 +18,7 @@ _KINDS: dict[str, Kind] = {
     "window_end": "time",
     "released_at": "time",
 }
-"""Columns whose kind does not follow from a value; one that is null today may be set tomorrow."""
+"""Of the facts of a release; a fact that is null today may be set tomorrow."""
 
 _DUCKDB = {"text": "VARCHAR", "number": "DOUBLE", "integer": "BIGINT", "time": "TIMESTAMP"}
 
@@ -59,13 +59,16 @@ def columns(release: Release) -> list[Column]:
             ("released_at", release.released_at),
         )
     }
+    kinds: dict[str, Kind] = {each.name: each.type for each in release.columns}
     named: dict[str, None] = dict.fromkeys(name for line in lines for name in line)
     found = []
     for name in named:
         values: list[Json] = [times.get(name, line.get(name)) for line in lines]
         if name == "epsilon":
             values = [float(value) for value in values]
-        found.append(Column(name, _KINDS.get(name) or _kind_of(values), tuple(values)))
+        found.append(
+            Column(name, _KINDS.get(name) or kinds.get(name) or _kind_of(values), tuple(values))
+        )
     return found
 
 

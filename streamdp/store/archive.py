@@ -15,6 +15,7 @@ from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError
 from streamdp.store import seals
+from streamdp.store.columns import OF_RELEASE, add_columns, columns_from
 from streamdp.types import Batch, Json, Learned, Release
 
 _NOTICE = (
@@ -24,7 +25,7 @@ _NOTICE = (
 )
 _RELEASE = (
     "SELECT r.id, r.job, r.source, r.batch, b.window_start, b.window_end, r.kind,"
-    " r.epsilon_nano, r.released_at, r.rows"
+    f" r.epsilon_nano, r.released_at, r.rows, {OF_RELEASE} AS columns"  # noqa: S608
     " FROM release r JOIN batch b ON b.source = r.source AND b.key = r.batch"
 )
 _SEALED = (
@@ -78,13 +79,14 @@ def is_released(database: Database, job: str, batch: Batch) -> bool:
 def add_release(database: Database, release: Release, reservation: int, version: str) -> None:
     """Write a release; job, source and batch together are unique."""
     row = asdict(release)
-    del row["window_start"], row["window_end"]
+    del row["window_start"], row["window_end"], row["columns"]
     row |= {
         "rows": json.dumps(release.rows),
         "reservation": reservation,
         "version": version,
     }
     database.table("release").insert(row)
+    add_columns(database, release.job, reservation, release.columns)
 
 
 def find_release(database: Database, job: str, batch: str) -> Release | None:
@@ -200,4 +202,4 @@ def _altered(what: str, seq: int | None) -> IntegrityError:
 
 def _release(row: dict[str, Any]) -> Release:
     rows: list[Json] = json.loads(row["rows"])
-    return Release(**{**row, "rows": tuple(rows)})
+    return Release(**{**row, "rows": tuple(rows), "columns": columns_from(row.get("columns"))})

@@ -12,6 +12,7 @@ from sqlite_utils import Database
 from streamdp.errors import IntegrityError
 from streamdp.store import seals
 from streamdp.store.backup import backup
+from streamdp.store.columns import COLUMNS
 from streamdp.store.database import require_sound, transaction
 from streamdp.store.gate_schema import ANSWERS_OF_SOURCES, GATES, NOTICES, REASONS
 from streamdp.store.origins import ORIGINS
@@ -178,7 +179,7 @@ _SINKS: Step = (*ANSWERS_OF_SOURCES, *REASONS, seals.seal_debts)
 
 STEPS: tuple[Step, ...] = (
     *(_FIRST, _RUNS, _ANCHORED, NOTICES),
-    *(_SEALS, _TIMED, GATES, _TIME_SEALED, _SINKS, ORIGINS),
+    *(_SEALS, _TIMED, GATES, _TIME_SEALED, _SINKS, ORIGINS, COLUMNS),
 )
 """Statements of each schema version; a step is never edited once it has been released."""
 

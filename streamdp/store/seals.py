@@ -35,6 +35,7 @@ SEALED_SINCE = {
     "gate_answer": ("gate", "batch", "source", "run", "accepted", "slot"),
     "origin": ("id", "scope", "batch", "first_seen"),
     "arrival": ("source", "batch", "state"),
+    "release_columns": ("job", "since", "columns"),
     "problem": ("about", "batch", "code", "reason", "since"),
 }
 """Of those that have had them from the first."""

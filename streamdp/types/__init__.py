@@ -2,7 +2,7 @@
 
 from streamdp.types.batches import Batch, Belongs, File, Grid
 from streamdp.types.charges import Charge, Reservation, Run
-from streamdp.types.columns import Column
+from streamdp.types.columns import Column, ColumnType
 from streamdp.types.forms import FloatArray, Format, IntArray, Json, Neighbours, Row
 from streamdp.types.gates import Answer, GateRun, Past
 from streamdp.types.protocols import (
@@ -45,6 +45,7 @@ __all__ = [
     "Charging",
     "Clock",
     "Column",
+    "ColumnType",
     "CompoundAnswer",
     "CompoundQuery",
     "Delivery",

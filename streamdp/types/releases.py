@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from streamdp.types.columns import Column
 from streamdp.types.forms import Json, Row
 from streamdp.types.queries import Query
 
@@ -59,7 +60,10 @@ class Learned:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """A committed release, as the archive holds it and the sinks receive it."""
+    """A committed release, as the archive holds it and the sinks receive it.
+
+    Its `columns` say what its rows hold; releases from before they were kept have none.
+    """
 
     id: str
     job: str
@@ -71,6 +75,7 @@ class Release:
     epsilon_nano: int
     released_at: int
     rows: tuple[Row, ...]
+    columns: tuple[Column, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,52 @@
+"""Which columns the releases of a job have: written down whenever they change.
+
+Functions that write run inside a transaction of their caller.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+
+from sqlite_utils import Database
+
+from streamdp.store import seals
+from streamdp.types import Column
+
+COLUMNS = (
+    """
+    CREATE TABLE release_columns (
+        job TEXT NOT NULL,
+        since INTEGER NOT NULL REFERENCES ledger (seq),
+        columns TEXT NOT NULL,
+        seal TEXT NOT NULL DEFAULT '',
+        PRIMARY KEY (job, since)
+    ) STRICT, WITHOUT ROWID
+    """,
+)
+"""The schema step: columns of a job's releases, from a reservation on."""
+
+OF_RELEASE = (
+    "(SELECT c.columns FROM release_columns c WHERE c.job = r.job AND c.since <= r.reservation"
+    " ORDER BY c.since DESC LIMIT 1)"
+)
+"""SQL of the columns of a release `r`; null if it is from before they were written down."""
+
+
+def add_columns(
+    database: Database, job: str, reservation: int, columns: tuple[Column, ...]
+) -> None:
+    """Write the columns of a release down, if they are not those of the one before."""
+    text = json.dumps([asdict(column) for column in columns])
+    newest = "SELECT columns FROM release_columns WHERE job = ? ORDER BY since DESC LIMIT 1"
+    row = database.execute(newest, [job]).fetchone()
+    if row is None or row[0] != text:
+        database.table("release_columns").insert(
+            {"job": job, "since": reservation, "columns": text}
+        )
+        seals.seal(database, "release_columns", job=job, since=reservation)
+
+
+def columns_from(text: str | None) -> tuple[Column, ...]:
+    """Columns as they were written down; none if they were not."""
+    return tuple(Column(**each) for each in json.loads(text or "[]"))
