@@ -24,8 +24,8 @@ _NOTICE = (
     " FROM notice n JOIN batch b ON b.source = n.source AND b.key = n.batch"
 )
 _RELEASE = (
-    "SELECT r.id, r.job, r.source, r.batch, b.window_start, b.window_end, r.kind,"
-    f" r.epsilon_nano, r.released_at, r.rows, {OF_RELEASE} AS columns"  # noqa: S608
+    "SELECT r.id, r.job, r.source, r.batch, b.window_start, b.window_end, r.kind,"  # noqa: S608
+    f" r.epsilon_nano, r.released_at, r.rows, {OF_RELEASE} AS columns"
     " FROM release r JOIN batch b ON b.source = r.source AND b.key = r.batch"
 )
 _SEALED = (
@@ -187,7 +187,7 @@ def verify(database: Database) -> None:
         if found is None or seal not in (None, found):
             raise _altered(f"the release of row {seq} of the ledger", seq)
     for table in ("release", "learner"):
-        (rows,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608
+        (rows,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()
         if rows != len(commits):
             raise _altered(f"table {table}", None)
 
