@@ -18,7 +18,6 @@ from streamdp.errors import StreamdpError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from streamdp.config import Configuration
     from streamdp.store.gate_reports import Standing
     from streamdp.types import Column, Json, Release
 
