@@ -51,6 +51,12 @@ def all_kinds() -> Iterator[KindSpec]:
     return map(_loaded, _offers().values())
 
 
+def forget() -> None:
+    """Look for kinds anew when next asked: packages were installed or removed."""
+    _offers.cache_clear()
+    _loaded.cache_clear()
+
+
 @functools.cache
 def _offers() -> dict[str, EntryPoint]:
     """Entry points by name; a package cannot take the name of a kind of streamdp."""
