@@ -18,6 +18,8 @@ never on the records, which show in the engine's time only, as their number does
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from streamdp.backends.words import Words
 from streamdp.types import UnitBound
 
@@ -28,18 +30,22 @@ DIGITS = 4
 """Hexadecimal digits of the hash that choose it: PARTS is 16 to this power."""
 
 
-def bounded(words: Words, bound: UnitBound, kind: str, coded: str) -> str:
-    """SQL whose rows are (code, records), of at most `bound.rows` records of a unit.
+def bounded(
+    words: Words, bound: UnitBound, kind: str, coded: str, columns: Sequence[str] = ("code",)
+) -> str:
+    """SQL whose rows are (codes…, records), of at most `bound.rows` records of a unit.
 
     Args:
         words: Of the engine.
         bound: How many, of whom.
         kind: The engine's type of a unit.
-        coded: SQL whose rows are (code, u), u a unit that is not null.
+        coded: SQL whose rows are (codes…, u), u a unit that is not null.
+        columns: Names of the codes: integers, or null, which comes first. Records are in order of
+            the first, then the next.
     """
     form = _in_one_sort if words.keeps_order and bound.rows == 1 else _in_partitions
     start = words.start(f"concat({words.text(bound.key + ':')}, {words.canonical('u', kind)})")
-    return form(bound.rows, start, coded)
+    return form(bound.rows, start, coded, columns)
 
 
 def _chosen(rows: int, j: str) -> str:
@@ -47,7 +53,7 @@ def _chosen(rows: int, j: str) -> str:
     return f"({j} * {step} + n * start) % (n * {PARTS}) < {step}"
 
 
-def _in_one_sort(rows: int, start: str, coded: str) -> str:
+def _in_one_sort(rows: int, start: str, coded: str, columns: Sequence[str]) -> str:
     """All records sorted once by unit and code; where a unit's begin tells how many there are.
 
     For k = 1, where all but the single records must be put in order anyway: a sort and two
@@ -56,36 +62,43 @@ def _in_one_sort(rows: int, start: str, coded: str) -> str:
     order_preservation), and checked: each unit is not before the one above it and begins behind
     it, or the question fails. So equal units stand together, and are bounded together.
     """
+    codes = ", ".join(columns)
     unsorted = "error('rows are not as sorted')"
     return (
-        "WITH sorted AS MATERIALIZED (SELECT u, code, place,"
+        f"WITH sorted AS MATERIALIZED (SELECT u, {codes}, place,"
         f" CASE WHEN before > u THEN {unsorted} ELSE before IS DISTINCT FROM u END AS fresh"
-        " FROM (SELECT u, code, row_number() OVER () AS place, lag(u) OVER () AS before"
-        f" FROM (SELECT u, code FROM ({coded}) AS coded ORDER BY u, code) AS ordered) AS placed),"
+        f" FROM (SELECT u, {codes}, row_number() OVER () AS place, lag(u) OVER () AS before"
+        f" FROM (SELECT u, {codes} FROM ({coded}) AS coded"
+        f" ORDER BY u, {_nulls_first(columns)}) AS ordered) AS placed),"
         " units AS (SELECT u, place - 1 AS above, coalesce(lead(place) OVER (),"
         " (SELECT count(*) + 1 FROM sorted)) - place AS n FROM sorted WHERE fresh),"
         f" large AS (SELECT u, above, n, {start} AS start FROM units"
         f" WHERE CASE WHEN n < 1 THEN {unsorted} ELSE n > {rows} END)"
-        " SELECT code, count(*) AS records FROM sorted LEFT JOIN large ON sorted.u = large.u"
-        f" WHERE n IS NULL OR {_chosen(rows, '(place - above)')} GROUP BY code"
+        f" SELECT {codes}, count(*) AS records FROM sorted LEFT JOIN large ON sorted.u = large.u"
+        f" WHERE n IS NULL OR {_chosen(rows, '(place - above)')} GROUP BY {codes}"
     )
 
 
-def _in_partitions(rows: int, start: str, coded: str) -> str:
+def _in_partitions(rows: int, start: str, coded: str, columns: Sequence[str]) -> str:
     """All records are counted, and those of large units that are not chosen taken off again.
 
     Units with k records or fewer, most where the bound is well chosen, are not hashed nor sorted.
     """
+    codes = ", ".join(columns)
     spared = f"NOT ({_chosen(rows, 'j')})"
     return (
         f"WITH coded AS ({coded}),"
         f" large AS (SELECT u, count(*) AS n FROM coded GROUP BY u HAVING count(*) > {rows}),"
         f" started AS (SELECT u, n, {start} AS start FROM large),"
-        " numbered AS (SELECT code, n, start,"
-        " row_number() OVER (PARTITION BY coded.u ORDER BY code) AS j"
+        f" numbered AS (SELECT {codes}, n, start,"
+        f" row_number() OVER (PARTITION BY coded.u ORDER BY {_nulls_first(columns)}) AS j"
         " FROM coded JOIN started ON coded.u = started.u),"
-        " tallied AS (SELECT code, count(*) AS c FROM coded GROUP BY code UNION ALL"
-        f" SELECT code, -count(*) AS c FROM numbered WHERE {spared} GROUP BY code)"
-        " SELECT code, CAST(sum(c) AS BIGINT) AS records FROM tallied"
-        " GROUP BY code HAVING sum(c) > 0"
+        f" tallied AS (SELECT {codes}, count(*) AS c FROM coded GROUP BY {codes} UNION ALL"
+        f" SELECT {codes}, -count(*) AS c FROM numbered WHERE {spared} GROUP BY {codes})"
+        f" SELECT {codes}, CAST(sum(c) AS BIGINT) AS records FROM tallied"
+        f" GROUP BY {codes} HAVING sum(c) > 0"
     )
+
+
+def _nulls_first(columns: Sequence[str]) -> str:
+    return ", ".join(f"{column} NULLS FIRST" for column in columns)

@@ -18,7 +18,7 @@ from streamdp.backends.relation import Relation
 from streamdp.backends.sql import SqlBackend
 from streamdp.errors import SourceError
 from streamdp.files import file_at, nearest, resolve
-from streamdp.types import Batch, CellQuery, File, Format, IntArray
+from streamdp.types import Batch, File, Format, IntArray, Query
 
 if TYPE_CHECKING:
     import duckdb
@@ -91,7 +91,7 @@ class DuckDBBackend(SqlBackend):
         """DuckDB's."""
         return DuckDBWords()
 
-    def table(self, query: CellQuery, batch: Batch) -> str:
+    def table(self, query: Query, batch: Batch) -> str:
         """The view of the files, or the table."""
         if self._files is None:
             return (self.relation or Relation()).sql(self.words())
@@ -132,30 +132,30 @@ class DuckDBBackend(SqlBackend):
         found = self._connect().execute(f"DESCRIBE {select}").fetchall()
         return {name: kind for name, kind, *_ in found}
 
-    def look_further(self, query: CellQuery, batch: Batch, columns: Mapping[str, str]) -> None:
+    def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
         """Every file must have the columns."""
         if self._files is not None:
             named = [name for name in self.named(query) if name in columns]
             files, _ = self._read
             self._files.require_everywhere(self._connect(), files, named, batch.source)
 
-    def run(self, statement: str) -> tuple[IntArray, IntArray]:
+    def run(self, statement: str) -> IntArray:
         """Arrays, straight from the engine."""
         connection = self._connect()
         try:
-            return self._asked(statement)
+            return self._arrays(statement)
         except self.failures():
             if self._files is None or self.format != "parquet":
                 raise
             self._files.plain_view(connection, *self._read)
-            return self._asked(statement)
+            return self._arrays(statement)
 
-    def _asked(self, statement: str) -> tuple[IntArray, IntArray]:
+    def _arrays(self, statement: str) -> IntArray:
         connection = self._connect()
         with ended_after(self.limits.seconds, connection.interrupt):
             arrays = connection.execute(statement).fetchnumpy()
-        codes, records = (np.asarray(arrays[name], dtype=np.int64) for name in ("code", "records"))
-        return codes, records
+        columns = [np.asarray(column, dtype=np.int64) for column in arrays.values()]
+        return np.column_stack(columns)
 
     def named_in(self, expression: str) -> list[str]:
         """As DuckDB's parser tells."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from streamdp.backends.words import Role
 
@@ -15,10 +16,12 @@ TIMESTAMPS = (
 )
 TIMES = ("DATE", *TIMESTAMPS)
 NUMBERS = (*WHOLE, *WIDE, *FLOATING, "DECIMAL", *TIMES, "INTERVAL")
+TEXTS = (*WHOLE, *WIDE, "BOOLEAN", "DATE", "VARCHAR", "ENUM", "UUID")
 FAMILIES: dict[Role, tuple[str, ...]] = {
     "value": NUMBERS,
     "unit": (*NUMBERS[:-1], "BOOLEAN", "VARCHAR", "ENUM", "UUID", "BLOB"),
-    "group": (*WHOLE, *WIDE, "BOOLEAN", "DATE", "VARCHAR", "ENUM", "UUID"),
+    "group": TEXTS,
+    "listed": TEXTS,
     "time": TIMES,
 }
 
@@ -58,8 +61,13 @@ class DuckDBWords:
     def tried(self, expression: str) -> str:
         return f"TRY({expression})"
 
-    def as_text(self, value: str) -> str:
+    def as_text(self, value: str, kind: str) -> str:
         return f"CAST({value} AS VARCHAR)"
+
+    def position(self, text: str, texts: Sequence[str]) -> str:
+        """A cast to an enum looks a text up by its bytes, whatever the column's collation."""
+        listed = ", ".join(self.text(each) for each in texts)
+        return f"enum_code(TRY_CAST({text} AS ENUM({listed})))"
 
     def number(self, value: str, kind: str) -> str:
         name = family(kind)

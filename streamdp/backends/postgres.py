@@ -16,7 +16,7 @@ from streamdp.backends.postgres_words import PostgresWords
 from streamdp.backends.relation import Relation
 from streamdp.backends.sql import SqlBackend
 from streamdp.errors import SourceError
-from streamdp.types import Batch, CellQuery, IntArray
+from streamdp.types import Batch, IntArray, Query
 
 if TYPE_CHECKING:
     import psycopg
@@ -79,7 +79,7 @@ class PostgresBackend(SqlBackend):
         """PostgreSQL's."""
         return PostgresWords()
 
-    def table(self, query: CellQuery, batch: Batch) -> str:
+    def table(self, query: Query, batch: Batch) -> str:
         """The relation."""
         return self.relation.sql(self.words())
 
@@ -94,11 +94,11 @@ class PostgresBackend(SqlBackend):
         kinds = dict(self._connect().execute(_TYPES, [oids]).fetchall())
         return {column.name: kinds[column.type_code] for column in columns}
 
-    def run(self, statement: str) -> tuple[IntArray, IntArray]:
-        """Two columns of integers, in binary."""
-        rows = self._connect().cursor(binary=True).execute(statement).fetchall()
-        found = np.array(rows, dtype=np.int64).reshape(-1, 2)
-        return found[:, 0], found[:, 1]
+    def run(self, statement: str) -> IntArray:
+        """Columns of integers, in binary."""
+        cursor = self._connect().cursor(binary=True).execute(statement)
+        rows = np.array(cursor.fetchall(), dtype=np.int64)
+        return rows.reshape(-1, len(cursor.description or ()))
 
     def moment(self, at: datetime) -> str:
         """A timestamp in UTC, the time zone of the session."""

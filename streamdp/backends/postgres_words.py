@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from streamdp.backends.words import Role
 
 WHOLE = ("smallint", "integer", "bigint")
@@ -13,6 +15,7 @@ KINDS: dict[Role, tuple[str, ...]] = {
     "value": NUMBERS,
     "unit": (*NUMBERS[:-1], *TEXTS, "bytea"),
     "group": (*WHOLE, *TEXTS, "date"),
+    "listed": (*WHOLE, *TEXTS, "date", "numeric"),
     "time": ("date", *TIMESTAMPS),
 }
 
@@ -48,8 +51,13 @@ class PostgresWords:
         """As it is: an expression that fails on a record fails the question."""
         return f"({expression})"
 
-    def as_text(self, value: str) -> str:
-        return f"CAST({value} AS text)"
+    def as_text(self, value: str, kind: str) -> str:
+        """Parts of a time are numerics, whose whole ones are written without a fraction."""
+        whole = f"trim_scale({value})" if family(kind) == "numeric" else value
+        return f'(CAST({whole} AS text) COLLATE "C")'
+
+    def position(self, text: str, texts: Sequence[str]) -> None:
+        return None
 
     def number(self, value: str, kind: str) -> str:
         name = family(kind)

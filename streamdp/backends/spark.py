@@ -15,7 +15,7 @@ from streamdp.backends.relation import Relation
 from streamdp.backends.spark_words import SparkWords
 from streamdp.backends.sql import SqlBackend
 from streamdp.errors import SourceError
-from streamdp.types import Batch, CellQuery, IntArray
+from streamdp.types import Batch, IntArray, Query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -72,7 +72,7 @@ class SparkBackend(SqlBackend):
         """Spark's."""
         return SparkWords()
 
-    def table(self, query: CellQuery, batch: Batch) -> str:
+    def table(self, query: Query, batch: Batch) -> str:
         """The relation."""
         return self.relation.sql(self.words())
 
@@ -85,15 +85,16 @@ class SparkBackend(SqlBackend):
         schema = self._connect().sql(select).schema
         return {column.name: column.dataType.simpleString() for column in schema.fields}
 
-    def run(self, statement: str) -> tuple[IntArray, IntArray]:
-        """Two columns of integers."""
+    def run(self, statement: str) -> IntArray:
+        """Columns of integers."""
         session = self._connect()
         context = session.sparkContext
         context.setJobGroup(GROUP, GROUP, interruptOnCancel=True)
         with ended_after(self.limits.seconds, lambda: context.cancelJobGroup(GROUP)):
-            rows = session.sql(statement).collect()
-        found = np.array([tuple(row) for row in rows], dtype=np.int64).reshape(-1, 2)
-        return found[:, 0], found[:, 1]
+            asked = session.sql(statement)
+            rows = asked.collect()
+        found = np.array([tuple(row) for row in rows], dtype=np.int64)
+        return found.reshape(-1, len(asked.columns))
 
     def moment(self, at: datetime) -> str:
         """A timestamp in UTC, the time zone of the session."""

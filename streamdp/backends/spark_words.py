@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from streamdp.backends.words import Role
 
 WHOLE = ("tinyint", "smallint", "int", "bigint")
 FLOATING = ("float", "double")
 TIMESTAMPS = ("timestamp", "timestamp_ntz")
 NUMBERS = (*WHOLE, *FLOATING, "decimal", "date", *TIMESTAMPS, "interval day to second")
+TEXTS = (*WHOLE, "boolean", "date", "string", "varchar", "char")
 KINDS: dict[Role, tuple[str, ...]] = {
     "value": NUMBERS,
     "unit": (*NUMBERS[:-1], "boolean", "string", "varchar", "char", "binary"),
-    "group": (*WHOLE, "boolean", "date", "string", "varchar", "char"),
+    "group": TEXTS,
+    "listed": TEXTS,
     "time": ("date", *TIMESTAMPS),
 }
 
@@ -45,8 +49,11 @@ class SparkWords:
     def tried(self, expression: str) -> str:
         return f"({expression})"
 
-    def as_text(self, value: str) -> str:
+    def as_text(self, value: str, kind: str) -> str:
         return f"CAST({value} AS STRING)"
+
+    def position(self, text: str, texts: Sequence[str]) -> None:
+        return None
 
     def number(self, value: str, kind: str) -> str:
         name = family(kind)

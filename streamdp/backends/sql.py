@@ -1,4 +1,4 @@
-"""What all SQL engines do alike: look at types, ask the one question, say what failed."""
+"""What all SQL engines do alike: look at types, ask one question, say what failed."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
-from streamdp.backends.question import asked, counts_of, only_cells, question, require_kinds
+from streamdp.backends.fields import fields_of, require_kinds
+from streamdp.backends.question import counts_of, question
 from streamdp.backends.relation import Relation
+from streamdp.backends.scan import answers
+from streamdp.backends.scan_sql import scan_sql
 from streamdp.backends.words import Words
 from streamdp.errors import SourceError
-from streamdp.types import Batch, CellCounts, CellQuery, IntArray, Query
+from streamdp.types import Batch, CellQuery, IntArray, Query, Statistic
 
 _QUERY_HINT = "look at its expressions and their types: each is SQL over the columns of one record"
 
@@ -41,9 +44,6 @@ class SqlBackend(ABC):
             SourceError: The source cannot be opened, a column is missing or of another type, or
                 an expression cannot be understood.
         """
-        self._check_cells(only_cells(query, batch), batch)
-
-    def _check_cells(self, query: CellQuery, batch: Batch) -> None:
         with self.session():
             self._look_beneath(batch)
             with self._own_words(batch, *self._unread()):
@@ -85,33 +85,34 @@ class SqlBackend(ABC):
     def answer(self, query: Query, batch: Batch) -> Any:
         """The statistic that answers a question, or one for each of its groups, from one scan.
 
+        Privacy: one record adds one to one cell of each table of one group, or nothing where its
+        value has no cell, and its clipped summand to each sum of that group, or nothing if its
+        value is null, NaN, infinite or (in text formats) no number. It counts nowhere if its group
+        is none of the public ones or the condition is not true of it. With a unit bound of k, one
+        unit has at most k records that count, the same ones in all parts of the question.
+
         Raises:
             SourceError: The engine failed; its own words are dropped, since they quote rows.
         """
-        asked = only_cells(query, batch)
         with self.session(), self._own_words(batch, "could not be read", self.reading_hint):
-            found = self._cell_counts(asked, batch)
+            table = self.table(query, batch)
+            kinds = self._described(query, table)
+            found = self._asked(query, kinds, table, self._within(batch))
         return found if query.by else found[0]
 
-    def _cell_counts(self, query: CellQuery, batch: Batch) -> tuple[CellCounts, ...]:
-        """One `GROUP BY` of cells and public groups.
-
-        Privacy: one record adds one to one cell of one group, or nothing if its value is null,
-        NaN, infinite or (in text formats) no number, if its group is none of the public ones, or
-        if the condition is not true of it. Values out of bounds are counted in the end cells. With
-        a unit bound of k, one unit changes at most k counts.
-        """
-        table = self.table(query, batch)
-        kinds = self._described(query, table)
-        codes, records = self.run(question(self.words(), query, kinds, table, self._within(batch)))
-        return counts_of(query, codes, records)
+    def _asked(
+        self, query: Query, kinds: Mapping[str, str], table: str, within: str
+    ) -> tuple[Statistic, ...]:
+        if isinstance(query, CellQuery):
+            return counts_of(query, self.run(question(self.words(), query, kinds, table, within)))
+        return answers(query, self.run(scan_sql(self.words(), query, kinds, table, within)))
 
     @abstractmethod
     def words(self) -> Words:
         """The engine's words."""
 
     @abstractmethod
-    def table(self, query: CellQuery, batch: Batch) -> str:
+    def table(self, query: Query, batch: Batch) -> str:
         """What stands behind FROM."""
 
     @abstractmethod
@@ -119,8 +120,8 @@ class SqlBackend(ABC):
         """Names and types of the columns of a SELECT, without running it."""
 
     @abstractmethod
-    def run(self, statement: str) -> tuple[IntArray, IntArray]:
-        """The two columns of the answer."""
+    def run(self, statement: str) -> IntArray:
+        """The rows of the answer, integers all, in any order."""
 
     @abstractmethod
     def failures(self) -> tuple[type[Exception], ...]:
@@ -138,7 +139,7 @@ class SqlBackend(ABC):
         """What is held open while a question is asked; its errors are its own."""
         return nullcontext()
 
-    def look_further(self, query: CellQuery, batch: Batch, columns: Mapping[str, str]) -> None:
+    def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
         """Anything else to refuse before a charge is spent."""
         return
 
@@ -150,16 +151,14 @@ class SqlBackend(ABC):
         """SQL of the time of a record."""
         return self.words().name(self.time_column or "")
 
-    def own_columns(self, query: CellQuery) -> list[str]:
+    def own_columns(self, query: Query) -> list[str]:
         """Columns that the configuration names outside of expressions."""
-        value = [query.column] if query.expression is None else []
-        unit = [query.bound.column] if query.bound else []
-        return [*value, *unit, *query.by, *([self.time_column] if self.time_column else [])]
+        named = [field.column for field in fields_of(query) if field.expression is None]
+        return [*named, *([self.time_column] if self.time_column else [])]
 
-    def named(self, query: CellQuery) -> list[str]:
+    def named(self, query: Query) -> list[str]:
         """All columns that are named, once each."""
-        expressions = [each for each in (query.expression, query.where) if each is not None]
-        inside = [name for each in expressions for name in self.named_in(each)]
+        inside = [name for each in _expressions(query) for name in self.named_in(each)]
         return list(dict.fromkeys([*self.own_columns(query), *inside]))
 
     def _within(self, batch: Batch) -> str:
@@ -171,14 +170,15 @@ class SqlBackend(ABC):
         )
         return f"{self.time()} >= {start} AND {self.time()} < {end}"
 
-    def _described(self, query: CellQuery, table: str) -> dict[str, str]:
+    def _described(self, query: Query, table: str) -> dict[str, str]:
         """Types of what is asked; the condition is parsed with it."""
-        parts = ", ".join(f"{sql} AS {part}" for part, sql in asked(self.words(), query).items())
+        words = self.words()
+        parts = ", ".join(f"{field.sql(words)} AS {field.alias}" for field in fields_of(query))
         where = "true" if query.where is None else query.where
-        return self.describe(f"SELECT {parts} FROM {table} WHERE ({where})")
+        return self.describe(f"SELECT {parts or 1} FROM {table} WHERE ({where})")
 
     def _kinds(
-        self, query: CellQuery, table: str, columns: Mapping[str, str], source: str
+        self, query: Query, table: str, columns: Mapping[str, str], source: str
     ) -> dict[str, str]:
         try:
             return self._described(query, table)
@@ -188,7 +188,7 @@ class SqlBackend(ABC):
                 raise _no_column(missing[0], columns, source) from None
             raise SourceError(
                 f"an expression for source {source} cannot be understood by its engine",
-                where=" / ".join(each for each in (query.expression, query.where) if each),
+                where=" / ".join(_expressions(query)),
                 hint="write one SQL expression over the columns of one record",
                 source=source,
             ) from None
@@ -208,6 +208,12 @@ class SqlBackend(ABC):
     def place(self, batch: Batch) -> str:
         """Where to look: a file or table, never a credential."""
         return ""
+
+
+def _expressions(query: Query) -> list[str]:
+    """SQL of one record that the configuration brings."""
+    inside = [field.expression for field in fields_of(query)]
+    return list(dict.fromkeys(each for each in (*inside, query.where) if each is not None))
 
 
 def _no_column(name: str, columns: Mapping[str, str], source: str) -> SourceError:

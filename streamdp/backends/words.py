@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, Protocol
 
-Role = Literal["value", "unit", "group", "time"]
+Role = Literal["value", "unit", "group", "listed", "time"]
 """What a column is for."""
 
 
@@ -34,8 +35,12 @@ class Words(Protocol):
         """An expression of the configuration; null, if the engine can, where it fails."""
         ...
 
-    def as_text(self, value: str) -> str:
-        """A value cast to text."""
+    def as_text(self, value: str, kind: str) -> str:
+        """A value of a type of the engine as text, which compares byte by byte."""
+        ...
+
+    def position(self, text: str, texts: Sequence[str]) -> str | None:
+        """Index of a text in a list, null if it is not there; None where a join is faster."""
         ...
 
     def number(self, value: str, kind: str) -> str:

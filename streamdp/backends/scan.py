@@ -1,0 +1,186 @@
+"""One scan that answers table and sum queries: its groupings, and answers from their rows.
+
+A record is reduced to small integers: its group, one cell a dimension, one value a term. The scan
+groups by the cells of all dimensions at once where that makes few rows, and marginals are summed
+up from these; else by the cells of each marginal (GROUPING SETS). Either way every record is read
+once. A row of the answer is (grouping, code, records, n_1, sum_1, …): the code numbers group and
+cells by mixed radix, a dimension's last digit standing for a value without a cell.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+
+from streamdp.errors import ConfigurationError
+from streamdp.types import (
+    CompoundAnswer,
+    CompoundQuery,
+    Dimension,
+    IntArray,
+    Statistic,
+    SumQuery,
+    Sums,
+    TableCounts,
+    TableQuery,
+    Term,
+)
+from streamdp.types.tables import MOST_CODES
+
+ScanQuery = TableQuery | SumQuery | CompoundQuery
+
+FEW_ROWS = 2**18
+"""Up to so many combinations of cells and groups come back as rows."""
+
+HALF = 2**26
+"""Summands of more than this are summed in two parts, which cannot overflow 64 bits."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """Table and sum queries as one.
+
+    Args:
+        parts: The questions, whose dimensions and terms stand one after another.
+        groups: How many public groups there are.
+    """
+
+    parts: tuple[TableQuery | SumQuery, ...]
+    groups: int
+
+    @classmethod
+    def of(cls, query: ScanQuery) -> Scan:
+        """The scan of a question."""
+        parts = query.parts if isinstance(query, CompoundQuery) else (query,)
+        return cls(parts, len(query.groups))
+
+    @property
+    def dimensions(self) -> tuple[Dimension, ...]:
+        """Of all parts."""
+        tables = [part for part in self.parts if isinstance(part, TableQuery)]
+        return tuple(axis for part in tables for axis in part.dimensions)
+
+    @property
+    def terms(self) -> tuple[Term, ...]:
+        """Of all parts."""
+        sums = [part for part in self.parts if isinstance(part, SumQuery)]
+        return tuple(term for part in sums for term in part.terms)
+
+    def digits(self, axis: int) -> int:
+        """Cells of a dimension, and one more for values that have none."""
+        return self.dimensions[axis].size + 1
+
+    def marginals(self) -> tuple[tuple[int, ...], ...]:
+        """What is asked for, as axes of the scan; sums are asked for beside no axis."""
+        found: list[tuple[int, ...]] = []
+        first = 0
+        for part in self.parts:
+            if isinstance(part, TableQuery):
+                found += [tuple(first + axis for axis in each) for each in part.marginals]
+                first += len(part.dimensions)
+            else:
+                found.append(())
+        return tuple(found)
+
+    def groupings(self) -> tuple[tuple[int, ...], ...]:
+        """Axes of each grouping: all axes that are asked for, or those of each marginal.
+
+        Raises:
+            ConfigurationError: A marginal has more cells than can be numbered.
+        """
+        marginals = self.marginals()
+        every = tuple(sorted({axis for each in marginals for axis in each}))
+        chosen = (every,) if self._codes(every) <= FEW_ROWS else tuple(dict.fromkeys(marginals))
+        if any(self._codes(axes) > MOST_CODES for axes in chosen):
+            raise ConfigurationError("a table has too many cells: leave out dimensions or groups")
+        return chosen
+
+    def _codes(self, axes: tuple[int, ...]) -> int:
+        return self.groups * math.prod(self.digits(axis) for axis in axes)
+
+    def answers(self, rows: IntArray) -> tuple[CompoundAnswer, ...]:
+        """One answer a group.
+
+        Args:
+            rows: Of the scan, in any order, shape (r, 3 + 2·terms), or three columns a term that is
+                summed in two parts.
+        """
+        groupings = self.groupings()
+        found = [self._counts(rows, groupings, axes) for axes in self.marginals()]
+        sums = self._sums(rows, groupings.index(()) if () in groupings else 0)
+        answers: list[CompoundAnswer] = []
+        for group in range(self.groups):
+            tables, terms = iter(found), iter(sums[group])
+            parts: list[TableCounts | Sums] = []
+            for part in self.parts:
+                if isinstance(part, TableQuery):
+                    parts.append(TableCounts(tuple(next(tables)[group] for _ in part.marginals)))
+                else:
+                    next(tables)
+                    parts.append(Sums(tuple(next(terms) for _ in part.terms)))
+            answers.append(CompoundAnswer(tuple(parts)))
+        return tuple(answers)
+
+    def _counts(
+        self, rows: IntArray, groupings: tuple[tuple[int, ...], ...], wanted: tuple[int, ...]
+    ) -> IntArray:
+        """Counts of each group and cell of a marginal, shape (groups, …)."""
+        number = next(i for i, axes in enumerate(groupings) if set(wanted) <= set(axes))
+        here = rows[rows[:, 0] == number]
+        group, cells = self._decoded(here[:, 1], groupings[number])
+        shape = (self.groups, *(self.dimensions[axis].size for axis in wanted))
+        counts = np.zeros(shape, dtype=np.int64)
+        kept = np.ones(len(here), dtype=np.bool_)
+        for axis in wanted:
+            kept &= cells[axis] < self.dimensions[axis].size
+        where = (group[kept], *(cells[axis][kept] for axis in wanted))
+        np.add.at(counts, where, here[kept, 2])
+        return counts
+
+    def _decoded(
+        self, codes: IntArray, axes: tuple[int, ...]
+    ) -> tuple[IntArray, dict[int, IntArray]]:
+        """Groups, and cells by axis."""
+        cells: dict[int, IntArray] = {}
+        for axis in reversed(axes):
+            codes, cells[axis] = np.divmod(codes, self.digits(axis))
+        return codes, cells
+
+    def _sums(self, rows: IntArray, number: int) -> list[list[int]]:
+        """Exact sums of each group."""
+        groupings = self.groupings()
+        here = rows[rows[:, 0] == number]
+        group, _ = self._decoded(here[:, 1], groupings[number])
+        found: list[list[int]] = [[] for _ in range(self.groups)]
+        widths = [2 + in_halves(term) for term in self.terms]
+        starts = [0, *accumulate(widths)]
+        for term, start in zip(self.terms, starts, strict=False):
+            columns = np.zeros((self.groups, 2 + in_halves(term)), dtype=np.int64)
+            np.add.at(columns, group, here[:, 3 + start : 3 + start + columns.shape[1]])
+            for one, (records, *sums) in zip(found, columns.tolist(), strict=True):
+                total = sums[0] * HALF + sums[1] if in_halves(term) else sums[0]
+                one.append(total + records * shift(term))
+        return found
+
+
+def answers(query: ScanQuery, rows: IntArray) -> tuple[Statistic, ...]:
+    """Rows of a scan as one answer a group."""
+    return tuple(answer_of(query, each) for each in Scan.of(query).answers(rows))
+
+
+def answer_of(query: ScanQuery, answer: CompoundAnswer) -> Statistic:
+    """The answer of a question that has one part, or of all its parts."""
+    return answer if isinstance(query, CompoundQuery) else answer.parts[0]
+
+
+def shift(term: Term) -> int:
+    """What is taken off each summand, so that none is negative."""
+    return 0 if term.square else term.span[0]
+
+
+def in_halves(term: Term) -> bool:
+    """Whether a summand may be so large that it is summed in two parts."""
+    return term.span[1] - shift(term) > HALF

@@ -1,0 +1,243 @@
+"""Tables of counts and clipped sums are the same, whatever the engine, to the last record."""
+
+from dataclasses import replace
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from streamdp.backends import scan
+from streamdp.backends.duckdb import DuckDBBackend
+from streamdp.backends.memory import MemoryBackend
+from streamdp.backends.relation import Relation
+from streamdp.errors import SourceError
+from streamdp.types import (
+    Batch,
+    CompoundAnswer,
+    CompoundQuery,
+    Dimension,
+    Grid,
+    Query,
+    SumQuery,
+    Sums,
+    TableCounts,
+    TableQuery,
+    Term,
+    UnitBound,
+)
+from tests.contract.engines import Column, Columns, Engine, Spark
+from tests.contract.test_contract import BATCH, SOME, reference
+from tests.contract.values import HOW_MANY, KINDS, columns, same
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*socket:pytest.PytestUnraisableExceptionWarning")
+
+TEXTS = ("a", "A", "ä", "", "a b", "it's", "no\\b", "日本", "\U0001f600")
+CUTS = (-1e300, -10.5, 0.0, 0.5, 1.0, 3.0, 1e9)
+UNIT = Grid(Fraction(1), -1000, 1000)
+
+
+def shown(statistic: Any) -> Any:
+    """An answer as plain lists."""
+    match statistic:
+        case tuple():
+            return [shown(each) for each in statistic]
+        case CompoundAnswer(parts):
+            return [shown(each) for each in parts]
+        case TableCounts(marginals):
+            assert all(each.dtype == np.int64 for each in marginals)
+            return [each.tolist() for each in marginals]
+        case Sums(values):
+            assert all(isinstance(value, int) for value in values)
+            return list(values)
+    raise AssertionError(statistic)
+
+
+def agree(engine: Engine, table: Columns, query: Query, batch: Batch = BATCH) -> Any:
+    """The engine's answer, which is the reference's."""
+    backend = engine.load(table)
+    backend.check(query, batch)
+    found = shown(backend.answer(query, batch))
+    assert found == shown(reference(table).answer(query, batch))
+    return found
+
+
+@pytest.mark.parametrize("kind", list(KINDS))
+@SOME
+@given(data=st.data())
+def test_numbers_are_cut_and_summed(engine: Engine, kind: str, data: st.DataObject) -> None:
+    """Every record is a group of its own: its cell, its clipped value and its square."""
+    values = same(data.draw(columns(kind)), kind)
+    assume(len({str(value) for value in values}) > HOW_MANY // 10)
+    names = [str(number) for number in range(HOW_MANY)]
+    table = {"x": Column(kind, values), "record": Column("VARCHAR", names)}
+    by, groups = ("record",), tuple((name,) for name in names)
+    cut = Dimension("x", cuts=CUTS, nulls="cell")
+    wide = Grid(Fraction(1, 3), -(2**51), 2**51)
+    terms = (Term("x", UNIT, 3), Term("x", UNIT, -7, square=True), Term("x", wide))
+    parts = (
+        TableQuery((cut,), ((0,),), by=by, groups=groups),
+        SumQuery(terms, by=by, groups=groups),
+    )
+    agree(engine, table, CompoundQuery(parts))
+
+
+@pytest.mark.parametrize("nulls", ["cell", "other", "drop"])
+def test_texts_are_compared_byte_by_byte(engine: Engine, nulls: Any) -> None:
+    """Capitals, accents, empty text, quotes; what is not listed has its own cell, or none."""
+    chance = np.random.default_rng(1)
+    values = [(*TEXTS, None, "other", "B")[i] for i in chance.integers(0, len(TEXTS) + 3, 300)]
+    table = {"t": Column("VARCHAR", values)}
+    listed = Dimension("t", values=TEXTS[1:], other=nulls == "other", nulls=nulls)
+    (found,) = agree(engine, table, TableQuery((listed,), ((0,),)))
+    counted = [values.count(text) for text in TEXTS[1:]]
+    rest = sum(value in ("a", "other", "B") for value in values)
+    none = values.count(None)
+    tail = {"cell": [none], "other": [rest + none], "drop": []}[nulls]
+    assert found == counted + tail
+
+
+def mixed() -> Columns:
+    """Five columns of 400 records, nulls in each."""
+    chance = np.random.default_rng(2)
+
+    def picked(*values: Any) -> list[Any]:
+        return [values[i] for i in chance.integers(0, len(values), 400)]
+
+    return {
+        "t": Column("VARCHAR", picked("a", "b", "c", None)),
+        "n": Column("BIGINT", picked(0, 1, 2, 30, None)),
+        "flag": Column("BOOLEAN", picked(True, False, None)),
+        "day": Column("DATE", picked(date(2024, 2, 29), date(2024, 3, 1), None)),
+        "x": Column("DOUBLE", [*chance.normal(0, 5, 390).tolist(), *[None, float("nan")] * 5]),
+        "u": Column("BIGINT", picked(*range(25), None)),
+    }
+
+
+DIMENSIONS = (
+    Dimension("t", values=("b", "a"), other=True, nulls="cell"),
+    Dimension("n", values=("30", "1")),
+    Dimension("flag", values=("true",), other=True, nulls="other"),
+    Dimension("day", values=("2024-02-29", "2024-03-01")),
+    Dimension("x", cuts=(-1.0, 0.0, 2.5)),
+)
+MARGINALS = ((), (0,), (4,), (0, 1), (2, 3), (0, 2, 4), (0, 1, 2, 3, 4))
+TERMS = (
+    Term("x", Grid(Fraction(1, 10), -80, 40), 5),
+    Term("n", Grid(Fraction(1), 0, 9), square=True),
+)
+BY = ("flag", "t")
+GROUPS = (("true", "b"), ("false", "a"), ("true", "none"))
+
+
+@pytest.mark.parametrize("few", [2**18, 0], ids=["one grouping", "grouping sets"])
+@pytest.mark.parametrize("rows", [None, 1, 3])
+def test_a_compound_question(
+    engine: Engine, few: int, rows: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Several marginals and sums of one scan, with units bounded over all parts together."""
+    monkeypatch.setattr(scan, "FEW_ROWS", few)
+    bound = None if rows is None else UnitBound("u", rows, "key")
+    table = TableQuery(DIMENSIONS, MARGINALS, bound=bound)
+    found = agree(engine, mixed(), CompoundQuery((table, SumQuery(TERMS, bound=bound))))
+    assert np.sum(found[0][0]) <= (400 if rows is None else 25 * rows)
+    if isinstance(engine, Spark) and few == 0:
+        return  # as slow as all others together
+    tables = replace(table, by=BY, groups=GROUPS)
+    agree(
+        engine, mixed(), CompoundQuery((SumQuery(TERMS, bound=bound, by=BY, groups=GROUPS), tables))
+    )
+
+
+def test_parts_alone(engine: Engine) -> None:
+    """A table is answered by tables, sums by sums; of groups there is one each."""
+    agree(engine, mixed(), TableQuery(DIMENSIONS[:1], ((0,), ())))
+    agree(engine, mixed(), SumQuery(TERMS[:1]))
+    agree(engine, mixed(), SumQuery(TERMS[:1], by=BY, groups=GROUPS))
+
+
+def test_no_records_is_an_answer(engine: Engine) -> None:
+    """Zeros of the right shape."""
+    empty = {name: Column(column.kind, []) for name, column in mixed().items()}
+    parts = TableQuery(DIMENSIONS, MARGINALS), SumQuery(TERMS)
+    found = agree(engine, empty, CompoundQuery(parts))
+    assert found[1] == [0, 0]
+    assert found[0][0] == 0
+
+
+def test_records_that_count_nowhere_take_no_place_of_a_unit(engine: Engine) -> None:
+    """A unit's one place goes to the record that counts."""
+    table = {
+        "t": Column("VARCHAR", [None, "z", "a", None, "z"]),
+        "u": Column("BIGINT", [1, 1, 1, 1, 1]),
+    }
+    listed = Dimension("t", values=("a",))
+    query = TableQuery((listed,), ((0,),), bound=UnitBound("u", 1, "k"))
+    assert agree(engine, table, query) == [[1]]
+
+
+def test_sums_are_exact_beyond_doubles(engine: Engine) -> None:
+    """Squares of 2^25 and more; each is summed in two parts."""
+    chance = np.random.default_rng(5)
+    table = {"x": Column("BIGINT", chance.integers(2**25, 2**26, 200).tolist())}
+    term = Term("x", Grid(Fraction(1), -(2**26), 2**26), square=True)
+    (found,) = agree(engine, table, SumQuery((term,)))
+    assert found == sum(x * x for x in table["x"].values)
+    assert found > 2**53
+
+
+def test_expressions_and_a_condition(engine: Engine) -> None:
+    """In SQL that all engines share; memory refuses it."""
+    table = {"x": Column("BIGINT", [1, 2, 3, None]), "y": Column("BIGINT", [1, None, 1, 1])}
+    cut = Dimension("z", "x * 2", cuts=(3.0,))
+    term = Term("z", UNIT, sql="x + 1")
+    parts = TableQuery((cut,), ((0,),), where="y = 1"), SumQuery((term,), where="y = 1")
+    query = CompoundQuery(parts)
+    backend = engine.load(table)
+    if isinstance(backend, MemoryBackend):
+        with pytest.raises(SourceError):
+            backend.check(query, BATCH)
+        return
+    backend.check(query, BATCH)
+    assert shown(backend.answer(query, BATCH)) == [[[1, 1]], [6]]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        TableQuery((Dimension("missing", values=("a",)),), ((0,),)),
+        TableQuery((Dimension("note", cuts=(1.0,)),), ((0,),)),
+        TableQuery((Dimension("x", "x +", cuts=(1.0,)),), ((0,),)),
+        SumQuery((Term("missing", UNIT),)),
+        SumQuery((Term("note", UNIT),)),
+        TableQuery((), where="missing = 1"),
+    ],
+)
+def test_what_cannot_be_asked_is_refused_before(engine: Engine, query: Query) -> None:
+    """From the schema, by name, without a value."""
+    table = {"x": Column("DOUBLE", [424242.0]), "note": Column("VARCHAR", ["CANARY"])}
+    backend = engine.load(table)
+    if isinstance(backend, MemoryBackend) and "note" in str(query):
+        return  # it has values and no types
+    with pytest.raises(SourceError) as caught:
+        backend.check(query, BATCH)
+    assert "424242" not in str(caught.value)
+    assert "CANARY" not in str(caught.value)
+
+
+def test_a_collation_of_the_column_does_not_matter(tmp_path: Path) -> None:
+    """Capitals stay apart where the column itself would take them for one."""
+    path = tmp_path / "t.duckdb"
+    with duckdb.connect(path) as connection:
+        connection.execute("CREATE TABLE t (t VARCHAR COLLATE NOCASE)")
+        connection.execute("INSERT INTO t VALUES ('A'), ('a'), ('É'), ('é'), ('é')")
+    backend = DuckDBBackend(str(path), "duckdb", relation=Relation("t"))
+    listed = TableQuery((Dimension("t", values=("a", "é")),), ((0,),))
+    assert shown(backend.answer(listed, BATCH)) == [[1, 2]]
+    grouped = TableQuery((), by=("t",), groups=(("a",), ("é",)))
+    assert shown(backend.answer(grouped, BATCH)) == [[1], [2]]
