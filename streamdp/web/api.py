@@ -21,7 +21,7 @@ from streamdp.types import Json
 from streamdp.web import forms
 from streamdp.web.answers import as_json
 from streamdp.web.charts import PARAMETERS, draw, wanted
-from streamdp.web.log import LEVELS, newest_lines
+from streamdp.web.log import LEVELS, failures, newest_lines
 from streamdp.web.openapi import description
 from streamdp.web.pages import statement_of
 from streamdp.web.parameters import Parameters, missing
@@ -48,7 +48,8 @@ def status(request: Request, view: View) -> Response:
             "jobs": [_job(each) for each in found.jobs],
             "gates": [_gate(each) for each in found.gates],
             "alerts": [
-                {"level": each.level, "of": each.of, "text": each.text} for each in found.alerts
+                {"level": each.level, "of": each.of, "text": each.text}
+                for each in (*found.alerts, *failures(view.configuration.log.path, found.jobs))
             ],
         },
     )

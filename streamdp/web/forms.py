@@ -46,7 +46,13 @@ def templates() -> Environment:
         lstrip_blocks=True,
         auto_reload=False,
     )
-    made.filters |= {"epsilon": epsilon_text, "moment": moment, "iso": iso, "number": number}
+    made.filters |= {
+        "epsilon": epsilon_text,
+        "moment": moment,
+        "iso": iso,
+        "number": number,
+        "short": short,
+    }
     made.globals |= {"static": static_address, "version": __version__}
     return made
 
@@ -73,6 +79,11 @@ def number(value: Json) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def short(value: float | None) -> str:
+    """A figure of four digits."""
+    return "–" if value is None else f"{value:.4g}"
 
 
 def _time(seconds: int) -> datetime:

@@ -28,7 +28,7 @@ from streamdp.types import Column, Json, Release
 from streamdp.web.answers import tagged
 from streamdp.web.charts import PARAMETERS, STRETCHES, draw, wanted
 from streamdp.web.forms import render
-from streamdp.web.log import LEVELS, newest_lines
+from streamdp.web.log import LEVELS, failures, newest_lines
 from streamdp.web.parameters import Parameters, missing
 from streamdp.web.reader import View
 
@@ -67,7 +67,10 @@ def show_overview(request: Request, view: View) -> Response:
         for look in found.jobs
     ]
     gates = [{"gate": gate, "held": holders(gate.held)} for gate in found.gates]
-    return page(request, view, "overview.html", whole=found, looks=looks, gates=gates)
+    alerts = [*found.alerts, *failures(view.configuration.log.path, found.jobs)]
+    return page(
+        request, view, "overview.html", whole=found, looks=looks, gates=gates, alerts=alerts
+    )
 
 
 def show_job(request: Request, view: View) -> Response:

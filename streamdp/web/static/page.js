@@ -91,6 +91,15 @@
     return { table: table.map((each) => each || empty), series: series, bands: bands };
   }
 
+  const DAY = 86400;
+  const written = (seconds, options) => new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", ...options }).format(seconds * 1e3);
+  function moment(seconds, step) {
+    if (step < DAY && seconds % DAY) return written(seconds, { hour: "2-digit", minute: "2-digit" });
+    if (step < 28 * DAY) return written(seconds, { day: "numeric", month: "short" });
+    const month = new Date(seconds * 1e3).getUTCMonth();
+    return month ? written(seconds, { month: "short" }) : written(seconds, { year: "numeric" });
+  }
+
   function draw() {
     const range = chart ? { min: chart.scales.x.min, max: chart.scales.x.max } : null;
     if (chart) chart.destroy();
@@ -103,7 +112,7 @@
       cursor: { y: false, points: { size: 6 }, drag: { x: true, y: false } },
       legend: { show: false },
       scales: { x: { time: true }, y: { range: reach } },
-      axes: [axis, { ...axis, size: 56 }],
+      axes: [{ ...axis, size: 34, values: (u, splits, index, space, step) => splits.map((each) => moment(each, step)) }, { ...axis, size: 56 }],
       series: made.series,
       bands: made.bands,
       hooks: { drawClear: [marks], setCursor: [say] },
