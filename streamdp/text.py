@@ -1,6 +1,8 @@
-"""Text for people: no name of a file can move a cursor, colour a line, or forge another row."""
+"""Text for people: times as they are written, and names that a terminal does not obey."""
 
 from __future__ import annotations
+
+from datetime import UTC, datetime
 
 
 def printable(text: str, *, lines: bool = True) -> str:
@@ -22,3 +24,14 @@ def printable(text: str, *, lines: bool = True) -> str:
 
 def _escaped(character: str) -> str:
     return character.encode("unicode_escape").decode()
+
+
+def iso(seconds: int | None) -> str | None:
+    """POSIX seconds as RFC 3339 in UTC.
+
+    >>> iso(1_356_998_400)
+    '2013-01-01T00:00:00Z'
+    """
+    if seconds is None:
+        return None
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

@@ -40,7 +40,7 @@ def logs(
 ) -> None:
     """Read the log file, rotated parts included."""
     from streamdp.log.read import Filter, follow, read
-    from streamdp.sinks.record import iso
+    from streamdp.text import iso
 
     path = load_configuration(config_path).log.path
     if path is None:

@@ -14,6 +14,8 @@ from streamdp.cli.jobs import complete_job, job_argument, require_job
 from streamdp.cli.options import config_option, json_option, load_configuration, moment
 from streamdp.cli.output import Form, print_rows
 from streamdp.errors import StreamdpError
+from streamdp.privacy.amounts import NANO
+from streamdp.text import iso
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -43,9 +45,11 @@ def releases(
     as_csv: bool,
     as_json: bool,
 ) -> None:
-    """List releases, of one JOB or of all: one line a release, one column a value.
+    """List releases, of one JOB or of all.
 
-    Where a gate lets a release stand for later batches too, `stands to` is the last of them.
+    A table has one line a release and one column a value; --json has the object that sinks get, one
+    a release, and --csv the lines that a CSV sink writes. Where a gate lets a release stand for
+    later batches too, `stands to` is the last of them.
     """
     from streamdp.reports.columns import columns_of
     from streamdp.store.archive import select_releases
@@ -63,7 +67,7 @@ def releases(
     for name, found in by_job.items():
         stands = standing(database, name, int(time.time()))
         columns = columns_of(found)
-        print_rows([_line(release, stands, columns) for release in found], form, title=name)
+        print_rows(_shown(found, stands, columns, form), form, title=name)
         if form == "table" and sys.stdout.isatty() and len(found) > 1:
             _sparklines(found)
     if not by_job and form == "table":
@@ -116,13 +120,42 @@ def _sparklines(found: list[Release]) -> None:
         click.echo(f"{each.name:>12} {sparkline(each.best.values, 60)}")
 
 
+def _shown(
+    found: list[Release], stands: Mapping[str, Standing], columns: Sequence[Column], form: Form
+) -> list[dict[str, Json]]:
+    """Releases of one job in a form."""
+    from streamdp.sinks.record import flat, record
+
+    if form == "table":
+        return [_line(release, stands, columns) for release in found]
+    if form == "json":
+        return [record(release) | _stands_to(release, stands) for release in found]
+    lines = [
+        {"release_id": release.id, "row": at} | line | _stands_to(release, stands)
+        for release in found
+        for at, line in enumerate(flat(release))
+    ]
+    names = dict.fromkeys(name for line in lines for name in line)
+    return [{name: line.get(name) for name in names} for line in lines]
+
+
+def _stands_to(release: Release, stands: Mapping[str, Standing]) -> dict[str, Json]:
+    """The last batch that a release stands for, where a gate let some stand for later ones."""
+    if not stands:
+        return {}
+    return {"stands_to": stands[release.id].last if release.id in stands else None}
+
+
 def _line(
     release: Release, stands: Mapping[str, Standing], columns: Sequence[Column]
 ) -> dict[str, Json]:
     """Batch and values, each named by the labels of its row."""
-    values: dict[str, Json] = {}
-    if stands:
-        values["stands_to"] = stands[release.id].last if release.id in stands else None
+    values: dict[str, Json] = {
+        "window_start": iso(release.window_start),
+        "window_end": iso(release.window_end),
+        "epsilon": release.epsilon_nano / NANO,
+        **_stands_to(release, stands),
+    }
     labels = [each.name for each in columns if each.role == "label"]
     drawn = [each.name for each in columns if each.role == "value"]
     for row in release.rows:

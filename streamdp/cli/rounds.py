@@ -53,7 +53,9 @@ def one_round(
         ) as running,
     ):
         running.worker.patient = patient
-        return running.worker.round([running.jobs[name] for name in names], only)
+        outcomes = running.worker.round([running.jobs[name] for name in names], only)
+        running.watch(configuration, OperatingSystemEntropy(), SystemClock(), log)
+        return outcomes
 
 
 def finish(outcomes: Outcomes) -> None:

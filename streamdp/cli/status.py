@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING
 import click
 
 from streamdp.cli.options import config_option, json_option, load_configuration
-from streamdp.cli.output import local, print_rows
-from streamdp.privacy.amounts import epsilon_text
+from streamdp.cli.output import print_rows
+from streamdp.privacy.amounts import NANO, epsilon_text
+from streamdp.text import iso, printable
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
     from streamdp.config import Configuration
+    from streamdp.reports.holds import Hold
     from streamdp.reports.status import GateStatus, JobStatus
     from streamdp.types import Json
 
@@ -27,15 +29,32 @@ WIDE = 130
 
 @click.command()
 @config_option
+@click.option("--watch", is_flag=True, help="Show it anew every two seconds, until Ctrl-C.")
 @json_option
-def status(config_path: Path, as_json: bool) -> None:
-    """Show whether the daemon lives and where each job stands; works without it.
+def status(config_path: Path, watch: bool, as_json: bool) -> None:
+    """Show whether the daemon lives, where each job stands, and what holds it; works without it.
 
-    `held by` names the caps that have no room for a job's next release, and when they have: the
-    job waits, or is exhausted if one never frees. `passed over` counts batches that a cap refused.
+    A job is active, or what holds it is said: paused, waits (for a cap to free or a gate to be
+    rearmed), exhausted, rests (after burnt charges), failing (its source cannot be read), empty
+    (no batch has arrived). `passed over` counts batches that a cap refused.
 
-    Exits with 1 if the daemon died: it has a lock or a heartbeat but gives no sign of life.
+    Exits with 1 if the daemon died or hangs; with 3 if a job is exhausted.
     """
+    import time
+
+    configuration = load_configuration(config_path)
+    while watch:
+        click.clear()
+        _show(configuration, as_json=as_json)
+        try:
+            time.sleep(2)
+        except KeyboardInterrupt:
+            return
+    click.get_current_context().exit(_show(configuration, as_json=as_json))
+
+
+def _show(configuration: Configuration, *, as_json: bool) -> int:
+    """Print all that is known now; returns the exit code that fits."""
     import time
 
     from streamdp.daemon.lock import is_locked
@@ -43,51 +62,87 @@ def status(config_path: Path, as_json: bool) -> None:
     from streamdp.store.reports import heart
     from streamdp.store.schema import open_to_read
 
-    configuration = load_configuration(config_path)
     database = open_to_read(configuration.store.path)
     pulse, now = heart(database), int(time.time())
     state = daemon_state(pulse, now, locked=is_locked(configuration.store.path))
-    rows = [
-        _row(configuration, job_status(configuration, database, job, now))
-        for job in configuration.releases
-    ]
-    gates = [
-        _gate_row(gate_status(configuration, database, name, now))
-        for name in configuration.all_gates()
-    ]
-    beat = local(pulse.heartbeat_at)
+    jobs = [job_status(configuration, database, job, now) for job in configuration.releases]
+    names = configuration.all_gates()
+    gates = [_gate_row(gate_status(configuration, database, name, now)) for name in names]
     if as_json:
-        print_rows([{"daemon": state, "pid": pulse.pid, "heartbeat_at": beat}, *rows], "json")
-        print_rows(gates, "json")
+        first = {
+            "type": "daemon",
+            "daemon": state,
+            "pid": pulse.pid,
+            "heartbeat_at": iso(pulse.heartbeat_at),
+        }
+        print_rows([first, *(_whole(configuration, each) for each in jobs)], "json")
+        print_rows([{"type": "gate", **row} for row in gates], "json")
     else:
+        beat = iso(pulse.heartbeat_at)
+        click.echo(f"daemon: {state}" + (f", last sign of life {beat}" if beat else ""))
+        gated = bool(configuration.gated())
+        rows = [_row(each, gated=gated) for each in jobs]
         if sys.stdout.isatty() and shutil.get_terminal_size().columns >= WIDE:
             for row in rows:
                 row["recent"] = _recent(configuration, database, row["job"])
-        click.echo(f"daemon: {state}" + (f", last sign of life {beat} UTC" if beat else ""))
         print_rows(rows, "table")
+        for each in jobs:
+            for hold in each.holds:
+                click.echo(printable(f"{each.report.job}: {_in_words(hold)}"))
         if gates:
             print_rows(gates, "table")
     if state in ("dead", "hung"):
-        click.get_current_context().exit(1)
+        return 1
+    return 3 if any(each.state == "exhausted" for each in jobs) else 0
 
 
-def _row(configuration: Configuration, status: JobStatus) -> dict[str, Json]:
+def _in_words(hold: Hold) -> str:
+    """What holds a job, since when, and until when."""
+    since = f", since {iso(hold.since)}" if hold.since else ""
+    until = f", until {hold.until}" if hold.until else ""
+    return f"{hold.state}: {hold.reason}{since}{until}"
+
+
+def _row(status: JobStatus, *, gated: bool) -> dict[str, Json]:
+    """A job in a table: what a person looks for first."""
+    report, first = status.report, next(iter(status.holds), None)
+    row: dict[str, Json] = {
+        "job": report.job,
+        "state": status.state,
+        "since": iso(first.since) if first else None,
+        "last_batch": report.last_batch,
+        "released_at": iso(report.last_released_at),
+        "next_at": iso(status.next_at),
+        "releases": report.releases,
+        "spent": epsilon_text(report.spent_nano),
+        "passed_over": status.passed_over,
+        "burnt": report.burnt,
+        "undelivered": report.undelivered,
+        "dead_letters": report.dead_letters,
+    }
+    return row | ({"stands_to": status.stands_to} if gated else {})
+
+
+def _whole(configuration: Configuration, status: JobStatus) -> dict[str, Json]:
+    """A job as one object, with all that holds it."""
     from streamdp.reports.status import holders
 
     report = status.report
     return {
-        "job": report.job,
-        "state": status.state,
+        "type": "job",
+        **_row(status, gated=bool(configuration.gated())),
+        "spent": report.spent_nano / NANO,
+        "spent_exact": epsilon_text(report.spent_nano),
         "held_by": holders(status.held),
-        "passed_over": status.passed_over,
-        "releases": report.releases,
-        "last_batch": report.last_batch,
-        "released_at": local(report.last_released_at),
-        "spent": epsilon_text(report.spent_nano),
-        "burnt": report.burnt,
-        "undelivered": report.undelivered,
-        "dead_letters": report.dead_letters,
-        **({"stands_to": status.stands_to} if configuration.gated() else {}),
+        "holds": [
+            {
+                "state": hold.state,
+                "reason": hold.reason,
+                "since": iso(hold.since),
+                "until": hold.until or None,
+            }
+            for hold in status.holds
+        ],
     }
 
 

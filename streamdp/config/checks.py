@@ -45,6 +45,9 @@ def check(configuration: Configuration, document: Document) -> None:
         for problem in _problems(configuration, release):
             refuse(problem.what, document, (*path, *problem.path), problem.hint)
     check_gates(configuration, document)
+    if configuration.alerts is not None:
+        at: Path = ("alerts", "sink")
+        require_known(configuration.alerts.sink, configuration.sinks, document, at)
     _check_caps(configuration, document)
 
 

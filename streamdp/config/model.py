@@ -8,6 +8,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from streamdp.config.alerts import Alerts
 from streamdp.config.by_kind import Release
 from streamdp.config.caps import CapsSection
 from streamdp.config.gates import Gate
@@ -79,6 +80,7 @@ class Configuration(Section):
     gates: dict[Name, Gate] = Field(default={})
     sinks: dict[Name, Sink] = Field(default={})
     log: Log = Log()
+    alerts: Alerts | None = Field(default=None, description="Who is told of what needs a hand.")
     web: Web | None = Field(
         default=None, description="A page beside the daemon; needs the extra streamdp[web]."
     )

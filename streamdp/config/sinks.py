@@ -24,9 +24,9 @@ class TableSinkSection(Section):
     def _not_a_table_of_the_store(cls, value: str) -> str:
         own = (
             "instance batch ledger release learner outbox notice pause migration origin arrival"
-            " problem"
+            " problem alert"
         )
-        if value.lower() in own.split() or value.lower().startswith(("gate_", "sqlite")):
+        if value.lower() in own.split() or value.lower().startswith(("gate_", "sqlite", "v_")):
             raise ValueError("the store has a table of that name; choose another")
         return value
 

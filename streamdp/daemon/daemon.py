@@ -94,8 +94,11 @@ class Daemon:
             running.worker.round(
                 [running.jobs[name] for name in self._configuration.tasks() if name in names]
             )
+            running.watch(self._configuration, self._entropy, self._clock, self._log)
         except (ClockError, StoreError) as error:
             self._log("store.failed", code=error.code, reason=str(error))
+            with suppress(ClockError, StoreError):
+                running.watch(self._configuration, self._entropy, self._clock, self._log)
             return names
         return set()
 

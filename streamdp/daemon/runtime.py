@@ -55,6 +55,18 @@ class Runtime:
             log("clock.behind")
         self.behind = behind
 
+    def watch(self, configuration: Configuration, entropy: Entropy, clock: Clock, log: Log) -> None:
+        """Tell what has come to need a hand, and deliver that.
+
+        Raises:
+            StoreError: It could not be written down.
+        """
+        from streamdp.daemon.alerts import watch_over
+
+        if configuration.alerts is not None:
+            watch_over(configuration, self.store, entropy, clock.now(), log)
+            self.worker.round([])
+
     def adopt(self, wired: Wired, clock: Clock, log: Log) -> None:
         """Work by another configuration from now on; the store stays open meanwhile.
 

@@ -192,7 +192,7 @@ class Gatekeeper:
         entropy = self.around.entropy
         slot = self.around.clock.now() + int(self._left(gate, began)) + 1
         if accepted:
-            notices = of_acceptance(gate.name, gate.sinks, batch, slot, entropy)
+            notices = of_acceptance(gate.name, gate.sinks, standing, batch, slot, entropy)
         else:
             notices = of_standing(gate.jobs, standing, batch, slot, entropy)
         return Answer(

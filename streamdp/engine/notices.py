@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from streamdp.engine.job import Job
 from streamdp.engine.release import new_release_id
+from streamdp.text import iso
 from streamdp.types import Batch, Entropy, Release, Row
 
 Notices = tuple[tuple[Release, tuple[str, ...]], ...]
@@ -11,10 +12,16 @@ Notices = tuple[tuple[Release, tuple[str, ...]], ...]
 
 
 def of_acceptance(
-    gate: str, sinks: tuple[str, ...], batch: Batch, slot: int, entropy: Entropy
+    gate: str,
+    sinks: tuple[str, ...],
+    standing: tuple[Release, ...],
+    batch: Batch,
+    slot: int,
+    entropy: Entropy,
 ) -> Notices:
-    """The gate's own notice of a yes."""
-    told = _notice(gate, "gate", batch, slot, {"accepted": 1}, entropy)
+    """The gate's own notice of a yes: of the batch it let through, and of what stood until then."""
+    row: Row = {"accepted": True, **(_standing(standing[0]) if standing else {})}
+    told = _notice(gate, "gate", batch, slot, row, entropy)
     return ((told, sinks),) if sinks else ()
 
 
@@ -25,13 +32,22 @@ def of_standing(
     last = {release.job: release for release in standing}
     found = ((job, last[job.name]) for job in jobs if job.name in last)
     return tuple(
-        (_notice(job.name, "standing", batch, slot, _standing(release), entropy), job.sinks)
+        (_notice(job.name, "standing", batch, slot, _left(release), entropy), job.sinks)
         for job, release in found
     )
 
 
+def _left(release: Release) -> Row:
+    return {"accepted": False, **_standing(release)}
+
+
 def _standing(release: Release) -> Row:
-    return {"standing_release": release.id, "standing_batch": release.batch}
+    return {
+        "standing_release": release.id,
+        "standing_batch": release.batch,
+        "standing_window_start": iso(release.window_start),
+        "standing_window_end": iso(release.window_end),
+    }
 
 
 def _notice(job: str, kind: str, batch: Batch, slot: int, row: Row, entropy: Entropy) -> Release:

@@ -13,15 +13,13 @@ from streamdp.engine.job import Job
 from streamdp.engine.release import Ready, Surroundings, prepare, release_batch
 from streamdp.errors import AlteredBatchError, BudgetExhaustedError, SourceError, StreamdpError
 from streamdp.types import Batch, Sink
+from streamdp.types.rests import rest_after
 
 Task = Job | Gate
 """What is done to every batch of a source; a job that has a gate is done by it."""
 
 Progress = Callable[[Task, int, int], None]
 """Told of a task, how many of its due batches are done, and how many there are."""
-
-FIRST_REST, LONGEST_REST = 120, 6 * 3600
-"""Seconds a job rests after its second burnt charge in a row; they double."""
 
 
 @dataclass(slots=True)
@@ -241,13 +239,9 @@ class Worker:
         found = [store.burns_in_a_row(job.scope, job.name) for job in jobs]
         if isinstance(task, Gate):
             found.append(store.gates.losses_in_a_row(task.name))
-        rests = any(burns > 1 and abs(now - since) < _rest_of(burns) for burns, since in found)
+        rests = any(abs(now - since) < rest_after(burns) for burns, since in found)
         if not self.patient or not rests:
             return False
         outcomes.resting.append(task.name)
         self.around.log("job.rests", job=task.name)
         return True
-
-
-def _rest_of(burns: int) -> int:
-    return int(min(FIRST_REST * 2 ** min(burns - 2, 20), LONGEST_REST))

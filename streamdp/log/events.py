@@ -63,6 +63,7 @@ EVENTS = {
     "gate.changed": _event("warning", "gate", "a run is over: the configuration changed"),
     "sink.failed": _event("error", "job batch release sink code reason", "it is tried again"),
     "sink.gave-up": _event("error", "job batch release sink code reason", "see `streamdp outbox`"),
+    "alert": _event("warning", "alert job batch reason", "something needs a hand; told once"),
     "log.refused": _event("error", "name", "an event or field outside this list was dropped"),
 }
 

@@ -8,9 +8,10 @@ from typing import Literal
 
 from sqlite_utils import Database
 
-from streamdp.config import Configuration
+from streamdp.config import Configuration, next_times
 from streamdp.privacy.amounts import exact, nano_up
 from streamdp.privacy.filters import Item
+from streamdp.reports.holds import Hold, holds
 from streamdp.store.gate_reports import GateReport, Standing, gate_report, standing
 from streamdp.store.refusals import passed_over
 from streamdp.store.reports import Heart, JobReport, Spent, job_report, last_rho
@@ -31,7 +32,10 @@ class JobStatus:
     """One job: what the ledger knows of it, and what holds it.
 
     Args:
-        state: `active`, `paused`, `waits` for a cap to free, or `exhausted`.
+        state: `active`, or what holds it: `paused`, `waits`, `exhausted`, `rests`, `failing`, or
+            `empty` where no batch has arrived.
+        holds: All that holds it, since when and until when.
+        next_at: When it wakes next.
         held: Caps that have no room for its next release.
         passed_over: Batches that a cap refused.
         stands_to: The last batch that its last release stands for, if a gate let it stand.
@@ -39,6 +43,8 @@ class JobStatus:
     """
 
     state: str
+    holds: tuple[Hold, ...]
+    next_at: int | None
     held: Held
     passed_over: int
     stands_to: str | None
@@ -86,8 +92,11 @@ def job_status(
     if job in configuration.gated():
         found = list(standing(database, job, now).values())
         stands = _stands_to(found[-1:], report.last_batch)
+    found_holds = holds(configuration, database, job, now, held)
     return JobStatus(
-        state="paused" if report.paused else _state(held, "active"),
+        state=next((each.state for each in found_holds), "active"),
+        holds=found_holds,
+        next_at=next(iter(next_times(release.schedule, now, 1)), None),
         held=held,
         passed_over=len(passed_over(database, release.source, job)),
         stands_to=stands,

@@ -9,7 +9,7 @@ from typing import Literal
 from streamdp.sinks.record import flat
 from streamdp.types import Json, Release
 
-Kind = Literal["text", "number", "integer", "time"]
+Kind = Literal["text", "number", "integer", "time", "boolean"]
 
 _KINDS: dict[str, Kind] = {
     "row": "integer",
@@ -20,7 +20,13 @@ _KINDS: dict[str, Kind] = {
 }
 """Of the facts of a release; a fact that is null today may be set tomorrow."""
 
-_DUCKDB = {"text": "VARCHAR", "number": "DOUBLE", "integer": "BIGINT", "time": "TIMESTAMP"}
+_DUCKDB = {
+    "text": "VARCHAR",
+    "number": "DOUBLE",
+    "integer": "BIGINT",
+    "time": "TIMESTAMP",
+    "boolean": "BOOLEAN",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +70,6 @@ def columns(release: Release) -> list[Column]:
     found = []
     for name in named:
         values: list[Json] = [times.get(name, line.get(name)) for line in lines]
-        if name == "epsilon":
-            values = [float(value) for value in values]
         found.append(
             Column(name, _KINDS.get(name) or kinds.get(name) or _kind_of(values), tuple(values))
         )
@@ -83,4 +87,6 @@ def _without_zone(value: Json) -> Json:
 
 
 def _kind_of(values: list[Json]) -> Kind:
+    if any(isinstance(value, bool) for value in values):
+        return "boolean"
     return "text" if any(isinstance(value, str) for value in values) else "number"

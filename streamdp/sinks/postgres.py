@@ -20,6 +20,7 @@ _TYPES = {
     "number": "double precision",
     "integer": "bigint",
     "time": "timestamp with time zone",
+    "boolean": "boolean",
 }
 _KNOWN = (
     "SELECT attname FROM pg_attribute"

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-
-from streamdp.privacy.amounts import epsilon_text
+from streamdp.privacy.amounts import NANO, epsilon_text
+from streamdp.text import iso
 from streamdp.types import Json, Release
+
+NOTICES = {"gate": "acceptance", "standing": "standing", "alert": "alert"}
+"""Types of what is no release, by its kind."""
 
 
 def record(release: Release) -> dict[str, Json]:
-    """The release as one JSON object."""
+    """The release as one JSON object; `type` tells notices and alerts, which cost nothing."""
     return {
+        "type": NOTICES.get(release.kind, "release"),
         "release_id": release.id,
         "job": release.job,
         "batch": release.batch,
         "window_start": iso(release.window_start),
         "window_end": iso(release.window_end),
         "kind": release.kind,
-        "epsilon": epsilon_text(release.epsilon_nano),
+        "epsilon": release.epsilon_nano / NANO,
+        "epsilon_exact": epsilon_text(release.epsilon_nano),
         "released_at": iso(release.released_at),
         "rows": [dict(row) for row in release.rows],
     }
@@ -26,16 +30,5 @@ def record(release: Release) -> dict[str, Json]:
 def flat(release: Release) -> list[dict[str, Json]]:
     """One line a row, each with the facts of the release in front."""
     whole = record(release)
-    del whole["rows"]
+    del whole["rows"], whole["type"]
     return [{**whole, **row} for row in release.rows]
-
-
-def iso(seconds: int | None) -> str | None:
-    """POSIX seconds as ISO 8601 in UTC.
-
-    >>> iso(1_356_998_400)
-    '2013-01-01T00:00:00Z'
-    """
-    if seconds is None:
-        return None
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

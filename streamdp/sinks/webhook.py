@@ -133,7 +133,8 @@ class WebhookSink:
             SinkError: The receiver did not take it; it may at another attempt.
             RefusedError: The receiver will not take it.
         """
-        self._webhook.post(release.id, {"type": "release", "data": record(release)})
+        content = record(release)
+        self._webhook.post(release.id, {"type": content["type"], "data": content})
 
 
 def _connection(address: SplitResult, timeout: float) -> http.client.HTTPConnection:

@@ -23,6 +23,12 @@ _NOTICE = (
     " 0 AS epsilon_nano, n.noticed_at AS released_at, n.rows"
     " FROM notice n JOIN batch b ON b.source = n.source AND b.key = n.batch"
 )
+_ALERT = (
+    "SELECT id, about AS job, '' AS source, batch, NULL AS window_start, NULL AS window_end,"
+    " 'alert' AS kind, 0 AS epsilon_nano, since AS released_at,"
+    " json_array(json_object('event', event, 'about', about, 'reason', reason)) AS rows"
+    " FROM alert WHERE id = ?"
+)
 _RELEASE = (
     "SELECT r.id, r.job, r.source, r.batch, b.window_start, b.window_end, r.kind,"  # noqa: S608
     f" r.epsilon_nano, r.released_at, r.rows, {OF_RELEASE} AS columns"
@@ -103,10 +109,10 @@ def last_release(database: Database, job: str) -> Release | None:
 
 
 def release_of(database: Database, release_id: str) -> Release:
-    """A release, or a notice in the form of one, that is known to exist."""
+    """A release, or a notice or alert in the form of one, that is known to exist."""
     rows = database.query(f"{_RELEASE} WHERE r.id = ?", [release_id])
     notices = database.query(f"{_NOTICE} WHERE n.id = ?", [release_id])
-    return _release(next(chain(rows, notices)))
+    return _release(next(chain(rows, notices, database.query(_ALERT, [release_id]))))
 
 
 def add_notice(database: Database, notice: Release) -> None:

@@ -16,6 +16,8 @@ from streamdp.store.columns import COLUMNS
 from streamdp.store.database import require_sound, transaction
 from streamdp.store.gate_schema import ANSWERS_OF_SOURCES, GATES, NOTICES, REASONS
 from streamdp.store.origins import ORIGINS
+from streamdp.store.views import VIEWS
+from streamdp.store.watch import ALERTS
 
 Step = tuple[str | Callable[[Database], None], ...]
 
@@ -180,6 +182,7 @@ _SINKS: Step = (*ANSWERS_OF_SOURCES, *REASONS, seals.seal_debts)
 STEPS: tuple[Step, ...] = (
     *(_FIRST, _RUNS, _ANCHORED, NOTICES),
     *(_SEALS, _TIMED, GATES, _TIME_SEALED, _SINKS, ORIGINS, COLUMNS),
+    *(ALERTS, VIEWS),
 )
 """Statements of each schema version; a step is never edited once it has been released."""
 

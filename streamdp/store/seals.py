@@ -36,6 +36,7 @@ SEALED_SINCE = {
     "origin": ("id", "scope", "batch", "first_seen"),
     "arrival": ("source", "batch", "state"),
     "release_columns": ("job", "since", "columns"),
+    "alert": ("id", "event", "about", "batch", "reason", "since", "over_at"),
     "problem": ("about", "batch", "code", "reason", "since"),
 }
 """Of those that have had them from the first."""

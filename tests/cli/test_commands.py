@@ -151,10 +151,19 @@ def test_releases_in_every_form(released: Path) -> None:
     rows = [json.loads(line) for line in typed("releases", "--json").stdout.splitlines()]
     assert [row["batch"] for row in rows] == [f"2013-01-{day:02d}" for day in range(1, 11)]
     for row in rows:
-        values = [row[f"0.{i}"] for i in range(1, 10)]
+        values = [each["value"] for each in row["rows"]]
+        assert len(values) == 9
         assert values == sorted(values)
-    table = list(csv.DictReader(io.StringIO(typed("releases", "--csv").stdout)))
-    assert [row["0.5"] for row in table] == [str(row["0.5"]) for row in rows]
+        assert (row["type"], row["epsilon"], row["epsilon_exact"]) == ("release", 0.1, "0.1")
+        assert row["window_start"] == f"{row['batch']}T00:00:00Z"
+    lines = list(csv.DictReader(io.StringIO(typed("releases", "--csv").stdout)))
+    assert [(row["release_id"], row["value"]) for row in lines] == [
+        (row["release_id"], str(each["value"])) for row in rows for each in row["rows"]
+    ]
+    file = (released / "releases.jsonl").read_text().splitlines()
+    assert [json.loads(line) for line in file] == rows
+    shown = json.loads(typed("show", "air_time", "2013-01-01", "--json").stdout)
+    assert rows[0].items() <= shown.items()
     some = typed("releases", "air_time", "--since", "2013-01-03", "--until", "2013-01-06", "--json")
     assert len(some.stdout.splitlines()) == 3
     assert len(typed("releases", "--last", "2").stdout.splitlines()) == 3

@@ -65,7 +65,7 @@ def test_a_year_of_five_lines(home: Path) -> None:
     exported = [json.loads(line) for line in (home / "releases.jsonl").read_text().splitlines()]
     assert [each["batch"] for each in exported] == [f"2013-01-{day:02d}" for day in range(1, 9)]
     assert sum(each["kind"] == "quantiles" for each in exported) == job["releases"]
-    assert {each["epsilon"] for each in exported if each["kind"] == "standing"} <= {"0"}
+    assert {each["epsilon"] for each in exported if each["kind"] == "standing"} <= {0}
 
 
 def test_a_release_that_stands_is_shown_as_such(home: Path) -> None:

@@ -20,11 +20,12 @@ from streamdp.config import Configuration, load
 from streamdp.daemon.runtime import runtime
 from streamdp.engine.gate import Gate
 from streamdp.engine.job import Job
-from streamdp.engine.work import LONGEST_REST, Outcomes, Task
+from streamdp.engine.work import Outcomes, Task
 from streamdp.errors import StoreError
 from streamdp.log.setup import close
 from streamdp.privacy.amounts import nano_up
 from streamdp.types import Batch, CellCounts, Query
+from streamdp.types.rests import LONGEST_REST
 from tests.invariants import violations
 from tests.worlds import HandClock, ReplayedEntropy
 

@@ -123,7 +123,15 @@ def test_on_a_rejection_the_last_release_stands_and_sinks_are_told_for_nothing(
     world.worker.round([gate_of(world, Scripted(yes=(3,)), (world.job(),))])
     first, second, third, accepted, fourth, last = world.sink.taken
     assert [each.kind for each in (second, third, last)] == ["standing"] * 3
-    assert second.rows[0] == {"standing_release": first.id, "standing_batch": first.batch}
+    assert second.rows[0] == {
+        "accepted": False,
+        "standing_release": first.id,
+        "standing_batch": first.batch,
+        "standing_window_start": "2023-11-15T00:00:00Z",
+        "standing_window_end": "2023-11-16T00:00:00Z",
+    }
+    assert accepted.rows[0]["accepted"] is True
+    assert accepted.rows[0]["standing_release"] == first.id
     assert last.rows[0]["standing_release"] == fourth.id
     assert (accepted.kind, accepted.job, accepted.batch) == ("gate", "gate", fourth.batch)
     assert {each.epsilon_nano for each in (second, third, accepted, last)} == {0}

@@ -10,7 +10,7 @@ import pytest
 
 from streamdp.backends.duckdb import DuckDBBackend
 from streamdp.engine.release import RELEASE_ID_BITS
-from streamdp.engine.work import FIRST_REST, LONGEST_REST, Outcomes, Task
+from streamdp.engine.work import Outcomes, Task
 from streamdp.errors import LockedError, StoreError
 from streamdp.privacy.filters import Caps, Limit
 from streamdp.sources.files import FileSource
@@ -18,6 +18,7 @@ from streamdp.sources.windows import DAY, WindowSource
 from streamdp.store.ledger import set_caps
 from streamdp.store.pauses import pause_job, resume_job
 from streamdp.types import CellCounts, Entropy, Json, Outcome, Plan
+from streamdp.types.rests import FIRST_REST, LONGEST_REST
 from tests.worlds import EPSILON_NANO, START, EventLog, World, quantiles_kind
 
 

@@ -1,0 +1,117 @@
+"""What holds a job back: which of all that can, since when, and until when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlite_utils import Database
+
+from streamdp.config import Configuration
+from streamdp.store.ledger import burns_in_a_row
+from streamdp.store.problems import problems
+from streamdp.store.runs import open_run_of
+from streamdp.types.rests import rest_after
+
+
+@dataclass(frozen=True, slots=True)
+class Hold:
+    """One thing that holds a job back.
+
+    Args:
+        state: Of the job, if this is the first that holds it.
+        reason: In public words.
+        since: POSIX time, where it is known.
+        until: In words; nothing where it lasts until somebody does something.
+    """
+
+    state: str
+    reason: str
+    since: int | None = None
+    until: str = ""
+
+
+def holds(
+    configuration: Configuration,
+    database: Database,
+    job: str,
+    now: int,
+    caps: tuple[tuple[str, str], ...],
+) -> tuple[Hold, ...]:
+    """All that holds a job, what a person can end first."""
+    return (
+        *_paused(database, job),
+        *_gate(configuration, database, job),
+        *_caps(database, configuration.releases[job].source, job, caps),
+        *_rest(database, configuration.releases[job].source, job, now),
+        *_problems(configuration, database, job),
+        *_unmet(database, configuration, job),
+    )
+
+
+def _paused(database: Database, job: str) -> list[Hold]:
+    row = database.execute("SELECT since FROM pause WHERE job = ?", [job]).fetchone()
+    return [Hold("paused", f"`streamdp resume {job}` goes on", row[0])] if row else []
+
+
+def _gate(configuration: Configuration, database: Database, job: str) -> list[Hold]:
+    gate = configuration.gated().get(job)
+    row = database.execute(
+        "SELECT max(l.at) FROM gate_run g JOIN ledger l ON l.reservation = g.run"
+        " AND l.purpose = 'close' WHERE g.gate = ? AND g.waits",
+        [gate],
+    ).fetchone()
+    if gate is None or row[0] is None or open_run_of(database, gate) is not None:
+        return []
+    return [Hold("waits", f"its gate: `streamdp rearm {gate}`", row[0])]
+
+
+def _caps(
+    database: Database, source: str, job: str, caps: tuple[tuple[str, str], ...]
+) -> list[Hold]:
+    """Where nothing renews a budget the job is exhausted; a window that will free holds it back."""
+    (since,) = database.execute(
+        "SELECT min(at) FROM ledger WHERE scope = :scope AND job = :job AND purpose = 'refuse'"
+        " AND seq > coalesce((SELECT max(seq) FROM ledger WHERE job = :job"
+        "   AND purpose IN ('reserve', 'open')), 0)",
+        {"scope": source, "job": job},
+    ).fetchone()
+    return [
+        Hold(
+            "exhausted" if when == "never" else "waits",
+            f"{cap} cap",
+            since,
+            "" if when == "never" else when,
+        )
+        for cap, when in sorted(set(caps), key=lambda cap: cap[1] != "never")
+    ]
+
+
+def _rest(database: Database, source: str, job: str, now: int) -> list[Hold]:
+    burns, last = burns_in_a_row(database, source, job)
+    if abs(now - last) >= rest_after(burns):
+        return []
+    from datetime import UTC, datetime
+
+    until = datetime.fromtimestamp(last + rest_after(burns), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return [Hold("rests", f"{burns} charges burnt in a row", last, until)]
+
+
+def _problems(configuration: Configuration, database: Database, job: str) -> list[Hold]:
+    """What is wrong with its source or its batches; one batch holds no other up."""
+    source = configuration.releases[job].source
+    about = {job, f"source {source}", configuration.gated().get(job, job)}
+    found = [problem for problem in problems(database) if problem.about in about]
+    whole = [Hold("failing", each.reason, each.since) for each in found if not each.batch]
+    single = [each for each in found if each.batch]
+    if single:
+        first = min(single, key=lambda each: each.since)
+        more = f" (and {len(single) - 1} more)" if len(single) > 1 else ""
+        whole.append(Hold("active", f"{first.batch}: {first.reason}{more}", first.since))
+    return whole
+
+
+def _unmet(database: Database, configuration: Configuration, job: str) -> list[Hold]:
+    """Whether no batch of its source has ever arrived."""
+    source = configuration.releases[job].source
+    (count,) = database.execute("SELECT count(*) FROM batch WHERE source = ?", [source]).fetchone()
+    return [] if count else [Hold("empty", f"no batch of {source} has arrived yet")]

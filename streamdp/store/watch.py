@@ -1,0 +1,77 @@
+"""Alerts: conditions that need a hand, each told once when it comes.
+
+An alert is owed to its sink by the outbox, like a release. It is open for as long as its condition
+holds, and what is open is not told again. Functions that write run inside a transaction of their
+caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from sqlite_utils import Database
+
+from streamdp.store import outbox, seals
+
+ALERTS = (
+    """
+    CREATE TABLE alert (
+        id TEXT PRIMARY KEY,
+        event TEXT NOT NULL,
+        about TEXT NOT NULL,
+        batch TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        since INTEGER NOT NULL,
+        over_at INTEGER,
+        seal TEXT NOT NULL DEFAULT ''
+    ) STRICT
+    """,
+    "CREATE UNIQUE INDEX alert_open ON alert (event, about, batch) WHERE over_at IS NULL",
+)
+"""The schema step of alerts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Alert:
+    """A condition that needs a hand.
+
+    Args:
+        event: Its kind, as the configuration names it.
+        about: Job, gate, source or sink; `store` for all.
+        batch: Key, where it is one batch's.
+        reason: Why, in public words.
+    """
+
+    event: str
+    about: str
+    batch: str
+    reason: str
+
+
+def open_alerts(database: Database) -> set[Alert]:
+    """Conditions that were told and still hold."""
+    rows = database.execute("SELECT event, about, batch, reason FROM alert WHERE over_at IS NULL")
+    return {Alert(*row) for row in rows}
+
+
+def tell(database: Database, alert: Alert, identity: str, sinks: Collection[str], now: int) -> None:
+    """Open an alert, in place of one of the same subject, and owe it to sinks."""
+    close(database, alert, now)
+    database.execute(
+        "INSERT INTO alert (id, event, about, batch, reason, since) VALUES (?, ?, ?, ?, ?, ?)",
+        [identity, alert.event, alert.about, alert.batch, alert.reason, now],
+    )
+    seals.seal(database, "alert", id=identity)
+    outbox.post(database, identity, sinks, now)
+
+
+def close(database: Database, alert: Alert, now: int) -> None:
+    """The condition is over."""
+    found = database.execute(
+        "UPDATE alert SET over_at = ? WHERE event = ? AND about = ? AND batch = ?"
+        " AND over_at IS NULL RETURNING id",
+        [now, alert.event, alert.about, alert.batch],
+    ).fetchall()
+    for (identity,) in found:
+        seals.seal(database, "alert", id=identity)

@@ -1,0 +1,134 @@
+"""Alerts: each condition is told once a change, through the outbox, in public words."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from streamdp.config import Configuration, load
+from streamdp.daemon.alerts import watch_over
+from streamdp.daemon.runtime import Runtime, runtime
+from streamdp.errors import ConfigurationError, SinkError, SourceError
+from streamdp.store.opening import verify
+from streamdp.types import Release
+from tests.crash.home import CONFIG, Home
+from tests.worlds import EventLog, HandClock, ReplayedEntropy
+
+ALERTS = """
+alerts: {sink: pager, on: [stalled, unreadable, budget-low, burnt, dead-letter, clock],
+         budget_below: 99.9%, stalled_after: 2d}
+"""
+PAGED = CONFIG.replace("sinks:\n", "sinks:\n  pager: {kind: jsonl, path: pages.jsonl}\n") + ALERTS
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Home:
+    return Home.furnish(tmp_path / "home", PAGED)
+
+
+@pytest.fixture
+def running(home: Home) -> Iterator[tuple[Runtime, Configuration, HandClock, EventLog]]:
+    configuration, clock, log = home.configuration(), home.clock, EventLog()
+    with runtime(configuration, ReplayedEntropy(), clock, log) as found:
+        yield found, configuration, clock, log
+
+
+Running = tuple[Runtime, Configuration, HandClock, EventLog]
+
+
+def pages(home: Home) -> list[tuple[str, str, str]]:
+    path = home.path / "pages.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+    assert all((line["type"], line["epsilon"]) == ("alert", 0) for line in lines)
+    rows = [(line["rows"][0], line["batch"]) for line in lines]
+    return [(row["event"], row["about"], batch) for row, batch in rows]
+
+
+def look(running: Running) -> None:
+    found, configuration, clock, log = running
+    watch_over(configuration, found.store, ReplayedEntropy(str(clock.seconds)), clock.now(), log)
+    found.worker.round([])
+    clock.seconds += 1
+
+
+def test_each_condition_is_told_once_a_change(home: Home, running: Running) -> None:
+    """A problem comes, stays, goes and comes again: two pages."""
+    store = running[0].store
+    for _ in range(2):
+        error = SourceError("column x of source stream is not there")
+        store.report_problem("daily", "2023-11-15", error, 0)
+        for _ in range(3):
+            look(running)
+        store.settle_problem("daily", "2023-11-15")
+        look(running)
+    assert pages(home) == [("unreadable", "daily", "2023-11-15")] * 2
+    told = [fields for name, fields in running[3].events if name == "alert"]
+    assert [fields["reason"] for fields in told] == ["column x of source stream is not there"] * 2
+    verify(store.database)
+
+
+def test_a_burnt_charge_a_low_budget_and_a_silent_source(home: Home, running: Running) -> None:
+    """From the ledger and the clock alone."""
+    found, _, clock, _ = running
+    batch = next(iter(found.jobs["daily"].source.batches(clock.now())))
+    found.store.add_batches([(batch, None)], clock.now())
+    from streamdp.types import Charge
+
+    charge = Charge({"type": "pure", "epsilon": "1/10"}, 100_000_000, 1)
+    left = found.store.reserve("stream", "daily", batch, charge, clock.now())
+    found.store.burn(left, clock.now())
+    look(running)
+    assert set(pages(home)) == {("burnt", "daily", batch.key), ("budget-low", "stream", "")}
+    clock.seconds += 3 * 86_400
+    look(running)
+    look(running)
+    assert pages(home)[2:] == [("stalled", "stream", "")]
+
+
+def test_a_dead_letter_pages_and_a_page_that_fails_is_retried(home: Home, running: Running) -> None:
+    """An alert is owed like a release: a pager that is down gets it later."""
+
+    class Down:
+        name = "pager"
+
+        def deliver(self, release: Release) -> None:
+            raise SinkError("down")
+
+    found, _, clock, _ = running
+    real = found.worker.sinks
+    found.worker.sinks = {**real, "pager": Down()}
+    found.store.report_problem("daily", "b", SourceError("unreadable"), 0)
+    look(running)
+    assert pages(home) == []
+    found.worker.sinks = real
+    clock.seconds += 60
+    look(running)
+    assert pages(home) == [("unreadable", "daily", "b")]
+
+
+def test_a_clock_that_goes_back_pages(home: Home, running: Running) -> None:
+    """And one that is right again pages no more."""
+    running[0].store.beat(None, running[2].now())
+    running[2].seconds -= 7200
+    look(running)
+    look(running)
+    assert pages(home) == [("clock", "store", "")]
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "why"),
+    [
+        ("sink: pager", "sink: pagre", "did you mean 'pager'"),
+        ("99.9%", "lots", "a share is written 10% or 0.1"),
+        ("99.9%", "120%", "between 0% and 100%"),
+        ("clock]", "clocks]", "clock"),
+    ],
+)
+def test_a_bad_section_is_refused(home: Home, was: str, becomes: str, why: str) -> None:
+    """With the nearest name, or what a share looks like."""
+    (home.path / "config.yaml").write_text(PAGED.replace(was, becomes))
+    with pytest.raises(ConfigurationError, match=why):
+        load(home.path / "config.yaml")
