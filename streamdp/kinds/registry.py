@@ -24,6 +24,8 @@ GROUP = "streamdp.kinds"
 OWN = {
     "quantiles": "streamdp.kinds.quantiles.spec:SPEC",
     "workload": "streamdp.kinds.workload.spec:SPEC",
+    "selection": "streamdp.kinds.selection.spec:SPEC",
+    "experts": "streamdp.kinds.experts.spec:SPEC",
 }
 """Kinds of streamdp; one is imported when it is first asked for."""
 

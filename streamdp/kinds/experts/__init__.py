@@ -1,0 +1,1 @@
+"""Release kind `experts`: online learning from noisy losses."""

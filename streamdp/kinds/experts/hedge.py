@@ -1,0 +1,67 @@
+"""AdaHedge: weights over experts whose rate of learning follows from the losses that were seen.
+
+    w_i ∝ e^(-η·L_i),  η = ln k / Δ,  Δ = Σ_t (w_t·ℓ_t - m_t),  m = -(1/η)·ln Σ_i w_i e^(-η·ℓ_i)
+
+L_i are cumulative losses, Δ is the cumulative mixability gap. Losses may have any size and sign, so
+noisy ones are admitted, and neither a horizon nor a range is needed.
+
+References:
+    De Rooij, van Erven, Grünwald & Koolen 2014: regret ≤ 2·Δ.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamdp.types import FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Hedge:
+    """State of AdaHedge after some losses.
+
+    Args:
+        losses: Cumulative loss of each expert, shape (k,).
+        gap: Cumulative mixability gap Δ, at least 0.
+    """
+
+    losses: FloatArray
+    gap: float = 0.0
+
+    @classmethod
+    def over(cls, experts: int) -> Hedge:
+        """The state before any loss: all experts weigh the same."""
+        return cls(np.zeros(experts))
+
+    def weights(self) -> FloatArray:
+        """Weight of each expert for the next loss, shape (k,); they sum to one."""
+        if self.gap == 0.0:
+            leading = (self.losses == self.losses.min()).astype(float)
+            return np.asarray(leading / leading.sum())
+        behind = self.losses - self.losses.min()
+        weights = np.exp(-self._rate() * behind)
+        return np.asarray(weights / weights.sum())
+
+    def observe(self, losses: FloatArray) -> Hedge:
+        """The state after one more loss of each expert, shape (k,)."""
+        weights = self.weights()
+        least = float(losses[weights > 0].min())
+        beyond = losses - least
+        if self.gap == 0.0:
+            mixed = 0.0
+        else:
+            rate = self._rate()
+            mixed = -math.log(float(weights @ np.exp(-rate * np.maximum(beyond, -700 / rate))))
+            mixed /= rate
+        gap = self.gap + max(float(weights @ beyond) - mixed, 0.0)
+        return Hedge(self.losses + losses, gap)
+
+    def regret_bound(self) -> float:
+        """Most by which the weighted loss so far exceeds that of the best expert."""
+        return 2.0 * self.gap
+
+    def _rate(self) -> float:
+        return math.log(max(len(self.losses), 2)) / self.gap

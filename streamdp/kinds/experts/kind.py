@@ -1,0 +1,209 @@
+"""Release kind `experts`: weights over experts, learned online from noisy losses of each batch."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+
+from streamdp.kinds.experts.leader import Leader
+from streamdp.kinds.experts.learner import OnlineLearner, State
+from streamdp.kinds.experts.losses import LEVEL_SHARE, Actions, Rules, sensitivity
+from streamdp.privacy.discrete_laplace import discrete_laplace
+from streamdp.privacy.events import pure, sequence
+from streamdp.types import (
+    Batch,
+    Column,
+    Entropy,
+    FloatArray,
+    Json,
+    Neighbours,
+    Outcome,
+    Plan,
+    Row,
+    Sums,
+    TableCounts,
+)
+
+LEVEL = 0.95
+"""How often the interval around a loss holds the loss of the batch."""
+
+DEVIATIONS = 3.0 / math.sqrt(2.0)
+"""Half the width of that interval: a Laplace variable stays within 3.0 scales, sums within less."""
+
+CHANCE_BITS = 53
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """Scales of the noise of one release, fixed before data is touched.
+
+    Args:
+        scale: Of each integer.
+        level: Of the level; None if none is asked for.
+    """
+
+    scale: Fraction
+    level: Fraction | None
+
+
+@dataclass(frozen=True)
+class Experts:
+    """Noisy losses of experts on a batch, and the weights that online learning gives them.
+
+    Args:
+        losses: Who the experts are and what they lose.
+        epsilon: Price of one release for one record.
+        expected_rows: Public number of records of a batch: losses are shares of it.
+        neighbours: Relation of one record.
+        drawn: Whether the action for the next batch is drawn by weight; else it is the heaviest.
+        where: SQL condition; records of which it is not true do not count.
+    """
+
+    losses: Rules | Actions
+    epsilon: Fraction
+    expected_rows: int
+    neighbours: Neighbours = "add-remove"
+    drawn: bool = False
+    where: str | None = None
+
+    name: ClassVar[str] = "experts"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """The expert, its loss, its weight for the next batch, and the regret so far."""
+        return (
+            *self.losses.labels(),
+            Column("loss", "number", "value", "losses per expected record"),
+            Column("lower", "number", "lower", about="loss", level=LEVEL),
+            Column("upper", "number", "upper", about="loss", level=LEVEL),
+            Column("average_loss", "number", "estimate", "losses per expected record"),
+            Column("weight", "number", "estimate"),
+            Column("chosen", "integer", "estimate"),
+            Column("regret_bound", "number", "error", "losses per expected record"),
+        )
+
+    def signature(self) -> Json:
+        """Who the experts are and how their losses are scaled."""
+        return {
+            "experts": [list(row.values()) for row in self.losses.rows()],
+            "losses": repr(self.losses.query()),
+            "expected_rows": self.expected_rows,
+            "where": self.where,
+        }
+
+    def init(self) -> Json:
+        """No losses seen."""
+        return {"releases": 0, "learner": self.learner.start().to_json()}
+
+    @cached_property
+    def learner(self) -> OnlineLearner:
+        """The online learner, for the noise of one release."""
+        return OnlineLearner(Leader.of(self.losses.kernels(), self._covariance))
+
+    def noise(self) -> Noise:
+        """Scales that make the release cost epsilon: sensitivity over its share of epsilon."""
+        size = sensitivity(self.losses, self.neighbours)
+        if isinstance(self.losses, Actions):
+            return Noise(Fraction(size) / self.epsilon, None)
+        return Noise(
+            Fraction(size) / (self.epsilon * (1 - LEVEL_SHARE)),
+            Fraction(1) / (self.epsilon * LEVEL_SHARE),
+        )
+
+    def plan(self, state: Json, batch: Batch) -> Plan:
+        """The same question and price for every batch.
+
+        Privacy: z has L1 sensitivity `sensitivity`. The level is a count, which a record changes by
+        one at most, added or substituted. Discrete Laplace noise of these scales costs pure loss
+        sensitivity/scale each, epsilon together.
+        """
+        noise = self.noise()
+        shares = [self.epsilon] if noise.level is None else self._shares()
+        about = {"mechanism": "experts", "experts": self.losses.count, "scale": str(noise.scale)}
+        event = sequence([pure(share) for share in shares], **about)
+        return Plan(replace(self.losses.query(), where=self.where), event, noise)
+
+    def draw(self, plan: Plan, statistic: TableCounts | Sums, entropy: Entropy) -> Outcome:
+        """Noisy losses of all experts.
+
+        Privacy: `neighbours` of one record, pure epsilon by the argument of `plan`. How much
+        entropy is used depends on chance alone.
+        """
+        noise: Noise = plan.mechanism
+        integers = self.losses.integers(statistic)
+        noisy = [each + discrete_laplace(noise.scale, entropy) for each in integers]
+        level = self.losses.level(statistic)
+        start = 0.5
+        if noise.level is not None and level is not None:
+            start = (level + discrete_laplace(noise.level, entropy)) / self.expected_rows
+        losses = start + self.losses.matrix @ np.array(noisy, dtype=float) / self.expected_rows
+        chance = entropy.bits(CHANCE_BITS) / 2**CHANCE_BITS
+        rows = tuple(
+            {**label, "loss": loss, "lower": loss - half, "upper": loss + half}
+            for label, loss, half in zip(
+                self.losses.rows(), losses.tolist(), self.half_widths().tolist(), strict=True
+            )
+        )
+        return Outcome(rows, chance)
+
+    def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
+        """The state after the released losses."""
+        losses = np.array([row["loss"] for row in outcome.rows])
+        learned = self.learner.observe(State.from_json(state["learner"]), losses)
+        return {"releases": state["releases"] + 1, "learner": learned.to_json()}
+
+    def publish(self, state: Json, outcome: Outcome) -> Outcome:
+        """The losses, and beside them the weights and the action for the next batch."""
+        learned = State.from_json(state["learner"])
+        weights, count = self.learner.weights(learned), state["releases"]
+        chosen = self._action(weights, outcome.auxiliary)
+        bound = self.learner.regret_bound(learned) / count
+        averages = (learned.inner.losses / count).tolist()
+        added: list[Row] = [
+            {
+                "average_loss": average,
+                "weight": weight,
+                "chosen": int(number == chosen),
+                "regret_bound": bound,
+            }
+            for number, (average, weight) in enumerate(zip(averages, weights.tolist(), strict=True))
+        ]
+        rows = zip(outcome.rows, added, strict=True)
+        return Outcome(tuple({**row, **more} for row, more in rows))
+
+    def half_widths(self) -> FloatArray:
+        """Half the width of the interval around each loss, shape (k,)."""
+        level = self._level_variance(self.noise())
+        return np.asarray(DEVIATIONS * np.sqrt(np.diag(self._covariance) + level))
+
+    def deviation(self) -> float:
+        """Largest standard deviation of the noise in a loss, but for their common level."""
+        return float(np.sqrt(np.diag(self._covariance).max()))
+
+    def _action(self, weights: FloatArray, chance: float) -> int:
+        if not self.drawn:
+            return int(weights.argmax())
+        return min(int(np.searchsorted(weights.cumsum(), chance, "right")), len(weights) - 1)
+
+    def _shares(self) -> tuple[Fraction, Fraction]:
+        return self.epsilon * (1 - LEVEL_SHARE), self.epsilon * LEVEL_SHARE
+
+    @cached_property
+    def _covariance(self) -> FloatArray:
+        """Of the noise in one release's losses, but for their common level, shape (k, k)."""
+        matrix = self.losses.matrix / self.expected_rows
+        return np.asarray(matrix @ matrix.T) * variance(self.noise().scale)
+
+    def _level_variance(self, noise: Noise) -> float:
+        return 0.0 if noise.level is None else variance(noise.level) / self.expected_rows**2
+
+
+def variance(scale: Fraction) -> float:
+    """Variance of discrete Laplace noise, 2q/(1 - q)² with q = e^(-1/scale)."""
+    ratio = math.exp(-1.0 / float(scale))
+    return 2.0 * ratio / (1.0 - ratio) ** 2

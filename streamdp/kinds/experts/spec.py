@@ -1,0 +1,72 @@
+"""The release kind `experts`, for the registry."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from streamdp.config.expressions import Dialect, expression
+from streamdp.config.releases import CheckContext, Problem
+from streamdp.kinds.experts.losses import Actions, Rules
+from streamdp.kinds.experts.section import ActionExperts, ExpertsSection
+from streamdp.kinds.spec import BuildContext, KindSpec
+
+if TYPE_CHECKING:
+    from streamdp.kinds.experts.kind import Experts
+
+YEAR = 365
+
+
+def build(section: ExpertsSection, context: BuildContext) -> Experts:
+    """Experts at the price of one record."""
+    from streamdp.kinds.experts.kind import Experts
+
+    return Experts(
+        losses=losses(section, context.dialect),
+        epsilon=context.epsilon_of_record(section),
+        expected_rows=section.expected_rows,
+        neighbours=context.neighbours,
+        drawn=section.action == "drawn",
+        where=None if section.where is None else expression(section.where, context.dialect),
+    )
+
+
+def losses(section: ExpertsSection, dialect: Dialect) -> Rules | Actions:
+    """What the experts lose, in the engine's dialect."""
+    experts = section.experts
+    if isinstance(experts, ActionExperts):
+        named = experts.losses.items()
+        made = tuple((name, expression(sql, dialect)) for name, sql in named)
+        return Actions(made, experts.denominator)
+    grid = experts.rules.grid(dialect)
+    if grid is None:
+        raise ValueError("experts are a grid of thresholds: the section has checked it")
+    return Rules(grid, expression(experts.label, dialect))
+
+
+def check(section: ExpertsSection, context: CheckContext) -> Iterator[Problem]:
+    """What the engine cannot read."""
+    try:
+        losses(section, context.dialect)
+    except ValueError as error:
+        yield Problem(("experts",), str(error), "write what the engine can do")
+
+
+class Regret:
+    """The error of a released loss, and the regret to expect."""
+
+    def expected(self, kind: Experts) -> Mapping[str, float | None]:
+        """Half the widest interval of a loss, and about the average regret after 365 batches."""
+        deviation = kind.deviation()
+        regret = 2.0 * math.sqrt((0.25 + deviation**2) * math.log(kind.losses.count) / YEAR)
+        return {"loss_error_95": float(kind.half_widths().max()), "regret_after_365": regret}
+
+    def epsilon_for(self, kind: Experts, error: float) -> Fraction | None:
+        """Price at which the widest interval of a loss has this half width, nearly."""
+        ratio = float(kind.half_widths().max()) / error
+        return kind.epsilon * Fraction(ratio).limit_denominator(10**6)
+
+
+SPEC = KindSpec("experts", ExpertsSection, check, build, Regret())

@@ -1,0 +1,1 @@
+"""Rules: conditions on one record with public parameters, one candidate a choice of parameters."""

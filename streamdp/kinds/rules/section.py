@@ -1,0 +1,129 @@
+"""Rules with parameters as the configuration gives them."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from pydantic import ConfigDict, Field, field_validator, model_validator
+
+from streamdp.config.expressions import Dialect
+from streamdp.config.section import Section
+from streamdp.config.values import PositiveRational, Rational
+from streamdp.kinds.rules.grid import RuleGrid
+from streamdp.kinds.rules.parse import conditions, grid_of, names_of
+
+MOST_VALUES = 10_000
+"""Of one parameter."""
+
+MOST_CANDIDATES = 100_000
+"""Of a grid of thresholds, which is scored from one table."""
+
+MOST_CONDITIONS = 500
+"""Of other rules, which take a sum each."""
+
+
+class Parameter(Section):
+    """Public values of a parameter of a rule: evenly spaced, or a list."""
+
+    start: Rational | None = Field(default=None, alias="from", description="First value.")
+    to: Rational | None = Field(default=None, description="Last value.")
+    step: PositiveRational = Field(default=Fraction(1), description="From one value to the next.")
+    values: tuple[Rational, ...] = Field(default=(), description="In place of from and to.")
+
+    @model_validator(mode="after")
+    def _one_form(self) -> Parameter:
+        if bool(self.values) == (self.start is not None or self.to is not None):
+            raise ValueError("give either from and to, or values")
+        if not self.values and (self.start is None or self.to is None or self.to < self.start):
+            raise ValueError("give from and to, with to at least from")
+        if not 1 <= self.count() <= MOST_VALUES:
+            raise ValueError(f"a parameter has at most {MOST_VALUES} values")
+        if len(set(self.values)) < len(self.values):
+            raise ValueError("a value is listed twice")
+        return self
+
+    def count(self) -> int:
+        """How many values there are."""
+        if self.start is None or self.to is None:
+            return len(self.values)
+        return math.floor((self.to - self.start) / self.step) + 1
+
+    def listed(self) -> tuple[Fraction, ...]:
+        """The values, increasing."""
+        if self.start is None:
+            return tuple(sorted(self.values))
+        return tuple(self.start + place * self.step for place in range(self.count()))
+
+
+class Rules(Section):
+    """A condition on one record with parameters in braces, and the values of each parameter.
+
+    A conjunction of comparisons of an expression with one parameter each is a grid of thresholds:
+    all its rules are scored from one table of counts. NaN and infinities meet no threshold.
+    """
+
+    model_config = ConfigDict(extra="allow", frozen=True)
+    __pydantic_extra__: dict[str, Parameter]
+
+    sql: str = Field(description="Such as `delay >= {t} AND hour >= {a}`.")
+
+    @field_validator("sql")
+    @classmethod
+    def _is_an_expression(cls, value: str) -> str:
+        names = names_of(value)
+        if not names:
+            raise ValueError("the rule has no parameter: write one in braces, as in delay >= {t}")
+        next(conditions(value, {name: (Fraction(0),) for name in names}, "duckdb"))
+        return value
+
+    @model_validator(mode="after")
+    def _parameters_fit(self) -> Rules:
+        named, given = set(names_of(self.sql)), set(self.parameters())
+        if missing := sorted(named - given):
+            raise ValueError(
+                f"give the values of {missing[0]}, as in {missing[0]}: {{from: 0, to: 9}}"
+            )
+        if unused := sorted(given - named):
+            raise ValueError(f"the rule has no parameter {{{unused[0]}}}")
+        if self.count() > MOST_CANDIDATES:
+            raise ValueError(
+                f"there are {self.count()} candidates, at most {MOST_CANDIDATES} can be"
+            )
+        if self.grid("duckdb") is None and self.count() > MOST_CONDITIONS:
+            raise ValueError(
+                f"there are {self.count()} candidates: a rule that is no conjunction of thresholds,"
+                f" each with a parameter of its own, may have {MOST_CONDITIONS}"
+            )
+        return self
+
+    def parameters(self) -> dict[str, Parameter]:
+        """Each parameter by its name."""
+        return dict(self.__pydantic_extra__ or {})
+
+    def values(self) -> dict[str, tuple[Fraction, ...]]:
+        """Values of each parameter."""
+        return {name: each.listed() for name, each in self.parameters().items()}
+
+    def count(self) -> int:
+        """How many rules there are."""
+        return math.prod(each.count() for each in self.parameters().values())
+
+    def grid(self, dialect: Dialect) -> RuleGrid | None:
+        """The rules as a grid of thresholds; None if they are none."""
+        return grid_of(self.sql, self.values(), dialect)
+
+
+def refuse_column(value: Any) -> Any:
+    """Point to the kind that releases all values of a column at one price.
+
+    Raises:
+        ValueError: The candidates are values of a column.
+    """
+    if isinstance(value, dict) and "column" in value:
+        raise ValueError(
+            "values of a column part the records: `kind: statistics` releases the counts of all of"
+            " them at the price of one, and the largest is chosen afterwards for nothing"
+        )
+    return value

@@ -1,0 +1,1 @@
+"""Release kind `selection`: a private choice among public candidates."""

@@ -1,0 +1,140 @@
+"""Candidates of a selection, and their integer scores from one answer of the engine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from streamdp.kinds.rules.grid import RuleGrid
+from streamdp.kinds.selection.scores import (
+    Score,
+    label_dimension,
+    label_of,
+    of_cells,
+    term_of_record,
+)
+from streamdp.types import Column, Row, SumQuery, Sums, TableCounts, TableQuery, Term
+
+
+class Candidates(Protocol):
+    """Public candidates, and how a batch scores them."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Values of each parameter; of a list, its length."""
+        ...
+
+    @property
+    def ordered(self) -> bool:
+        """Whether candidates that are neighbours along a parameter are alike."""
+        ...
+
+    def labels(self) -> tuple[Column, ...]:
+        """Columns that name a candidate."""
+        ...
+
+    def row(self, number: int) -> Row:
+        """A candidate in these columns."""
+        ...
+
+    def query(self) -> TableQuery | SumQuery:
+        """The one question that all scores follow from."""
+        ...
+
+    def scores(self, statistic: TableCounts | Sums) -> list[int]:
+        """Score of each candidate. Private."""
+        ...
+
+
+@dataclass(frozen=True)
+class ThresholdRules:
+    """All rules of a grid of thresholds, scored by cumulated counts of one table.
+
+    Args:
+        grid: The rules.
+        score: Not a `Total`.
+    """
+
+    grid: RuleGrid
+    score: Score
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Values of each parameter."""
+        return self.grid.shape
+
+    @property
+    def ordered(self) -> bool:
+        """Thresholds next to each other are alike."""
+        return True
+
+    def labels(self) -> tuple[Column, ...]:
+        """One column a parameter."""
+        return self.grid.columns()
+
+    def row(self, number: int) -> Row:
+        """The parameters of a rule."""
+        places = np.unravel_index(number, self.shape)
+        return {
+            each.parameter: float(each.values[int(place)])
+            for each, place in zip(self.grid.thresholds, places, strict=True)
+        }
+
+    def query(self) -> TableQuery:
+        """Records by cell of the thresholds, and by label if the score has one."""
+        label = label_of(self.score)
+        return self.grid.query(*(() if label is None else (label_dimension(label),)))
+
+    def scores(self, statistic: TableCounts | Sums) -> list[int]:
+        """Sums over the cells that each rule matches. Private."""
+        assert isinstance(statistic, TableCounts), "the answer to a table query is a table"  # noqa: S101
+        cells = of_cells(self.score, statistic.marginals[0])
+        return [int(score) for score in self.grid.over_matching(cells)]
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """A list of conditions on a record, each scored by a sum of its own in one scan.
+
+    Args:
+        names: Each candidate in the columns of `labels`.
+        conditions: SQL of each, in the engine's dialect.
+        score: What is summed over matching records.
+        named: Columns that name a candidate.
+    """
+
+    names: tuple[Row, ...]
+    conditions: tuple[str, ...]
+    score: Score
+    named: tuple[Column, ...] = (Column("candidate", "text", "label"),)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """How many candidates there are."""
+        return (len(self.conditions),)
+
+    @property
+    def ordered(self) -> bool:
+        """Nothing is known of which conditions are alike."""
+        return False
+
+    def labels(self) -> tuple[Column, ...]:
+        """Columns that name a candidate."""
+        return self.named
+
+    def row(self, number: int) -> Row:
+        """The name of a candidate."""
+        return self.names[number]
+
+    def query(self) -> SumQuery:
+        """One clipped sum a candidate."""
+        parts = (term_of_record(self.score, condition) for condition in self.conditions)
+        terms = (Term(f"candidate {n}", grid, sql=sql) for n, (sql, grid) in enumerate(parts))
+        return SumQuery(tuple(terms))
+
+    def scores(self, statistic: TableCounts | Sums) -> list[int]:
+        """The sums. Private."""
+        assert isinstance(statistic, Sums), "the answer to a question of sums is sums"  # noqa: S101
+        return list(statistic.values)

@@ -1,0 +1,157 @@
+"""Release kind `selection`: the best of a finite list of candidates, chosen privately."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import ClassVar, Literal
+
+import numpy as np
+
+from streamdp.kinds.selection.candidates import Candidates
+from streamdp.kinds.selection.prior import ROBUST_WEIGHT, ChoicePrior, virtual_records
+from streamdp.kinds.selection.sample_size import shortfall
+from streamdp.kinds.selection.scores import Score, score_range
+from streamdp.mechanisms.finite_choice import exponent, exponential_choice, permute_and_flip
+from streamdp.privacy.events import bounded_range, pure, sequence
+from streamdp.types import (
+    Batch,
+    Column,
+    Entropy,
+    Json,
+    Neighbours,
+    Outcome,
+    Plan,
+    Sums,
+    TableCounts,
+)
+
+Choice = Literal["exponential", "permute-and-flip"]
+
+LEVEL = 0.95
+"""How often a chosen score is within `shortfall` of the best one left."""
+
+_DIGITS = 3
+"""Of a learned score in the store: a thousandth of a nat moves nothing."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The candidates of the highest scores, one draw each.
+
+    Args:
+        candidates: What there is to choose from.
+        score: By what.
+        epsilon: Price of one release for one record; each of the `top` draws has its share.
+        neighbours: Relation of one record.
+        choice: Mechanism of a draw.
+        top: How many candidates are released.
+        learned: Whether past choices make the prior; else all candidates are alike.
+        where: SQL condition; records of which it is not true do not count.
+        expected_rows: Public number of records of a batch, for what is foretold.
+    """
+
+    candidates: Candidates
+    score: Score
+    epsilon: Fraction
+    neighbours: Neighbours = "add-remove"
+    choice: Choice = "exponential"
+    top: int = 1
+    learned: bool = True
+    where: str | None = None
+    expected_rows: int | None = None
+
+    name: ClassVar[str] = "selection"
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Place, candidate, and how far its score may be below the best one left."""
+        return (
+            Column("place", "integer", "label"),
+            *(replace(each, role="value") for each in self.candidates.labels()),
+            Column("shortfall", "number", "error", "units of the score", level=LEVEL),
+        )
+
+    def signature(self) -> Json:
+        """The question: a prior learned for another would mislead."""
+        return {"question": repr(self.candidates.query()), "score": repr(self.score)}
+
+    def init(self) -> Json:
+        """No choice made."""
+        return {"scores": self.prior.start().tolist()}
+
+    @property
+    def prior(self) -> ChoicePrior:
+        """What is learned of past choices."""
+        return ChoicePrior(self.candidates.shape, self.candidates.ordered)
+
+    @property
+    def exponent(self) -> Fraction:
+        """c of one draw."""
+        return exponent(self.epsilon / self.top, score_range(self.score, self.neighbours))
+
+    @cached_property
+    def count(self) -> int:
+        """How many candidates there are."""
+        return int(np.prod(self.candidates.shape))
+
+    def plan(self, state: Json, batch: Batch) -> Plan:
+        """One question, `top` draws, and virtual records from past choices.
+
+        Privacy: one record changes the scores by amounts of range `score_range`; a draw with
+        exponent c costs c times that, epsilon/top. Virtual records are public and change no range.
+        A later draw chooses among the candidates that are left, which earlier draws made public.
+        """
+        bonuses = [0] * self.count
+        if self.learned:
+            bonuses = virtual_records(self.prior.log_prior(_scores(state)), self.exponent)
+        share = self.epsilon / self.top
+        draw = bounded_range(share) if self.choice == "exponential" else pure(share)
+        about = {"mechanism": self.choice, "candidates": self.count, "c": str(self.exponent)}
+        event = sequence([draw] * self.top, **about)
+        return Plan(replace(self.candidates.query(), where=self.where), event, bonuses)
+
+    def draw(self, plan: Plan, statistic: TableCounts | Sums, entropy: Entropy) -> Outcome:
+        """The chosen candidates, best first.
+
+        Privacy: `neighbours` of one record, pure epsilon by the argument of `plan`. The time that
+        a draw takes depends on the scores: it is not to be shown.
+        """
+        scores = self.candidates.scores(statistic)
+        total = [score + bonus for score, bonus in zip(scores, plan.mechanism, strict=True)]
+        choose = exponential_choice if self.choice == "exponential" else permute_and_flip
+        left, chosen = list(range(self.count)), []
+        for _ in range(self.top):
+            winner = left.pop(choose([total[each] for each in left], self.exponent, entropy))
+            chosen.append(winner)
+        within = self.shortfall()
+        rows = tuple(
+            {"place": place, **self.candidates.row(winner), "shortfall": within}
+            for place, winner in enumerate(chosen, start=1)
+        )
+        return Outcome(rows, tuple(chosen))
+
+    def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
+        """What is believed of the scores after this choice."""
+        if not self.learned:
+            return state
+        after = self.prior.observe(_scores(state), outcome.auxiliary)
+        return {"scores": after.round(_DIGITS).tolist()}
+
+    def publish(self, state: Json, outcome: Outcome) -> Outcome:
+        """The choice as it was drawn."""
+        return Outcome(outcome.rows)
+
+    def unit(self) -> float:
+        """The most that one record adds to a score, in units of the score."""
+        return float(max(map(abs, self.score.of_record())))
+
+    def shortfall(self) -> float:
+        """How far a chosen score may be below the best one left, in units of the score."""
+        least = ROBUST_WEIGHT if self.learned else 1.0
+        return shortfall(self.exponent, self.count, 1.0 - LEVEL, least)
+
+
+def _scores(state: Json) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+    return np.array(state["scores"], dtype=float)

@@ -1,0 +1,144 @@
+"""The section of a release of a selection."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
+
+from streamdp.config.expressions import Dialect, expression
+from streamdp.config.releases import FACTS, ReleaseSection
+from streamdp.config.section import Section
+from streamdp.config.values import PositiveRational, Rational
+from streamdp.kinds.rules.section import MOST_CONDITIONS, Rules, refuse_column
+from streamdp.kinds.selection import scores
+from streamdp.types import Grid
+
+MOST_DENOMINATOR = 10_000
+
+
+def _checked(value: str) -> str:
+    expression(value)
+    return value
+
+
+Sql = Annotated[str, BeforeValidator(_checked)]
+
+
+class Listed(Section):
+    """Candidates one by one: a name and a condition on one record each."""
+
+    conditions: dict[str, Sql] = Field(
+        min_length=1, max_length=MOST_CONDITIONS, description="SQL condition of each candidate."
+    )
+
+
+class ErrorsScore(Section):
+    """The candidate that agrees with a label most often."""
+
+    errors: Sql = Field(description="SQL condition that a candidate should meet or not meet.")
+
+
+class ExcessScore(Section):
+    """The candidate under which a label exceeds a rate by most records."""
+
+    excess: Sql = Field(description="SQL condition that is counted.")
+    over: PositiveRational = Field(description="Rate that is no excess, between 0 and 1.")
+
+    @field_validator("over")
+    @classmethod
+    def _is_a_rate(cls, value: Fraction) -> Fraction:
+        if value >= 1 or value.denominator > MOST_DENOMINATOR:
+            raise ValueError(
+                f"a rate is a fraction below 1, with denominator {MOST_DENOMINATOR} at most"
+            )
+        return value
+
+
+class SumScore(Section):
+    """The candidate whose records have the largest sum."""
+
+    sum: Sql = Field(description="SQL number of one record.")
+    resolution: PositiveRational = Field(default=Fraction(1), description="It is rounded to this.")
+    bounds: tuple[Rational, Rational] = Field(description="It is clipped to these.")
+
+    @model_validator(mode="after")
+    def _bounds_are_apart(self) -> SumScore:
+        if self.bounds[0] >= self.bounds[1]:
+            raise ValueError("the lower bound must be below the upper")
+        return self
+
+    def grid(self) -> Grid:
+        """Cells of the number."""
+        low, high = (math.floor(bound / self.resolution + Fraction(1, 2)) for bound in self.bounds)
+        return Grid(self.resolution, low, high)
+
+
+def _candidates(value: Any) -> str:
+    listed = isinstance(value, Listed) or (isinstance(value, dict) and "conditions" in value)
+    return "Listed" if listed else "Rules"
+
+
+def _score(value: Any) -> str:
+    if isinstance(value, dict):
+        return next((name for name in ("errors", "excess") if name in value), "sum")
+    forms = ((ErrorsScore, "errors"), (ExcessScore, "excess"), (SumScore, "sum"))
+    return next((name for form, name in forms if isinstance(value, form)), "count")
+
+
+Among = Annotated[
+    Annotated[Rules, Tag("Rules")] | Annotated[Listed, Tag("Listed")],
+    Discriminator(_candidates),
+    BeforeValidator(refuse_column),
+]
+
+ScoreBy = Annotated[
+    Annotated[Literal["count"], Tag("count")]
+    | Annotated[ErrorsScore, Tag("errors")]
+    | Annotated[ExcessScore, Tag("excess")]
+    | Annotated[SumScore, Tag("sum")],
+    Discriminator(_score),
+]
+
+
+class SelectionSection(ReleaseSection):
+    """The best of a public list of candidates, chosen privately."""
+
+    published: ClassVar[frozenset[str]] = frozenset({"place", "candidate", "shortfall"})
+
+    kind: Literal["selection"]
+    among: Among = Field(description="The candidates: a rule with parameters, or named conditions.")
+    score: ScoreBy = Field(default="count", description="What the best candidate has most of.")
+    mechanism: Literal["exponential", "permute-and-flip"] = "exponential"
+    top: int = Field(default=1, ge=1, le=100, description="How many are chosen, at one price.")
+    learner: Literal["choices", "none"] = Field(
+        default="choices", description="Whether past choices make the prior of the next."
+    )
+
+    @model_validator(mode="after")
+    def _candidates_suffice(self) -> SelectionSection:
+        if self.count() <= self.top:
+            raise ValueError(f"top: {self.top} of {self.count()} candidates leaves no choice")
+        if isinstance(self.among, Rules):
+            taken = set(self.among.parameters()) & (FACTS | self.published)
+            if taken:
+                raise ValueError(f"releases have a column {min(taken)}: rename the parameter")
+        return self
+
+    def count(self) -> int:
+        """How many candidates there are."""
+        return len(self.among.conditions) if isinstance(self.among, Listed) else self.among.count()
+
+    def scored(self, dialect: Dialect) -> scores.Score:
+        """The score, in the engine's dialect."""
+        match self.score:
+            case ErrorsScore(errors=label):
+                return scores.Errors(expression(label, dialect))
+            case ExcessScore(excess=label, over=rate):
+                return scores.Excess(expression(label, dialect), rate)
+            case SumScore(sum=number):
+                return scores.Total(expression(number, dialect), self.score.grid())
+            case _:
+                return scores.Count()

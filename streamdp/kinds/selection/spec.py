@@ -1,0 +1,96 @@
+"""The release kind `selection`, for the registry."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from streamdp.config.expressions import Dialect, expression
+from streamdp.config.releases import CheckContext, Problem
+from streamdp.kinds.rules.parse import conditions
+from streamdp.kinds.rules.section import MOST_CONDITIONS, Rules
+from streamdp.kinds.selection.candidates import Candidates, Conditions, ThresholdRules
+from streamdp.kinds.selection.sample_size import records_needed
+from streamdp.kinds.selection.scores import Score, Total
+from streamdp.kinds.selection.section import Listed, SelectionSection, SumScore
+from streamdp.kinds.spec import BuildContext, KindSpec
+from streamdp.types import Column
+
+if TYPE_CHECKING:
+    from streamdp.kinds.selection.kind import Selection
+
+BETA = 0.05
+
+
+def build(section: SelectionSection, context: BuildContext) -> Selection:
+    """A selection at the price of one record."""
+    from streamdp.kinds.selection.kind import Selection
+
+    score = section.scored(context.dialect)
+    return Selection(
+        candidates=candidates(section, score, context.dialect),
+        score=score,
+        epsilon=context.epsilon_of_record(section),
+        neighbours=context.neighbours,
+        choice=section.mechanism,
+        top=section.top,
+        learned=section.learner == "choices",
+        where=None if section.where is None else expression(section.where, context.dialect),
+        expected_rows=section.expected_rows,
+    )
+
+
+def candidates(section: SelectionSection, score: Score, dialect: Dialect) -> Candidates:
+    """The candidates, scored from one table where they are a grid of thresholds."""
+    if isinstance(section.among, Listed):
+        named = section.among.conditions.items()
+        made = tuple(expression(sql, dialect) for _, sql in named)
+        return Conditions(tuple({"candidate": name} for name, _ in named), made, score)
+    grid = section.among.grid(dialect)
+    if grid is not None and not isinstance(score, Total):
+        return ThresholdRules(grid, score)
+    listed = list(conditions(section.among.sql, section.among.values(), dialect))
+    columns = tuple(Column(name, "number", "label") for name, _ in listed[0][0])
+    rows = tuple(dict(values) for values, _ in listed)
+    return Conditions(rows, tuple(sql for _, sql in listed), score, columns)
+
+
+def check(section: SelectionSection, context: CheckContext) -> Iterator[Problem]:
+    """What the engine cannot read, and sums over too many rules."""
+    try:
+        section.scored(context.dialect)
+        if isinstance(section.among, Rules):
+            next(conditions(section.among.sql, section.among.values(), context.dialect))
+        else:
+            for sql in section.among.conditions.values():
+                expression(sql, context.dialect)
+    except ValueError as error:
+        yield Problem(("among",), str(error), "write what the engine can do")
+    if isinstance(section.score, SumScore) and section.count() > MOST_CONDITIONS:
+        yield Problem(
+            ("score",),
+            f"a sum is asked once for each of {section.count()} candidates",
+            f"have at most {MOST_CONDITIONS}, or a score that is a count",
+        )
+
+
+class Shortfall:
+    """How far the choice may be from the best, and how many records a small error takes."""
+
+    def expected(self, kind: Selection) -> Mapping[str, float | None]:
+        """In units of the score, as a share of the expected records, and the PAC sample size."""
+        within, unit = kind.shortfall(), kind.unit()
+        rows = kind.expected_rows
+        return {
+            "shortfall_95": within,
+            "error_rate_95": None if rows is None else within / (unit * rows),
+            "records_for_error_0.01": records_needed(0.01, kind.exponent, unit, kind.count, BETA),
+        }
+
+    def epsilon_for(self, kind: Selection, error: float) -> Fraction | None:
+        """Price at which the score is within `error` of the best with probability 95 %."""
+        return kind.epsilon * Fraction(kind.shortfall() / error).limit_denominator(10**6)
+
+
+SPEC = KindSpec("selection", SelectionSection, check, build, Shortfall())

@@ -1,0 +1,67 @@
+"""What the configuration of experts refuses, and what is foretold of what it takes."""
+
+from pathlib import Path
+
+import pytest
+
+from streamdp.config import load
+from streamdp.errors import ConfigurationError
+from streamdp.kinds.experts.kind import Experts
+from streamdp.kinds.experts.losses import Actions, Rules
+from streamdp.kinds.experts.spec import Regret
+from streamdp.wiring.kinds import release_kind
+
+HEAD = """
+store: {path: store.db}
+privacy: {unit: trip, caps: {batch: 1, lifetime: 10}}
+sources:
+  trips: {path: trips.parquet, batches: {column: at, every: 1d, start: 2024-01-01}}
+releases:
+  which: {kind: experts, source: trips, epsilon: 0.5, BODY}
+"""
+ROWS = "expected_rows: 100, "
+RULES = 'experts: {rules: {sql: "x >= {t}", t: {from: 0, to: 9}}, label: late}'
+ACTIONS = "experts: {losses: {go: x, stay: 1 - x}, denominator: 10}"
+
+
+def experts(folder: Path, body: str) -> Experts:
+    path = folder / "config.yaml"
+    path.write_text(HEAD.replace("BODY", body))
+    kind = release_kind(load(path), "which")
+    assert isinstance(kind, Experts)
+    return kind
+
+
+def test_rules_and_actions(tmp_path: Path) -> None:
+    """Each names its experts in columns of its own."""
+    rules, actions = (experts(tmp_path, ROWS + body) for body in (RULES, ACTIONS))
+    assert isinstance(rules.losses, Rules)
+    assert isinstance(actions.losses, Actions)
+    assert (rules.columns[0].name, actions.columns[0].name) == ("t", "action")
+    assert rules.losses.count == 10
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        (RULES, "expected_rows"),
+        (ROWS + RULES.replace("to: 9", "to: 900"), "2 to 500"),
+        (ROWS + RULES.replace("x >= {t}", "x = {t}"), "joined by AND"),
+        (ROWS + "experts: {losses: {go: x}}", "losses"),
+        (ROWS + "experts: {losses: {go: x, stay: count(*)}}", "reads other records"),
+        (ROWS + RULES.replace("t}", "loss}").replace("t:", "loss:"), "rename"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(tmp_path: Path, body: str, what: str) -> None:
+    """With the reason, before anything is planned."""
+    with pytest.raises(ConfigurationError) as refusal:
+        experts(tmp_path, body)
+    assert what in str(refusal.value)
+
+
+def test_what_is_foretold_shrinks_with_epsilon(tmp_path: Path) -> None:
+    """Half the interval of a loss at twice the price."""
+    kind = experts(tmp_path, ROWS + RULES)
+    error = Regret().expected(kind)["loss_error_95"]
+    assert error is not None
+    assert Regret().epsilon_for(kind, error / 2) == pytest.approx(1.0, rel=1e-5)

@@ -1,0 +1,94 @@
+"""What the configuration of a selection refuses, and what it makes of what it takes."""
+
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from streamdp.config import load
+from streamdp.errors import ConfigurationError
+from streamdp.kinds.selection.candidates import Conditions, ThresholdRules
+from streamdp.kinds.selection.kind import Selection
+from streamdp.kinds.selection.spec import Shortfall
+from streamdp.types import ReleaseKind
+from streamdp.wiring.kinds import release_kind
+
+HEAD = """
+store: {path: store.db}
+privacy: {unit: trip, caps: {batch: 1, lifetime: 10}}
+sources:
+  trips: {path: trips.parquet, batches: {column: at, every: 1d, start: 2024-01-01}}
+releases:
+  best: {kind: selection, source: trips, epsilon: 0.5, expected_rows: 100, BODY}
+"""
+GRID = 'among: {sql: "x >= {t} and y < {a}", t: {from: 0, to: 9}, a: {values: [3, 5]}}'
+
+
+def made(folder: Path, body: str) -> ReleaseKind:
+    path = folder / "config.yaml"
+    path.write_text(HEAD.replace("BODY", body))
+    return release_kind(load(path), "best")
+
+
+def selection(folder: Path, body: str) -> Selection:
+    kind = made(folder, body)
+    assert isinstance(kind, Selection)
+    return kind
+
+
+def test_thresholds_are_scored_from_one_table(tmp_path: Path) -> None:
+    """Twenty rules, one marginal of label and two axes."""
+    kind = selection(tmp_path, GRID + ", score: {errors: late}")
+    assert isinstance(kind.candidates, ThresholdRules)
+    assert kind.count == 20
+    assert [column.name for column in kind.columns] == ["place", "t", "a", "shortfall"]
+    assert kind.exponent == Fraction(1, 2)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        'among: {sql: "x >= {t} or y < {t}", t: {from: 0, to: 9}}',
+        GRID + ', score: {sum: "x", bounds: [0, 60]}',
+        "among: {conditions: {low: x < 3, high: x >= 3}}",
+    ],
+)
+def test_other_candidates_are_scored_by_sums(tmp_path: Path, body: str) -> None:
+    """Rules that are no thresholds, sums, and named conditions."""
+    assert isinstance(selection(tmp_path, body).candidates, Conditions)
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        ("among: {column: carrier}", "kind: statistics"),
+        ('among: {sql: "x >= 3"}', "no parameter"),
+        ('among: {sql: "x >= {t}"}', "values of t"),
+        ('among: {sql: "x >= {t}", t: {from: 0, to: 9}, b: {from: 0, to: 1}}', "no parameter {b}"),
+        ('among: {sql: "x >= {t}", t: {from: 9, to: 0}}', "from and to"),
+        ('among: {sql: "x >= {t}", t: {from: 0, to: 9, values: [1]}}', "either from and to"),
+        ('among: {sql: "x >= {t}", t: {from: 0, to: 1000000}}', "10000 values"),
+        ('among: {sql: "x * {t} >= 1", t: {from: 0, to: 900}}', "500"),
+        ('among: {sql: "(SELECT 1) >= {t}", t: {from: 0, to: 9}}', "reads other records"),
+        ('among: {sql: "x >= {batch}", batch: {from: 0, to: 9}}', "rename"),
+        (GRID + ", top: 20", "no choice"),
+        (GRID + ", score: {excess: late, over: 2}", "below 1"),
+        (GRID + ", score: {sum: x, bounds: [3, 3]}", "below the upper"),
+        ("among: {conditions: {only: x > 1}}", "no choice"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(tmp_path: Path, body: str, what: str) -> None:
+    """With the reason, before anything is planned."""
+    with pytest.raises(ConfigurationError) as refusal:
+        made(tmp_path, body)
+    assert what in str(refusal.value)
+
+
+def test_what_is_foretold_shrinks_with_epsilon(tmp_path: Path) -> None:
+    """Half the shortfall at twice the price, and the price for a wanted shortfall."""
+    kind = selection(tmp_path, GRID)
+    expected = Shortfall().expected(kind)
+    within = expected["shortfall_95"]
+    assert within is not None
+    assert expected["error_rate_95"] == pytest.approx(within / 100)
+    assert Shortfall().epsilon_for(kind, within / 2) == pytest.approx(1.0, rel=1e-5)
