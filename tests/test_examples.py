@@ -66,3 +66,16 @@ def test_growing(folder: Path) -> None:
     budget = json.loads(lines[0])
     assert budget["worst_batch"] == budget["lifetime"] == "0.5"
     assert budget["lifetime_cap"] == "1"
+
+
+def test_alarm(folder: Path) -> None:
+    """Two weeks: a rule for each day, and one threshold to follow after each."""
+    run("alarm", folder, "2013-01-15")
+    made = records(folder / "alarm.jsonl")
+    rules = [each["rows"] for each in made if each["kind"] == "selection"]
+    learned = [each["rows"] for each in made if each["kind"] == "experts"]
+    assert len(rules) == len(learned) == 14
+    assert all(-20 <= row["minutes"] <= 80 for rows in rules for row in rows)
+    assert all(sum(row["chosen"] for row in rows) == 1 for rows in learned)
+    assert all(abs(sum(row["weight"] for row in rows) - 1) < 1e-9 for rows in learned)
+    assert len(records(folder / "thresholds.jsonl")) == 14

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.benchmarks.report import Row, main
-from tests.privacy import gate_cases
+from tests.privacy import choices, gate_cases
 from tests.privacy.cases import CASES, LONG, largest_loss
 from tests.privacy.gate_mutants import GATE_MUTANTS
 from tests.privacy.gradients import BOUGHT, GRADIENT_MUTANTS
@@ -23,6 +23,7 @@ def rows(quick: bool) -> Iterator[Row]:
     for mutant in MUTANTS:
         yield _row(mutant.case.name, mutant.case.relation, mutant.loss(), mutant.name)
     yield from _gradients()
+    yield from _choices()
     yield from _gates(quick)
 
 
@@ -32,6 +33,16 @@ def _gradients() -> Iterator[Row]:
         yield _row(bought.name, bought.relation, bought.largest_loss())
     for mutant in GRADIENT_MUTANTS:
         yield _row(mutant.bought.name, mutant.bought.relation, mutant.loss(), mutant.name)
+
+
+def _choices() -> Iterator[Row]:
+    """Choices among candidates and noisy losses of experts, then their mutants."""
+    for name, kind in choices.SELECTIONS.items():
+        yield _row(f"selection {name}", kind.neighbours, choices.selection_loss(kind))
+    for name, experts in choices.EXPERTS.items():
+        yield _row(f"experts {name}", experts.neighbours, choices.experts_loss(experts))
+    for mutant in choices.MUTANTS:
+        yield _row(mutant.mechanism, mutant.relation, mutant.loss(), mutant.name)
 
 
 def _gates(quick: bool) -> Iterator[Row]:

@@ -47,21 +47,22 @@ class Hedge:
 
     def observe(self, losses: FloatArray) -> Hedge:
         """The state after one more loss of each expert, shape (k,)."""
-        weights = self.weights()
-        least = float(losses[weights > 0].min())
-        beyond = losses - least
-        if self.gap == 0.0:
-            mixed = 0.0
-        else:
-            rate = self._rate()
-            mixed = -math.log(float(weights @ np.exp(-rate * np.maximum(beyond, -700 / rate))))
-            mixed /= rate
-        gap = self.gap + max(float(weights @ beyond) - mixed, 0.0)
-        return Hedge(self.losses + losses, gap)
+        played = float(self.weights() @ losses)
+        after = self.losses + losses
+        mixed = self._mixed(after) - self._mixed(self.losses)
+        return Hedge(after, self.gap + max(played - mixed, 0.0))
 
     def regret_bound(self) -> float:
         """Most by which the weighted loss so far exceeds that of the best expert."""
         return 2.0 * self.gap
+
+    def _mixed(self, losses: FloatArray) -> float:
+        """Mix loss -(1/η)·ln Σ e^(-η·L_i), whose increments are those of the weighted experts."""
+        least = float(losses.min())
+        if self.gap == 0.0:
+            return least
+        rate = self._rate()
+        return least - math.log(float(np.exp(-rate * (losses - least)).sum())) / rate
 
     def _rate(self) -> float:
         return math.log(max(len(self.losses), 2)) / self.gap
