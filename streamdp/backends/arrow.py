@@ -122,6 +122,33 @@ def register_parquet(
     return tables
 
 
+def millisecond_columns(files: Sequence[str]) -> frozenset[str]:
+    """Columns of Parquet files that hold times in milliseconds.
+
+    Raises:
+        SourceError: A file cannot be opened, or they are in other units in another file.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    units: dict[str, set[str]] = {}
+    for file in files:
+        try:
+            schema = pq.read_schema(file)
+        except (pa.ArrowException, OSError):
+            raise _unopened("Parquet", file) from None
+        for field in schema:
+            if pa.types.is_timestamp(field.type):
+                units.setdefault(field.name, set()).add(field.type.unit)
+                if {"ms"} < units[field.name]:
+                    raise SourceError(
+                        f"column {field.name!r} is in milliseconds here or in another file",
+                        where=file,
+                        hint="files of one source need the same columns of the same types",
+                    )
+    return frozenset(name for name, each in units.items() if each == {"ms"})
+
+
 def _parquet_batches(file: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
     import pyarrow.parquet as pq
 

@@ -23,6 +23,11 @@ from streamdp.types import Batch, File, Format, IntArray, Query
 if TYPE_CHECKING:
     import duckdb
 
+_TABLES = (
+    "SELECT lower(table_schema), lower(table_name) FROM information_schema.tables"
+    " WHERE table_catalog = 'records' AND lower(table_name) = ?"
+)
+
 SPILL_NOTHING: dict[str, str | bool | int | float | list[str]] = {
     "temp_directory": "",
     "autoinstall_known_extensions": "false",
@@ -94,7 +99,7 @@ class DuckDBBackend(SqlBackend):
     def table(self, query: Query, batch: Batch) -> str:
         """The view of the files, or the table."""
         if self._files is None:
-            return (self.relation or Relation()).sql(self.words())
+            return self.relation_sql(self.relation or Relation())
         self._read = self._files_of(batch), self.named(query)
         return self._files.view(self._connect(), *self._read)
 
@@ -116,6 +121,27 @@ class DuckDBBackend(SqlBackend):
                     hint="leave files where they are while they are read",
                 )
         return files
+
+    def collated(self, columns: Mapping[str, str]) -> list[str]:
+        """All texts: DuckDB does not say which have a collation."""
+        return [name for name, kind in columns.items() if kind == "VARCHAR"]
+
+    def origins(self, batch: Batch) -> tuple[str, ...]:
+        """A table as its database calls it; files are known by the batch.
+
+        Raises:
+            SourceError: The database cannot be opened.
+        """
+        file = file_at(self.path) if self._files is None else None
+        if file is None or self.relation is None:
+            return ()
+        with self.session():
+            found = self._connect().execute(_TABLES, self.relation.table.lower().split(".")[-1:])
+            named = [f"{schema}.{name}" for schema, name in found.fetchall()]
+        wanted = self.relation.table.lower().split(".")[-2:]
+        suffix = ".".join(wanted) if len(wanted) > 1 else f"main.{wanted[0]}"
+        chosen = [name for name in named if name == suffix] or named
+        return tuple(f"{file.id}#{name}" for name in chosen)
 
     def type_hint(self, source: str) -> str:
         """Text formats say no types: the configuration does."""

@@ -96,6 +96,9 @@ class DuckDBWords:
             return f"lower(hex({unit}))"
         return f"CAST({unit} AS VARCHAR)"
 
+    def bytewise(self, column: str) -> str:
+        return f'{self.name(column)} COLLATE "C"'
+
     def start(self, text: str) -> str:
         return f"CAST('0x' || substr(md5({text}), 1, 4) AS BIGINT)"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -33,6 +33,27 @@ _TYPES = (
     "SELECT oid::bigint, CASE WHEN typtype = 'e' THEN 'text' ELSE format_type(oid, NULL) END"
     " FROM pg_type WHERE oid = ANY(%s)"
 )
+
+
+_NONDETERMINISTIC = (
+    "SELECT attname FROM pg_attribute JOIN pg_collation c ON c.oid = attcollation"
+    " WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
+    " AND NOT collisdeterministic"
+)
+
+_SERVER = "SELECT system_identifier FROM pg_control_system()"
+"""Chosen when a cluster is made; its replicas share it."""
+
+_ORIGINS = (
+    "WITH RECURSIVE tree AS (SELECT to_regclass(%s)::oid AS oid UNION"
+    " SELECT inhrelid FROM pg_inherits JOIN tree ON inhparent = tree.oid),"
+    " named AS (SELECT (SELECT oid FROM pg_database WHERE datname = current_database()) AS base,"
+    " c.oid, nspname, relname FROM tree JOIN pg_class c ON c.oid = tree.oid"
+    " JOIN pg_namespace n ON n.oid = relnamespace)"
+    " SELECT base::text, oid::text FROM named"
+    " UNION ALL SELECT base::text, nspname || '.' || relname FROM named"
+)
+"""A table, and those that are parts of it, by number and by name."""
 
 
 @dataclass(slots=True)
@@ -81,7 +102,29 @@ class PostgresBackend(SqlBackend):
 
     def table(self, query: Query, batch: Batch) -> str:
         """The relation."""
-        return self.relation.sql(self.words())
+        return self.relation_sql(self.relation)
+
+    def collated(self, columns: Mapping[str, str]) -> list[str]:
+        """Columns whose collation calls different texts equal."""
+        found = self._connect().execute(_NONDETERMINISTIC, [self.relation.bare(self.words())])
+        return [name for (name,) in found.fetchall()]
+
+    def origins(self, batch: Batch) -> tuple[str, ...]:
+        """The table, its parts, and its name, in the server's own numbers.
+
+        Where the role may not ask for the server's, it is told by host and port.
+
+        Raises:
+            SourceError: The server cannot be asked.
+        """
+        with self.session(), self._own_words(batch, "could not be asked", self.opening_hint):
+            connection = self._connect()
+            try:
+                (server,) = connection.execute(_SERVER).fetchone() or ("",)
+            except self.failures():
+                server = f"{connection.info.host}:{connection.info.port}"
+            rows = connection.execute(_ORIGINS, [self.relation.bare(self.words())]).fetchall()
+        return tuple(f"postgres:{server}/{database}/{which}" for database, which in rows)
 
     def place(self, batch: Batch) -> str:
         """The table."""

@@ -84,6 +84,9 @@ class PostgresWords:
             return f"encode({unit}, 'hex')"
         return f"CAST({unit} AS text)"
 
+    def bytewise(self, column: str) -> str:
+        return f'{self.name(column)} COLLATE "C"'
+
     def start(self, text: str) -> str:
         digits = f"substr(md5(convert_to({text}, 'UTF8')), 1, 4)"
         return f"CAST(CAST(CAST('x' || {digits} AS bit(16)) AS integer) AS bigint)"

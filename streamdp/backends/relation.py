@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
 from streamdp.backends.words import Words
@@ -33,17 +34,34 @@ class Relation:
         """Whether it is more than a table."""
         return bool(self.columns) or self.where is not None
 
-    def sql(self, words: Words) -> str:
-        """What stands behind FROM."""
+    def sql(self, words: Words, columns: Iterable[str] = (), collated: Collection[str] = ()) -> str:
+        """What stands behind FROM.
+
+        Args:
+            words: Of the engine.
+            columns: Of the table.
+            collated: Those that are compared otherwise than by their bytes; they no longer are.
+        """
+        table = self._bytewise(words, columns, collated) if collated else self.bare(words)
         if not self.is_made():
-            return f"{self.bare(words)} AS relation" if self.query else self.bare(words)
+            return f"{table} AS relation"
         made = ", ".join(
             f"{each.sql if each.source else words.tried(each.sql)} AS {words.name(each.name)}"
             for each in self.columns
         )
         where = "" if self.where is None else f" WHERE {words.tried(self.where)}"
-        rows = f"{self.bare(words)} AS {words.name(RECORD)}"
+        rows = f"{table} AS {words.name(RECORD)}"
         return f"(SELECT {made or '*'} FROM {rows}{where}) AS relation"
+
+    def _bytewise(self, words: Words, columns: Iterable[str], collated: Collection[str]) -> str:
+        """The table without collations: groups that are equal under one would share records."""
+        names = (
+            f"{words.bytewise(name)} AS {words.name(name)}"
+            if name in collated
+            else words.name(name)
+            for name in columns
+        )
+        return f"(SELECT {', '.join(names)} FROM {self.bare(words)} AS collated)"
 
     def bare(self, words: Words) -> str:
         """The table alone."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -15,7 +17,8 @@ from streamdp.backends.relation import Relation
 from streamdp.backends.spark_words import SparkWords
 from streamdp.backends.sql import SqlBackend
 from streamdp.errors import SourceError
-from streamdp.types import Batch, IntArray, Query
+from streamdp.files import nearest, resolve
+from streamdp.types import Batch, File, IntArray, Query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,6 +37,15 @@ QUIET = {
 }
 """Of the engine: its log would quote rows, and its progress tell durations."""
 
+VIEW = "streamdp_batch_records"
+"""Name of the view of all files of a batch."""
+
+FARTHEST = (2**63 - 1) // 1000
+"""The last millisecond that has microseconds."""
+
+_MAGIC = re.compile(r"[*?{}\[\],\\]")
+"""Letters that Hadoop would read as a pattern."""
+
 GROUP = "streamdp"
 """By which jobs are found to be cancelled."""
 
@@ -44,15 +56,17 @@ class SparkBackend(SqlBackend):
 
     Args:
         master: URL of the cluster, or `local[*]` for this machine.
-        relation: Table, or query; files are the query ``SELECT * FROM parquet.`path` ``.
+        relation: Table, or query.
         time_column: Column whose UTC value puts a record in a window.
         limits: Time of a question, and memory of the driver where it starts here.
+        pattern: Path or glob of Parquet files in place of a relation.
     """
 
     master: str
     relation: Relation
     time_column: str | None = None
     limits: Limits = NO_LIMITS
+    pattern: str = ""
     _session: SparkSession | None = field(default=None, init=False, repr=False)
 
     @contextmanager
@@ -73,12 +87,67 @@ class SparkBackend(SqlBackend):
         return SparkWords()
 
     def table(self, query: Query, batch: Batch) -> str:
-        """The relation."""
-        return self.relation.sql(self.words())
+        """The relation, or a view of all files of the batch."""
+        if not self.pattern:
+            return self.relation_sql(self.relation)
+        files = batch.files or resolve(self.pattern)
+        if not files:
+            raise SourceError("there is no file", where=self.pattern, hint=nearest(self.pattern))
+        for file in files:
+            if os.path.basename(file.path).startswith(("_", ".")):
+                raise SourceError(
+                    "Spark leaves out files whose names begin so", where=file.path, hint="rename it"
+                )
+        return self.relation_sql(Relation(query=self._view(files)))
+
+    def _view(self, files: Sequence[File]) -> str:
+        """All records of Parquet files; a time in milliseconds that has no microseconds is null.
+
+        Spark itself would end the question at such a time, so they are read as integers.
+        """
+        from streamdp.backends.arrow import millisecond_columns
+
+        paths = [_MAGIC.sub(r"\\\g<0>", file.path) for file in files]
+        reader = self._connect().read.option("mergeSchema", "true")
+        schema = reader.parquet(*paths).schema
+        millis = millisecond_columns([file.path for file in files])
+        kinds = {each.name: each.dataType.simpleString() for each in schema.fields}
+        raw = ", ".join(
+            f"{self.words().name(name)} {'BIGINT' if name in millis else kind}"
+            for name, kind in kinds.items()
+        )
+        reader.schema(raw).parquet(*paths).createOrReplaceTempView(VIEW)
+        columns = (self._read(name, kind, millis) for name, kind in kinds.items())
+        return f"SELECT {', '.join(columns)} FROM {VIEW}"
+
+    def _read(self, column: str, kind: str, millis: Collection[str]) -> str:
+        name = self.words().name(column)
+        if column not in millis:
+            return name
+        near = f"{name} BETWEEN {-FARTHEST} AND {FARTHEST}"
+        return (
+            f"CAST(timestamp_micros(CASE WHEN {near} THEN {name} * 1000 END) AS {kind}) AS {name}"
+        )
+
+    def collated(self, columns: Mapping[str, str]) -> list[str]:
+        """Columns whose type names a collation."""
+        return [name for name, kind in columns.items() if " collate " in kind.lower()]
+
+    def origins(self, batch: Batch) -> tuple[str, ...]:
+        """A table as the catalog calls it; files are known by the batch.
+
+        Raises:
+            SourceError: The catalog cannot be asked.
+        """
+        if self.pattern or self.relation.query:
+            return ()
+        with self.session(), self._own_words(batch, "could not be asked", self.opening_hint):
+            found = self._connect().catalog.getTable(self.relation.table)
+        return (f"spark:{'.'.join((found.catalog or '', *(found.namespace or ()), found.name))}",)
 
     def place(self, batch: Batch) -> str:
-        """The table."""
-        return self.relation.table
+        """The table or the files."""
+        return self.pattern or self.relation.table
 
     def describe(self, select: str) -> dict[str, str]:
         """Names and types; Spark plans and does not run."""

@@ -79,6 +79,9 @@ class SparkWords:
             return f"lower(hex({unit}))"
         return f"CAST({unit} AS STRING)"
 
+    def bytewise(self, column: str) -> str:
+        return f"{self.name(column)} COLLATE UTF8_BINARY"
+
     def start(self, text: str) -> str:
         return f"CAST(conv(substr(md5(CAST({text} AS BINARY)), 1, 4), 16, 10) AS BIGINT)"
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Any
@@ -130,6 +130,15 @@ class SqlBackend(ABC):
     @abstractmethod
     def moment(self, at: datetime) -> str:
         """A literal of an instant, to compare the time column with."""
+
+    def collated(self, columns: Mapping[str, str]) -> Collection[str]:
+        """Columns of the relation's table that may be compared otherwise than by their bytes."""
+        return ()
+
+    def relation_sql(self, relation: Relation) -> str:
+        """A relation without the collations of its columns."""
+        columns = self.describe(f"SELECT * FROM {relation.bare(self.words())} AS relation")
+        return relation.sql(self.words(), columns, self.collated(columns))
 
     def type_hint(self, source: str) -> str:
         """What to do about a column of another type than its part takes."""

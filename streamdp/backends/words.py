@@ -51,6 +51,10 @@ class Words(Protocol):
         """A text that equal units share, the same in all engines."""
         ...
 
+    def bytewise(self, column: str) -> str:
+        """A text column, compared byte by byte whatever collation it has."""
+        ...
+
     def start(self, text: str) -> str:
         """The first DIGITS hexadecimal digits of the MD5 of a UTF-8 text, as a BIGINT."""
         ...

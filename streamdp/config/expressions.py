@@ -10,6 +10,7 @@ It is written in DuckDB's dialect whatever the engine. What fails for some value
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Literal
 
@@ -42,6 +43,12 @@ POSITIONS = _words(
     "rowid file_row_number file_index filename ctid xmin xmax cmin cmax tableoid _metadata"
 )
 """Columns engines add that say where a record lies, which hangs on the others."""
+
+CLOCKS = _words("now today tomorrow yesterday")
+"""Texts that PostgreSQL and Spark read as a clock where a time is wanted, in any company."""
+
+_TIME_OF_DAY = re.compile(r"\s*T?\d{1,2}(:\d|$)", re.IGNORECASE)
+"""Texts that Spark completes by the day on which it reads them."""
 
 LONGEST = 2000
 """Characters."""
@@ -133,10 +140,44 @@ def _require_allowed(node: Expr, dialect: Dialect) -> None:
             raise ValueError(f"{node.name} says where a record lies among the others")
     if isinstance(node, exp.DataType) and node.this.name not in TYPES:
         raise ValueError(f"there are no casts to {node.this.name.lower()} here")
+    if isinstance(node, exp.Literal) and node.is_string:
+        _require_no_clock(node, dialect)
+    if isinstance(node, exp.Substring | exp.Trim) and any(
+        each.is_string and re.search("[A-Za-z]", each.name)
+        for each in node.this.find_all(exp.Literal)
+    ):
+        raise ValueError(f"a part of a constant is a constant: write it, without {_called(node)}")
+    if dialect == "spark" and isinstance(node, exp.Cast) and not _is_constant(node):
+        _require_no_timestamp(node)
     if dialect == "postgres" and isinstance(node, exp.Cast) and not _is_constant(node):
         raise ValueError(
             "PostgreSQL ends a query at a value that cannot be cast, which would tell of it:"
             " cast in a view"
+        )
+
+
+def _require_no_timestamp(cast: Expr) -> None:
+    if "TIMESTAMP" in cast.args["to"].this.name:
+        raise ValueError(
+            "Spark completes a time of day by the day on which it reads it: cast in a view"
+        )
+
+
+def _require_no_clock(literal: Expr, dialect: Dialect) -> None:
+    """Refuse a text that an engine may read as the present.
+
+    Where a column is a time, engines read a text beside it as one: `at < 'now'` needs no cast.
+    """
+    text = literal.name
+    found = CLOCKS & {word.lower() for word in re.findall("[A-Za-z]+", text)}
+    if found:
+        raise ValueError(
+            f"{min(found)!r} in a text is a clock where a time is wanted: it would not be the same"
+            " the next time"
+        )
+    if dialect == "spark" and _TIME_OF_DAY.match(text) and ":" in text + ":" * text[:1].isalpha():
+        raise ValueError(
+            f"{text!r} is a time of day, which Spark completes by the day on which it reads it"
         )
 
 

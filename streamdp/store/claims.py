@@ -8,7 +8,7 @@ Functions here run inside a transaction of their caller.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from sqlite_utils import Database
@@ -28,8 +28,16 @@ def claims_of(database: Database) -> dict[str, list[Json]]:
     claims: dict[str, list[Json]] = {}
     for about in ledger.notes(database):
         if about.get("what") == _CLAIM:
-            claims.setdefault(about["scope"], []).append(about["data"])
+            claims.setdefault(about["scope"], []).append(_with_port(about["data"]))
     return claims
+
+
+def _with_port(data: Json) -> Json:
+    """A claim as it is made today: a port that was left out is the usual one."""
+    path = data["path"] if isinstance(data, dict) else ""
+    if not path.startswith("postgres://") or ":None/" not in path:
+        return data
+    return {**data, "path": path.replace(":None/", ":5432/", 1)}
 
 
 def claim(database: Database, wanted: Mapping[str, Json], overlap: Overlap, now: int) -> None:
@@ -41,7 +49,7 @@ def claim(database: Database, wanted: Mapping[str, Json], overlap: Overlap, now:
     """
     known = claims_of(database)
     for scope, data in wanted.items():
-        _refuse_foreign(database, scope, data, known, overlap)
+        _refuse_foreign(database, scope, data, known, overlap, wanted)
         if scope not in known:
             write(database, scope, data, {"by": "first use"}, now)
         elif data not in known[scope]:
@@ -62,7 +70,7 @@ def move(
     Raises:
         ConfigurationError: The data belongs to another's budget.
     """
-    _refuse_foreign(database, scope, data, claims_of(database), overlap)
+    _refuse_foreign(database, scope, data, claims_of(database), overlap, ())
     write(database, scope, data, about, now)
 
 
@@ -72,12 +80,17 @@ def _refuse_foreign(
     data: Json,
     known: Mapping[str, list[Json]],
     overlap: Overlap,
+    configured: Collection[str],
 ) -> None:
-    """Where nothing was spent there is no budget to come back to: such a claim binds nobody."""
+    """Refuse data of another budget.
+
+    Where nothing was spent, and no source of that name is left, there is no budget to come back to:
+    such a claim binds nobody.
+    """
     for other, claims in known.items():
         if other == scope or not any(overlap(data, each) for each in claims):
             continue
-        if chain.spent_of(database, other):
+        if other in configured or chain.spent_of(database, other):
             raise ConfigurationError(
                 f"source {scope} reads data whose budget is that of {other}",
                 where=f"sources.{scope}",

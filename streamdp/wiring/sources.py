@@ -67,7 +67,8 @@ def backend(section: SourceSection) -> Backend:
         from streamdp.backends.spark import SparkBackend
 
         limits = Limits(engine.memory, engine.timeout)
-        return SparkBackend(engine.master, relation, time_column, limits)
+        pattern = section.path if section.table_name() is None else ""
+        return SparkBackend(engine.master, relation, time_column, limits, pattern)
     from streamdp.backends.duckdb import DuckDBBackend
 
     limits = Limits(engine.memory, engine.timeout, engine.threads)
@@ -90,11 +91,9 @@ def format_of(path: str, said: Format | None, where: str) -> Format:
 
 
 def _relation(section: SourceSection) -> Relation:
-    """The table, what the query makes of its rows, or the files."""
+    """The table, or what the query makes of its rows."""
     from streamdp.backends.relation import Relation
 
-    if section.path and isinstance(section.engine, SparkEngine):
-        return Relation(query=f"SELECT * FROM parquet.`{section.path}`")  # noqa: S608
     if section.query is None:
         return Relation(table=section.table or "")
     found = table_query(section.query, section.engine.kind)
@@ -146,4 +145,4 @@ def _server_of(section: SourceSection) -> str:
             where="sources.engine.connection",
             hint="host=db dbname=warehouse user=streamdp, or postgresql://streamdp@db/warehouse",
         ) from None
-    return f"postgres://{known.get('host')}:{known.get('port')}/{known.get('dbname')}"
+    return f"postgres://{known.get('host')}:{known.get('port') or 5432}/{known.get('dbname')}"
