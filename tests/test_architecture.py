@@ -31,7 +31,7 @@ BELOW = {
     "log": {"types", "errors", "disk", "text"},
     "engine": {"types", "errors", "text"},
     "config": {"types", "errors", "privacy", "files", "kinds"},
-    "reports": {"types", "errors", "privacy", "store", "config", "__init__"},
+    "reports": {"types", "errors", "privacy", "store", "config", "files", "__init__"},
     "web": {
         "text",
         "types",

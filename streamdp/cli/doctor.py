@@ -16,6 +16,8 @@ from streamdp.errors import StreamdpError
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
+    from streamdp.config.sources import Source
+    from streamdp.store.problems import Problem
 
 EARLIEST = 1_767_225_600
 """2026-01-01: a clock that shows less was never set."""
@@ -51,6 +53,8 @@ def _checks(configuration: Configuration) -> Iterator[Check]:
     yield "clock", _clock
     yield "store", lambda: _store(configuration)
     yield "store folder", lambda: _folder(configuration.store.path.parent)
+    for number, problem in enumerate(_problems(configuration), start=1):
+        yield f"problem {number}", lambda problem=problem: _said(problem)  # type: ignore[misc]
     yield "anchor", lambda: _anchor(configuration)
     for name in configuration.releases:
         yield f"source of {name}", lambda name=name: _source(configuration, name)  # type: ignore[misc]
@@ -93,6 +97,25 @@ def _store(configuration: Configuration) -> str:
     )
 
 
+def _problems(configuration: Configuration) -> list[Problem]:
+    from streamdp.reports.problems import wrong_now
+    from streamdp.store.database import connect_to_read
+
+    path = configuration.store.path
+    try:
+        return list(wrong_now(configuration, connect_to_read(path) if path.exists() else None))
+    except StreamdpError:
+        return []
+
+
+def _said(problem: Problem) -> str:
+    """A path that finds nothing yet, and a second name of a file, are told and not wrong."""
+    about = f"{problem.about}{' batch ' if problem.batch else ''}{problem.batch}: {problem.reason}"
+    if problem.code in ("no-file", "same-file"):
+        return about
+    raise StreamdpError(about)
+
+
 def _anchor(configuration: Configuration) -> str:
     from streamdp import wiring
 
@@ -131,9 +154,20 @@ def _source(configuration: Configuration, name: str) -> str:
     if first is None:
         section = configuration.sources[configuration.releases[name].source]
         files = not isinstance(section.batches, Windows)
-        return f"no file is there yet: {section.path}" if files else "no batch is complete yet"
+        return _waiting(section) if files else "no batch is complete yet"
     try:
         job.backend.check(job.kind.plan(job.kind.init(), first).query, first)
     finally:
         wiring.hang_up([job])
     return "can be read, its columns are there"
+
+
+def _waiting(section: Source) -> str:
+    from streamdp.files import resolve
+
+    count = len(resolve(section.path))
+    if not count:
+        return f"no file is there yet: {section.path}"
+    if section.batches == "files":
+        return f"{count} files are not left alone for {section.settle} s yet"
+    return "no folder has its marker yet"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.reports.holds import Hold
     from streamdp.reports.status import GateStatus, JobStatus
+    from streamdp.store.problems import Problem
     from streamdp.types import Json
 
 
@@ -36,7 +37,8 @@ def status(config_path: Path, watch: bool, as_json: bool) -> None:
 
     A job is active, or what holds it is said: paused, waits (for a cap to free or a gate to be
     rearmed), exhausted, rests (after burnt charges), failing (its source cannot be read), empty
-    (no batch has arrived). `passed over` counts batches that a cap refused.
+    (no batch has arrived). Below stand batches that are not released, or that changed afterwards,
+    with the reason. `passed over` counts batches that a cap refused.
 
     Exits with 1 if the daemon died or hangs; with 3 if a job is exhausted.
     """
@@ -58,6 +60,7 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
     import time
 
     from streamdp.daemon.lock import is_locked
+    from streamdp.reports.problems import wrong_now
     from streamdp.reports.status import daemon_state, gate_status, job_status
     from streamdp.store.reports import heart
     from streamdp.store.schema import open_to_read
@@ -68,6 +71,7 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
     jobs = [job_status(configuration, database, job, now) for job in configuration.releases]
     names = configuration.all_gates()
     gates = [_gate_row(gate_status(configuration, database, name, now)) for name in names]
+    wrong = [_problem_row(each) for each in wrong_now(configuration, database)]
     if as_json:
         first = {
             "type": "daemon",
@@ -77,6 +81,7 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
         }
         print_rows([first, *(_whole(configuration, each) for each in jobs)], "json")
         print_rows([{"type": "gate", **row} for row in gates], "json")
+        print_rows([{"type": "problem", **row} for row in wrong], "json")
     else:
         beat = iso(pulse.heartbeat_at)
         click.echo(f"daemon: {state}" + (f", last sign of life {beat}" if beat else ""))
@@ -89,8 +94,9 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
         for each in jobs:
             for hold in each.holds:
                 click.echo(printable(f"{each.report.job}: {_in_words(hold)}"))
-        if gates:
-            print_rows(gates, "table")
+        for more in (gates, wrong):
+            if more:
+                print_rows(more, "table")
     if state in ("dead", "hung"):
         return 1
     return 3 if any(each.state == "exhausted" for each in jobs) else 0
@@ -156,6 +162,16 @@ def _recent(configuration: Configuration, database: Database, job: str) -> str:
     found = newest_releases(database, job, 20)
     series = picture(found, columns_of(configuration, job)).series
     return sparkline(series[len(series) // 2].best.values, 20) if series else ""
+
+
+def _problem_row(problem: Problem) -> dict[str, Json]:
+    return {
+        "problem_of": problem.about,
+        "batch": problem.batch or None,
+        "code": problem.code,
+        "since": iso(problem.since) if problem.since else None,
+        "reason": problem.reason,
+    }
 
 
 def _gate_row(status: GateStatus) -> dict[str, Json]:

@@ -78,6 +78,8 @@ def settle(database: Database, about: str, batch: str) -> None:
 
 
 def problems(database: Database) -> tuple[Problem, ...]:
-    """All that is wrong now."""
+    """All that is wrong now; nothing where the store is of a version that kept no problems."""
+    if not database.table("problem").exists():
+        return ()
     rows = database.execute(f"SELECT {_COLUMNS} FROM problem ORDER BY about, batch")  # noqa: S608
     return tuple(Problem(*row) for row in rows)

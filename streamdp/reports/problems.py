@@ -1,0 +1,41 @@
+"""What is wrong with sources now: what the store remembers, and paths that find nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from sqlite_utils import Database
+
+from streamdp.config import Configuration
+from streamdp.config.sources import Windows
+from streamdp.files import nearest, resolve
+from streamdp.store.problems import Problem, problems
+
+
+def wrong_now(configuration: Configuration, database: Database | None) -> Iterator[Problem]:
+    """Problems of configured sources, jobs and gates, in public words.
+
+    Args:
+        configuration: Whose names count.
+        database: The store; None where there is none yet.
+    """
+    yield from unfound(configuration)
+    known = {*configuration.releases, *configuration.all_gates()}
+    known |= {f"source {name}" for name in configuration.sources}
+    for problem in problems(database) if database is not None else ():
+        if problem.about in known:
+            yield problem
+
+
+def unfound(configuration: Configuration) -> Iterator[Problem]:
+    """Paths that find no file."""
+    for name, source in configuration.sources.items():
+        if source.path and source.table_name() is None and not resolve(source.path):
+            waits = "" if isinstance(source.batches, Windows) else " yet"
+            yield Problem(
+                f"source {name}",
+                "",
+                "no-file",
+                f"{source.path} finds no file{waits}: {nearest(source.path)}",
+                0,
+            )
