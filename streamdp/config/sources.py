@@ -122,6 +122,13 @@ class Source(Section):
         description="How long a file that is a batch is left alone before it counts as whole.",
     )
 
+    @field_validator("path")
+    @classmethod
+    def _can_be_a_path(cls, value: str) -> str:
+        if "\0" in value:
+            raise ValueError("a path holds no null character")
+        return value
+
     @field_validator("batches", mode="before")
     @classmethod
     def _never_by_count(cls, value: Any) -> Any:

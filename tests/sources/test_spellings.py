@@ -1,0 +1,266 @@
+"""Every way of naming a file or a table: its records are counted once and paid from one budget.
+
+By brute force: a source is released, then each spelling is tried as a source of its own, beside the
+first one and in its place. Whatever the configuration, the store and the engine say, no second
+budget is ever charged for the records, and a batch of the spelling has them once or not at all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from streamdp import wiring
+from streamdp.config import Configuration, load
+from streamdp.engine.job import Job
+from streamdp.engine.release import Surroundings
+from streamdp.engine.work import Worker
+from streamdp.errors import StreamdpError
+from streamdp.store.sqlite import SqliteStore
+from tests.worlds import EventLog, HandClock, ListSink, ReplayedEntropy
+
+CONFIGURATION = """\
+store: {path: s.db}
+privacy: {unit: trip, caps: {batch: 1, lifetime: 100}}
+sources:
+{SOURCES}
+releases:
+{RELEASES}
+sinks: {kept: {kind: stdout}}
+"""
+WINDOWS = "batches: {column: t, every: 1d, start: 2024-01-01, end: 2024-01-02}"
+FILES = "batches: files, settle: 0s"
+RECORDS = 3
+CLOCK = HandClock(1_704_067_200 + 40 * 86_400)
+
+
+def configured(folder: Path, sources: dict[str, str]) -> Configuration:
+    releases = "\n".join(
+        f"  of_{name}: {{kind: quantiles, source: {name}, column: x, quantiles: median,"
+        " resolution: 1, bounds: [0, 100], epsilon: 0.5, sinks: [kept]}"
+        for name in sources
+    )
+    said = "\n".join(f"  {name}: {{{place}}}" for name, place in sources.items())
+    path = folder / "config.yaml"
+    path.write_text(CONFIGURATION.replace("{SOURCES}", said).replace("{RELEASES}", releases))
+    return load(path)
+
+
+@dataclass
+class Outcome:
+    """Who was charged, and how many records each batch of a source has."""
+
+    charged: set[str]
+    counts: list[int]
+
+
+def tried(folder: Path, sources: dict[str, str], *, count: bool = False) -> Outcome:
+    """Release what can be released; what is refused is refused."""
+    store, log, sink = SqliteStore.open(folder / "s.db", CLOCK.now()), EventLog(), ListSink("kept")
+    counts: list[int] = []
+    try:
+        configuration = configured(folder, sources)
+        wiring.declare(configuration, store, CLOCK.now(), log)
+        jobs = wiring.jobs(configuration)
+        around = Surroundings(store, ReplayedEntropy(), CLOCK, log)
+        Worker(around, {"kept": sink}).round(jobs.values())
+        for job in jobs.values() if count else ():
+            counts += list(_counted(job))
+        wiring.hang_up(jobs.values())
+    except StreamdpError:
+        pass
+    spent = "SELECT DISTINCT scope FROM ledger WHERE purpose = 'reserve'"
+    charged = {scope for (scope,) in store.database.execute(spent)}
+    store.close()
+    return Outcome(charged, counts)
+
+
+def _counted(job: Job) -> Iterator[int]:
+    for batch in job.source.batches(CLOCK.now()):
+        query = job.kind.plan(job.kind.init(), batch).query
+        try:
+            job.backend.check(query, batch)
+        except StreamdpError:
+            continue
+        yield int(job.backend.answer(query, batch).counts.sum())
+
+
+PATHS = (
+    *("data/rides.parquet", "./data/rides.parquet", "data//rides.parquet", "data/./rides.parquet"),
+    *("data/../data/rides.parquet", "{HOME}/data/rides.parquet", "{HOME}//data/rides.parquet"),
+    *("{HOME}/../{NAME}/data/rides.parquet", "/proc/self/root{HOME}/data/rides.parquet"),
+    *("/proc/self/cwd{HOME}/data/rides.parquet", "data/*.parquet", "data/r*.parquet", "data/*"),
+    *("data/*rides.parquet", "data/ride?.parquet", "data/[r]ides.parquet", "data/[!q]ides.parquet"),
+    *("data/[a-z]ides.parquet", "data/rides.parque[t]", "*/rides.parquet", "*/*.parquet"),
+    *("d*/r*.parquet", "**/rides.parquet", "**/*.parquet", "data/**/*.parquet", "data/**"),
+    *("data", "data/", "data/rides.parquet/", "data/{rides,zzz}.parquet", "{data,q}/rides.parquet"),
+    *(
+        "data/rides{.parquet,.q}",
+        "link.parquet",
+        "hard.parquet",
+        "chain.parquet",
+        "folder/*.parquet",
+    ),
+    *("folder/rides.parquet", "data/.hidden.parquet", ".data/*.parquet", "data/.*.parquet"),
+    *("data\\\\rides.parquet", "data\\\\*.parquet", ".\\\\data\\\\rides.parquet"),
+    *(
+        "data/rides\\\\.parquet",
+        "DATA/rides.parquet",
+        "data/RIDES.PARQUET",
+        "file:data/rides.parquet",
+    ),
+    *("file://{HOME}/data/rides.parquet", "data/rides.parquet ", " data/rides.parquet"),
+    *(
+        "data/rides.parquet#",
+        "data/rides.parquet?",
+        "data/%72ides.parquet",
+        "~root/../{HOME}/*.parquet",
+    ),
+    *("data/rides.parquet,data/rides.parquet", "data/rides.parquet\\0", "'data/rides.parquet'"),
+)
+"""Paths and patterns that name the file, in some engine's opinion or another's."""
+
+
+def furnished(folder: Path) -> Path:
+    """One file of records, and links to it by every way there is."""
+    (folder / "data").mkdir(parents=True)
+    (folder / ".data").mkdir()
+    file = folder / "data" / "rides.parquet"
+    select = f"SELECT TIMESTAMP '2024-01-01 05:00' AS t, 10 * i AS x FROM range({RECORDS}) r(i)"
+    duckdb.execute(f"COPY ({select}) TO '{file}' (FORMAT parquet)")
+    os.symlink("data/rides.parquet", folder / "link.parquet")
+    os.symlink("link.parquet", folder / "chain.parquet")
+    os.symlink("data", folder / "folder")
+    for name in ("hard.parquet", "data/.hidden.parquet", ".data/r.parquet", "data/latest.parquet"):
+        os.link(file, folder / name)
+    return folder
+
+
+@pytest.mark.parametrize("cut", [WINDOWS, FILES], ids=["windows", "files"])
+def test_one_file_is_paid_from_one_budget_however_it_is_spelt(tmp_path: Path, cut: str) -> None:
+    """More than forty spellings, each in three ways; files as one batch are not one in windows."""
+    made = iter(range(10_000))
+    wrong: list[str] = []
+    for spelling in PATHS:
+
+        def make() -> Path:
+            return furnished(tmp_path / str(next(made)))
+
+        def place(folder: Path, spelling: str = spelling) -> str:
+            named = spelling.replace("{HOME}", str(folder)).replace("{NAME}", folder.name)
+            return f'path: "{named}", format: parquet, {cut}'
+
+        wrong += _violations_in(make, place, cut)
+    assert len(PATHS) > 50
+    assert wrong == []
+
+
+def _violations_in(make: Callable[[], Path], place: Callable[[Path], str], cut: str) -> list[str]:
+    """As `violations`, where a spelling names the folder it is tried in."""
+    found: list[str] = []
+    first = f"path: data/rides.parquet, {cut}"
+    folder = make()
+    assert tried(folder, {"first": first}).charged == {"first"}
+    for sources in ({"first": first, "second": place(folder)}, {"second": place(folder)}):
+        charged = tried(folder, sources).charged
+        if charged != {"first"}:
+            found.append(f"{sources['second']}: paid by {sorted(charged)}")
+    folder = make()
+    if len(tried(folder, {"first": first, "second": place(folder)}).charged) > 1:
+        found.append(f"{place(folder)} from the start: two budgets")
+    folder = make()
+    counts = tried(folder, {"second": place(folder)}, count=cut == WINDOWS).counts
+    if [each for each in counts if each not in (0, RECORDS)]:
+        found.append(f"{place(folder)}: {counts} records counted of {RECORDS}")
+    return found
+
+
+TABLES = ("rides", "main.rides", "RIDES", "Main.Rides", "records.main.rides", "records.rides")
+"""Names of one table of a DuckDB database."""
+
+DATABASES = (
+    "w.duckdb",
+    "./w.duckdb",
+    "link.duckdb",
+    "hard.duckdb",
+    "{HOME}/w.duckdb",
+    "q/../w.duckdb",
+)
+READS = ("table: {T}", "query: SELECT * FROM {T}", "query: SELECT t, x FROM {T} WHERE x < 1000")
+
+
+def test_one_table_is_paid_from_one_budget_however_it_is_spelt(tmp_path: Path) -> None:
+    """Databases, names and queries: 108 spellings of one DuckDB table."""
+    spellings = [(d, r.replace("{T}", t)) for d in DATABASES for t in TABLES for r in READS]
+    assert len(spellings) == 108
+    folder = tmp_path / "home"
+    (folder / "q").mkdir(parents=True)
+    with duckdb.connect(str(folder / "w.duckdb")) as connection:
+        rows = f"SELECT TIMESTAMP '2024-01-01 05:00' AS t, 10 * i AS x FROM range({RECORDS}) r(i)"
+        connection.execute(f"CREATE TABLE rides AS {rows}")
+    os.symlink("w.duckdb", folder / "link.duckdb")
+    os.link(folder / "w.duckdb", folder / "hard.duckdb")
+    first = f"path: w.duckdb, table: rides, {WINDOWS}"
+    assert tried(folder, {"first": first}).charged == {"first"}
+    for place, reads in spellings:
+        second = f"path: {place.replace('{HOME}', str(folder))}, {reads}, {WINDOWS}"
+        for sources in ({"first": first, "second": second}, {"second": second}):
+            assert tried(folder, sources).charged == {"first"}, second
+
+
+def test_one_table_of_a_server_is_paid_from_one_budget(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Users, hosts, ports, URLs, schemas, a rename: the server itself says which it is."""
+    psycopg = pytest.importorskip("psycopg")
+    from tests.contract.servers import postgres
+
+    with postgres() as conninfo:
+        if conninfo is None:
+            pytest.skip("there is no PostgreSQL server to start")
+        with psycopg.connect(conninfo, autocommit=True) as connection:
+            rows = "SELECT TIMESTAMP '2024-01-01 05:00' AS t, 10 * i AS x"
+            rows += f" FROM generate_series(0, {RECORDS - 1}) r(i)"
+            connection.execute(f"CREATE TABLE rides AS {rows}")
+            connection.execute("CREATE ROLE other LOGIN")
+            connection.execute("GRANT SELECT ON ALL TABLES IN SCHEMA public TO other")
+        host = conninfo.split()[0].removeprefix("host=")
+        quoted = host.replace("/", "%2F")
+        ways = [
+            f"host={host} user={user} dbname=postgres{more}"
+            for user in ("postgres", "other")
+            for more in (
+                "",
+                " port=5432",
+                " application_name=x",
+                " connect_timeout=9",
+                " options='-c search_path=public'",
+                " target_session_attrs=any",
+            )
+        ]
+        ways += [
+            f"{scheme}://{user}@/postgres?host={h}{port}"
+            for scheme in ("postgresql", "postgres")
+            for user in ("postgres", "other")
+            for h in (quoted, f"{quoted}%2F.")
+            for port in ("", "&port=5432")
+        ]
+        names = ("rides", "public.rides", "postgres.public.rides")
+        first = f'engine: {{kind: postgres, connection: "{ways[0]}"}}, table: rides, {WINDOWS}'
+        folder = tmp_path / "home"
+        folder.mkdir()
+        assert tried(folder, {"first": first}).charged == {"first"}
+        spellings = [(way, name) for way in ways for name in names]
+        assert len(spellings) >= 40
+        for way, name in spellings:
+            second = f'engine: {{kind: postgres, connection: "{way}"}}, table: {name}, {WINDOWS}'
+            assert tried(folder, {"second": second}).charged == {"first"}, second
+        with psycopg.connect(conninfo, autocommit=True) as connection:
+            connection.execute("ALTER TABLE rides RENAME TO trips")
+        renamed = first.replace("table: rides", "table: trips")
+        assert tried(folder, {"second": renamed}).charged == {"first"}
