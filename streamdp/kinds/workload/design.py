@@ -28,9 +28,6 @@ from streamdp.types import Entropy, IntArray, Json
 CHOICE_SHARE = Fraction(1, 10)
 """Of a round's epsilon, for its choice."""
 
-_SECOND_ROUND = 281.0
-"""epsilon·rows from which a second item is measured."""
-
 Choose = Literal["private", "public"]
 
 
@@ -127,8 +124,24 @@ class Design:
         return permute_and_flip(scores, sharpness, entropy)
 
 
-def rounds_for(epsilon: Fraction, rows: int, relation: Relation, items: int) -> int:
-    """How many items to measure: 1 below epsilon·rows = 281, 3 from 889, and so on by √10."""
-    strength = float(epsilon) * rows / (1.0 if relation == "add-remove" else 2.0)
-    steps = 2.0 * math.log10(max(strength, 1.0) / _SECOND_ROUND)
-    return min(max(math.floor(steps) + 2, 1), items)
+def rounds_for(
+    epsilon: Fraction, rows: int, relation: Relation, items: int, *, cold: bool = False
+) -> int:
+    """How many items to measure: more of them as epsilon·rows grows.
+
+    With a memory 1 below 281, then 2, 3 from 889 and so on by √10; without one 2 at 92, 3 at 280,
+    4 from 1200 and so on, more slowly.
+
+    Args:
+        epsilon: Of the release.
+        rows: Expected, public.
+        relation: Substituted records need twice the noise.
+        items: The most that can be measured.
+        cold: Whether nothing is remembered that is of use.
+    """
+    strength = max(float(epsilon) * rows / (1.0 if relation == "add-remove" else 2.0), 1.0)
+    if cold:
+        rounds = round(1.9 + 1.4 * math.log10(strength / 92.0))
+    else:
+        rounds = math.floor(2.0 + 2.0 * math.log10(strength / 281.0))
+    return min(max(rounds, 1), items)

@@ -26,6 +26,9 @@ LARGEST_POTENTIAL = 60.0
 """Potentials are cut at ± this; e^-60 is no share of any batch."""
 
 
+_LEAST_TOTAL = 1e-300
+
+
 class Distribution(Protocol):
     """Masses over a domain that can be tilted by functions of an item."""
 
@@ -43,6 +46,10 @@ class Distribution(Protocol):
 
     def total(self) -> float:
         """The mass of all."""
+        ...
+
+    def rescale(self, total: float) -> None:
+        """Make the mass of all so much."""
         ...
 
 
@@ -84,6 +91,10 @@ class Dense:
         """The mass of all."""
         return float(self._masses.sum())
 
+    def rescale(self, total: float) -> None:
+        """In place."""
+        self._masses *= total / max(self.total(), _LEAST_TOTAL)
+
 
 class Eliminated:
     """A distribution as a product of factors; other axes are summed out when a table is asked."""
@@ -111,6 +122,10 @@ class Eliminated:
     def total(self) -> float:
         """The mass of all."""
         return float(self.marginal(()))
+
+    def rescale(self, total: float) -> None:
+        """By its scale."""
+        self._log_scale += math.log(total) - math.log(max(self.total(), _LEAST_TOTAL))
 
     def _contract(self, kept: Axes) -> tuple[FloatArray, float]:
         """The marginal without its scale, and the logarithm of what it lacks."""

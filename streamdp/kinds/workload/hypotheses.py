@@ -46,6 +46,9 @@ TEMPER = 4.0
 _DISPERSION = 15.0
 """Variance of a cell's count around a hypothesis, over the mean count of a cell."""
 
+TOTAL_SHARE, FIRST_TOTAL_SHARE = 0.15, 0.5
+"""Deviation of a batch's total from the expected one, over it; of the first, from the guess."""
+
 PACE, SLOWING = 0.25, 0.05
 """The weight of a release in the running average: max(PACE, 1/(1 + SLOWING·number))."""
 
@@ -143,11 +146,13 @@ class Fitting:
 
     def fit(self, measurements: tuple[Measurement, ...]) -> Fit:
         """The best hypothesis, refitted to the measurements."""
-        evidence = self._evidence(measurements)
+        total = self._total(measurements)
+        evidence = self._evidence(measurements, total)
         leading = self._memory.leading(evidence)
         potentials = self._memory.potentials(leading, self._workload)
-        fitted = distribution(self._workload, potentials, self._memory.total)
+        fitted = distribution(self._workload, potentials, total)
         tilts = refit(self._workload, fitted, measurements, PLIANCY[leading])
+        fitted.rescale(total)
         moved = tuple(
             _settled(each + tilts[place]) if place in tilts else each
             for place, each in enumerate(potentials)
@@ -163,6 +168,21 @@ class Fitting:
     def _is_uniform(self, hypothesis: int) -> bool:
         return hypothesis == UNIFORM or self._memory.releases == 0
 
+    def _total(self, measurements: tuple[Measurement, ...]) -> float:
+        """Records of the batch: what is expected, and the sums of what was measured.
+
+        A sum of many noisy cells says little; the cells themselves would be believed too much.
+        """
+        expected = self._memory.total
+        share = TOTAL_SHARE if self._memory.releases else FIRST_TOTAL_SHARE
+        precision = 1.0 / (share * expected) ** 2
+        weighted = expected * precision
+        for each in measurements:
+            known = 1.0 / (each.variance * len(each.values))
+            precision += known
+            weighted += known * float(each.values.sum())
+        return max(weighted / precision, 1.0)
+
     def prior_masses(self, hypothesis: int, place: int) -> FloatArray:
         """Counts of an item that a hypothesis foretells."""
         key = hypothesis, place
@@ -172,13 +192,14 @@ class Fitting:
             self._means[key] = even if prior is None else prior.masses(item)
         return self._means[key]
 
-    def _evidence(self, measurements: tuple[Measurement, ...]) -> tuple[float, ...]:
+    def _evidence(self, measurements: tuple[Measurement, ...], total: float) -> tuple[float, ...]:
         """Log likelihoods under equal variances: which hypothesis is closest in squared error."""
         evidence = np.zeros(3)
         for each in measurements:
             variance = each.variance + _DISPERSION * self._memory.total / len(each.values)
+            scale = total / self._memory.total
             for hypothesis in (UNIFORM, SLOW, LAST):
-                missed = each.values - self.prior_masses(hypothesis, each.place)
+                missed = each.values - scale * self.prior_masses(hypothesis, each.place)
                 evidence[hypothesis] -= float((missed**2).sum()) / (2.0 * variance * TEMPER)
         return tuple(float(each) for each in evidence - evidence.max())
 

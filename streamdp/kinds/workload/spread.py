@@ -1,8 +1,8 @@
 """How far batches are from what was foretold of them: error bars of answers, and what to measure.
 
-The variance of a cell's count around its prior is taken as κ·(count + 1/2), κ an item's. Each
-released measurement shows κ of its item: its squared distance from the prior, less the noise.
-Post-processing throughout.
+The variance of a cell's count around its prior m is taken as m + ω·m² and a little, ω an item's:
+chance, and days that differ. Each released measurement shows ω of its item: its squared distance
+from the prior, less the noise and chance. Post-processing throughout.
 """
 
 from __future__ import annotations
@@ -16,24 +16,27 @@ from streamdp.kinds.workload.marginals import Workload
 from streamdp.kinds.workload.refit import Measurement
 from streamdp.types import FloatArray
 
-FIRST_KAPPA = 12.0
-"""Of learned hypotheses, before anything was seen."""
+FIRST_OMEGA = 0.2
+"""ω around learned hypotheses, before anything was seen."""
 
-FIRST_UNIFORM = 60.0
-"""Of the uniform distribution."""
+FIRST_UNIFORM = 2.0
+"""ω around the uniform distribution."""
 
-LEAST_KAPPA = 0.5
+LEAST_OMEGA = 0.002
 PACE = 0.25
-"""Of an item's κ when it is measured."""
+"""Of an item's ω when it is measured."""
 
 RETURN = 0.03
-"""By which the κ of others come nearer to the mean each release."""
+"""By which the ω of others come nearer to the mean each release."""
+
+SMALL = 0.25
+"""Variance of the count of a cell that is hardly expected to be there."""
 
 AGEING = 0.1
-"""κ of an item grows by this share for every release since it was measured, up to four times."""
+"""ω of an item grows by this share for every release since it was measured, up to four times."""
 
-WIDTH = 1.75
-"""Half width of a 90 % interval in standard deviations: tails are heavier than normal."""
+WIDTH = 1.645
+"""Half width of a 90 % interval in standard deviations."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,19 +44,19 @@ class Spread:
     """Dispersion of each item around the learned hypotheses, and around the uniform one.
 
     Args:
-        kappas: Of the items.
+        omegas: Of the items.
         uniform: Of all items around the uniform distribution.
         ages: Releases since an item was measured, by itself or within a larger one.
     """
 
-    kappas: tuple[float, ...]
+    omegas: tuple[float, ...]
     uniform: float
     ages: tuple[int, ...]
 
     @classmethod
     def first(cls, items: int) -> Spread:
         """Before the first release."""
-        return cls((FIRST_KAPPA,) * items, FIRST_UNIFORM, (4,) * items)
+        return cls((FIRST_OMEGA,) * items, FIRST_UNIFORM, (4,) * items)
 
     def after(
         self,
@@ -70,26 +73,26 @@ class Spread:
             priors: What the leading hypothesis had foretold of each.
             uniform: Whether that was the uniform one.
         """
-        kappas, cold = np.array(self.kappas), self.uniform
+        omegas, cold = np.array(self.omegas), self.uniform
         for each, prior in zip(measured, priors, strict=True):
-            excess = float(((each.values - prior) ** 2).sum()) - each.variance * len(prior)
-            shown = max(excess / float((prior + 0.5).sum()), LEAST_KAPPA)
+            excess = float(((each.values - prior) ** 2 - each.variance - prior).sum())
+            shown = max(excess / max(float((prior**2).sum()), 1.0), LEAST_OMEGA)
             if uniform:
                 cold += PACE * (shown - cold)
             else:
-                kappas[each.place] += PACE * (shown - kappas[each.place])
-        kappas += RETURN * (kappas.mean() - kappas)
+                omegas[each.place] += PACE * (shown - omegas[each.place])
+        omegas += RETURN * (omegas.mean() - omegas)
         seen = {each.place for each in measured}
         ages = tuple(
             0 if place in seen or _within(workload, place, seen) else age + 1
             for place, age in enumerate(self.ages)
         )
-        return Spread(tuple(float(each) for each in kappas), cold, ages)
+        return Spread(tuple(float(each) for each in omegas), cold, ages)
 
     def variances(self, workload: Workload, place: int, masses: FloatArray) -> FloatArray:
         """Of the counts of an item around a learned prior, grown with age."""
         growth = min(1.0 + AGEING * self.ages[place], 4.0)
-        return np.asarray(self.kappas[place] * growth * (masses + 0.5))
+        return _variances(self.omegas[place] * growth, masses)
 
     def half_widths(
         self,
@@ -100,13 +103,16 @@ class Spread:
         uniform: bool,
     ) -> FloatArray:
         """Half widths of 90 % intervals around the published counts of an item."""
-        kappa = self.uniform if uniform else self.kappas[place]
-        variances = kappa * (masses + 0.5)
+        variances = _variances(self.uniform if uniform else self.omegas[place], masses)
         for each in measured:
             noise = noise_within(workload, each.place, place) * each.variance
             if np.isfinite(noise):
                 variances = variances * noise / (variances + noise)
         return np.asarray(WIDTH * np.sqrt(variances))
+
+
+def _variances(omega: float, masses: FloatArray) -> FloatArray:
+    return np.asarray(SMALL + masses + omega * masses**2)
 
 
 def schedule(

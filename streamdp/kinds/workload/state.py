@@ -24,7 +24,7 @@ def to_json(memory: Memory) -> Json:
         "slow": _lists(memory.slow),
         "last": _lists(memory.last),
         "evidence": list(memory.evidence),
-        "kappas": list(memory.spread.kappas),
+        "omegas": list(memory.spread.omegas),
         "uniform": memory.spread.uniform,
         "ages": list(memory.spread.ages),
     }
@@ -37,8 +37,8 @@ def from_json(state: Json, workload: Workload) -> Memory:
         ValueError: It is of another workload.
     """
     first, second, third = map(float, state["evidence"])
-    kappas = tuple(map(float, state["kappas"]))
-    spread = Spread(kappas, float(state["uniform"]), tuple(map(int, state["ages"])))
+    omegas = tuple(map(float, state["omegas"]))
+    spread = Spread(omegas, float(state["uniform"]), tuple(map(int, state["ages"])))
     slow, last = (_arrays(state[name], workload) for name in ("slow", "last"))
     known = first, second, third
     return Memory(int(state["releases"]), float(state["total"]), slow, last, known, spread)

@@ -53,12 +53,14 @@ class PrivateWeights:
     rounds: int | None = None
 
     def design(self, memory: Memory) -> Design:
-        """The draws of the next release; without a memory of use, one item more is measured."""
-        items = len(self.workload.items)
-        rounds = self.rounds or rounds_for(self.epsilon, self.expected_rows, self.relation, items)
-        cold = memory.leading((0.0, 0.0, 0.0)) == UNIFORM
-        if cold and self.rounds is None:
-            rounds = min(rounds + 1, items)
+        """The draws of the next release: how many depends on whether past ones are of use."""
+        rounds = self.rounds or rounds_for(
+            self.epsilon,
+            self.expected_rows,
+            self.relation,
+            len(self.workload.items),
+            cold=memory.leading((0.0, 0.0, 0.0)) == UNIFORM,
+        )
         return Design(self.epsilon, rounds, self.relation, self.choose)
 
     def draw(

@@ -169,6 +169,10 @@ def test_rounds_follow_epsilon_and_rows() -> None:
     rules = [rounds_for(Fraction(1), rows, "add-remove", 10) for rows in (90, 900, 10**9)]
     assert rules == [1, 3, 10]
     assert rounds_for(Fraction(1), 1800, "substitute", 10) == 3
+    assert [rounds_for(Fraction(1), rows, "add-remove", 10, cold=True) for rows in (92, 280)] == [
+        2,
+        3,
+    ]
 
 
 AXES = (
