@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -79,3 +80,17 @@ def test_alarm(folder: Path) -> None:
     assert all(sum(row["chosen"] for row in rows) == 1 for rows in learned)
     assert all(abs(sum(row["weight"] for row in rows) - 1) < 1e-9 for rows in learned)
     assert len(records(folder / "thresholds.jsonl")) == 14
+
+
+def test_marginals(folder: Path) -> None:
+    """Two days: a table of counts each, that agree with each other."""
+    run("marginals", folder, "2013-01-03")
+    files = sorted((folder / "marginals" / "traffic").glob("*.csv"))
+    assert len(files) == 2
+    for path in files:
+        with path.open() as file:
+            rows = list(csv.DictReader(file))
+        total = float(rows[0]["value"])
+        delays = [float(row["value"]) for row in rows if row["answer"] == "delay"]
+        assert sum(delays) == pytest.approx(total, abs=0.1)
+        assert all(float(row["lower"]) <= float(row["value"]) for row in rows)

@@ -40,7 +40,7 @@ DECAY = 0.9
 FLOOR = -8.0
 """The least evidence, in nats behind the best."""
 
-TEMPER = 4.0
+TEMPER = 3.0
 """Cells of a batch vary together: evidence of one in so many is believed."""
 
 _DISPERSION = 15.0
