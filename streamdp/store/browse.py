@@ -12,13 +12,16 @@ from typing import Any, Literal
 
 from sqlite_utils import Database
 
+from streamdp.store.columns import OF_RELEASE, columns_from
 from streamdp.types import Json, Release
 
 _ORDER = "coalesce(b.window_start, 0)"
-_RELEASED = (
+_RELEASE = (
     "SELECT r.id, r.job, r.source, r.batch, b.window_start, b.window_end, r.kind,"
-    " r.epsilon_nano, r.released_at, r.rows"
-    " FROM batch b CROSS JOIN release r ON r.source = b.source AND r.batch = b.key"
+    f" r.epsilon_nano, r.released_at, r.rows, {OF_RELEASE} AS columns"
+)
+_RELEASED = (
+    f"{_RELEASE} FROM batch b CROSS JOIN release r ON r.source = b.source AND r.batch = b.key"
 )
 _WITHIN = (
     f"b.source = :source AND (:since IS NULL OR {_ORDER} >= :since)"
@@ -196,8 +199,7 @@ def _about(database: Database, job: str, stretch: Stretch) -> dict[str, Any]:
 
 def _by_rowid(database: Database, ids: Sequence[int]) -> tuple[Release, ...]:
     rows = database.query(
-        "SELECT r.id, r.job, r.source, r.batch, b.window_start, b.window_end, r.kind,"
-        " r.epsilon_nano, r.released_at, r.rows FROM json_each(?) e"
+        f"{_RELEASE} FROM json_each(?) e"
         " JOIN release r ON r.rowid = e.value"
         " JOIN batch b ON b.source = r.source AND b.key = r.batch ORDER BY e.key",
         [json.dumps(ids)],
@@ -207,4 +209,4 @@ def _by_rowid(database: Database, ids: Sequence[int]) -> tuple[Release, ...]:
 
 def _release(row: dict[str, Any]) -> Release:
     rows: list[Json] = json.loads(row["rows"])
-    return Release(**{**row, "rows": tuple(rows)})
+    return Release(**{**row, "rows": tuple(rows), "columns": columns_from(row["columns"])})

@@ -16,7 +16,7 @@ from streamdp.cli import cli
 from streamdp.reports.columns import columns_of
 from streamdp.reports.periods import period_of
 from streamdp.reports.series import picture
-from streamdp.reports.svg import chart, heat
+from streamdp.reports.svg import chart, grid, heat
 from streamdp.store.browse import Stretch
 from streamdp.types import Column, Release, Row
 from tests.web.conftest import HOSTILE
@@ -133,6 +133,21 @@ def test_many_series_are_a_map() -> None:
     svg = heat(picture([release(1, rows)], ()), title="t")
     assert svg.count('class="cell"') == 40
     ElementTree.fromstring(svg)  # noqa: S314
+
+
+def test_cells_of_two_labels_are_a_table_of_one_part_at_a_time() -> None:
+    """The first label divides many series; a part whose others are two is a grid of them."""
+    declared = tuple(Column(name, "text", "label") for name in ("answer", "origin", "carrier"))
+    declared += (Column("value", "number", "value", "records"),)
+    rows: list[Row] = [
+        {"answer": "both", "origin": o, "carrier": c, "value": 1} for o in "abcde" for c in "uvwxy"
+    ]
+    rows += [{"answer": "one", "origin": o, "carrier": None, "value": 2} for o in "abcde"]
+    found = picture([release(1, rows)], declared)
+    assert found.parts() == ("both", "one")
+    assert grid(found.part("both"), title="t").count('class="cell"') == 25
+    assert grid(found.part("one"), title="t") == ""
+    assert next(each.name for each in found.part("one").series) == "one · a"
 
 
 def test_charts_of_little_are_charts() -> None:
