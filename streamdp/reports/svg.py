@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from streamdp.reports.happenings import Happenings
 from streamdp.reports.scales import Scale, round_moments, round_numbers, spanning
-from streamdp.reports.series import Line, Numbers, Picture
+from streamdp.reports.series import Line, Numbers, Picture, Series
 
 WIDTH, HEIGHT = 960, 340
 LEFT, RIGHT, TOP, BOTTOM = 56, 12, 10, 28
@@ -125,12 +125,13 @@ def heat(picture: Picture, *, title: str, rows: int = 60, columns: int = 60) -> 
         return ""
     low, span = min(numbers), (max(numbers) - min(numbers)) or 1.0
     left, high = 170, 14
+    alike = len({each.labels[:1] for each in shown}) == 1 and len(shown[0].labels) > 1
     wide = (WIDTH - left - RIGHT) / max(len(picture.times) - first, 1)
     parts = []
     for row, (series, values) in enumerate(zip(shown, found, strict=True)):
         y = TOP + row * high
         parts.append(f'<text class="tick" x="{left - 8}" y="{y + 11}" text-anchor="end">')
-        parts.append(f"{escape(series.name[:28])}</text>")
+        parts.append(f"{escape(_told_apart(series, alike)[:24])}</text>")
         for column, number in enumerate(values):
             if number is not None:
                 depth = 0.04 + 0.96 * (number - low) / span
@@ -141,6 +142,11 @@ def heat(picture: Picture, *, title: str, rows: int = 60, columns: int = 60) -> 
                 parts.append(f'<rect class="cell" {at} fill-opacity="{depth:.2f}">')
                 parts.append(f"<title>{escape(what)}</title></rect>")
     return _whole(parts, title, TOP + len(shown) * high + 6)
+
+
+def _told_apart(series: Series, alike: bool) -> str:
+    """A name without the first label, where that is the same for all."""
+    return " · ".join(each for each in series.labels[alike:] if each is not None) or series.name
 
 
 def grid(picture: Picture, *, title: str, rows: int = 60, columns: int = 40) -> str:

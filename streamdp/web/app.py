@@ -95,7 +95,9 @@ def _served(reader: Reader, answer: Answer, *, as_page: bool) -> Callable[[Reque
         except Refused as refused:
             return _refused(refused.status, refused.why, as_page=as_page)
         except IntegrityError:
-            why = "the store is damaged or of another version: `streamdp verify` says more"
+            why = (
+                "the store is damaged, or another version wrote it: `streamdp run` mends the latter"
+            )
             return _refused(HTTPStatus.INTERNAL_SERVER_ERROR, why, as_page=as_page)
         except StreamdpError:
             why = "the store cannot be read now: `streamdp status` says more"

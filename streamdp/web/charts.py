@@ -19,7 +19,10 @@ POINTS = 730
 """Releases in one picture at most: of more, every second, third… is drawn."""
 
 AT_ONCE = 12
-"""Series in one chart, unless they were asked for; of more a map is shown as well."""
+"""Series that are drawn at once, unless they were asked for; of more a map is shown as well."""
+
+FEW = 5
+"""Of more those that are drawn at first."""
 
 PARAMETERS = ("last", "since", "until", "part", "series")
 
@@ -122,7 +125,9 @@ def draw(view: View, job: str, what: Wanted) -> Drawing:
     part = what.part if what.part in parts else next(iter(parts), "")
     whole = whole.part(part) if part else whole
     names = [each.name for each in whole.series]
-    shown = [name for name in names if name in what.series] or names[:AT_ONCE]
+    shown = [name for name in names if name in what.series] or (
+        names if len(names) <= AT_ONCE else names[:FEW]
+    )
     events = happenings(view.configuration, view.database, job, view.now)
     return Drawing(parts, part or "", whole, tuple(shown), every, events)
 

@@ -19,8 +19,9 @@ from typing import TypeVar
 from sqlite_utils import Database
 
 from streamdp.config import Configuration, load
-from streamdp.errors import StoreError, StreamdpError
+from streamdp.errors import IntegrityError, StoreError, StreamdpError
 from streamdp.store.database import connect_to_read, snapshot
+from streamdp.store.migrations import is_current
 from streamdp.store.reports import NOTHING, Spent, spent_of_job
 from streamdp.types import Column
 from streamdp.web.log import EventCounts
@@ -191,6 +192,8 @@ class Reader:
         database: Database | None = getattr(self._local, "database", None)
         if database is None or self._local.stamp[0] != stamp[0]:
             database, self._local.resting = _open(path)
+            if not is_current(database):
+                raise IntegrityError("this store was written by another version of streamdp")
             database.conn.isolation_level = None
             database.execute("PRAGMA query_only=ON")
             database.execute("PRAGMA trusted_schema=OFF")

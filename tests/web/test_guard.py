@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import base64
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -169,7 +172,9 @@ def test_too_many_requests_are_told_to_wait(reader: Reader) -> None:
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
 
 
-def test_a_store_that_is_gone_or_no_store_is_told_in_a_word(reader: Reader, tmp_path: Path) -> None:
+def test_a_store_that_is_gone_or_no_store_is_told_in_a_word(
+    reader: Reader, home: Path, tmp_path: Path
+) -> None:
     """No path, no traceback."""
     store = reader.configuration.store.model_copy(update={"path": tmp_path / "secret-name.db"})
     reader.configuration = reader.configuration.model_copy(update={"store": store})
@@ -178,6 +183,12 @@ def test_a_store_that_is_gone_or_no_store_is_told_in_a_word(reader: Reader, tmp_
         answer = client.get(address)
         assert answer.status_code == 503
         assert "secret-name" not in answer.text
+    shutil.copy(home / "store.db", store.path)
+    with closing(sqlite3.connect(store.path)) as older:
+        older.execute("DELETE FROM migration WHERE version > 3")
+        older.commit()
+    assert "another version" in client.get("/").text
+    store.path.unlink()
     store.path.write_bytes(b"no database" * 1000)
     answer = client.get("/")
     assert answer.status_code in (500, 503)
