@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from streamdp.kinds import registry
+
 ROOT = Path(__file__).parent.parent / "streamdp"
 
 BELOW = {
@@ -20,7 +22,7 @@ BELOW = {
     "mechanisms": {"types", "errors", "privacy", "priors"},
     "learning": {"types", "errors", "privacy", "priors", "mechanisms"},
     "kinds": {"types", "errors", "privacy", "priors", "mechanisms", "learning", "config"},
-    "gates": {"types", "errors", "privacy", "priors", "mechanisms"},
+    "gates": {"types", "errors", "privacy", "priors", "mechanisms", "config"},
     "simulation": {
         *("types", "errors", "privacy", "priors", "mechanisms", "learning", "kinds", "gates"),
     },
@@ -30,7 +32,7 @@ BELOW = {
     "store": {"types", "errors", "disk", "privacy", "__init__"},
     "log": {"types", "errors", "disk", "text"},
     "engine": {"types", "errors", "text"},
-    "config": {"types", "errors", "privacy", "files", "kinds"},
+    "config": {"types", "errors", "privacy", "files", "kinds", "gates"},
     "reports": {"types", "errors", "privacy", "store", "config", "files", "__init__"},
     "web": {
         "text",
@@ -141,3 +143,28 @@ def test_the_daemon_loads_no_simulation() -> None:
     code += "assert not [name for name in loaded if 'simulation.' in name or 'synthetic' in name]"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
+
+
+KNOW_KINDS = {"kinds", "gates", "learning", "mechanisms", "priors", "privacy", "demo"}
+"""Rooms that may know a kind's name: the kinds, tests of gates that say which they read, and what
+kinds are made of."""
+
+
+def names_in(path: Path) -> set[str]:
+    """Texts and attributes of a module, and the kinds it imports something of."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            found.add(node.value)
+        elif isinstance(node, ast.Attribute):
+            found.add(node.attr)
+    modules = [name.split(".") for name in imports(path)]
+    return found | {name[2] for name in modules if name[:2] == ["streamdp", "kinds"] and name[2:]}
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in MODULES if room(path) not in KNOW_KINDS], ids=str
+)
+def test_no_other_room_knows_the_name_of_a_kind(path: Path) -> None:
+    """What is done to releases follows from their section, columns, accuracy and study."""
+    assert not names_in(path) & set(registry.OWN)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from streamdp.config.gates import DriftTest, Gate
 from streamdp.config.model import Configuration
 from streamdp.config.refusal import refuse, require_known
+from streamdp.config.releases import ReleaseSection
 from streamdp.config.yaml import Document, Path
+from streamdp.gates.section import Gate
 from streamdp.kinds.registry import find
 from streamdp.privacy.amounts import nano_up
 
@@ -68,14 +69,6 @@ def _check_jobs(gate: Gate, configuration: Configuration, document: Document, pa
             "write a gate for each source",
         )
     for index, job in enumerate(jobs):
-        spec = find(job.kind)
-        if index == 0 and spec is not None and spec.cells is None:
-            refuse(
-                f"a gate cannot test releases of kind {job.kind}",
-                document,
-                (*path, "release", index),
-                "put a release first whose column it can test",
-            )
         if job.by:
             refuse(
                 "this job releases groups, and a gate asks about a whole batch",
@@ -83,12 +76,19 @@ def _check_jobs(gate: Gate, configuration: Configuration, document: Document, pa
                 (*path, "release", index),
                 "write a release and a gate for each group, with where",
             )
-    if isinstance(gate.test, DriftTest) and jobs:
-        for index, quantile in enumerate(gate.test.quantiles):
-            if quantile not in configuration.quantiles_of(gate):
-                refuse(
-                    f"{gate.release[0]} does not release this quantile",
-                    document,
-                    (*path, "test", "quantiles", index),
-                    "a drift is seen in released quantiles",
-                )
+    if jobs:
+        _check_first(gate, jobs[0], document, path)
+
+
+def _check_first(gate: Gate, job: ReleaseSection, document: Document, path: Path) -> None:
+    """The release whose column is tested is of a kind that the test reads."""
+    spec, reads = find(job.kind), gate.test.reads
+    if (reads is not None and job.kind not in reads) or (spec is not None and spec.cells is None):
+        refuse(
+            f"a test of kind {gate.test.kind} cannot read releases of kind {job.kind}",
+            document,
+            (*path, "release", 0),
+            "put a release first whose column it can test",
+        )
+    for keys, what, hint in gate.test.problems(job):
+        refuse(what, document, (*path, *keys), hint)

@@ -14,11 +14,11 @@ from pydantic import ValidationError
 
 from streamdp.config.checks import check
 from streamdp.config.environment import interpolate
-from streamdp.config.gates import TEST_KINDS
 from streamdp.config.model import Configuration
 from streamdp.config.sinks import SINK_KINDS
 from streamdp.config.yaml import Document, parse
 from streamdp.errors import ConfigurationError
+from streamdp.gates.section import TEST_KINDS
 
 DEMO = "demo:"
 """Prefix of a source path that names a file shipped with the package."""

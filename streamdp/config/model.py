@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
@@ -11,8 +10,7 @@ from pydantic import Field
 from streamdp.config.alerts import Alerts
 from streamdp.config.by_kind import Release
 from streamdp.config.caps import CapsSection
-from streamdp.config.gates import Gate
-from streamdp.config.releases import Name
+from streamdp.config.releases import Name, ReleaseSection
 from streamdp.config.schedules import Schedule
 from streamdp.config.section import Section
 from streamdp.config.sinks import Sink
@@ -20,6 +18,7 @@ from streamdp.config.sources import Source
 from streamdp.config.units import Unit
 from streamdp.config.values import PositiveDuration, Size
 from streamdp.config.web import Web
+from streamdp.gates.section import Gate
 from streamdp.types import Json
 
 
@@ -104,10 +103,9 @@ class Configuration(Section):
             return self.releases[task].source
         return self.source_of(self.gates[task])
 
-    def quantiles_of(self, gate: Gate) -> tuple[Fraction, ...]:
-        """What the first job of a gate releases."""
-        first = self.releases[gate.release[0]] if gate.release else None
-        return getattr(first, "quantiles", ())
+    def first_release(self, gate: Gate) -> ReleaseSection | None:
+        """The release whose column a gate tests; None if it has one of its own."""
+        return self.releases[gate.release[0]] if gate.release else None
 
     def gated(self) -> dict[str, str]:
         """Releases that have a gate, and its name."""

@@ -10,11 +10,11 @@ from typing import Annotated, Any, ClassVar
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
 from streamdp.config.expressions import Dialect, expression
-from streamdp.config.gates import GateTerms
 from streamdp.config.schedules import Schedule
 from streamdp.config.section import Section
 from streamdp.config.values import PositiveRational
 from streamdp.config.yaml import Path
+from streamdp.gates.section import GateTerms
 from streamdp.types import Neighbours
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")]

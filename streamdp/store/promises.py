@@ -16,8 +16,12 @@ from streamdp.store.ledger import declaration_of
 from streamdp.store.recompute import recompute
 from streamdp.types import Json
 
-PARAMETERS = ("column", "resolution", "cells", "quantiles", "mechanism", "relation")
-"""Public facts of an event whose change over time a statement tells."""
+LEFT_OUT = frozenset(
+    {"type", "events", "size", "event", "epsilon", "prior", "drawn"}
+    | {"branching", "node", "restriction", "level_power", "log_bump_mass"}
+)
+"""Of an event: how it is put together, what changes with every release, how a tree is tuned. All
+else are public facts whose change over time a statement tells."""
 
 
 _CHOSEN = """
@@ -111,7 +115,7 @@ def parameters_over_time(database: Database, job: str) -> list[Json]:
         event = json.loads(text)
         while event.get("type") == "group":
             event = event["event"]
-        said = {name: event[name] for name in PARAMETERS if name in event}
+        said = {name: each for name, each in event.items() if name not in LEFT_OUT}
         if not found or {name: found[-1].get(name) for name in said} != said:
             found.append({"since_batch": batch, "ledger_row": seq, **said})
     return found

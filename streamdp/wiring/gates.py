@@ -5,23 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from streamdp.config.gates import CustomTest, DriftTest, Gate, GrowthTest, ThresholdTest
 from streamdp.config.model import Configuration
 from streamdp.engine.gate import Gate as EngineGate
 from streamdp.engine.job import Job
 from streamdp.errors import ConfigurationError
+from streamdp.gates.section import CustomTest, Gate, quantiles_of
 from streamdp.types import CellQuery, Grid, UnitBound
 from streamdp.wiring.kinds import spec_of
 from streamdp.wiring.sources import backend, source
 
 if TYPE_CHECKING:
-    from streamdp.gates.tests import Question, ThresholdingGate
+    from streamdp.gates.run import ThresholdingGate
     from streamdp.mechanisms.thresholding import Terms, Thresholding
-
-ENTRY_POINTS = "streamdp.tests"
-"""Group of entry points of custom tests: `factory(grid, epsilon, **options)` makes a `Question`."""
 
 
 def gates(configuration: Configuration, jobs: Mapping[str, Job]) -> dict[str, EngineGate]:
@@ -42,7 +39,8 @@ def gate_kind(name: str, configuration: Configuration) -> ThresholdingGate:
     Raises:
         ConfigurationError: It is impractical, or its custom test cannot be had.
     """
-    from streamdp.gates.tests import ThresholdingGate
+    from streamdp.gates.build import question_of
+    from streamdp.gates.run import ThresholdingGate
     from streamdp.mechanisms.thresholding import Terms, Thresholding
 
     section = configuration.all_gates()[name]
@@ -58,8 +56,9 @@ def gate_kind(name: str, configuration: Configuration) -> ThresholdingGate:
         epsilon = section.epsilon_of_test() * _units(configuration, query)
         terms = Terms(epsilon, delta, section.success)
         _require_practical(name, section, thresholding, terms, sampled=sampled)
-    question = _question(name, section, configuration, query)
     rows = _units(configuration, query)
+    released = quantiles_of(configuration.first_release(section))
+    question = question_of(name, section, query.grid, rows, released)
     made = ThresholdingGate(query, question, thresholding, terms, rows)
     if terms is None:
         sure = made.records_to_be_sure(section.horizon)
@@ -109,53 +108,6 @@ def _units(configuration: Configuration, query: CellQuery) -> int:
     return 2 * rows if configuration.privacy.neighbours == "substitute" else rows
 
 
-def _question(name: str, section: Gate, configuration: Configuration, query: CellQuery) -> Question:
-    from streamdp.gates import tests as kinds
-    from streamdp.mechanisms.drift import Tolerance
-
-    test, grid = section.test, query.grid
-    units = _units(configuration, query)
-    if isinstance(test, DriftTest):
-        none = Fraction(0)
-        around = kinds.Around(test.absolute or none, test.relative or none, test.ranks or none)
-        quantiles = test.quantiles or configuration.quantiles_of(section)
-        return kinds.Drift(grid, around, quantiles, units, section.test_epsilon)
-    if isinstance(test, ThresholdTest):
-        low, high = (
-            None if level is None else round(level / grid.resolution)
-            for level in (test.below, test.above)
-        )
-        return kinds.Threshold(Tolerance(test.quantile, low, high), units)
-    if isinstance(test, GrowthTest):
-        return kinds.Growth(test.score, test.start, test.factor, units)
-    return _custom(name, test, section.epsilon_of_test(), grid)
-
-
-def _custom(name: str, test: CustomTest, epsilon: Fraction, grid: Grid) -> Question:
-    """A test of another package.
-
-    Raises:
-        ConfigurationError: There is none of that name, or it refuses its options.
-    """
-    from importlib.metadata import entry_points
-
-    place = f"gates.{name}.test"
-    found = {point.name: point for point in entry_points(group=ENTRY_POINTS)}
-    if test.name not in found:
-        there = ", ".join(sorted(found)) or "none"
-        raise ConfigurationError(
-            f"no installed package offers a test {test.name!r}",
-            where=f"{place}.name",
-            hint=f"entry points of {ENTRY_POINTS}: {there}",
-        )
-    options: dict[str, Any] = test.options
-    try:
-        question: Question = found[test.name].load()(grid, epsilon, **options)
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise ConfigurationError(f"the test cannot be made: {error}", where=place) from None
-    return question
-
-
 def _require_practical(
     name: str, section: Gate, thresholding: Thresholding, terms: Terms, *, sampled: bool
 ) -> None:
@@ -178,7 +130,7 @@ def _require_reach(name: str, section: Gate, configuration: Configuration, margi
         ConfigurationError: With the numbers and what to change.
     """
     rows = configuration.releases[section.release[0]].expected_rows if section.release else None
-    share = section.test.reach(configuration.quantiles_of(section))
+    share = section.test.reach(quantiles_of(configuration.first_release(section)))
     if rows is None or share is None or margin <= share * rows:
         return
     raise ConfigurationError(

@@ -10,7 +10,8 @@ import pytest
 
 from streamdp.engine.gate import Gate
 from streamdp.engine.job import Job
-from streamdp.gates.tests import Around, Drift, Growth, ThresholdingGate
+from streamdp.gates.run import ThresholdingGate
+from streamdp.gates.tests import Around, Drift, Growth
 from streamdp.mechanisms.thresholding import Thresholding
 from streamdp.privacy.filters import Caps
 from streamdp.sources.windows import DAY

@@ -12,7 +12,8 @@ from unittest.mock import patch
 import pytest
 
 from streamdp.engine.gate import Gate
-from streamdp.gates.tests import Growth, ThresholdingGate
+from streamdp.gates.run import ThresholdingGate
+from streamdp.gates.tests import Growth
 from streamdp.mechanisms.thresholding import Thresholding
 from streamdp.store.database import connect_to_read
 from streamdp.store.sqlite import SqliteStore

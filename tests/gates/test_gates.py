@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamdp.gates.tests import Around, Drift, Growth, Question, Threshold, ThresholdingGate
+from streamdp.gates.run import ThresholdingGate
+from streamdp.gates.tests import Around, Drift, Growth, Question, Threshold
 from streamdp.mechanisms.drift import Tolerance
 from streamdp.mechanisms.thresholding import Chance, Terms, Thresholding
 from streamdp.mechanisms.tree import QuantileTree

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from fractions import Fraction
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
@@ -20,8 +21,29 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
 """One name, or a list."""
 
 
-class DriftTest(Section):
+def quantiles_of(release: Section | None) -> tuple[Fraction, ...]:
+    """What a release publishes, if it is of quantiles."""
+    return getattr(release, "quantiles", ())
+
+
+class TestSection(Section):
+    """What a gate tests.
+
+    `reads` names the kinds whose published values the test compares a batch with; it is None where
+    it needs none of them, so that any release will do whose column can be counted.
+    """
+
+    reads: ClassVar[frozenset[str] | None] = None
+
+    def problems(self, release: Section) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
+        """What does not fit the first release of the gate: keys, what is wrong, what to do."""
+        yield from ()
+
+
+class DriftTest(TestSection):
     """Some quantile has left a tolerance around the last release."""
+
+    reads: ClassVar[frozenset[str] | None] = frozenset({"quantiles"})
 
     kind: Literal["drift"]
     absolute: PositiveRational | None = Field(default=None, description="In the column's unit.")
@@ -39,6 +61,13 @@ class DriftTest(Section):
             raise ValueError("a tolerance in ranks is a share below 1")
         return self
 
+    def problems(self, release: Section) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
+        """A drift is seen in released quantiles."""
+        for index, quantile in enumerate(self.quantiles):
+            if quantile not in quantiles_of(release):
+                where = ("test", "quantiles", index)
+                yield where, "its release does not release this quantile", "name one that it has"
+
     def reach(self, quantiles: tuple[Fraction, ...]) -> Fraction:
         """The largest score there can be, as a share of all records."""
         ranks = self.ranks or Fraction(0)
@@ -46,7 +75,7 @@ class DriftTest(Section):
         return max((share - ranks) / (share + ranks) for share in larger)
 
 
-class ThresholdTest(Section):
+class ThresholdTest(TestSection):
     """A quantile is beyond a level."""
 
     kind: Literal["threshold"]
@@ -68,7 +97,7 @@ class ThresholdTest(Section):
         return share / max(self.quantile, 1 - self.quantile)
 
 
-class GrowthTest(Section):
+class GrowthTest(TestSection):
     """A score has grown by a factor since the last acceptance."""
 
     kind: Literal["growth"]
@@ -89,7 +118,7 @@ class GrowthTest(Section):
         """A score has no upper end."""
 
 
-class CustomTest(Section):
+class CustomTest(TestSection):
     """A test that another package offers as an entry point of `streamdp.tests`."""
 
     kind: Literal["custom"]

@@ -1,0 +1,78 @@
+"""From the configuration of a gate to what it asks."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from fractions import Fraction
+from typing import Any, assert_never
+
+from streamdp.errors import ConfigurationError
+from streamdp.gates.section import CustomTest, DriftTest, Gate, GrowthTest, ThresholdTest
+from streamdp.gates.tests import Around, Drift, Growth, Question, Threshold
+from streamdp.mechanisms.drift import Tolerance
+from streamdp.types import Grid
+
+ENTRY_POINTS = "streamdp.tests"
+"""Group of entry points of custom tests: `factory(grid, epsilon, **options)` makes a `Question`."""
+
+
+def question_of(
+    name: str,
+    section: Gate,
+    grid: Grid,
+    units: int,
+    released: tuple[Fraction, ...],
+) -> Question:
+    """The question that a gate's test asks.
+
+    Args:
+        name: Of the gate.
+        section: Its configuration.
+        grid: Of the column.
+        units: Most records in which neighbours differ.
+        released: Quantiles that its first release has.
+
+    Raises:
+        ConfigurationError: A custom test cannot be had.
+    """
+    match section.test:
+        case DriftTest() as test:
+            none = Fraction(0)
+            around = Around(test.absolute or none, test.relative or none, test.ranks or none)
+            quantiles = test.quantiles or released
+            return Drift(grid, around, quantiles, units, section.test_epsilon)
+        case ThresholdTest() as test:
+            low, high = (
+                None if level is None else round(level / grid.resolution)
+                for level in (test.below, test.above)
+            )
+            return Threshold(Tolerance(test.quantile, low, high), units)
+        case GrowthTest() as test:
+            return Growth(test.score, test.start, test.factor, units)
+        case CustomTest() as test:
+            return _custom(name, test, section.epsilon_of_test(), grid)
+        case _:
+            assert_never(section.test)
+
+
+def _custom(name: str, test: CustomTest, epsilon: Fraction, grid: Grid) -> Question:
+    """A test of another package.
+
+    Raises:
+        ConfigurationError: There is none of that name, or it refuses its options.
+    """
+    place = f"gates.{name}.test"
+    found = {point.name: point for point in importlib.metadata.entry_points(group=ENTRY_POINTS)}
+    if test.name not in found:
+        there = ", ".join(sorted(found)) or "none"
+        raise ConfigurationError(
+            f"no installed package offers a test {test.name!r}",
+            where=f"{place}.name",
+            hint=f"entry points of {ENTRY_POINTS}: {there}",
+        )
+    options: dict[str, Any] = test.options
+    try:
+        question: Question = found[test.name].load()(grid, epsilon, **options)
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise ConfigurationError(f"the test cannot be made: {error}", where=place) from None
+    return question

@@ -1,0 +1,79 @@
+"""How a run of thresholding answers the question of a gate."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from streamdp.gates.tests import Question
+from streamdp.mechanisms.thresholding import Terms, Thresholding
+from streamdp.privacy.amounts import nano_up
+from streamdp.privacy.events import epsilon_of, rho_of
+from streamdp.types import Batch, CellCounts, CellQuery, Charge, Entropy, Json, Past
+
+
+@dataclass(frozen=True, slots=True)
+class ThresholdingGate:
+    """A gate: a question, and the mechanism of its runs.
+
+    Args:
+        asked: What is counted of each batch.
+        question: What is asked of it.
+        thresholding: A run.
+        terms_of_test: Of procedures; scores need none.
+        rows_per_unit: Most records in which neighbours differ: one of a score.
+    """
+
+    asked: CellQuery
+    question: Question
+    thresholding: Thresholding
+    terms_of_test: Terms | None = None
+    rows_per_unit: int = 1
+
+    def query(self, batch: Batch) -> CellQuery:
+        """The question; which of a unit's records count is chosen anew in each batch."""
+        bound = self.asked.bound
+        return replace(self.asked, bound=bound and bound.of(batch))
+
+    def terms(self) -> Json:
+        """What the noise of a run was drawn for; a run of other terms cannot go on."""
+        return self.thresholding.event()
+
+    def margin(self, number: int) -> int:
+        """How far a score must be above zero to be sure of a yes at some test."""
+        return math.ceil(self.thresholding.noise.margin(number))
+
+    def records_to_be_sure(self, number: int) -> int:
+        """The margin in records."""
+        return self.margin(number) * self.rows_per_unit
+
+    def charge(self) -> Charge:
+        """What a run costs."""
+        event = self.thresholding.event() | {"question": self.question.describe()}
+        return Charge(event, nano_up(epsilon_of(event)), nano_up(rho_of(event)))
+
+    def start(self, entropy: Entropy) -> Json:
+        """The hidden state of a run."""
+        return self.thresholding.start(entropy)
+
+    def accepts(
+        self, hidden: Json, number: int, past: Past, statistic: CellCounts, entropy: Entropy
+    ) -> bool:
+        """The answer for one batch.
+
+        Args:
+            hidden: What `start` returned.
+            number: Of the test in its run, from 1.
+            past: What was released and answered before.
+            statistic: The batch. Private.
+            entropy: Source of chance.
+
+        Privacy: the answers of a run, up to its first yes, cost the run's epsilon.
+        """
+        test = self.question.test(past, statistic)
+        if isinstance(test, Fraction):
+            return self.thresholding.noise.accept(hidden, test - self.margin(number), entropy)
+        if self.terms_of_test is None:
+            raise TypeError("a question that is no score needs terms")
+        return self.thresholding.accept(hidden, number, test, self.terms_of_test, entropy)
