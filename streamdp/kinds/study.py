@@ -79,15 +79,15 @@ class Trace:
         names: Of the values, shape (j,).
         truth: NaN for a batch without records, shape (batches, j).
         bands: Below which the prior of each has 5 %, 25 %, 75 % and 95 %, shape (batches, j, 4).
-        weights: Of the learner's experts before each release, shape (batches, k); None without.
-        experts: Their names.
+        weights: Of the parts of a mixture before each release, shape (batches, k); None without.
+        weight_names: What the parts are called.
     """
 
     names: tuple[str, ...]
     truth: FloatArray
     bands: FloatArray
     weights: FloatArray | None
-    experts: tuple[str, ...] = ()
+    weight_names: tuple[str, ...] = ()
 
 
 class Study(Protocol):

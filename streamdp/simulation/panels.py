@@ -14,17 +14,9 @@ from matplotlib.figure import Figure
 from streamdp.kinds.study import ORACLE, Stream, Trace
 from streamdp.types import FloatArray
 
-COLOURS = {
-    "experts": "#0072B2",
-    "online-gradient": "#B5578F",
-    "last-release": "#D55E00",
-    "none": "#7A7A7A",
-    ORACLE: "#111111",
-}
-"""After Okabe and Ito: told apart by colour-blind people, and in grey by their labels."""
-
-FIRST = "experts"
-"""Drawn thickest."""
+VARIANTS = ("#0072B2", "#B5578F", "#D55E00", "#7A7A7A", "#00795A", "#E69F00")
+"""Colours in turn, after Okabe and Ito: told apart by colour-blind people, and in grey by their
+labels. The first variant is drawn thickest."""
 
 VALUES = ("#0072B2", "#00795A", "#C25400")
 PACES = ("#08306B", "#2F78B3", "#A6CBE6", "#E69F00", "#B5578F", "#7A7A7A")
@@ -49,14 +41,17 @@ def times(stream: Stream) -> Times:
 
 
 def errors(axes: Axes, when: Times, series: Mapping[str, FloatArray], top: float) -> None:
-    """Error of each learner against time; `top` is the upper end of all columns."""
+    """Error of each variant against time; `top` is the upper end of all columns."""
+    names = [name for name in series if name != ORACLE]
+    colours = {name: VARIANTS[place % len(VARIANTS)] for place, name in enumerate(names)}
+    colours[ORACLE] = INK
     for name, each in series.items():
         style = "dotted" if name == ORACLE else "solid"
-        width = 2.4 if name == FIRST else 1.4
-        axes.plot(when, each, color=COLOURS.get(name, INK), linewidth=width, linestyle=style)
+        width = 2.4 if [name] == names[:1] else 1.4
+        axes.plot(when, each, color=colours[name], linewidth=width, linestyle=style)
     axes.set_ylim(0.0, top)
     ends = {name: float(each[-max(1, len(each) // 20) :].mean()) for name, each in series.items()}
-    _label_ends(axes, [(value, name, COLOURS.get(name, INK)) for name, value in ends.items()])
+    _label_ends(axes, [(value, name, colours[name]) for name, value in ends.items()])
     _frame(axes)
 
 

@@ -83,7 +83,7 @@ def draw(
         if each is not None:
             panels.priors(axes[1, column], when, each)
         if each is not None and each.weights is not None:
-            panels.weights(axes[2, column], when, each.weights, each.experts)
+            panels.weights(axes[2, column], when, each.weights, each.weight_names)
         if len(epsilons) > 1:
             panels.column_title(axes[0, column], f"ε = {float(epsilon):g}")
     panels.headings(
