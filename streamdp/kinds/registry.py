@@ -23,6 +23,7 @@ GROUP = "streamdp.kinds"
 
 OWN = {
     "quantiles": "streamdp.kinds.quantiles.spec:SPEC",
+    "statistics": "streamdp.kinds.statistics.spec:SPEC",
     "workload": "streamdp.kinds.workload.spec:SPEC",
     "selection": "streamdp.kinds.selection.spec:SPEC",
     "experts": "streamdp.kinds.experts.spec:SPEC",

@@ -84,6 +84,8 @@ class KindSpec:
         accuracy: What error to expect; None if nobody can say.
         cells: The question of cells that gates of a release may test; None if they may not.
         study: Makes what simulations need; None if the kind cannot be simulated.
+        pools_groups: Whether `build` makes the kind for all groups of a section together, because
+            it learns across them; else it is made for one, and `grouped` wraps it.
     """
 
     name: str
@@ -93,3 +95,4 @@ class KindSpec:
     accuracy: Accuracy | None = None
     cells: Callable[[Any, Dialect], CellQuery] | None = None
     study: Callable[[], Study] | None = None
+    pools_groups: bool = False

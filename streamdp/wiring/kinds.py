@@ -25,7 +25,7 @@ def release_kind(configuration: Configuration, name: str) -> ReleaseKind:
     section, privacy = configuration.releases[name], configuration.privacy
     dialect = configuration.sources[section.source].engine.kind
     one = kind(section, privacy.neighbours, privacy.unit.rows, dialect)
-    if not section.by:
+    if not section.by or spec_of(section).pools_groups:
         return one
     from streamdp.kinds.grouped import Grouped
 

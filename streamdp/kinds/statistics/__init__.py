@@ -1,0 +1,1 @@
+"""The release kind `statistics`: counts, histograms, sums, means and variances of each batch."""

@@ -1,0 +1,89 @@
+"""The release kind `statistics`, of a configured release."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from streamdp.config.expressions import Dialect, expression
+from streamdp.kinds.statistics.section import (
+    CountSection,
+    Derived,
+    HistogramSection,
+    MeasureSection,
+    MomentSection,
+    StatisticsSection,
+)
+from streamdp.types import Dimension, Grid
+
+if TYPE_CHECKING:
+    from streamdp.kinds.spec import BuildContext
+    from streamdp.kinds.statistics.agreement import Tie
+    from streamdp.kinds.statistics.kind import Statistics
+    from streamdp.kinds.statistics.measure import Measure
+    from streamdp.kinds.statistics.moments import Moment
+
+
+def build(section: StatisticsSection, context: BuildContext) -> Statistics:
+    """The kind for all groups together, which it draws and smooths as one."""
+    from streamdp.kinds.statistics.kind import Statistics
+
+    weights = [measure.weight for measure in section.measures.values()]
+    return Statistics(
+        measures=tuple(
+            _measure(name, measure, context.dialect) for name, measure in section.measures.items()
+        ),
+        shares=tuple(Fraction(weight, sum(weights)) for weight in weights),
+        epsilon=context.epsilon_of_record(section),
+        neighbours=context.neighbours,
+        where=None if section.where is None else expression(section.where, context.dialect),
+        by=section.by,
+        groups=section.groups or ((),),
+        ties=tuple(_ties(section)),
+    )
+
+
+def _measure(name: str, section: MeasureSection, dialect: Dialect) -> Measure:
+    from streamdp.kinds.statistics.counts import Count
+    from streamdp.kinds.statistics.moments import MomentOf
+
+    if isinstance(section, CountSection):
+        if section.count == "records":
+            return Count(name)
+        sql = expression(section.count.sql, dialect)
+        return Count(name, Dimension(name, sql, values=("true",)), condition=True)
+    if isinstance(section, HistogramSection):
+        column, made = _source(name, section.histogram, dialect)
+        cuts = None if section.cuts is None else tuple(map(float, section.cuts))
+        axis = Dimension(column, made, section.values, cuts, section.other, section.nulls)
+        return Count(name, axis)
+    moment, source = _moment(section)
+    column, made = _source(name, source, dialect)
+    grid = Grid(section.resolution, *section.cells())
+    return MomentOf(name, moment, column, grid, section.start(), made)
+
+
+def _moment(section: MomentSection) -> tuple[Moment, str | Derived]:
+    if section.sum is not None:
+        return "sum", section.sum
+    if section.mean is not None:
+        return "mean", section.mean
+    return "variance", section.variance or ""
+
+
+def _source(name: str, source: str | Derived, dialect: Dialect) -> tuple[str, str | None]:
+    """Column, or a name and the SQL of what is made of some."""
+    if isinstance(source, Derived):
+        return name, expression(source.sql, dialect)
+    return source, None
+
+
+def _ties(section: StatisticsSection) -> list[Tie]:
+    from streamdp.kinds.statistics.agreement import Tie
+
+    places = {name: number for number, name in enumerate(section.measures)}
+    return [
+        Tie(places[measure.adds_up_to], places[name])
+        for name, measure in section.measures.items()
+        if isinstance(measure, HistogramSection) and measure.adds_up_to is not None
+    ]

@@ -1,0 +1,45 @@
+"""What must hold between the keys of a release of statistics, and between them and the sources."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from fractions import Fraction
+
+from streamdp.config.releases import CheckContext, Problem
+from streamdp.kinds.statistics.section import (
+    CountSection,
+    Derived,
+    HistogramSection,
+    MeasureSection,
+    StatisticsSection,
+)
+
+LEAST_EPSILON = Fraction(1, 10**6)
+"""Of one record in one measure."""
+
+
+def check(section: StatisticsSection, context: CheckContext) -> Iterator[Problem]:
+    """All that does not hang together."""
+    for name, measure in section.measures.items():
+        key, source = _source(measure)
+        if isinstance(source, Derived):
+            found = context.problem_of(source.sql, ("measures", name, key))
+            yield from () if found is None else (found,)
+    weights = [measure.weight for measure in section.measures.values()]
+    least = section.epsilon * Fraction(min(weights), sum(weights)) / context.rows
+    if least < LEAST_EPSILON:
+        yield Problem(
+            ("epsilon",),
+            f"a measure would get less than {float(LEAST_EPSILON):f} for one record",
+            "raise it, or ask for fewer measures or rows of a unit",
+        )
+
+
+def _source(measure: MeasureSection) -> tuple[str, str | Derived | None]:
+    """Key and value of what is counted or summed."""
+    if isinstance(measure, CountSection):
+        return "count", measure.count
+    if isinstance(measure, HistogramSection):
+        return "histogram", measure.histogram
+    found = {"sum": measure.sum, "mean": measure.mean, "variance": measure.variance}
+    return next((key, value) for key, value in found.items() if value is not None)

@@ -1,0 +1,109 @@
+"""Counts of all records or of those a condition is true of, and histograms over public axes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from streamdp.kinds.statistics.measure import LEVEL, Asked, Price, Rows
+from streamdp.kinds.statistics.series_filter import SeriesFilter
+from streamdp.types import Dimension, Json, TableQuery
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """The number of records, or their numbers in each cell of an axis.
+
+    Args:
+        name: As configured.
+        axis: Cells; None counts all records.
+        condition: Whether the axis is a condition, whose only cell holds what it is true of.
+    """
+
+    name: str
+    axis: Dimension | None = None
+    condition: bool = False
+
+    @property
+    def statistic(self) -> str:
+        """A histogram has a cell a row."""
+        return "count"
+
+    @property
+    def counts(self) -> bool:
+        """It counts."""
+        return True
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Of a histogram; a count has one row without a name."""
+        return ("",) if self.axis is None or self.condition else labels(self.axis)
+
+    def signature(self) -> Json:
+        """The axis."""
+        if self.axis is None:
+            return {"count": "records"}
+        return {"count": [self.axis.name, self.axis.sql], "cells": list(labels(self.axis))}
+
+    def asked(self, state: Json, price: Price) -> tuple[Asked, ...]:
+        """One table.
+
+        Privacy: a record is in one cell of one group at most: one more changes one count by one;
+        exchanged, one count falls and another rises, of which there is one where there is one cell.
+        """
+        axes = () if self.axis is None else (self.axis,)
+        part = TableQuery(axes, (tuple(range(len(axes))),))
+        return (Asked(part, price.noise(1, min(2, len(self.cells)))),)
+
+    def follow(
+        self,
+        state: Json,
+        asked: Sequence[Asked],
+        noisy: Sequence[Sequence[int]],
+        groups: Sequence[tuple[str, ...]],
+        weekday: int | None,
+    ) -> tuple[Json, Rows]:
+        """Counts with the reach of their noise, and what all releases say of them."""
+        ((part,), (numbers,)) = asked, noisy
+        values = np.array(numbers, dtype=np.float64)
+        noise = np.full(len(values), part.noise.variance)
+        keys = tuple("/".join((*g, c)) for g, c in itertools.product(groups, self.cells))
+        after, found = SeriesFilter(keys).step(state, values.tolist(), noise.tolist(), weekday)
+        reach = part.noise.reach(LEVEL)
+        rows = Rows(
+            values,
+            values - reach,
+            values + reach,
+            found.point,
+            found.lower,
+            found.upper,
+            noise,
+        )
+        return after, rows
+
+
+def labels(axis: Dimension) -> tuple[str, ...]:
+    """Names of the cells of an axis.
+
+    >>> labels(Dimension("delay", cuts=(0.0, 15.0), nulls="cell"))
+    ('< 0', '0 to < 15', '>= 15', '(null)')
+    """
+    if axis.values is not None:
+        named = list(axis.values)
+    elif axis.cuts:
+        cuts = [_short(cut) for cut in axis.cuts]
+        between = [f"{low} to < {high}" for low, high in itertools.pairwise(cuts)]
+        named = [f"< {cuts[0]}", *between, f">= {cuts[-1]}"]
+    else:
+        named = ["all"]
+    named += ["(other)"] * axis.other + ["(null)"] * (axis.nulls == "cell")
+    return tuple(named)
+
+
+def _short(number: float) -> str:
+    whole = Fraction(number)
+    return str(whole.numerator) if whole.denominator == 1 else repr(number)

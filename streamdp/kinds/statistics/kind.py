@@ -1,0 +1,222 @@
+"""Release kind `statistics`: several measures of a batch, or of each public group of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+
+from streamdp.kinds.statistics.agreement import Tie, agreed
+from streamdp.kinds.statistics.measure import LEVEL, Asked, Measure, Price, Rows, integers
+from streamdp.privacy.events import sequence
+from streamdp.types import (
+    Batch,
+    Column,
+    CompoundAnswer,
+    CompoundQuery,
+    Entropy,
+    Json,
+    Neighbours,
+    Outcome,
+    Plan,
+    Row,
+)
+
+Noisy = tuple[tuple[int, ...], ...]
+"""Noisy integers of each part of a measure."""
+
+
+@dataclass(frozen=True, slots=True)
+class StatisticsPlan:
+    """What `draw` needs, fixed before data is touched.
+
+    Args:
+        state: What was learned before.
+        asked: Parts of each measure.
+        weekday: Of the batch, 0 to 6; None where it is no window of time.
+    """
+
+    state: Json
+    asked: tuple[tuple[Asked, ...], ...]
+    weekday: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """What was drawn, and what follows from it."""
+
+    state: Json
+    rows: tuple[Rows, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Measures of one batch from one scan, at the price of epsilon together.
+
+    Args:
+        measures: At least one, of different names.
+        shares: Of epsilon, one a measure; together 1.
+        epsilon: Price of all measures for one record.
+        neighbours: Relation of one record.
+        where: SQL condition; records of which it is not true do not count.
+        by: Columns whose texts say which group a record is in; needs add-remove neighbours.
+        groups: The public groups, distinct.
+        ties: Counts that a histogram's cells are to add up to.
+    """
+
+    measures: tuple[Measure, ...]
+    shares: tuple[Fraction, ...]
+    epsilon: Fraction
+    neighbours: Neighbours = "add-remove"
+    where: str | None = None
+    by: tuple[str, ...] = ()
+    groups: tuple[tuple[str, ...], ...] = ((),)
+    ties: tuple[Tie, ...] = ()
+
+    name: ClassVar[str] = "statistics"
+
+    def __post_init__(self) -> None:
+        if self.by and self.neighbours != "add-remove":
+            raise ValueError("groups need add-remove neighbours")
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Group, measure and cell; the value as drawn, and what follows from it."""
+        labels = (*self.by, "measure", "statistic", "cell")
+        columns = [Column(name, "text", "label") for name in labels]
+        columns.append(Column("value", "number", "value"))
+        columns.append(Column("lower", "number", "lower", about="value", level=LEVEL))
+        columns.append(Column("upper", "number", "upper", about="value", level=LEVEL))
+        columns.append(Column("nonnegative", "number", "estimate", about="value"))
+        if self.ties:
+            columns.append(Column("consistent", "number", "estimate", about="value"))
+        columns.append(Column("smoothed", "number", "estimate", about="value"))
+        columns.append(Column("smoothed_lower", "number", "lower", about="smoothed", level=LEVEL))
+        columns.append(Column("smoothed_upper", "number", "upper", about="smoothed", level=LEVEL))
+        return tuple(columns)
+
+    def signature(self) -> Json:
+        """Each measure, the condition and the columns of groups; groups may come and go."""
+        about = {measure.name: measure.signature() for measure in self.measures}
+        return {"measures": about, "where": self.where, "by": list(self.by)}
+
+    def init(self) -> Json:
+        """No state of any measure."""
+        return {}
+
+    def prices(self) -> Iterator[tuple[Measure, Price]]:
+        """What each measure may spend."""
+        for measure, share in zip(self.measures, self.shares, strict=True):
+            yield measure, Price(self.epsilon * share, self.neighbours)
+
+    def plan(self, state: Json, batch: Batch) -> Plan:
+        """One question with the parts of all measures, and the price of each part.
+
+        Privacy: a part is a vector of integers over all groups. Its L1 sensitivity to one record is
+        that within one group, since a record is in one group at most (groups need add-remove), and
+        its noise is scaled to it. The parts are drawn of the same records, so their prices add up
+        to epsilon. Centres and reaches follow from earlier releases alone.
+        """
+        asked = tuple(
+            measure.asked(state.get(measure.name), price) for measure, price in self.prices()
+        )
+        parts = tuple(
+            replace(each.part, where=self.where, by=self.by, groups=self.groups)
+            for parts in asked
+            for each in parts
+        )
+        weekday = None
+        if batch.start is not None:
+            weekday = datetime.fromtimestamp(batch.start, UTC).weekday()
+        return Plan(CompoundQuery(parts), self._event(asked), StatisticsPlan(state, asked, weekday))
+
+    def _event(self, asked: Sequence[Sequence[Asked]]) -> Json:
+        events = [
+            each.noise.event() | {"measure": measure.name, "sensitivity": each.noise.sensitivity}
+            for measure, parts in zip(self.measures, asked, strict=True)
+            for each in parts
+        ]
+        about = {"by": list(self.by), "groups": len(self.groups)} if self.by else {}
+        return sequence(events, mechanism="discrete-laplace", relation=self.neighbours, **about)
+
+    def draw(
+        self, plan: Plan, statistic: CompoundAnswer | Sequence[CompoundAnswer], entropy: Entropy
+    ) -> Outcome:
+        """A row for each group, measure and cell.
+
+        Privacy: `neighbours` of one record, pure epsilon: every integer of the statistic gets the
+        noise of its part (`AdditiveNoise.draw`) and is not looked at otherwise; all that follows is
+        computed from the noisy integers, the plan and earlier releases.
+        """
+        mechanism: StatisticsPlan = plan.mechanism
+        answers = (statistic,) if isinstance(statistic, CompoundAnswer) else tuple(statistic)
+        noisy, place = [], 0
+        for parts in mechanism.asked:
+            drawn = []
+            for each in parts:
+                hidden = [integers(each, answer.parts[place]) for answer in answers]
+                vector = [number for group in hidden for number in group]
+                drawn.append(each.noise.draw(vector, entropy))
+                place += 1
+            noisy.append(tuple(drawn))
+        following = self._following(mechanism, noisy)
+        return Outcome(self._raw(following.rows), following)
+
+    def _following(self, plan: StatisticsPlan, noisy: Sequence[Noisy]) -> Drawn:
+        """States and rows, from what was released: post-processing."""
+        state, rows = dict(plan.state), []
+        for measure, asked, numbers in zip(self.measures, plan.asked, noisy, strict=True):
+            before = plan.state.get(measure.name)
+            with np.errstate(all="ignore"):
+                after, found = measure.follow(before, asked, numbers, self.groups, plan.weekday)
+            state[measure.name] = after
+            rows.append(found)
+        return Drawn(state, tuple(rows))
+
+    def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
+        """What followed from the noisy integers."""
+        return outcome.auxiliary.state
+
+    def publish(self, state: Json, outcome: Outcome) -> Outcome:
+        """The rows with what all releases together say, and counts that are never negative."""
+        drawn: Drawn = outcome.auxiliary
+        together = agreed(self.ties, drawn.rows, len(self.groups)) if self.ties else ()
+        rows: list[Row] = []
+        places = self._places()
+        for row, (number, place) in zip(outcome.rows, places, strict=True):
+            found = drawn.rows[number]
+            about: dict[str, Any] = dict(row)
+            if self.measures[number].counts:
+                about["nonnegative"] = max(about["value"], 0)
+            if together:
+                about["consistent"] = float(together[number][place])
+            about["smoothed"] = float(found.smoothed[place])
+            about["smoothed_lower"] = float(found.smoothed_lower[place])
+            about["smoothed_upper"] = float(found.smoothed_upper[place])
+            rows.append(about)
+        return Outcome(tuple(rows))
+
+    def _places(self) -> Iterator[tuple[int, int]]:
+        """Number of the measure and place among its rows, of each row of a release."""
+        for group in range(len(self.groups)):
+            for number, measure in enumerate(self.measures):
+                for cell in range(len(measure.cells)):
+                    yield number, group * len(measure.cells) + cell
+
+    def _raw(self, found: Sequence[Rows]) -> tuple[Row, ...]:
+        rows: list[Row] = []
+        for number, place in self._places():
+            measure, cells = self.measures[number], self.measures[number].cells
+            group = self.groups[place // len(cells)]
+            about: Mapping[str, Any] = dict(zip(self.by, group, strict=True))
+            value = float(found[number].value[place])
+            labels = {"measure": measure.name, "statistic": measure.statistic}
+            labels |= {"cell": cells[place % len(cells)]}
+            ends = {"lower": float(found[number].lower[place])}
+            ends |= {"upper": float(found[number].upper[place])}
+            rows.append({**about, **labels, "value": value, **ends})
+        return tuple(rows)

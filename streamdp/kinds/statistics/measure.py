@@ -1,0 +1,140 @@
+"""What a measure of a release is: what it asks, with which noise, and what follows from that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Protocol
+
+from streamdp.kinds.statistics.clip import folded
+from streamdp.mechanisms.additive_noise import AdditiveNoise
+from streamdp.types import FloatArray, Json, Neighbours, SumQuery, Sums, TableCounts, TableQuery
+
+LEVEL = 0.9
+"""How often an interval is to hold the truth."""
+
+Key = tuple[tuple[str, ...], str]
+"""Group and cell of a row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A part of the question, and the noise that its answer gets.
+
+    Args:
+        part: Of the compound question.
+        noise: Of the vector of all its integers, in all groups.
+        folded: Whether the table is one of `clip.Clip.dimension`, whose sides are added up.
+    """
+
+    part: TableQuery | SumQuery
+    noise: AdditiveNoise
+    folded: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What is known of a measure's rows, shapes (n,); rows are groups times cells.
+
+    Args:
+        value: Released, or computed from what was released of this batch.
+        lower: End of the interval around it.
+        upper: The other end.
+        smoothed: What all releases together say.
+        smoothed_lower: End of the interval around it.
+        smoothed_upper: The other end.
+        variance: Of the noise of the value.
+    """
+
+    value: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    smoothed: FloatArray
+    smoothed_lower: FloatArray
+    smoothed_upper: FloatArray
+    variance: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Price:
+    """What a measure may spend.
+
+    Args:
+        epsilon: For one record.
+        neighbours: Relation of one record.
+    """
+
+    epsilon: Fraction
+    neighbours: Neighbours
+
+    def noise(self, added: int, exchanged: int, share: Fraction = Fraction(1)) -> AdditiveNoise:
+        """Noise for a vector of integers.
+
+        Args:
+            added: The most that one record more changes it, over all entries.
+            exchanged: The most that one record in the place of another changes it.
+            share: Of the epsilon.
+        """
+        sensitivity = added if self.neighbours == "add-remove" else exchanged
+        return AdditiveNoise(self.epsilon * share, sensitivity)
+
+
+class Measure(Protocol):
+    """Pure functions, as those of a kind."""
+
+    @property
+    def name(self) -> str:
+        """As configured."""
+        ...
+
+    @property
+    def statistic(self) -> str:
+        """What it is: a count, a sum, a mean or a variance."""
+        ...
+
+    @property
+    def counts(self) -> bool:
+        """Whether truths are never negative whole numbers."""
+        ...
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Labels of its rows in each group."""
+        ...
+
+    def signature(self) -> Json:
+        """The public parameters that its learned state depends on."""
+        ...
+
+    def asked(self, state: Json, price: Price) -> tuple[Asked, ...]:
+        """Its parts of the question."""
+        ...
+
+    def follow(
+        self,
+        state: Json,
+        asked: Sequence[Asked],
+        noisy: Sequence[Sequence[int]],
+        groups: Sequence[tuple[str, ...]],
+        weekday: int | None,
+    ) -> tuple[Json, Rows]:
+        """The next state and the rows, from what was released.
+
+        Args:
+            state: Before the batch.
+            asked: Its parts, as they were planned.
+            noisy: Noisy integers of each part, group after group.
+            groups: The public groups.
+            weekday: Of the batch, if it has one.
+        """
+        ...
+
+
+def integers(asked: Asked, answer: TableCounts | Sums) -> list[int]:
+    """The integers of an answer. Private: they get the noise of `asked`."""
+    if isinstance(answer, Sums):
+        return list(answer.values)
+    (table,) = answer.marginals
+    counts: list[Any] = (folded(table) if asked.folded else table).reshape(-1).tolist()
+    return counts

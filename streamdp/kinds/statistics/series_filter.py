@@ -1,0 +1,231 @@
+"""Filter series of released values over time: what they say together, with intervals.
+
+A series has a level, seven weekday offsets, and a change that lasts one batch and belongs to that
+batch's truth. With base b (a count's level: counts vary like their mean), noise variance R and one
+model (τ, δ) of the ladder,
+
+    level <- level + N(0, δ·b),    truth x = level + offset + N(0, λ·τ·b),    y = x + N(0, ρ·R),
+
+where λ makes changes heavy-tailed (a mixture that stands for Student's t of 4 degrees of freedom,
+so that a great change of truth is believed) and ρ noise (two normals that stand for Laplace's law).
+With F the variance of level + offset, U = λ·τ·b and S = F + U + ρ·R, the estimate of a component is
+f + (F + U)/S·(y - f). Models are weighted by evidence pooled over the series of a release, with a
+fixed share for all models; each series weighs them, λ and ρ once more by its own value. The levels
+of all are merged into one mean and variance after each step (Bar-Shalom's first order generalised
+pseudo-Bayes filter), so a state is sixteen numbers a series.
+
+References:
+    Bar-Shalom, Li & Kirubarajan 2001, section 11.6; Herbster & Warmuth 1998 (fixed share).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from streamdp.types import FloatArray, Json
+
+BoolArray = npt.NDArray[np.bool_]
+
+TRANSIENTS = (0.3, 3.0, 30.0, 300.0)
+"""τ: variance of a change that lasts one batch, in units of the base."""
+
+DRIFTS = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
+"""δ: variance by which a level moves from batch to batch, in units of the base."""
+
+SHARE = 0.02
+"""Weight that goes back to all models each step, over the root of the number of series."""
+
+WEEKDAYS = 7
+OFFSET = 0.1
+"""Spread of weekday offsets before any release, as a share of the level."""
+
+NINETY = 1.6449
+"""Half width of a 90 % interval in standard deviations."""
+
+DIGITS = 8
+"""Significant digits of a state."""
+
+CHANGES = ((0.45, 0.155), (0.85, 0.348), (1.7, 0.306), (4.0, 0.165), (14.0, 0.026))
+"""λ and their weights: those of an inverse gamma law of shape and rate 2 in five parts."""
+
+NOISES = ((0.35, 0.606), (2.0, 0.394))
+"""ρ and their weights: mean 1, and nearly the kurtosis of Laplace's law."""
+
+_TAU, _DELTA = (grid.reshape(-1, 1, 1) for grid in np.meshgrid(TRANSIENTS, DRIFTS, indexing="ij"))
+_LAMBDA, _RHO, _WEIGHT = (
+    np.array(numbers).reshape(1, -1, 1)
+    for numbers in zip(
+        *((change, noise, w * v) for change, w in CHANGES for noise, v in NOISES), strict=True
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Estimates:
+    """What is believed of the truths of one batch, shapes (n,)."""
+
+    point: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesFilter:
+    """A filter of some series that are released together.
+
+    Args:
+        keys: Names of the series; a series that comes new starts anew.
+        nonnegative: Whether truths are counts: never negative, varying like their mean.
+        base: Where they are no counts: the variance b, one for all.
+    """
+
+    keys: tuple[str, ...]
+    nonnegative: bool = True
+    base: float = 1.0
+
+    def step(
+        self, state: Json, values: Sequence[float], noise: Sequence[float], weekday: int | None
+    ) -> tuple[Json, Estimates]:
+        """The next state, and what is believed of this batch.
+
+        Args:
+            state: Of the last step; empty before the first.
+            values: Released, one a series.
+            noise: Variances of their noise.
+            weekday: Of the batch, 0 to 6; None if it has none.
+        """
+        y, r = np.asarray(values, dtype=np.float64), np.asarray(noise, dtype=np.float64)
+        before = self._restored(state, y, r)
+        new, place = before.new, 0 if weekday is None else weekday
+        level, variance = before.level, before.variance
+        offset = before.offsets[:, place] if weekday is not None else np.zeros_like(level)
+        spread = before.spreads[:, place] if weekday is not None else np.zeros_like(level)
+        base = self._base(level, variance)
+        drifted = variance + _DELTA * base
+        known = drifted + spread + _LAMBDA * _TAU * base
+        total, error = known + _RHO * r, y - level - offset
+        evidence = np.log(_WEIGHT / np.sqrt(total)) - 0.5 * error**2 / total
+        log_weights, own = _reweighted(before.log_weights, evidence, new)
+        mean = level + offset + known / total * error
+        point, belief = _merged(own, mean, known * _RHO * r / total)
+        moved, left = _merged(own, level + drifted / total * error, drifted * (1 - drifted / total))
+        shifted, rest = _merged(own, offset + spread / total * error, spread * (1 - spread / total))
+        point, belief = np.where(new, level, point), np.where(new, variance, belief)
+        if weekday is not None:
+            before.offsets[:, place] = np.where(new, offset, shifted)
+            before.spreads[:, place] = np.where(new, spread, rest)
+        after = _State(
+            np.where(new, level, moved),
+            np.where(new, variance, left),
+            before.offsets,
+            before.spreads,
+            log_weights,
+            new,
+        )
+        return self._stored(after), self._estimates(point, belief)
+
+    def _base(self, level: FloatArray, variance: FloatArray) -> FloatArray:
+        """A level that is hardly known may be a deviation higher."""
+        if not self.nonnegative:
+            return np.full_like(level, self.base)
+        counts: FloatArray = np.maximum(np.maximum(level, 0.0) + np.sqrt(variance), 1.0)
+        return counts
+
+    def _estimates(self, point: FloatArray, variance: FloatArray) -> Estimates:
+        reach = NINETY * np.sqrt(variance)
+        found = [point, point - reach, point + reach]
+        return Estimates(*(np.maximum(each, 0.0) if self.nonnegative else each for each in found))
+
+    def _restored(self, state: Json, y: FloatArray, r: FloatArray) -> _State:
+        """The state of each series; of new ones, its first value, drawn towards the others'."""
+        kept: Mapping[str, Sequence[float]] = state.get("series", {}) if state else {}
+        new = np.array([key not in kept for key in self.keys], dtype=np.bool_)
+        level, variance = self._first(y, r)
+        scale = np.maximum(level, 1.0) if self.nonnegative else np.full_like(level, self.base**0.5)
+        offsets = np.zeros((len(y), WEEKDAYS))
+        spreads = np.repeat(((OFFSET * scale) ** 2)[:, None], WEEKDAYS, axis=1)
+        if not self.nonnegative:
+            spreads = np.full_like(spreads, self.base)
+        for row, key in enumerate(self.keys):
+            if not new[row]:
+                numbers = kept[key]
+                level[row], variance[row] = numbers[0], numbers[1]
+                offsets[row], spreads[row] = numbers[2:9], numbers[9:16]
+        models = len(_TAU)
+        weights = state.get("weights", []) if state else []
+        log_weights = np.array(weights) if len(weights) == models else np.zeros(models)
+        return _State(level, variance, offsets, spreads, log_weights, new)
+
+    def _first(self, y: FloatArray, r: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Level and variance of a first value: of several series, each is drawn to their mean."""
+        if len(y) < 2:
+            return y.copy(), r.copy()
+        mean = float(y.mean())
+        least = max(mean, 1.0) if self.nonnegative else self.base
+        among = max(float(y.var() - r.mean()), least)
+        kept = among / (among + r)
+        return mean + kept * (y - mean), kept * r
+
+    def _stored(self, after: _State) -> Json:
+        rows = np.column_stack((after.level, after.variance, after.offsets, after.spreads))
+        numbers = [[_rounded(number) for number in row] for row in rows.tolist()]
+        return {
+            "series": dict(zip(self.keys, numbers, strict=True)),
+            "weights": [_rounded(weight) for weight in after.log_weights.tolist()],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class _State:
+    """Arrays of n series: offsets and their variances have shape (n, 7)."""
+
+    level: FloatArray
+    variance: FloatArray
+    offsets: FloatArray
+    spreads: FloatArray
+    log_weights: FloatArray
+    new: BoolArray
+
+
+def _reweighted(
+    log_weights: FloatArray,
+    evidence: FloatArray,
+    new: BoolArray,
+) -> tuple[FloatArray, FloatArray]:
+    """Weights pooled over series, and each series' own.
+
+    Args:
+        log_weights: Before, shape (models,).
+        evidence: Of components λ, ρ of each model, shape (models, components, n).
+        new: Series that have no state yet; their values are no evidence.
+
+    Returns:
+        Logarithms of the pooled weights, and weights of the shape of the evidence.
+    """
+    count = max(1, int((~new).sum()))
+    most = evidence.max(axis=1)
+    of_models = most + np.log(np.exp(evidence - most[:, None]).sum(axis=1))
+    pooled = log_weights + np.where(new, 0.0, of_models).sum(axis=1)
+    weights = np.exp(pooled - pooled.max())
+    share = SHARE / math.sqrt(count)
+    weights = (1.0 - share) * weights / weights.sum() + share / len(weights)
+    own = np.log(weights)[:, None, None] + evidence
+    own = np.exp(own - own.max(axis=(0, 1)))
+    return np.log(weights), own / own.sum(axis=(0, 1))
+
+
+def _merged(
+    weights: FloatArray, means: FloatArray, variances: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and variance of a mixture, shapes (models, components, n) to (n,)."""
+    mean = (weights * means).sum(axis=(0, 1))
+    return mean, (weights * (variances + (means - mean) ** 2)).sum(axis=(0, 1))
+
+
+def _rounded(number: float) -> float:
+    return float(f"{number:.{DIGITS}g}")

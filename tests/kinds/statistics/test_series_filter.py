@@ -1,0 +1,99 @@
+"""The filter follows levels and weekdays, keeps its word on intervals, and survives anything."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from streamdp.kinds.statistics.series_filter import SeriesFilter
+from streamdp.types import FloatArray
+
+
+def run(
+    truth: FloatArray, scale: float, seed: int = 0
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Released values, estimates and ends of intervals, each of shape (days, series)."""
+    chance = np.random.default_rng(seed)
+    q = np.exp(-1 / scale)
+    released = truth + chance.geometric(1 - q, truth.shape) - chance.geometric(1 - q, truth.shape)
+    count = truth.shape[1]
+    series = SeriesFilter(tuple(map(str, range(count))))
+    state, found = None, []
+    for day, values in enumerate(released):
+        noise = [2 * q / (1 - q) ** 2] * count
+        state, seen = series.step(json.loads(json.dumps(state)), values.tolist(), noise, day % 7)
+        found.append((seen.point, seen.lower, seen.upper))
+    point, lower, upper = (np.array(each) for each in zip(*found, strict=True))
+    return released, point, lower, upper
+
+
+def errors(truth: FloatArray, scale: float) -> tuple[float, float, float]:
+    """Mean absolute errors of released and smoothed values, and cover, from the second month on."""
+    released, point, lower, upper = run(truth, scale)
+    late = slice(30, None)
+    cover = ((lower <= truth) & (truth <= upper))[late].mean()
+    raw, smoothed = (np.abs(each - truth)[late].mean() for each in (released, point))
+    return float(raw), float(smoothed), float(cover)
+
+
+def test_still_series_are_learned_nearly_whole() -> None:
+    """Thirty levels that stay: a tenth of the noise is left."""
+    truth = np.repeat(np.arange(30.0)[None], 200, axis=0)
+    raw, smoothed, cover = errors(truth, 10.0)
+    assert smoothed < 0.2 * raw
+    assert cover > 0.9
+
+
+def test_weekdays_are_learned() -> None:
+    """A week that repeats: without offsets the error would be that of its spread."""
+    week = np.array([100, 100, 100, 100, 120, 60, 40.0])
+    truth = np.tile(week, 40)[:, None]
+    raw, smoothed, cover = errors(truth, 20.0)
+    assert smoothed < 0.7 * raw
+    assert cover > 0.88
+
+
+@pytest.mark.parametrize("scale", [1.0, 10.0, 100.0])
+@pytest.mark.parametrize("spread", [3.0, 30.0, 300.0])
+def test_volatile_series_are_not_worse_than_released_and_covered(
+    scale: float, spread: float
+) -> None:
+    """A single series that jumps each day, with heavy tails: nothing to learn."""
+    chance = np.random.default_rng(4)
+    truth = np.maximum(np.rint(300 + spread * chance.standard_t(3, 365)), 0)[:, None]
+    raw, smoothed, cover = errors(truth, scale)
+    assert smoothed <= 1.04 * raw
+    assert cover >= 0.88
+
+
+def test_a_new_level_is_followed() -> None:
+    """Twenty days after a jump most of it is known."""
+    truth = np.concatenate((np.full(100, 50.0), np.full(60, 400.0)))[:, None]
+    _, point, _, _ = run(truth, 10.0)
+    assert abs(point[120:] - 400).mean() < 15
+
+
+def test_series_may_come_and_go() -> None:
+    """One that is new starts with its first value; the others keep what they know."""
+    state, _ = SeriesFilter(("a",)).step(None, [100.0], [2.0], 0)
+    for _ in range(20):
+        state, _ = SeriesFilter(("a",)).step(state, [100.0], [2.0], 0)
+    _, seen = SeriesFilter(("b", "a")).step(state, [7.0, 100.0], [2.0, 2.0], 0)
+    assert abs(seen.point[1] - 100) < 0.5
+    assert abs(seen.point[0] - 7) < 1
+
+
+@pytest.mark.parametrize("values", [[0.0, 0.0], [1e15, -1e15], [-5.0, -5.0], [1e300, 1.0]])
+@pytest.mark.parametrize("nonnegative", [True, False])
+def test_any_value_leaves_finite_numbers(values: list[float], nonnegative: bool) -> None:
+    """Also after many like it."""
+    series = SeriesFilter(("a", "b"), nonnegative=nonnegative)
+    state = None
+    with np.errstate(all="ignore"):
+        for day in range(5):
+            state, seen = series.step(state, values, [200.0, 200.0], None if day % 2 else day)
+    if max(map(abs, values)) < 1e100:
+        assert np.isfinite([seen.point, seen.lower, seen.upper]).all()
+    assert not nonnegative or not (seen.lower < 0).any()

@@ -1,0 +1,168 @@
+"""Statistics from configuration to rows: labels, truth at a large epsilon, units, groups, ties."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from pydantic import ValidationError
+
+from streamdp.backends.memory import MemoryBackend
+from streamdp.kinds.charging import UnitCharging
+from streamdp.kinds.spec import BuildContext
+from streamdp.kinds.statistics.build import build
+from streamdp.kinds.statistics.kind import Statistics
+from streamdp.kinds.statistics.section import StatisticsSection
+from streamdp.kinds.statistics.spec import SPEC
+from streamdp.types import Batch, UnitBound
+from tests.worlds import ReplayedEntropy
+
+DAY = 86_400
+MEASURES: dict[str, Any] = {
+    "rows": "count",
+    "cities": {"histogram": "g", "values": ["a", "b"], "other": True, "nulls": "cell"}
+    | {"adds_up_to": "rows"},
+    "sizes": {"histogram": "x", "cuts": [0, 10], "nulls": "cell"},
+    "mean": {"mean": "x", "resolution": "1/2", "bounds": [-50, 50]},
+    "total": {"sum": "x", "resolution": 1, "bounds": [-50, 50]},
+    "spread": {"variance": "x", "resolution": 1, "bounds": [-50, 50]},
+}
+
+
+def section(measures: dict[str, Any] | None = None, **options: Any) -> StatisticsSection:
+    about = {"kind": "statistics", "source": "s", "epsilon": 1, "measures": measures or MEASURES}
+    return StatisticsSection.model_validate(about | options)
+
+
+def kind(rows: int = 1, **options: Any) -> Statistics:
+    context = BuildContext("add-remove", rows, 1, "duckdb", None)  # type: ignore[arg-type]
+    return build(section(**options), context)
+
+
+def backend(seed: int = 1, size: int = 400) -> MemoryBackend:
+    chance = np.random.default_rng(seed)
+    return MemoryBackend(
+        {
+            "g": [("a", "b", "c", None)[i] for i in chance.integers(0, 4, size)],
+            "x": [*chance.normal(8, 4, size - 10).tolist(), *[None] * 10],
+            "u": chance.integers(0, 50, size).tolist(),
+        }
+    )
+
+
+def released(
+    made: Statistics, days: int = 3, source: MemoryBackend | None = None
+) -> list[list[dict[str, Any]]]:
+    """Releases of one batch again and again, as if each were a day."""
+    state, entropy = made.init(), ReplayedEntropy()
+    found: list[list[dict[str, Any]]] = []
+    charging = UnitCharging()
+    for day in range(days):
+        batch = Batch("s", str(day), day * DAY, (day + 1) * DAY)
+        plan = made.plan(state, batch)
+        query = charging.bounded(plan.query, batch)
+        statistic = (source or backend()).answer(query, batch)
+        outcome = made.draw(plan, statistic, entropy)
+        state = json.loads(json.dumps(made.learn(state, plan, outcome)))
+        found.append([dict(row) for row in made.publish(state, outcome).rows])
+    return found
+
+
+def test_rows_are_near_the_truth_at_a_large_epsilon() -> None:
+    """Every statistic, its label, and all columns that the kind declares."""
+    made = kind(epsilon=1000)
+    rows = released(made, 5)[-1]
+    values = {(row["measure"], row["cell"]): row["value"] for row in rows}
+    columns = backend().columns
+    g, x = columns["g"], [v for v in columns["x"] if v is not None]
+    assert values["rows", ""] == 400
+    assert [values["cities", c] for c in ("a", "b", "(other)", "(null)")] == [
+        g.count(c) for c in ("a", "b", "c", None)
+    ]
+    cut = [sum(v < 0 for v in x), sum(0 <= v < 10 for v in x), sum(v >= 10 for v in x), 10]
+    labels = ("< 0", "0 to < 10", ">= 10", "(null)")
+    assert [values["sizes", label] for label in labels] == cut
+    assert values["mean", ""] == pytest.approx(np.mean(x), abs=0.2)
+    assert values["total", ""] == pytest.approx(sum(x), rel=0.02)
+    assert values["spread", ""] == pytest.approx(np.var(x), rel=0.1)
+    for row in rows:
+        assert set(row) <= {column.name for column in made.columns}
+        assert row["lower"] <= row["value"] <= row["upper"]
+        assert row["smoothed_lower"] <= row["smoothed"] <= row["smoothed_upper"]
+
+
+def test_totals_agree_with_their_parts() -> None:
+    """In a column of their own: what was drawn stays, and so do counts below zero."""
+    rows = released(kind(epsilon=Fraction(1, 50)))[-1]
+    cities = [row for row in rows if row["measure"] == "cities"]
+    (total,) = [row for row in rows if row["measure"] == "rows"]
+    assert sum(row["consistent"] for row in cities) == pytest.approx(total["consistent"])
+    assert sum(row["value"] for row in cities) != total["value"]
+    assert all(row["nonnegative"] == max(row["value"], 0) for row in cities)
+    assert all(row["smoothed"] >= 0 for row in cities)
+
+
+def test_groups_are_released_together() -> None:
+    """One row a group and measure, by name, from groups of one scan."""
+    measures = {"rows": "count", "mean": {"mean": "x", "resolution": 1, "bounds": [-50, 50]}}
+    made = kind(epsilon=1000, measures=measures, by="g", groups=["b", "a", "none"])
+    rows = released(made, 4)[-1]
+    found = {(row["g"], row["measure"]): row["value"] for row in rows}
+    columns = backend().columns
+    for group in ("a", "b"):
+        x = [v for v, g in zip(columns["x"], columns["g"], strict=True) if g == group]
+        assert found[group, "rows"] == len(x)
+        known = [v for v in x if v is not None]
+        assert found[group, "mean"] == pytest.approx(np.mean(known), abs=0.5)
+    assert found["none", "rows"] == 0
+    assert SPEC.pools_groups
+
+
+def test_a_unit_pays_for_its_rows() -> None:
+    """Draws at epsilon over k for one record, and k times that for a unit."""
+    made = kind(4)
+    plan = made.plan(made.init(), Batch("s", "0"))
+    charge = UnitCharging(UnitBound("u", 4)).charge(plan)
+    assert charge.epsilon_nano == 10**9
+    assert charge.event["type"] == "group"
+    assert made.epsilon == Fraction(1, 4)
+
+
+@pytest.mark.parametrize("size", [0, 1, 400])
+def test_any_batch_is_drawn(size: int) -> None:
+    """Nothing there, one record, and values that are all alike."""
+    source = MemoryBackend(
+        {"g": ["a"] * size, "x": [50.0] * size, "u": [1] * size},
+    )
+    rows = released(kind(), 4, source)[-1]
+    assert all(np.isfinite([v for v in row.values() if isinstance(v, float)]).all() for row in rows)
+
+
+def test_the_clip_narrows_to_the_values() -> None:
+    """A mean guessed over far too wide bounds is released with less noise once it is learned."""
+    measures = {"mean": {"mean": "x", "resolution": 1, "bounds": [-5000, 5000]}}
+    rows = [each[0] for each in released(kind(measures=measures, epsilon=1), 30)]
+    first, last = (row["upper"] - row["lower"] for row in (rows[0], rows[-1]))
+    assert last < 0.05 * first
+
+
+@pytest.mark.parametrize(
+    ("measure", "words"),
+    [
+        ({"histogram": "g"}, "values or cuts"),
+        ({"histogram": "g", "values": ["a", "a"]}, "twice"),
+        ({"histogram": "g", "cuts": [2, 1]}, "increasing"),
+        ({"histogram": "g", "values": ["a"], "adds_up_to": "rows"}, "cell for every record"),
+        ({"histogram": "g", "cuts": [1], "nulls": "cell", "adds_up_to": "x"}, "no count"),
+        ({"mean": "x", "sum": "x", "resolution": 1, "bounds": [0, 1]}, "one of count"),
+        ({"mean": "x", "resolution": 1}, "bounds or a guess"),
+        ({"count": {"sql": "sum(x) > 1"}}, "aggregate"),
+    ],
+)
+def test_what_is_refused(measure: dict[str, Any], words: str) -> None:
+    """With the reason."""
+    with pytest.raises(ValidationError, match=words):
+        section({"m": measure, "rows": "count"})
