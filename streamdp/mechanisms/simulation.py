@@ -58,9 +58,16 @@ def batch_of(values: FloatArray, rows: int, grid: Grid) -> CellCounts:
 def rank_error(
     statistic: CellCounts, quantiles: tuple[Fraction, ...], cells: tuple[int, ...]
 ) -> float:
-    """Largest distance of a target rank q·n to the ranks [#{x < o}, #{x ≤ o}], over n."""
+    """The largest of `rank_errors`."""
+    return float(rank_errors(statistic, quantiles, cells).max())
+
+
+def rank_errors(
+    statistic: CellCounts, quantiles: tuple[Fraction, ...], cells: tuple[int, ...]
+) -> FloatArray:
+    """Distance of each target rank q·n to the ranks [#{x < o}, #{x ≤ o}], over n; shape (m,)."""
     before = np.concatenate(([0], np.cumsum(statistic.counts)))
     targets = np.array([float(quantile) for quantile in quantiles]) * before[-1]
     left = before[np.searchsorted(statistic.cells, cells)]
     right = before[np.searchsorted(statistic.cells, cells, side="right")]
-    return float(np.maximum(left - targets, targets - right).clip(0.0).max() / before[-1])
+    return np.asarray(np.maximum(left - targets, targets - right).clip(0.0) / before[-1])

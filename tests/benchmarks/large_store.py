@@ -108,7 +108,8 @@ def _releases(count: int) -> Iterator[tuple[Any, ...]]:
             {
                 "quantile": q,
                 "value": round(float(level[number] * (0.5 + q))),
-                "rank_error_95": 0.05,
+                "lower": 99.0,
+                "upper": 101.0,
                 "smoothed": float(level[number] * (0.5 + q)),
                 "smoothed_lower": float(level[number] * (0.45 + q)),
                 "smoothed_upper": float(level[number] * (0.55 + q)),

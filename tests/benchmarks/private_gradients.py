@@ -67,7 +67,7 @@ def rows(quick: bool) -> Iterable[Row]:
         }
         for part in BOUGHT:
             bought = _bought(setting, part)
-            first = Fixed(bought.first_prior().robust)
+            first = Fixed(bought.first_way()[1].robust)
             kinds["its first priors, at what is left", part] = replace(
                 bought, learner=first, epsilon=epsilon * (1 - part)
             )

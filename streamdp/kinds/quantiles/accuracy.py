@@ -1,20 +1,23 @@
 """What rank error to expect of quantiles, from public facts alone.
 
-Simulated once for the prior before any release, so that what was learned since only helps (and
-noise that was bought hardly hurts).
+Simulated for a first release, as it would be drawn, so that what is learned since helps.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from streamdp.mechanisms import accuracy
+from streamdp.mechanisms.choice import choose_tree
+from streamdp.priors.joint import JointPrior
 
 if TYPE_CHECKING:
     from streamdp.kinds.quantiles.kind import Quantiles
+    from streamdp.mechanisms.tree import QuantileTree
 
 
 class RankError:
@@ -22,19 +25,34 @@ class RankError:
 
     def expected(self, kind: Quantiles) -> Mapping[str, float | None]:
         """None without expected rows."""
-        return {"rank_error_95": kind.rank_error()}
+        return {"rank_error_95": None if kind.expected_rows is None else expected_rank_error(kind)}
 
     def epsilon_for(self, kind: Quantiles, error: float) -> Fraction | None:
         """Price for one record with which 95 % of releases stay within; None if none was found."""
         if kind.expected_rows is None:
             return None
-        prior = kind.first_prior()
-        needed = accuracy.epsilon_needed(kind.tree(), prior, kind.expected_rows, error)
-        return None if needed is None else needed / (1 - kind.gradient_share())
+
+        def reached(epsilon: Fraction) -> float:
+            return expected_rank_error(kind, epsilon)
+
+        return accuracy.epsilon_needed(reached, kind.epsilon, error)
 
 
 @functools.lru_cache(maxsize=64)
-def expected_rank_error(kind: Quantiles) -> float:
-    """Simulated once for a configuration: it takes about as long as a hundred releases."""
-    tree, rows = kind.tree(), kind.expected_rows or 1
-    return round(accuracy.stays_under(tree, kind.first_prior(), rows), 4)
+def expected_rank_error(kind: Quantiles, epsilon: Fraction | None = None) -> float:
+    """Of a first release at some epsilon; it takes about as long as a hundred releases."""
+    tree, prior = kind.first_way() if epsilon is None else _first_way_at(kind, epsilon)
+    rows = kind.expected_rows or 1
+    return round(accuracy.stays_under(tree, prior, rows, kind.believed_batch), 4)
+
+
+def _first_way_at(kind: Quantiles, epsilon: Fraction) -> tuple[QuantileTree, JointPrior]:
+    """How a first release is drawn at another epsilon, where a public table may choose the form."""
+    tree, prior = kind.first_way()
+    share, count = epsilon * (1 - kind.gradient_share()), len(kind.quantiles)
+    now, then = (choose_tree(count, each, kind.expected_rows) for each in (tree.epsilon, share))
+    chosen = tree == now.tree(tree.quantiles, tree.epsilon, tree.grid, tree.relation)
+    if not chosen or (then.shapes and not prior.shapes):
+        return replace(tree, epsilon=share), prior
+    tree = then.tree(tree.quantiles, share, tree.grid, tree.relation)
+    return tree, prior if then.shapes else JointPrior(prior.robust)

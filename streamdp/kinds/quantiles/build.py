@@ -30,6 +30,7 @@ def build(section: QuantilesSection, context: BuildContext) -> Quantiles:
     from dataclasses import replace
 
     from streamdp.kinds.quantiles.kind import Quantiles
+    from streamdp.mechanisms.accuracy import Believed
 
     asked = question(section, context.dialect)
     epsilon = context.epsilon_of_record(section)
@@ -49,6 +50,7 @@ def build(section: QuantilesSection, context: BuildContext) -> Quantiles:
         restriction=restriction,
         shapes=shapes(section) if form.shapes else (),
         expected_rows=section.expected_rows,
+        believed_batch=Believed(*section.believed()),
         features=_feature(section, context.public),
         feature_names=_feature_names(section),
         smooth=section.prior.smoothed,

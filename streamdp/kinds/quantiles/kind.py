@@ -8,12 +8,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import ClassVar
 
-from streamdp.kinds.quantiles.accuracy import expected_rank_error
+from streamdp.kinds.quantiles.intervals import LEVEL, intervals
 from streamdp.learning.experts import ExpertMixture
 from streamdp.learning.features import Feature
 from streamdp.learning.learner import Features, Learner
 from streamdp.learning.opening import Opening
 from streamdp.learning.private_gradient import PrivateGradient
+from streamdp.mechanisms.accuracy import STANDARD, Believed
 from streamdp.mechanisms.choice import CANDIDATES, Choice
 from streamdp.mechanisms.exponential import Restriction
 from streamdp.mechanisms.noisy_gradient import NoisyGradient
@@ -42,7 +43,6 @@ class QuantilePlan:
     tree: QuantileTree
     prior: JointPrior
     learner: Learner | Opening
-    rank_error: float | None
     features: Features
     gradient: NoisyGradient | None
 
@@ -61,7 +61,9 @@ class Quantiles:
         relation: Neighbours.
         restriction: What becomes of a prior outside a region of the tree.
         shapes: Beliefs about the quantiles together, for joint nodes (`priors.shapes`).
-        expected_rows: Public number of records of a batch, for the accuracy statement.
+        expected_rows: Public number of records of a batch: without it noise in ranks says
+            nothing of values, and no intervals are published.
+        believed_batch: Where a batch lies and how it is spread, as the configuration believes.
         features: Public numbers of a batch that the learner may use.
         feature_names: What they are called; others are another signature.
         smooth: Whether to publish what all releases together say, beside the release.
@@ -82,6 +84,7 @@ class Quantiles:
     restriction: Restriction = "conditional"
     shapes: tuple[Shapes, ...] = ()
     expected_rows: int | None = None
+    believed_batch: Believed = STANDARD
     features: Feature | None = None
     feature_names: tuple[str, ...] = ()
     smooth: bool = True
@@ -95,10 +98,13 @@ class Quantiles:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """The quantile and its value; what to expect, where rows are known; the smoothed series."""
+        """The quantile, its value and where the truth lies; the smoothed series."""
         columns = [Column("quantile", "number", "label"), Column("value", "number", "value")]
         if self.expected_rows is not None:
-            columns.append(Column("rank_error_95", "number", "error", "ranks", "value", 0.95))
+            columns += [
+                Column("lower", "number", "lower", about="value", level=LEVEL),
+                Column("upper", "number", "upper", about="value", level=LEVEL),
+            ]
         if self.smooth:
             columns += [
                 Column("smoothed", "number", "estimate", about="value"),
@@ -154,7 +160,7 @@ class Quantiles:
             "prior": hashlib.sha256(described.encode()).hexdigest(),
         }
         gradient = self._gradient(state, features)
-        mechanism = QuantilePlan(tree, believed, learner, self.rank_error(), features, gradient)
+        mechanism = QuantilePlan(tree, believed, learner, features, gradient)
         return Plan(self.query(), event, mechanism, gradient and gradient.event())
 
     def _event(self, drawn: QuantileTree) -> Json:
@@ -187,32 +193,43 @@ class Quantiles:
             return self.opening.tree, self.opening.prior, self.opening
         return self.tree(), self.believed(state, features), self.learner
 
-    def rank_error(self) -> float | None:
-        """The share of ranks that 95 % of releases stay within; None without expected rows."""
-        return None if self.expected_rows is None else expected_rank_error(self)
-
-    def first_prior(self) -> JointPrior:
-        """What is believed before any release."""
-        return self.believed(self.learner.init())
+    def first_way(self) -> tuple[QuantileTree, JointPrior]:
+        """How a first release is drawn."""
+        if self.opening is not None:
+            return self.opening.tree, self.opening.prior
+        return self.tree(), self.believed(self.learner.init())
 
     def draw(self, plan: Plan, statistic: CellCounts, entropy: Entropy) -> Outcome:
-        """One row a quantile; with expected rows, each says what rank error to expect.
+        """One row a quantile; with expected rows, each says where the true quantile lies.
 
         Privacy: `relation` of one record, pure epsilon; `QuantileTree.draw` and, of what only the
         learner is told, `NoisyGradient.draw` have the argument. Values are points of the public
-        grid; the expected rank error is public.
+        grid; intervals follow from them and from public facts.
         """
         mechanism: QuantilePlan = plan.mechanism
         cells = mechanism.tree.draw(statistic, mechanism.prior, entropy)
-        expected = mechanism.rank_error
-        about: Row = {} if expected is None else {"rank_error_95": expected}
+        values = tuple(self.grid.value(cell) for cell in cells)
+        rows: tuple[Row, ...] = tuple(
+            {"quantile": float(q), "value": value}
+            for q, value in zip(self.quantiles, values, strict=True)
+        )
+        if self.expected_rows is not None:
+            rows = self._with_intervals(rows, mechanism, values, self.expected_rows)
         gradient = mechanism.gradient
         return Outcome(
-            tuple(
-                {"quantile": float(q), "value": self.grid.value(cell), **about}
-                for q, cell in zip(self.quantiles, cells, strict=True)
-            ),
+            rows,
             None if gradient is None else gradient.draw(statistic, entropy),
+        )
+
+    def _with_intervals(
+        self, rows: tuple[Row, ...], drawn: QuantilePlan, values: tuple[float, ...], expected: int
+    ) -> tuple[Row, ...]:
+        """Rows with the interval of each value; of released values and public facts alone."""
+        scale = self.believed_batch.scale
+        found = intervals(drawn.tree, drawn.prior, expected, values, scale)
+        return tuple(
+            {**row, "lower": each.lower, "upper": each.upper}
+            for row, each in zip(rows, found, strict=True)
         )
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:

@@ -62,7 +62,7 @@ class QuantilesSection(ReleaseSection):
     """Quantiles of one column of every batch of one source."""
 
     published: ClassVar[frozenset[str]] = frozenset(
-        {"quantile", "value", "rank_error_95", "smoothed", "smoothed_lower", "smoothed_upper"}
+        {"quantile", "value", "lower", "upper", "smoothed", "smoothed_lower", "smoothed_upper"}
     )
 
     kind: Literal["quantiles"]
@@ -123,6 +123,13 @@ class QuantilesSection(ReleaseSection):
                 "bounds / resolution is beyond 2^46 cells: make the resolution coarser"
             )
         return self
+
+    def believed(self) -> tuple[float, float]:
+        """Place and spread of a batch: the guess, or the middle and a tenth of the bounds."""
+        if self.guess is not None:
+            return self.guess.location, self.guess.scale
+        low, high = (float(bound) for bound in self.bounds or (0, 1))
+        return (low + high) / 2.0, (high - low) / 10.0
 
     def column_name(self) -> str:
         """The column, or the expression in its place."""

@@ -147,7 +147,7 @@ class Contenders:
         opening = None
         if isinstance(made, ExpertMixture) and not textbook:
             like = self._unlearned(epsilon)
-            opening = Opening(made, like.tree(), like.first_prior())
+            opening = Opening(made, *like.first_way())
         return kind("value", DECILES, epsilon, grid, made, features=features, opening=opening)
 
     def _unlearned(self, epsilon: Fraction) -> Quantiles:

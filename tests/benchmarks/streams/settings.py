@@ -97,12 +97,13 @@ def _flights(column: str, epsilon: str, guess: tuple[float, float]) -> Setting:
 
 def _year(column: str, seed: int, length: int | None) -> Stream:
     """Every day of the flights shipped with the package; the guesses are round numbers."""
-    stream = _flights_read(column)
+    stream = flights(column)
     return stream if length is None else stream.take(length)
 
 
 @functools.cache
-def _flights_read(column: str) -> Stream:
+def flights(column: str) -> Stream:
+    """Every day of a column of the flights shipped with the package."""
     path = str(resources.files("streamdp.demo") / "flights.parquet")
     days = WindowSource("flights", YEAR_2013, DAY, YEAR_2013 + 365 * DAY)
     query = CellQuery(column, Grid(Fraction(1), *BOUNDS[column]))

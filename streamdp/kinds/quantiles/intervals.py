@@ -1,0 +1,201 @@
+"""Where this batch's true quantiles lie, given what was released: post-processing, so free.
+
+The law of the ranks that released values have in their batch follows from the tree and the public
+number of rows (`mechanisms.rank_law`); it is the same for any batch. Turned around, ranks G that
+the released values o may have had make a plausible batch: its distribution function goes through
+all points (o_j, G_j), and its quantiles are read off it. Between the points and beyond them it
+follows a law of Tukey's family, from the uniform one to ones with heavy tails, and its records lie
+at random: how a batch is spread there, releases do not tell.
+
+Where the noise reaches the ends of a batch, a released value may lie outside it and was drawn by
+the prior as much as by the data. Plausible batches of a few parameters, weighted by the law of the
+draws under the actual prior, are then looked at too (`plausible`), and the wider interval is given.
+A value that was drawn with little budget lies somewhere between its neighbours: its interval
+reaches from that of one to that of the other.
+
+References:
+    Parzen, Wei & Xie 1994 (resampling by a pivotal function); Tukey's lambda distributions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamdp.kinds.quantiles.plausible import plausible
+from streamdp.mechanisms.rank_law import rank_samples, uniforms
+from streamdp.mechanisms.tree import QuantileTree
+from streamdp.priors.joint import JointPrior
+from streamdp.types import FloatArray, IntArray
+
+LEVEL = 0.95
+"""Share of intervals that hold the batch's true quantile."""
+
+SAMPLES = 400
+
+TAILS = np.array([1.0, 0.14, 0.0, -0.25, -0.5])
+"""Parameters of Tukey's laws: uniform, about normal, logistic, heavier, as heavy as Student's t
+with two degrees of freedom."""
+
+HEAVIEST = -0.9
+"""Beside them where a single quantile is released: nothing then tells of the tail but the guess."""
+
+FAR = 0.3
+"""Share of the way to the end of a batch beyond which the noise makes its shape a question."""
+
+FAINT = 6.0
+"""Sharpness times records of a region below which what is drawn in it was hardly measured."""
+
+_EDGES = np.array([0.0175, 0.9825])
+"""Shares between which plausible values are taken: somewhat more than `LEVEL`, since how a batch is
+spread is estimated."""
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Where a true quantile lies with probability `LEVEL`, in the unit of the value."""
+
+    lower: float
+    upper: float
+
+
+def intervals(
+    tree: QuantileTree,
+    prior: JointPrior,
+    rows: int,
+    values: tuple[float, ...],
+    scale: float,
+) -> tuple[Interval, ...]:
+    """Intervals of the batch's quantiles, each holding the released value, on the public grid.
+
+    Args:
+        tree: What drew the values.
+        prior: What they were drawn from.
+        rows: Expected number of records, public.
+        values: Released, one a quantile, non-decreasing.
+        scale: Standard deviation of a batch as the configuration believes.
+    """
+    released = _untied(np.array(values), float(tree.grid.resolution))
+    targets = np.array([float(quantile) for quantile in tree.quantiles])
+    ranks = rank_samples(tree, rows, SAMPLES)
+    edges = np.quantile(_through(released, targets, ranks, rows, scale), _EDGES, axis=0)
+    if is_noisy(tree, rows):
+        few = plausible(tree, prior, rows, released, scale).edges(_EDGES)
+        edges = np.stack([np.minimum(edges[0], few[0]), np.maximum(edges[1], few[1])])
+    lower, upper = _bracketed(tree, rows, *edges)
+    return _on_grid(tree, np.minimum(lower, values), np.maximum(upper, values))
+
+
+def is_noisy(tree: QuantileTree, rows: int) -> bool:
+    """Whether released values may well lie near the end of a batch, or outside it."""
+    targets = np.array([float(quantile) for quantile in tree.quantiles])
+    off = np.quantile(np.abs(rank_samples(tree, rows, SAMPLES) - targets), LEVEL, axis=0)
+    return bool((off > FAR * np.minimum(targets, 1.0 - targets)).any())
+
+
+def faint(tree: QuantileTree, rows: int) -> dict[int, tuple[int, int]]:
+    """Targets that were hardly measured, with the indices of the values that bound their region."""
+    levels, edges = tree.levels(), [0.0, *map(float, tree.quantiles), 1.0]
+    found: dict[int, tuple[int, int]] = {}
+    for node in tree.nodes():
+        share = edges[node.right + 1] - edges[node.left + 1]
+        sharpness = float(levels[node.level].sharpness(node.quantiles))
+        if node.level and sharpness * share * rows < FAINT:
+            found |= dict.fromkeys(node.targets, (node.left, node.right))
+    return found
+
+
+def _bracketed(
+    tree: QuantileTree, rows: int, lower: FloatArray, upper: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Intervals of hardly measured values reach from the one neighbour's to the other's."""
+    lower, upper = np.minimum.accumulate(lower[::-1])[::-1], np.maximum.accumulate(upper)
+    for target, (left, right) in faint(tree, rows).items():
+        lower[target] = min(lower[target], lower[left] if left >= 0 else np.inf)
+        upper[target] = max(upper[target], upper[right] if right < len(upper) else -np.inf)
+    return lower, upper
+
+
+def _on_grid(tree: QuantileTree, lower: FloatArray, upper: FloatArray) -> tuple[Interval, ...]:
+    """Rounded outwards to cells."""
+    grid, resolution = tree.grid, float(tree.grid.resolution)
+    low = np.floor(lower / resolution + 1e-9).clip(grid.lower, grid.upper)
+    high = np.ceil(upper / resolution - 1e-9).clip(grid.lower, grid.upper)
+    pairs = zip(low.tolist(), high.tolist(), strict=True)
+    return tuple(Interval(grid.value(int(a)), grid.value(int(b))) for a, b in pairs)
+
+
+def tukey(shares: FloatArray, tail: FloatArray) -> FloatArray:
+    """Quantiles of Tukey's laws, (p^t - (1 - p)^t)/t; for t = 0, ln p/(1 - p)."""
+    logs = np.log(shares), np.log1p(-shares)
+    power = np.where(tail == 0.0, 1.0, tail)
+    curved = (np.exp(power * logs[0]) - np.exp(power * logs[1])) / power
+    return np.asarray(np.where(tail == 0.0, logs[0] - logs[1], curved))
+
+
+def _untied(values: FloatArray, resolution: float) -> FloatArray:
+    """Values with those of one cell spread over it."""
+    first = values.searchsorted(values)
+    count = values.searchsorted(values, side="right") - first
+    return np.asarray(values + resolution * ((np.arange(len(values)) - first + 0.5) / count - 0.5))
+
+
+def _end_slopes(values: FloatArray, standard: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Values per unit of the standard law over the first and the last stretch.
+
+    Args:
+        values: Shape (m,), m ≥ 2.
+        standard: Values of the standard law at their ranks, shape (..., m).
+    """
+    far = min(len(values) - 1, 2)
+    first = (values[far] - values[0]) / np.maximum(standard[..., far] - standard[..., 0], 1e-6)
+    last = (values[-1] - values[-1 - far]) / np.maximum(
+        standard[..., -1] - standard[..., -1 - far], 1e-6
+    )
+    return first, last
+
+
+def _through(
+    released: FloatArray, targets: FloatArray, ranks: FloatArray, rows: int, scale: float
+) -> FloatArray:
+    """Quantiles of batches in which the released values have such ranks; (samples, m)."""
+    samples, m = ranks.shape
+    ranks = ranks.clip(0.5 / rows, 1.0 - 0.5 / rows)
+    tails = TAILS if m > 1 else np.append(TAILS, HEAVIEST)
+    tail = tails[(np.arange(samples) * 7 + 3) % len(tails)][:, None]
+    standard, row = tukey(ranks, tail), np.arange(samples)
+    if m > 1:
+        first, last = _end_slopes(released, standard)
+    else:
+        deviation = tukey(np.full(samples, 0.8413), tail[:, 0])
+        first = last = scale * np.exp(1.8 * uniforms("scale", samples) - 0.9) / deviation
+    wanted = _scattered(targets, ranks, rows)
+    left = _places(ranks, wanted) - 1
+    slopes = np.where(left < 0, first[:, None], last[:, None])
+    at, row = left.clip(0, m - 1), row[:, None]
+    if m > 1:
+        inner = left.clip(0, m - 2)
+        rise = standard[row, inner + 1] - standard[row, inner]
+        within = (released[inner + 1] - released[inner]) / np.maximum(rise, 1e-6)
+        slopes = np.where((left >= 0) & (left < m - 1), within, slopes)
+    return np.asarray(released[at] + slopes * (tukey(wanted, tail) - standard[row, at]))
+
+
+def _places(ranks: FloatArray, targets: FloatArray) -> IntArray:
+    """How many ranks of a row are not above each target of the row."""
+    pairs = zip(ranks, targets, strict=True)
+    return np.stack([each.searchsorted(wanted, side="right") for each, wanted in pairs])
+
+
+def _scattered(targets: FloatArray, ranks: FloatArray, rows: int) -> FloatArray:
+    """Targets moved as records move about between released values: a bridge, sd √(distance/n)."""
+    samples, m = ranks.shape
+    chance = uniforms("records", 2, samples, m)
+    normal = np.sqrt(-2.0 * np.log(chance[0])) * np.cos(2.0 * np.pi * chance[1])
+    ends = np.hstack((np.zeros((samples, 1)), ranks, np.ones((samples, 1))))
+    place = _places(ranks, np.broadcast_to(targets, ranks.shape))
+    row = np.arange(samples)[:, None]
+    left, right = targets - ends[row, place], ends[row, place + 1] - targets
+    deviation = np.sqrt((left * right / np.maximum(left + right, 1e-12) + 0.5 / rows) / rows)
+    return np.asarray((targets + normal * deviation).clip(0.25 / rows, 1.0 - 0.25 / rows))

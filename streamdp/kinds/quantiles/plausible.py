@@ -1,0 +1,227 @@
+"""Plausible batches of a few parameters, weighted by how likely they make what was released.
+
+A batch has a median, a spread and two tails: quantile function a + b·z(p), z of Tukey's family
+with a parameter for either tail, from bounded to heavy. Under a batch, each draw of the tree has
+the law P(o) = μ(o)·e^(-c·n·|F(o) - target|)/Z, with the actual prior μ and its normaliser Z over
+the region, so what the prior pulled is not mistaken for what the data say. Of joint nodes, whose
+shapes find any place and spread, Z is taken as constant.
+
+What is believed before: the priors at the quantiles count as three opinions, however many quantiles
+there are, since place, spread and skew are what quantiles tell together; and a spread within a
+factor of three of the configured scale, or so.
+
+References:
+    Ramberg & Schmeiser 1974 (the family); Cappé et al. 2004 (population Monte Carlo).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamdp.mechanisms.rank_law import uniforms
+from streamdp.mechanisms.tree import QuantileTree
+from streamdp.priors.joint import JointPrior
+from streamdp.types import FloatArray
+
+TAIL, TAIL_SPREAD = -0.05, 0.5
+"""Of the parameter of a tail: 1 is uniform, 0.14 about normal, 0 exponential, below it heavier."""
+
+OPINIONS = 3.0
+"""Priors of independent quantiles that those of one batch are worth."""
+
+SCALE_SPREAD = 1.1
+"""Of ln of a batch's spread, over the configured scale."""
+
+FIRST, LATER, ROUNDS = 600, 300, 3
+"""Batches tried at first, in each later round, and the number of those."""
+
+_ENOUGH = 30
+"""Batches that share the weights, in effect, when the next are drawn about them."""
+
+_SHARES = 1.0 / (1.0 + np.exp(-np.linspace(-9.0, 9.0, 73)))
+_MIDDLE = np.array([0.1587, 0.5, 0.8413])
+_NEAR = np.array([0.01, 0.04, 0.12, 0.3])
+_FAR = np.array([0.1, 0.3, 0.7, 1.5, 3.0, 6.0, 15.0, 50.0, 200.0])
+
+
+@dataclass(frozen=True, slots=True)
+class Plausible:
+    """Weighted batches.
+
+    Args:
+        quantiles: Of each batch, shape (k, m).
+        weights: Shape (k,), sum one.
+    """
+
+    quantiles: FloatArray
+    weights: FloatArray
+
+    def edges(self, shares: FloatArray) -> FloatArray:
+        """Values below which quantiles lie in so large a share of the batches, (len(shares), m)."""
+        order = np.argsort(self.quantiles, axis=0)
+        ordered = np.take_along_axis(self.quantiles, order, axis=0)
+        running = np.cumsum(self.weights[order], axis=0)
+        at = (running[None] < shares[:, None, None]).sum(axis=1).clip(0, len(order) - 1)
+        return np.take_along_axis(ordered, at, axis=0)
+
+
+def plausible(
+    tree: QuantileTree, prior: JointPrior, rows: int, values: FloatArray, scale: float
+) -> Plausible:
+    """Batches under which the released values are likely."""
+    task = _Task(tree, prior, rows, values, scale)
+    spread = max(float(np.ptp(values)) / 2.0, scale / 30.0, float(tree.grid.resolution))
+    centre = np.array([float(np.median(values)), np.log(np.sqrt(spread * scale)), TAIL, TAIL])
+    widths = np.array([2.0 * max(spread, scale), 1.5, 0.5, 0.5])
+    laws = [(centre, np.diag(widths**2))]
+    drawn = _drawn(*laws[0], FIRST, 0)
+    targets, counts = task.log_posterior(drawn), [FIRST]
+    for number in range(1, ROUNDS + 1):
+        weights = _tempered(_log_weights(drawn, targets, laws, counts))
+        mean = weights @ drawn
+        off = drawn - mean
+        covariance = 1.4 * (weights[:, None] * off).T @ off
+        laws.append((mean, covariance + np.diag((0.02 * widths / 3.0**number) ** 2)))
+        counts.append(LATER)
+        more = _drawn(*laws[-1], LATER, number)
+        drawn = np.concatenate((drawn, more))
+        targets = np.concatenate((targets, task.log_posterior(more)))
+    logs = _log_weights(drawn, targets, laws, counts)
+    return Plausible(task.quantiles(drawn), np.exp(logs))
+
+
+def _tempered(log_weights: FloatArray) -> FloatArray:
+    """Weights to the largest power at which `_ENOUGH` batches share them, in effect."""
+    low, high = 0.0, 1.0
+    for power in (1.0, *([None] * 10)):
+        middle = power or (low + high) / 2.0
+        weights = np.exp(middle * (log_weights - log_weights.max()))
+        weights /= weights.sum()
+        enough = (weights**2).sum() * _ENOUGH < 1.0
+        low, high = (middle, high) if enough else (low, middle)
+    return np.asarray(weights)
+
+
+def _drawn(mean: FloatArray, covariance: FloatArray, count: int, number: int) -> FloatArray:
+    """Student's t with four degrees of freedom."""
+    chance = uniforms(f"plausible {number}", 6, count)
+    radius = np.sqrt(-2.0 * np.log(chance[:2]))
+    angle = 2.0 * np.pi * chance[2:4]
+    normal = np.concatenate((radius * np.cos(angle), radius * np.sin(angle)))
+    heavy = np.sqrt(-0.5 * np.log(chance[4] * chance[5]))
+    root = np.linalg.cholesky(covariance)
+    found = mean + (root @ (normal / heavy)).T
+    return np.asarray(found)
+
+
+def _log_density(at: FloatArray, mean: FloatArray, covariance: FloatArray) -> FloatArray:
+    off = at - mean
+    squared = (np.linalg.solve(covariance, off.T).T * off).sum(axis=1)
+    return np.asarray(-4.0 * np.log1p(squared / 4.0) - 0.5 * np.linalg.slogdet(covariance)[1])
+
+
+def _log_weights(
+    drawn: FloatArray,
+    log_targets: FloatArray,
+    laws: list[tuple[FloatArray, FloatArray]],
+    counts: list[int],
+) -> FloatArray:
+    """ln of weights of draws from several laws, by the mixture of all (Veach & Guibas 1995)."""
+    logs = np.stack([_log_density(drawn, *law) for law in laws]) + np.log(counts)[:, None]
+    found = log_targets - np.logaddexp.reduce(logs, axis=0)
+    return np.asarray(found - np.logaddexp.reduce(found))
+
+
+class _Task:
+    """What was released, and how likely a batch makes it."""
+
+    def __init__(
+        self, tree: QuantileTree, prior: JointPrior, rows: int, values: FloatArray, scale: float
+    ) -> None:
+        self._tree, self._rows, self._values, self._scale = tree, rows, values, scale
+        self._targets = np.array([float(quantile) for quantile in tree.quantiles])
+        self._levels = tree.levels()
+        grid, half = tree.grid, float(tree.grid.resolution) / 2.0
+        low, high = grid.value(grid.lower) - half, grid.value(grid.upper) + half
+        steps = np.concatenate((_NEAR, 1.0 - _NEAR[::-1]))
+        inner = (values[:-1, None] + np.diff(values)[:, None] * steps).ravel()
+        reach = max(scale, float(np.ptp(values)))
+        outer = np.concatenate((values[0] - reach * _FAR, values[-1] + reach * _FAR))
+        near = (values[[0, -1], None] + scale * np.array([[-0.03, -0.01], [0.01, 0.03]])).ravel()
+        knots = np.concatenate((values, inner, outer, near, [low, high]))
+        self._knots = np.unique(knots.clip(low, high))
+        self._place = self._knots.searchsorted(values.clip(low, high))
+        widths = np.diff(self._knots)
+        logs = {
+            each: each.log_mass(self._knots[:-1], self._knots[1:]) for each in set(prior.robust)
+        }
+        self._masses = [np.exp(logs[each]) for each in prior.robust]
+        self._densities = [logs[each] - np.log(widths) for each in prior.robust]
+        self._middles = (self._knots[:-1] + self._knots[1:]) / 2.0
+
+    def quantiles(self, batches: FloatArray) -> FloatArray:
+        """At the targets, shape (k, m)."""
+        return self._read(batches, self._targets)
+
+    @staticmethod
+    def _read(batches: FloatArray, shares: FloatArray) -> FloatArray:
+        left, right = (batches[:, each, None].clip(-1.5, 2.0) for each in (2, 3))
+
+        def raw(at: FloatArray) -> FloatArray:
+            return _tail(1.0 - at, right) - _tail(at, left)
+
+        middle = raw(_MIDDLE)
+        spread = (middle[:, 2:] - middle[:, :1]) / 2.0
+        standard = (raw(shares) - middle[:, 1:2]) / spread
+        return np.asarray(batches[:, :1] + np.exp(batches[:, 1:2].clip(-300, 300)) * standard)
+
+    def _ranks(self, batches: FloatArray) -> FloatArray:
+        """F at the knots, shape (k, knots)."""
+        curves = self._read(batches, _SHARES)
+        found = np.empty((len(batches), len(self._knots)))
+        for row, curve in enumerate(curves):
+            found[row] = np.interp(self._knots, curve, _SHARES, 0.0, 1.0)
+        return found
+
+    def log_posterior(self, batches: FloatArray) -> FloatArray:
+        """ln of what is believed and of the likelihood."""
+        found = -0.5 * ((batches[:, 1] - np.log(self._scale)) / SCALE_SPREAD) ** 2
+        found -= 0.5 * (((batches[:, 2:] - TAIL) / TAIL_SPREAD) ** 2).sum(axis=1)
+        places, share = self.quantiles(batches), min(1.0, OPINIONS / len(self._targets))
+        for j, density in enumerate(self._densities):
+            found = found + share * np.interp(places[:, j], self._middles, density)
+        return np.asarray(found) + self._log_likelihood(self._ranks(batches))
+
+    def _log_likelihood(self, ranks: FloatArray) -> FloatArray:
+        """ln P(released | batch) for ranks of the knots, shape (k, knots)."""
+        found = np.zeros(len(ranks))
+        last = len(self._place)
+        place = {-1: 0, last: len(self._knots) - 1} | dict(enumerate(self._place.tolist()))
+        seen = {j: ranks[:, place[j]] for j in range(last)}
+        seen |= {-1: np.zeros(len(ranks)), last: np.ones(len(ranks))}
+        for node in self._tree.nodes():
+            strength = float(self._levels[node.level].sharpness(node.quantiles)) * self._rows
+            low, high = seen[node.left], seen[node.right]
+            if self._tree.node == "joint":
+                path = np.stack([low, *(seen[j] for j in node.targets), high])
+                wanted = np.diff([0.0, *map(float, node.quantiles), 1.0])[:, None] * (high - low)
+                found -= strength * np.abs(np.diff(path, axis=0) - wanted).sum(axis=0)
+                continue
+            region = slice(place[node.left], place[node.right] + 1)
+            for target, quantile in zip(node.targets, node.quantiles, strict=True):
+                wanted = low + float(quantile) * (high - low)
+                found -= strength * np.abs(seen[target] - wanted)
+                kept = np.exp(-strength * np.abs(ranks[:, region] - wanted[:, None]))
+                masses = self._masses[target][region.start : region.stop - 1]
+                total = ((kept[:, 1:] + kept[:, :-1]) / 2.0) @ masses
+                found -= np.log(np.maximum(total, 1e-300))
+        return found
+
+
+def _tail(shares: FloatArray, tail: FloatArray) -> FloatArray:
+    """(1 - p^t)/t, and -ln p for t = 0."""
+    logs = np.log(shares)
+    small = np.abs(tail) < 1e-6
+    return np.asarray(np.where(small, -logs, -np.expm1(tail * logs) / np.where(small, 1.0, tail)))

@@ -1,0 +1,149 @@
+"""Intervals of quantiles: total, in any unit, honest about what was hardly measured, calibrated."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from streamdp.kinds.quantiles.intervals import faint, intervals, is_noisy
+from streamdp.mechanisms.choice import CANDIDATES, Choice
+from streamdp.mechanisms.rank_law import rank_samples
+from streamdp.mechanisms.simulation import PublicEntropy
+from streamdp.mechanisms.tree import QuantileTree
+from streamdp.priors.families import Cauchy
+from streamdp.priors.joint import JointPrior
+from streamdp.priors.shapes import shapes_from_guess
+from streamdp.types import CellCounts, Grid
+from tests.benchmarks.calibration import Data, cell, data
+
+GRID = Grid(Fraction(1, 1000), -(2**40), 2**40)
+DECILES = tuple(Fraction(i, 10) for i in range(1, 10))
+TREE_OF_4 = CANDIDATES["tree of 4, shapes"]
+
+
+def prior_of(tree: QuantileTree, scale: float = 1.5, *, shapes: bool = False) -> JointPrior:
+    robust = JointPrior((Cauchy(0.0, scale),) * len(tree.quantiles))
+    return replace(robust, shapes=shapes_from_guess(tree.quantiles, 0.0, scale) * shapes)
+
+
+@pytest.mark.parametrize("form", CANDIDATES.values(), ids=CANDIDATES)
+@pytest.mark.parametrize("rows", [1, 30, 10**10])
+@pytest.mark.parametrize("epsilon", ["1/100000", "1/10", "1000"])
+@pytest.mark.parametrize("values", ["spread", "equal", "extreme"])
+def test_any_release_has_intervals(form: Choice, rows: int, epsilon: str, values: str) -> None:
+    """On the grid, around the value, never crossing: whatever was released, no error."""
+    tree = form.tree(DECILES, Fraction(epsilon), GRID)
+    ends = {"spread": (-3.0, 5.0), "equal": (7.0, 7.0)}.get(values)
+    low, high = ends or (GRID.value(GRID.lower), GRID.value(GRID.upper))
+    released = tuple(np.round(np.linspace(low, high, 9), 3).tolist())
+    with np.errstate(all="raise", under="ignore"):
+        found = intervals(tree, prior_of(tree), rows, released, 1.5)
+    assert all(
+        each.lower <= value <= each.upper for each, value in zip(found, released, strict=True)
+    )
+    for ends_of in ([each.lower for each in found], [each.upper for each in found]):
+        assert ends_of == sorted(ends_of)
+        assert GRID.value(GRID.lower) <= ends_of[0] <= ends_of[-1] <= GRID.value(GRID.upper)
+
+
+@pytest.mark.parametrize("quantiles", [(Fraction(1, 2),), (Fraction(99, 100),), DECILES])
+@pytest.mark.parametrize("epsilon", ["1/20", "2"])
+def test_intervals_have_the_unit_of_the_values(
+    quantiles: tuple[Fraction, ...], epsilon: str
+) -> None:
+    """A release in hundreds has the intervals of the same release in ones, a hundred times."""
+    values = np.round(np.linspace(-1.0, 2.0, len(quantiles)), 2)
+    found = []
+    for unit in (1, 100):
+        grid = replace(GRID, resolution=GRID.resolution * unit)
+        tree = QuantileTree(quantiles, Fraction(epsilon), grid)
+        released = tuple((values * unit).tolist())
+        found.append(intervals(tree, prior_of(tree, 1.5 * unit), 300, released, 1.5 * unit))
+    for one, hundred in zip(*found, strict=True):
+        assert hundred.lower == pytest.approx(100 * one.lower, abs=0.11)
+        assert hundred.upper == pytest.approx(100 * one.upper, abs=0.11)
+
+
+def test_more_epsilon_or_rows_make_intervals_narrower() -> None:
+    """Each factor of ten does, about tenfold where the noise is small."""
+    widths = []
+    for epsilon, rows in (("1/10", 300), ("1", 300), ("1", 3000), ("10", 30_000)):
+        tree = QuantileTree(DECILES, Fraction(epsilon), GRID)
+        released = tuple(np.linspace(-1.2, 1.2, 9).round(3).tolist())
+        found = intervals(tree, prior_of(tree), rows, released, 1.0)
+        widths.append(sum(each.upper - each.lower for each in found))
+    assert widths == sorted(widths, reverse=True)
+    assert widths[2] > 20 * widths[3]
+
+
+def test_what_was_hardly_measured_reaches_from_neighbour_to_neighbour() -> None:
+    """Where the root has nearly all of the budget, the others lie anywhere between its values."""
+    tree = TREE_OF_4.tree(DECILES, Fraction(1, 10), GRID)
+    root = tree.nodes()[0].targets
+    hardly = faint(tree, 900)
+    assert set(hardly) == set(range(9)) - set(root)
+    released = tuple(np.linspace(-1.2, 1.2, 9).round(3).tolist())
+    found = intervals(tree, prior_of(tree, shapes=True), 900, released, 1.0)
+    for target, (left, right) in hardly.items():
+        if left >= 0:
+            assert found[target].lower <= found[left].lower
+        if right < 9:
+            assert found[target].upper >= found[right].upper
+
+
+@pytest.mark.parametrize("form", ["binary", "joint"])
+def test_ranks_have_the_law_of_the_mechanism(form: str) -> None:
+    """Against the production draw from a batch that is even in rank, under an even prior."""
+    grid = Grid(Fraction(1), 0, 999)
+    tree = CANDIDATES[form].tree(DECILES, Fraction(1, 4), grid)
+    batch = CellCounts(np.arange(1000), np.ones(1000, dtype=np.int64))
+    entropy, even = PublicEntropy(form), JointPrior((Cauchy(500.0, 1e6),) * 9)
+    drawn = np.array([tree.draw(batch, even, entropy) for _ in range(150)]) / 1000.0
+    told = rank_samples(tree, 1000, 2000)
+    for share in (0.1, 0.5, 0.9):
+        seen, expected = (np.quantile(each, share, axis=0) for each in (drawn, told))
+        assert np.abs(seen - expected).max() < 0.012
+
+
+def by_name(name: str) -> Data:
+    return next(each for each in data() if each.name == name)
+
+
+@pytest.mark.parametrize(
+    ("name", "who", "information"),
+    [
+        ("normal", "auto", 100),
+        ("lognormal", "binary", 30),
+        ("lognormal", "binary", 1000),
+        ("ties", "joint", 300),
+        ("heavy tails", "experts", 100),
+    ],
+)
+def test_intervals_hold_as_often_as_they_say(name: str, who: str, information: float) -> None:
+    """Of some 200 quantiles, hardly fewer than 95 %; the benchmark has all cells."""
+    row, *_ = cell(by_name(name), "deciles", information, who, 25)
+    assert row["what"] == "value"
+    assert float(str(row["coverage"])) >= 0.9
+
+
+def test_intervals_of_noise_that_is_taken_for_a_tenth_hold_less_often() -> None:
+    """Power, and what fails where expected_rows is ten times too high: half of them and more.
+
+    Ten times too low, they are wider than they need be and hold.
+    """
+    held = {}
+    for factor in (0.1, 1.0, 10.0):
+        wrong = replace(by_name("normal"), expected=round(1000 * factor))
+        row, *_ = cell(wrong, "deciles", 300, "binary", 25)
+        held[factor] = float(str(row["coverage"]))
+    assert held[10.0] < 0.6 < 0.88 < held[1.0] < held[0.1]
+    assert held[0.1] > 0.99
+
+
+def test_where_noise_reaches_the_ends_of_a_batch_its_shape_is_a_question() -> None:
+    """Deciles at epsilon times rows of 30 are noisy, at 10,000 they are not."""
+    noisy = [is_noisy(QuantileTree(DECILES, Fraction(e, 1000), GRID), 1000) for e in (30, 10_000)]
+    assert noisy == [True, False]
