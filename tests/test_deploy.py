@@ -87,8 +87,6 @@ UNITS = sorted((DEPLOY / "systemd").glob("*.service"))
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda path: path.name)
-    "unit", sorted((DEPLOY / "systemd").glob("*.service")), ids=lambda p: p.name
-)
 def test_units_do_not_restart_what_a_restart_does_not_mend(unit: Path) -> None:
     """A cap, a lock and damage are states; secrets never stand in a unit."""
     text = unit.read_text()
