@@ -154,7 +154,7 @@ def _of_job(job: JobLook) -> list[Alert]:
     elif status.state == "paused":
         found.append(Alert("warning", name, "is paused until someone resumes it"))
     elif job.runway is not None and job.runway < SHORT_RUNWAY:
-        found.append(Alert("warning", name, f"has budget for {job.runway} more releases"))
+        found.append(Alert("warning", name, f"has budget for {job.runway} more"))
     if status.report.dead_letters:
         count = status.report.dead_letters
         found.append(Alert("error", name, f"has {count} deliveries that sinks did not take"))
