@@ -74,8 +74,9 @@ class Selection:
         )
 
     def signature(self) -> Json:
-        """The question: a prior learned for another would mislead."""
-        return {"question": repr(self.candidates.query()), "score": repr(self.score)}
+        """The question and its records: a prior learned for others would mislead."""
+        about = {} if self.where is None else {"where": self.where}
+        return {"question": repr(self.candidates.query()), "score": repr(self.score)} | about
 
     def init(self) -> Json:
         """No choice made."""
