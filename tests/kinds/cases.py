@@ -41,6 +41,10 @@ BODIES = {
         " prior: {learner: online-gradient, private_gradient: 1/4}",
         "column: x, quantiles: median, resolution: 1, bounds: [0, 9], prior: {learner: none}",
     ),
+    "statistics": (
+        "measures: {rows: count, city: {histogram: city, values: [a, b], other: true}}",
+        "measures: {rows: count, long: {mean: x, resolution: 1, bounds: [0, 50]}}",
+    ),
     "workload": (
         "dimensions: {city: {values: [a, b]}, x: {cuts: [10, 20], nulls: cell}}, marginals: 2",
     ),
