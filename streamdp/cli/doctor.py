@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 EARLIEST = 1_767_225_600
 """2026-01-01: a clock that shows less was never set."""
 
+BEHIND = 60
+"""Seconds that a clock may have gone back unremarked."""
+
 LEAST_FREE = 100 * 10**6
 """Bytes the store's disk should have left."""
 
@@ -50,7 +53,7 @@ def doctor(config_path: Path, as_json: bool) -> None:
 
 
 def _checks(configuration: Configuration) -> Iterator[Check]:
-    yield "clock", _clock
+    yield "clock", lambda: _clock(configuration)
     yield "store", lambda: _store(configuration)
     yield "store folder", lambda: _folder(configuration.store.path.parent)
     for number, problem in enumerate(_problems(configuration), start=1):
@@ -66,11 +69,24 @@ def _checks(configuration: Configuration) -> Iterator[Check]:
             yield f"secrets of {name}", lambda at=name: _secrets(configuration, at)  # type: ignore[misc]
 
 
-def _clock() -> str:
+def _clock(configuration: Configuration) -> str:
+    """The clock as `run` sees it: against the last time the store knew."""
+    from streamdp.store.known_time import require_followed
+    from streamdp.store.schema import open_to_read
+
     now = int(time.time())
     if now < EARLIEST:
         raise StreamdpError("the clock was never set", hint="set it: windows are cut by it")
-    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now))
+    section, shown = configuration.store, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+    if not section.path.exists():
+        return shown
+    behind = require_followed(open_to_read(section.path), now, section.max_clock_step)
+    if behind > BEHIND:
+        raise StreamdpError(
+            f"the clock is {behind} s behind the last time the store knew",
+            hint="set it: until then no batch is new",
+        )
+    return shown
 
 
 def _store(configuration: Configuration) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -55,6 +56,10 @@ def one_round(
         running.worker.patient = patient
         outcomes = running.worker.round([running.jobs[name] for name in names], only)
         running.watch(configuration, OperatingSystemEntropy(), SystemClock(), log)
+        if running.behind:
+            click.echo(
+                "the clock is behind the last time this store knew: no batch is new", err=True
+            )
         return outcomes
 
 
@@ -100,11 +105,18 @@ def _caught(stopped: list[int]) -> Iterator[None]:
             signal.signal(each, handler)
 
 
+SAY_EVERY = 5.0
+"""Seconds between lines that say how far long work is, where no bar can be drawn."""
+
+LONG_WAIT = 10
+"""Seconds of slots from which on a gate's backlog is announced."""
+
+
 @contextmanager
 def _progress() -> Iterator[Progress]:
-    """A bar for each job on a terminal; nothing in a pipe."""
+    """A bar for each job on a terminal; in a pipe a line every few seconds."""
     if not sys.stderr.isatty():
-        yield lambda job, done, total: None
+        yield _lines(time.monotonic)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
@@ -122,7 +134,32 @@ def _progress() -> Iterator[Progress]:
     def show(job: Task, done: int, total: int) -> None:
         if job.name not in tasks:
             tasks[job.name] = bar.add_task(job.name, total=total)
+            _announce(job, total)
         bar.update(tasks[job.name], completed=done, total=total)  # type: ignore[arg-type]
 
     with bar:
         yield show
+
+
+def _lines(timer: Callable[[], float]) -> Progress:
+    """Progress as lines, one every few seconds."""
+    last, begun = timer(), set[str]()
+
+    def show(job: Task, done: int, total: int) -> None:
+        nonlocal last
+        if job.name not in begun:
+            begun.add(job.name)
+            _announce(job, total)
+        if timer() - last >= SAY_EVERY:
+            last = timer()
+            click.echo(f"{job.name}: {done} of {total} batches", err=True)
+
+    return show
+
+
+def _announce(job: Task, total: int) -> None:
+    """Say how long the slots of a gate's backlog take: each answer is seen at the end of one."""
+    slot = getattr(job, "slot", 0)
+    if slot * total >= LONG_WAIT:
+        minutes = f"{slot * total / 60:.0f} minutes" if slot * total > 90 else f"{slot * total} s"
+        click.echo(f"{job.name}: {total} batches in slots of {slot} s, about {minutes}", err=True)

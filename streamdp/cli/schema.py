@@ -6,16 +6,18 @@ import json
 
 import click
 
+HELP = """Print the JSON Schema of the configuration.
 
-@click.command()
+\b
+streamdp schema > streamdp.schema.json
+and as first line of config.yaml:
+# yaml-language-server: $schema=streamdp.schema.json
+"""
+
+
+@click.command(help=HELP)
 def schema() -> None:
-    r"""Print the JSON Schema of the configuration.
-
-    \b
-    streamdp schema > streamdp.schema.json
-    and as first line of config.yaml:
-    # yaml-language-server: $schema=streamdp.schema.json
-    """
+    """Print the JSON Schema of the configuration."""
     from streamdp.config import json_schema
 
     click.echo(json.dumps(json_schema(), indent=2))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 import os
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from streamdp.config.checks import check
 from streamdp.config.environment import interpolate
 from streamdp.config.model import Configuration
 from streamdp.config.sinks import SINK_KINDS
+from streamdp.config.wording import nearest, wording
 from streamdp.config.yaml import Document, parse
 from streamdp.errors import ConfigurationError
 from streamdp.gates.section import TEST_KINDS
@@ -119,12 +119,9 @@ def _readable(error: ValidationError, document: Document) -> ConfigurationError:
         if _is_other_form(problem, found):
             continue
         place = tuple(part for part in problem["loc"] if not _is_tag(part, document))
-        text, hint = problem["msg"].removeprefix("Value error, "), ""
-        if problem["type"] == "extra_forbidden":
-            text, hint = "this key is not known", _nearest(str(place[-1]))
-        elif problem["type"] == "missing":
-            text = "this key is missing"
-        problems.append((document.where(place), text, hint))
+        unknown = problem["type"] == "extra_forbidden"
+        hint = nearest(_schema(), place) if unknown else ""
+        problems.append((document.where(place), wording(problem), hint))
     problems = list(dict.fromkeys(problems))
     if len(problems) == 1:
         where, text, hint = problems[0]
@@ -153,14 +150,10 @@ def _is_tag(part: str | int, document: Document) -> bool:
 @functools.cache
 def _tags() -> frozenset[str]:
     """Members of unions: classes of sections, and what their `kind` says."""
-    classes = Configuration.model_json_schema()["$defs"]
+    classes = _schema()["$defs"]
     return frozenset({*classes, "constrained-str", *TEST_KINDS, *SINK_KINDS})
 
 
-def _nearest(key: str) -> str:
-    schema = Configuration.model_json_schema()
-    known = set(schema["properties"])
-    for definition in schema["$defs"].values():
-        known |= set(definition.get("properties", {}))
-    near = difflib.get_close_matches(key, sorted(known), n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else "`streamdp schema` lists all keys"
+@functools.cache
+def _schema() -> Any:
+    return Configuration.model_json_schema()

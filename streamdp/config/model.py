@@ -57,16 +57,23 @@ class Privacy(Section):
 class Rotation(Section):
     """When a log file is closed and how many are kept."""
 
-    size: Size = 10_000_000
-    keep: int = Field(default=5, ge=1, le=1000, strict=True)
+    size: Size = Field(default=10_000_000, description="Of the file, from which on it is closed.")
+    keep: int = Field(default=5, ge=1, le=1000, strict=True, description="Closed files that stay.")
 
 
 class Log(Section):
     """The log: JSON lines in a file, readable lines on the terminal."""
 
-    path: Path | None = Field(default=None, description="None: no file.")
-    level: Literal["debug", "info", "warning", "error"] = "info"
-    rotate: Rotation = Rotation()
+    path: Path | None = Field(default=None, description="JSON lines; by default no file.")
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="Events below it are dropped."
+    )
+    stderr: Literal["text", "json", "off"] = Field(
+        default="text",
+        description="What a daemon says on standard error: readable lines, JSON lines for"
+        " containers, or nothing.",
+    )
+    rotate: Rotation = Field(default=Rotation(), description="When the file is put aside.")
 
 
 class Configuration(Section):

@@ -1,4 +1,4 @@
-"""When a job wakes: cron in UTC, an interval, or a look for new batches.
+"""When a job wakes: cron by the clock of a zone, an interval, or a look for new batches.
 
 APScheduler's cron differs from cron's: numbers of weekdays begin with Monday, day and weekday
 together mean both instead of either, and a day that never comes is accepted. Here numbers become
@@ -7,9 +7,13 @@ names, and what would mean something else, or nothing, is refused.
 
 from __future__ import annotations
 
+import difflib
+import functools
 import re
-from datetime import UTC, datetime
+import zoneinfo
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal
+from zoneinfo import ZoneInfo
 
 from pydantic import Field, field_validator, model_validator
 
@@ -19,14 +23,32 @@ from streamdp.config.values import PositiveDuration
 if TYPE_CHECKING:
     from apscheduler.triggers.base import BaseTrigger
 
+MONDAY = 946_857_600
+"""2000-01-03, from which intervals are counted."""
+
+SPAN = timedelta(days=2)
+"""Longer than any clock on a wall was ever put back or forward."""
+
 _WEEKDAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
 class Schedule(Section):
     """One of cron, every, or on."""
 
-    cron: str | None = Field(default=None, description="Five fields, UTC.")
-    every: PositiveDuration | None = Field(default=None, description="An interval.")
+    cron: str | None = Field(
+        default=None,
+        description="Five fields: minute hour day month weekday, by the clock of `timezone`.",
+        examples=["0 6 * * *"],
+    )
+    timezone: str = Field(
+        default="UTC",
+        description="With `cron`: the zone of its clock. An hour that is skipped wakes at the next"
+        " one, an hour that comes twice wakes once.",
+        examples=["Europe/Berlin"],
+    )
+    every: PositiveDuration | None = Field(
+        default=None, description="An interval, counted from a Monday in UTC.", examples=["6h"]
+    )
     on: Literal["batch"] | None = Field(default=None, description="As soon as a batch is there.")
     poll: PositiveDuration = Field(default=60, description="With `on`: how often to look.")
 
@@ -37,6 +59,15 @@ class Schedule(Section):
             raise ValueError("no such time ever comes")
         return value
 
+    @field_validator("timezone")
+    @classmethod
+    def _is_a_zone(cls, value: str) -> str:
+        if value not in zones():
+            near = difflib.get_close_matches(value, zones(), n=1)
+            meant = f"did you mean {near[0]!r}?" if near else "a name like Europe/Berlin"
+            raise ValueError(f"this time zone is not known: {meant}")
+        return value
+
     @model_validator(mode="after")
     def _one_of(self) -> Schedule:
         given = [name for name in ("cron", "every", "on") if getattr(self, name) is not None]
@@ -44,32 +75,59 @@ class Schedule(Section):
             raise ValueError("give one of cron, every, or on: batch")
         if "poll" in self.model_fields_set and self.on is None:
             raise ValueError("poll goes with on: batch")
+        if "timezone" in self.model_fields_set and self.cron is None:
+            raise ValueError("timezone goes with cron")
         return self
 
 
-def trigger(schedule: Schedule) -> BaseTrigger:
-    """The APScheduler trigger of a schedule, in UTC."""
-    from apscheduler.triggers.interval import IntervalTrigger
-
-    if schedule.cron is not None:
-        return _cron(schedule.cron)
-    epoch = datetime(2000, 1, 3, tzinfo=UTC)
-    return IntervalTrigger(
-        seconds=schedule.every or schedule.poll, start_date=epoch, timezone="UTC"
-    )
+@functools.cache
+def zones() -> tuple[str, ...]:
+    """Names of all time zones that this system knows."""
+    return tuple(sorted(zoneinfo.available_timezones()))
 
 
 def next_times(schedule: Schedule, after: int, count: int) -> list[int]:
-    """The next `count` times (POSIX seconds) at which a schedule wakes its job."""
-    rule, moment = trigger(schedule), after
+    """The next `count` times (POSIX seconds) at which a schedule wakes its job.
+
+    Cron is read by a clock on the wall: its times are found without a zone and put into the zone
+    afterwards. A time that is skipped when clocks go forward is that of the first moment behind the
+    gap; of one that comes twice the first counts.
+    """
+    if schedule.cron is None:
+        length = schedule.every or schedule.poll
+        first = MONDAY + ((after - MONDAY) // length + 1) * length
+        return [first + index * length for index in range(count)]
+    rule, zone = _cron(schedule.cron), ZoneInfo(schedule.timezone)
+    wall = datetime.fromtimestamp(after, zone).replace(tzinfo=None) - SPAN
     times: list[int] = []
     while len(times) < count:
-        following = _next(rule, moment)
+        following = _next(rule, int(wall.replace(tzinfo=UTC).timestamp()))
         if following is None:
             break
-        times.append(following)
-        moment = following
+        wall = datetime.fromtimestamp(following, UTC).replace(tzinfo=None)
+        moment = _moment(wall, zone)
+        if moment > after and moment not in times:
+            times.append(moment)
     return times
+
+
+def _moment(wall: datetime, zone: ZoneInfo) -> int:
+    """The moment at which a clock on the wall first shows a time, or has passed over it."""
+    early, late = (int(wall.replace(tzinfo=zone, fold=fold).timestamp()) for fold in (0, 1))
+    if early <= late:
+        return early
+    shown = datetime.fromtimestamp(late, zone)
+    return _gap(late, int(shown.timestamp()) + (early - late), zone)
+
+
+def _gap(before: int, behind: int, zone: ZoneInfo) -> int:
+    """The first moment after a change of clocks between two moments."""
+    offset = datetime.fromtimestamp(before, zone).utcoffset()
+    while behind - before > 1:
+        middle = (before + behind) // 2
+        same = datetime.fromtimestamp(middle, zone).utcoffset() == offset
+        before, behind = (middle, behind) if same else (before, middle)
+    return behind
 
 
 def _next(rule: BaseTrigger, after: int) -> int | None:

@@ -10,7 +10,7 @@ from pydantic import Field, SecretStr, field_validator
 from streamdp.config.addresses import require_address, require_key
 from streamdp.config.secrets import Concealed, Secret, SecretFile
 from streamdp.config.section import Section
-from streamdp.config.values import PositiveDuration
+from streamdp.config.values import FileMode, PositiveDuration
 
 
 class TableSinkSection(Section):
@@ -35,7 +35,8 @@ class JsonLinesSinkSection(Section):
     """A file with one JSON object a line."""
 
     kind: Literal["jsonl"]
-    path: Path
+    path: Path = Field(description="The file; made if it is not there.")
+    mode: FileMode = Field(default=0o600, description="Permissions of the file if it is made.")
 
 
 class FilesSinkSection(Section):
@@ -43,6 +44,9 @@ class FilesSinkSection(Section):
 
     kind: Literal["csv", "parquet"]
     path: Path = Field(description="The folder; made if it is not there.")
+    mode: FileMode = Field(
+        default=0o600, description="Permissions of each file; folders get those to enter them."
+    )
 
 
 class DuckDBSinkSection(Section):

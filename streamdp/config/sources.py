@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
@@ -133,6 +134,8 @@ class Source(Section):
     @classmethod
     def _never_by_count(cls, value: Any) -> Any:
         counting = {"rows", "records", "count", "size", "every_rows"}
+        if isinstance(value, dict) and re.fullmatch(r"\d+\s*[smhdw]", str(value.get("size"))):
+            raise ValueError(f"the length of a window is called every: every: {value['size']}")
         if isinstance(value, int) or (isinstance(value, dict) and counting & value.keys()):
             raise ValueError(
                 "batches cannot be cut by counting records: one record more would move the"

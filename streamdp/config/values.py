@@ -16,7 +16,7 @@ _NUMBER = re.compile(r"[-+]?(0|[1-9]\d{0,29})(\.\d{0,30})?([eE][-+]?\d{1,3})?(/\
 """Short enough to be exact: an exponent of nine digits would fill the memory."""
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
-_BYTES = {"B": 1, "kB": 10**3, "MB": 10**6, "GB": 10**9}
+_BYTES = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 
 
 def _duration(value: Any) -> int:
@@ -27,6 +27,14 @@ def _duration(value: Any) -> int:
     return int(match[1]) * _SECONDS[match[2]]
 
 
+def _mode(value: Any) -> int:
+    """Permissions of a text like 0644, which its owner can read and write."""
+    match = re.fullmatch(r"0?([67][0-7][0-7])", str(value).strip())
+    if match is None:
+        raise ValueError("permissions are three octal digits that let the owner write: 0644")
+    return int(match[1], 8)
+
+
 def _positive_duration(value: Any) -> int:
     seconds = _duration(value)
     if seconds == 0:
@@ -35,7 +43,9 @@ def _positive_duration(value: Any) -> int:
 
 
 def _size(value: Any) -> int:
-    match = re.fullmatch(r"(\d{1,9})\s*(B|kB|MB|GB)", value.strip()) if _is_text(value) else None
+    match = (
+        re.fullmatch(r"(\d{1,9})\s*([kmg]?b)", value.strip().lower()) if _is_text(value) else None
+    )
     if match is None:
         raise ValueError("a size is a whole number with a unit: 500 kB, 10 MB, 1 GB")
     return int(match[1]) * _BYTES[match[2]]
@@ -111,6 +121,13 @@ Moment = Annotated[
     int, BeforeValidator(_moment), WithJsonSchema({"type": "string", "examples": ["2013-01-01"]})
 ]
 """POSIX seconds; written as an ISO date or time, in UTC unless it names an offset."""
+
+FileMode = Annotated[
+    int,
+    BeforeValidator(_mode),
+    WithJsonSchema({"type": "string", "pattern": "^0?[67][0-7][0-7]$", "examples": ["0644"]}),
+]
+"""Permissions of a file; written as chmod takes them."""
 
 Rational = Annotated[Fraction, BeforeValidator(_rational), _NUMBER_SCHEMA]
 """The exact number that was written: 0.1 is one tenth."""

@@ -17,6 +17,10 @@ show is a test that ends without an answer:
   to be known after a kill, and a yes that did not end its run would be followed by a second one,
   which nobody paid for. The next run is charged in full and draws another threshold.
 
+Tests that are due at once are not taken in one slot. A yes among them is followed by a release,
+whose moment would show how long the tests before it took; to hold the release back to the end of
+the slot would leave a death in between with an answer that is known and a release that is not.
+
 A loss that depends on the batch in other ways than through the bit, as when the engine runs out of
 memory, is as visible here as in a release: the host and the engine are trusted.
 """

@@ -12,6 +12,7 @@ from contextlib import suppress
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
 from pathlib import Path
+from typing import Literal
 
 import structlog
 from structlog.typing import EventDict, WrappedLogger
@@ -23,6 +24,8 @@ from streamdp.text import printable
 from streamdp.types import Log
 
 _NAME = "streamdp"
+
+Console = Literal["text", "json", "off"]
 
 
 class _PrivateFile(RotatingFileHandler):
@@ -42,7 +45,7 @@ class _PrivateFile(RotatingFileHandler):
         return TextIOWrapper(os.fdopen(file, "ab"), encoding="utf-8", line_buffering=True)
 
 
-def configure(path: Path | None, level: Level, size: int, keep: int, *, console: bool) -> Log:
+def configure(path: Path | None, level: Level, size: int, keep: int, console: Console) -> Log:
     """Send events to a file and, if wanted, to standard error; returns where to say them.
 
     Args:
@@ -50,7 +53,7 @@ def configure(path: Path | None, level: Level, size: int, keep: int, *, console:
         level: Events below it are dropped.
         size: Bytes after which the file is rotated.
         keep: Rotated files to keep.
-        console: Readable lines on standard error.
+        console: What standard error gets: readable lines, JSON lines, or nothing.
 
     Raises:
         ConfigurationError: The file cannot be written.
@@ -58,18 +61,27 @@ def configure(path: Path | None, level: Level, size: int, keep: int, *, console:
     handlers: list[logging.Handler] = [logging.NullHandler()]
     if path is not None:
         handlers.append(_file_handler(path, size, keep))
-    if console and sys.stderr is not None:
+    if console != "off" and sys.stderr is not None:
         stream = logging.StreamHandler(sys.stderr)
-        renderer = structlog.dev.ConsoleRenderer(
-            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        stream.setFormatter(
+            _formatter(structlog.processors.JSONRenderer()) if console == "json" else _text()
         )
-        stream.setFormatter(_formatter(_printable, renderer))
         handlers.append(stream)
     close()
     logger = logging.getLogger(_NAME)
     logger.handlers, logger.propagate = handlers, False
     logger.setLevel(level.upper())
     return _say
+
+
+def _text() -> structlog.stdlib.ProcessorFormatter:
+    """Readable lines, in colours on a terminal."""
+    return _formatter(
+        _printable,
+        structlog.dev.ConsoleRenderer(
+            colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback
+        ),
+    )
 
 
 def close() -> None:

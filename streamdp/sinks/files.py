@@ -50,7 +50,7 @@ class FilesSink:
         try:
             if _is_there(target):
                 return
-            target.parent.mkdir(parents=True, exist_ok=True)
+            self._make(target.parent)
             unfinished.unlink(missing_ok=True)
             write = _WRITERS[self._form]
             write_new(unfinished, partial(write, columns(release)), self._mode)
@@ -66,6 +66,14 @@ class FilesSink:
                 hint="look at free space and permissions; the sink needs a folder of its own",
                 sink=self.name,
             ) from None
+
+    def _make(self, folder: Path) -> None:
+        """The sink's folder and that of a job: who may read the files may enter what is made."""
+        enter = self._mode | (self._mode & 0o444) >> 2
+        for each in (self._folder, folder):
+            if not each.is_dir():
+                each.mkdir(parents=True, exist_ok=True)
+                each.chmod(enter)
 
     def path_of(self, release: Release) -> Path:
         """Where a release is kept; names sort as batches do."""

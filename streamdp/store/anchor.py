@@ -229,5 +229,7 @@ def _unusable(path: Path, error: OSError) -> StoreError:
     return StoreError(
         f"the anchor cannot be used: {error.strerror}",
         where=str(path),
-        hint="nothing is charged without it: look at its volume, free space and permissions",
+        hint="its folder is not there: make it, or mount its volume; store.anchor names it"
+        if not path.parent.is_dir()
+        else "nothing is charged without it: look at its volume, free space and permissions",
     )

@@ -27,6 +27,18 @@ def keep_time(database: Database, now: int, longest_step: int | None) -> int:
     Raises:
         ClockError: It is further ahead.
     """
+    behind = require_followed(database, now, longest_step)
+    database.execute("UPDATE instance SET known_at = ?", [now + behind])
+    seals.seal(database, "instance")
+    return behind
+
+
+def require_followed(database: Database, now: int, longest_step: int | None) -> int:
+    """Look at a time without writing it down; returns by how many seconds it is behind, or 0.
+
+    Raises:
+        ClockError: It is further ahead of the last known one than a clock is followed.
+    """
     row = database.execute("SELECT coalesce(known_at, heartbeat_at) FROM instance").fetchone()
     known = now if row[0] is None else int(row[0])
     if longest_step is not None and now - known > longest_step:
@@ -35,8 +47,6 @@ def keep_time(database: Database, now: int, longest_step: int | None) -> int:
             where="store.max_clock_step",
             hint="set the clock; if it is right, `streamdp run --accept-clock` goes on from here",
         )
-    database.execute("UPDATE instance SET known_at = ?", [max(now, known)])
-    seals.seal(database, "instance")
     return max(known - now, 0)
 
 

@@ -86,7 +86,8 @@ def start_log(configuration: Configuration, *, console: bool) -> Log:
 
     section = configuration.log
     rotate = section.rotate
-    return configure(section.path, section.level, rotate.size, rotate.keep, console=console)
+    shown = section.stderr if console else "off"
+    return configure(section.path, section.level, rotate.size, rotate.keep, shown)
 
 
 def tasks(configuration: Configuration) -> dict[str, Task]:

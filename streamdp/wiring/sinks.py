@@ -72,9 +72,9 @@ def sink(name: str, section: Sink, clock: Clock) -> SinkProtocol:
     from streamdp.sinks.webhook import WebhookSink
 
     if isinstance(section, JsonLinesSinkSection):
-        return JsonLinesSink(name, section.path)
+        return JsonLinesSink(name, section.path, section.mode)
     if isinstance(section, FilesSinkSection):
-        return FilesSink(name, section.path, section.kind)
+        return FilesSink(name, section.path, section.kind, section.mode)
     if isinstance(section, DuckDBSinkSection):
         return DuckDBTableSink(name, section.path, section.table)
     if isinstance(section, PostgresSinkSection):

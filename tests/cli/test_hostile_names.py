@@ -42,7 +42,7 @@ def test_a_name_is_a_cell(
 def test_escapes_stay_in_the_log(tmp_path: Path) -> None:
     """`logs` shows what a name holds, and does not do it."""
     (tmp_path / "config.yaml").write_text((Path(__file__).parents[2] / "config.yaml").read_text())
-    say = configure(tmp_path / "streamdp.log", "info", 10**6, 3, console=False)
+    say = configure(tmp_path / "streamdp.log", "info", 10**6, 3, "off")
     say("recovery.burnt", job="j", batch="\x1b]0;owned\x07\nforged")
     close()
     shown = CliRunner().invoke(cli, ["logs", "-c", str(tmp_path / "config.yaml")])

@@ -29,7 +29,7 @@ def _handlers_closed() -> Iterator[None]:
 
 
 def started(path: Path, size: int = 10_000_000) -> Log:
-    return configure(path, "debug", size, 3, console=False)
+    return configure(path, "debug", size, 3, "off")
 
 
 def lines(path: Path) -> list[dict[str, object]]:
@@ -73,9 +73,20 @@ def test_a_library_writes_nothing_into_the_log(tmp_path: Path) -> None:
     assert lines(tmp_path / "s.log") == []
 
 
+def test_standard_error_can_have_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """For containers: one object a line; or nothing at all."""
+    say = configure(None, "info", 10**6, 3, "json")
+    say("daemon.started", pid=1)
+    say = configure(None, "info", 10**6, 3, "off")
+    say("daemon.started", pid=2)
+    close()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert json.loads(line)["pid"] == 1
+
+
 def test_a_terminal_obeys_no_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Escapes in the name of a batch are written out."""
-    say = configure(None, "info", 10**6, 3, console=True)
+    say = configure(None, "info", 10**6, 3, "text")
     say("recovery.burnt", job="j", batch="x\x1b[31m\ny")
     shown = capsys.readouterr().err
     close()

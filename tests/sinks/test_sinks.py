@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from streamdp.errors import SinkError
+from streamdp.sinks.files import FilesSink
 from streamdp.sinks.jsonl import JsonLinesSink
 from streamdp.sinks.stdout import StandardOutputSink
 from streamdp.sinks.table import TableSink
@@ -87,6 +88,20 @@ def test_a_known_release_before_half_a_line(tmp_path: Path) -> None:
     for number in (1, 2, 1):
         sink.deliver(release(number))
     assert path.read_bytes() == whole
+
+
+def test_published_files_have_the_mode_that_was_asked_for(tmp_path: Path) -> None:
+    """Whatever the umask; who may read the files may enter the folders."""
+    before = os.umask(0o077)
+    try:
+        JsonLinesSink("f", tmp_path / "out.jsonl", 0o644).deliver(release(1))
+        FilesSink("c", tmp_path / "files", "csv", 0o640).deliver(release(1))
+    finally:
+        os.umask(before)
+    assert (tmp_path / "out.jsonl").stat().st_mode & 0o777 == 0o644
+    (file,) = tmp_path.glob("files/job/*.csv")
+    assert file.stat().st_mode & 0o777 == 0o640
+    assert {each.stat().st_mode & 0o077 for each in (file.parent, file.parents[1])} == {0o050}
 
 
 def test_a_failed_write_is_tried_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

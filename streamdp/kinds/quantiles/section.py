@@ -91,6 +91,12 @@ class QuantilesSection(ReleaseSection):
         if not 1 <= len(value) <= 999:
             raise ValueError("there must be 1 to 999 quantiles")
         for index, quantile in enumerate(value):
+            if 1 < quantile < 100:
+                share = float(quantile / 100)
+                raise ValueError(
+                    f"a quantile is a share: write {share:g} instead of {float(quantile):g},"
+                    " or deciles, quartiles, median"
+                )
             if not 0 < quantile < 1:
                 raise ValueError(f"number {index + 1} is not between 0 and 1")
         for index, (one, following) in enumerate(pairwise(value), start=2):
