@@ -151,7 +151,8 @@ def _is_tag(part: str | int, document: Document) -> bool:
 def _tags() -> frozenset[str]:
     """Members of unions: classes of sections, and what their `kind` says."""
     classes = _schema()["$defs"]
-    return frozenset({*classes, "constrained-str", *TEST_KINDS, *SINK_KINDS})
+    named = (name.rsplit("__", 1)[-1] for name in classes)
+    return frozenset({*named, "constrained-str", *TEST_KINDS, *SINK_KINDS})
 
 
 @functools.cache
