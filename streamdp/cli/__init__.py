@@ -42,6 +42,7 @@ COMMANDS = {
     "report": ("report", "Write what a job published in a period as one HTML or Markdown file."),
     "plot": ("report", "Draw what a job published in a period."),
     "budget": ("budget", "Spent, left and runway of every budget."),
+    "ask": ("ask", "Answer a count from a release that was made; costs nothing."),
     "statement": ("statement", "What is promised to whom, and what is not."),
     "cap": ("cap", "Change a cap, with your name and reason, in the ledger."),
     "source": ("source", "Say that a source's records are in another place."),

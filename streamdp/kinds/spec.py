@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
-from streamdp.types import CellCounts, CellQuery, Format, Neighbours, ReleaseKind
+from streamdp.types import CellCounts, CellQuery, Format, Neighbours, ReleaseKind, Row
 
 if TYPE_CHECKING:
     from streamdp.config.expressions import Dialect
@@ -86,6 +86,8 @@ class KindSpec:
         study: Makes what simulations need; None if the kind cannot be simulated.
         pools_groups: Whether `build` makes the kind for all groups of a section together, because
             it learns across them; else it is made for one, and `grouped` wraps it.
+        ask: Answers a question, as text, from a section and the rows of one release (of one
+            group), for nothing: a dataclass of facts. None if releases cannot be asked.
     """
 
     name: str
@@ -96,3 +98,4 @@ class KindSpec:
     cells: Callable[[Any, Dialect], CellQuery] | None = None
     study: Callable[[], Study] | None = None
     pools_groups: bool = False
+    ask: Callable[[Any, Sequence[Row], str], Any] | None = None

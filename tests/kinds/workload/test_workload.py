@@ -13,8 +13,10 @@ import pytest
 from pydantic import ValidationError
 
 from streamdp.config.releases import CheckContext
+from streamdp.errors import ConfigurationError
 from streamdp.kinds.spec import BuildContext
 from streamdp.kinds.workload import distribution as distributions
+from streamdp.kinds.workload.ask import ask
 from streamdp.kinds.workload.axes import condition, labels
 from streamdp.kinds.workload.build import build
 from streamdp.kinds.workload.check import check
@@ -296,3 +298,39 @@ def test_a_domain_too_large_is_refused_with_its_size() -> None:
     chain = [[f"x{number}", f"x{number + 1}"] for number in range(7)]
     free = WorkloadSection.model_validate({**tied, "marginals": chain})
     assert not list(check(free, context))
+
+
+@pytest.mark.parametrize(
+    ("text", "within"),
+    [
+        ("count", "carrier"),
+        ("count where carrier = 'AA'", "carrier"),
+        ("count where carrier = 'AA' and hour < 6", "carrier, hour"),
+        ("count where carrier = 'AA' and hour < 6 and day < 6", None),
+    ],
+)
+def test_a_release_can_be_asked(text: str, within: str | None) -> None:
+    """Its distribution is found again from the published answers, which are then its own."""
+    kind = made()
+    plan = kind.plan(kind.init(), BATCH)
+    table = np.random.default_rng(3).poisson(9.0, plan.query.shape((0, 1, 2)))  # type: ignore[union-attr]
+    marginals = tuple(
+        table.sum(axis=tuple(axis for axis in range(3) if axis not in axes))
+        for axes in plan.query.marginals  # type: ignore[union-attr]
+    )
+    outcome = kind.draw(plan, TableCounts(marginals), PublicEntropy("asked"))
+    answer = ask(WorkloadSection.model_validate(BASE), outcome.rows, text)
+    axes, cells = ((), 1) if text == "count" else condition(text[12:], kind.dimensions)
+    exact = (outcome.auxiliary.fit.distribution.marginal(axes).reshape(-1) * cells).sum()
+    assert answer.value == pytest.approx(exact, rel=2e-3, abs=0.05)
+    assert answer.lower < answer.value < answer.upper
+    assert answer.within == within
+
+
+def test_questions_that_are_none_are_refused() -> None:
+    """With what to write."""
+    section = WorkloadSection.model_validate(BASE)
+    with pytest.raises(ConfigurationError, match="count where"):
+        ask(section, (), "how many")
+    with pytest.raises(ConfigurationError, match="other answers"):
+        ask(section, ({"answer": "carrier"},), "count")
