@@ -88,7 +88,7 @@ def _events(folder: Path) -> list[Json]:
 def _summed(rows: list[Json], answer: Json) -> float:
     below = ("< -20", "[-20, -10)", "[-10, 0)")
     return sum(
-        row["value"]
+        float(row["value"])
         for row in rows
         if row["answer"] == "delay"
         and row["delay"] in below
