@@ -85,7 +85,11 @@ class WorkloadRelease:
         memory = from_json(state, self.mechanism.workload)
         design = self.mechanism.design(memory)
         prior = hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
-        return Plan(self.query(), {**design.event(), "prior": prior}, WorkloadPlan(design, memory))
+        return Plan(
+            self.query(),
+            {**self.mechanism.event(design), "prior": prior},
+            WorkloadPlan(design, memory),
+        )
 
     def draw(self, plan: Plan, statistic: TableCounts, entropy: Entropy) -> Outcome:
         """Choose, measure and fit.

@@ -16,7 +16,8 @@ from streamdp.kinds.workload.marginals import Workload
 from streamdp.kinds.workload.refit import Measurement
 from streamdp.kinds.workload.spread import schedule
 from streamdp.mechanisms.sharpness import Relation
-from streamdp.types import Entropy, IntArray
+from streamdp.privacy.events import choice
+from streamdp.types import Entropy, IntArray, Json
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,12 +55,24 @@ class PrivateWeights:
 
     def design(self, memory: Memory) -> Design:
         """The draws of the next release: how many depends on whether past ones are of use."""
+        return self._design(cold=memory.leading((0.0, 0.0, 0.0)) == UNIFORM)
+
+    def event(self, drawn: Design) -> Json:
+        """What one record pays, however many rounds past releases lead to.
+
+        All designs cost the same epsilon but not the same rho: were the drawn one booked, a sum of
+        rho would depend on releases, and would bound no adversary who can steer them.
+        """
+        designs = tuple(dict.fromkeys(self._design(cold=cold) for cold in (False, True)))
+        if len(designs) == 1:
+            return drawn.event()
+        ways = [each.event() for each in designs]
+        about = {name: ways[0][name] for name in ("mechanism", "choose")}
+        return choice(ways, **about, drawn=designs.index(drawn))
+
+    def _design(self, *, cold: bool) -> Design:
         rounds = self.rounds or rounds_for(
-            self.epsilon,
-            self.expected_rows,
-            self.relation,
-            len(self.workload.items),
-            cold=memory.leading((0.0, 0.0, 0.0)) == UNIFORM,
+            self.epsilon, self.expected_rows, self.relation, len(self.workload.items), cold=cold
         )
         return Design(self.epsilon, rounds, self.relation, self.choose)
 

@@ -30,7 +30,7 @@ from streamdp.kinds.workload.section import WorkloadSection
 from streamdp.kinds.workload.state import from_json, to_json
 from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms.simulation import PublicEntropy
-from streamdp.privacy.events import epsilon_of
+from streamdp.privacy.events import epsilon_of, rho_of
 from streamdp.types import Batch, Dimension, IntArray, TableCounts
 
 SIZES = (3, 4, 2)
@@ -164,6 +164,19 @@ def test_the_event_is_the_epsilon_of_all_rounds() -> None:
             assert design.scale == 2 * rounds / (
                 Fraction(1, 3) * (1 if choose == "public" else Fraction(9, 10))
             )
+
+
+def test_rho_does_not_tell_how_many_rounds_past_releases_lead_to() -> None:
+    """Fewer rounds cost more rho at the same epsilon: the dearest is booked whichever is drawn."""
+    mechanism = PrivateWeights(workload(), Fraction(1), 92)
+    designs = [
+        Design(Fraction(1), rounds_for(Fraction(1), 92, "add-remove", 10, cold=cold))
+        for cold in (False, True)
+    ]
+    assert designs[0].rounds != designs[1].rounds
+    events = [mechanism.event(design) for design in designs]
+    assert {rho_of(event) for event in events} == {max(rho_of(each.event()) for each in designs)}
+    assert {epsilon_of(event) for event in events} == {Fraction(1)}
 
 
 def test_rounds_follow_epsilon_and_rows() -> None:
