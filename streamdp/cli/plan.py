@@ -145,6 +145,8 @@ def _accuracy(configuration: Configuration, job: str, wanted: float | None) -> d
         return {}
     kind = wiring.kind(section, configuration.privacy.neighbours, unit.rows, dialect)
     row: dict[str, Json] = dict(accuracy.expected(kind))
+    if not any(row.values()) and section.about_errors():
+        row["errors"] = section.about_errors()
     if wanted is not None:
         needed = accuracy.epsilon_for(kind, wanted)
         row[f"epsilon_for_{wanted:g}"] = (

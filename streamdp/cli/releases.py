@@ -20,6 +20,7 @@ from streamdp.text import iso
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from streamdp.config import Configuration
     from streamdp.store.gate_reports import Standing
     from streamdp.types import Column, Json, Release
 
@@ -68,6 +69,7 @@ def releases(
         stands = standing(database, name, int(time.time()))
         columns = columns_of(found)
         print_rows(_shown(found, stands, columns, form), form, title=name)
+        _say_what_is_missing(configuration, name, columns)
         if form == "table" and sys.stdout.isatty() and len(found) > 1:
             _sparklines(found)
     if not by_job and form == "table":
@@ -109,6 +111,17 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
     whole |= {f"claim: {name}": value for name, value in claim.items()}
     print_rows([{"fact": name, "value": value} for name, value in whole.items()], "table")
     print_rows(rows, "table")
+
+
+def _say_what_is_missing(
+    configuration: Configuration, job: str, columns: tuple[Column, ...]
+) -> None:
+    """Once a job without error bars, on standard error: why."""
+    section = configuration.releases.get(job)
+    has_bars = any(each.role == "lower" and each.about == "value" for each in columns)
+    about = None if section is None or has_bars else section.about_errors()
+    if about is not None:
+        click.echo(f"{job}: {about}", err=True)
 
 
 def _sparklines(found: list[Release]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
@@ -66,6 +66,11 @@ class ReleaseSection(Section):
         description="About how many records a batch has (with groups: each of them), a public"
         " number: it chooses the mechanism and says what accuracy to expect.",
     )
+    group_rows: dict[str, Annotated[int, Field(ge=1, le=10**10)]] = Field(
+        default={},
+        description="expected_rows of groups where they differ, by group; commas between the"
+        " values of several columns.",
+    )
     epsilon: PositiveRational = Field(description="Price of one release.")
     schedule: Schedule = Schedule(on="batch")
     gate: GateTerms | None = Field(
@@ -117,6 +122,24 @@ class ReleaseSection(Section):
         if len(self.groups) > MOST_GROUPS:
             raise ValueError(f"there are at most {MOST_GROUPS} groups")
         return self
+
+    @model_validator(mode="after")
+    def _rows_are_of_groups(self) -> ReleaseSection:
+        if self.group_rows and self.expected_rows is None:
+            raise ValueError("group_rows needs expected_rows, for the groups it does not name")
+        for name in self.group_rows:
+            if name not in map(",".join, self.groups):
+                raise ValueError(f"group_rows names {name!r}, which is no group of this release")
+        return self
+
+    def with_rows_of(self, group: Group) -> Self:
+        """The section of one group: with the rows that it is expected to have."""
+        rows = self.group_rows.get(",".join(group), self.expected_rows)
+        return self.model_copy(update={"expected_rows": rows})
+
+    def about_errors(self) -> str | None:
+        """What published intervals hold, and what they assume; why there are none."""
+        return None
 
     def auxiliary_share(self) -> Fraction:
         """The part of epsilon that buys what is not published, such as a learner's gradients."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from streamdp.kinds.charging import Group, disjoint
@@ -27,10 +27,12 @@ class Grouped:
     """One kind for each public group, each with a learner state of its own.
 
     Args:
-        of: What is released of each group; its `expected_rows` are those of one group.
+        of: What is released of each group.
         by: Columns whose texts say which group a record is in.
         groups: The public groups, distinct; records of others do not count.
         neighbours: Relation that `of` is private for.
+        own: What is released of groups that are expected to have other numbers of rows: the same
+            question at the same price.
 
     Privacy: add/remove of one unit, pure epsilon. Let D have the unit's records r_1 … r_j, j ≤ k,
     and D' none of them, and let D_i = D without r_1 … r_i. Each record is in one group at most, so
@@ -50,6 +52,7 @@ class Grouped:
     by: tuple[str, ...]
     groups: tuple[Group, ...]
     neighbours: Neighbours = "add-remove"
+    own: Mapping[Group, ReleaseKind] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.neighbours != "add-remove":
@@ -79,7 +82,9 @@ class Grouped:
         Privacy: the event of draws on a whole unit is that of any one group: it holds for all
         groups together.
         """
-        plans = tuple(self.of.plan(self._state_of(state, group), batch) for group in self.groups)
+        plans = tuple(
+            self._of(group).plan(self._state_of(state, group), batch) for group in self.groups
+        )
         query = with_groups(plans[0].query, self.by, self.groups)
         event = disjoint([plan.event for plan in plans], self.by)
         return Plan(query, event, plans, plans[0].unit_event)
@@ -87,8 +92,8 @@ class Grouped:
     def draw(self, plan: Plan, statistic: Sequence[Any], entropy: Entropy) -> Outcome:
         """The rows of each group in turn, with its columns in front."""
         outcomes = tuple(
-            self.of.draw(inner, counts, entropy)
-            for inner, counts in zip(plan.mechanism, statistic, strict=True)
+            self._of(group).draw(inner, counts, entropy)
+            for group, inner, counts in zip(self.groups, plan.mechanism, statistic, strict=True)
         )
         return Outcome(self._rows(outcomes), outcomes)
 
@@ -96,14 +101,15 @@ class Grouped:
         """Tell each group's learner what was released of it; others keep what they know."""
         learned = dict(state)
         for group, inner, drawn in zip(self.groups, plan.mechanism, outcome.auxiliary, strict=True):
-            learned[_key(group)] = self.of.learn(self._state_of(state, group), inner, drawn)
+            before = self._state_of(state, group)
+            learned[_key(group)] = self._of(group).learn(before, inner, drawn)
         return learned
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
         """What is published of each group."""
         return Outcome(
             self._rows(
-                self.of.publish(self._state_of(state, group), drawn)
+                self._of(group).publish(self._state_of(state, group), drawn)
                 for group, drawn in zip(self.groups, outcome.auxiliary, strict=True)
             )
         )
@@ -116,7 +122,10 @@ class Grouped:
         return tuple(rows)
 
     def _state_of(self, state: Json, group: Group) -> Json:
-        return state.get(_key(group)) or self.of.init()
+        return state.get(_key(group)) or self._of(group).init()
+
+    def _of(self, group: Group) -> ReleaseKind:
+        return self.own.get(group, self.of)
 
 
 def _key(group: Group) -> str:

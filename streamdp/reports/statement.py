@@ -124,6 +124,7 @@ def _job(configuration: Configuration, database: Database, name: str) -> dict[st
         **({"of_which_for_its_learner": learning} if release.auxiliary_share() else {}),
         "releases": report.releases,
         "burnt": report.burnt,
+        **({"errors": release.about_errors()} if release.about_errors() else {}),
         "asked_over_time": parameters_over_time(database, name),
     }
 

@@ -29,7 +29,12 @@ def release_kind(configuration: Configuration, name: str) -> ReleaseKind:
         return one
     from streamdp.kinds.grouped import Grouped
 
-    return Grouped(one, section.by, section.groups, privacy.neighbours)
+    own = {
+        group: kind(section.with_rows_of(group), privacy.neighbours, privacy.unit.rows, dialect)
+        for group in section.groups
+        if ",".join(group) in section.group_rows
+    }
+    return Grouped(one, section.by, section.groups, privacy.neighbours, own)
 
 
 def kind(

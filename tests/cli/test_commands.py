@@ -492,3 +492,15 @@ def test_outbox_shows_and_revives_dead_letters(released: Path) -> None:
     assert isinstance(typed("outbox", "--retry", "nothing").exception, StreamdpError)
     assert "1 will be tried again" in typed("outbox", "--retry", line["id"]).output
     assert json.loads(typed("outbox", "--json").output)["state"] == "waiting"
+
+
+def test_without_expected_rows_every_output_says_what_is_missing(home: Path) -> None:
+    """Plan, releases and statement, once each; with them the statement says what intervals hold."""
+    path = home / "config.yaml"
+    text = path.read_text()
+    (line,) = [line for line in text.splitlines() if "expected_rows" in line]
+    assert "95 times in 100" in typed("run", "--once").output + typed("statement").output
+    assert "add expected_rows" not in typed("releases").output
+    path.write_text(text.replace(line + "\n", "").replace("learner: experts", "learner: none"))
+    for command in ("plan", "statement"):
+        assert "add expected_rows" in " ".join(typed(command, "--json").output.split())

@@ -132,3 +132,26 @@ def test_grouped_is_the_kind_of_its_groups(tmp_path: Path) -> None:
     kind = cast(Grouped, job_of(tmp_path, with_line(NEW_YORK)).kind)
     assert kind.name == "quantiles"
     assert [column.name for column in kind.columns[:3]] == ["origin", "quantile", "value"]
+
+
+def test_groups_have_rows_of_their_own(tmp_path: Path) -> None:
+    """A tenth of the rows, wider intervals; the values are those of the same draws."""
+    rows = "    group_rows: {LGA: 30}\n"
+    plain, _, event = first_day(job_of(tmp_path, with_line(NEW_YORK)))
+    own, _, same = first_day(job_of(tmp_path, with_line(NEW_YORK + rows)))
+    assert event == same
+
+    def width(rows: list[Json], group: str) -> float:
+        return float(sum(row["upper"] - row["lower"] for row in rows if row["origin"] == group))
+
+    assert width(own, "LGA") > 1.2 * width(plain, "LGA")
+    assert width(own, "JFK") == width(plain, "JFK")
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"), [("{XYZ: 30}", "no group of this release"), ("{LGA: 0}", "greater than")]
+)
+def test_rows_of_no_group_are_refused(tmp_path: Path, line: str, wrong: str) -> None:
+    """A name that is not listed, a number that is none."""
+    with pytest.raises(Exception, match=wrong):
+        job_of(tmp_path, with_line(NEW_YORK + f"    group_rows: {line}\n"))

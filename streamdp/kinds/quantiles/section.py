@@ -130,6 +130,22 @@ class QuantilesSection(ReleaseSection):
             )
         return self
 
+    def about_errors(self) -> str | None:
+        """What `lower` and `upper` are, or why they are missing."""
+        if self.expected_rows is None:
+            return (
+                "no lower and upper, for noise is in ranks: add expected_rows, about how many"
+                " records a batch has"
+            )
+        alone = ""
+        if len(self.quantiles) == 1:
+            alone = "; of a single quantile they take a batch to be as widely spread as the guess"
+        return (
+            "lower and upper hold the batch's own quantile 95 times in 100 if it has about the"
+            " expected rows; with a tenth of them half as often, with ten times as many they are"
+            f" wider than need be{alone}"
+        )
+
     def believed(self) -> tuple[float, float]:
         """Place and spread of a batch: the guess, or the middle and a tenth of the bounds."""
         if self.guess is not None:
