@@ -149,7 +149,7 @@ def test_groups_have_rows_of_their_own(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "wrong"), [("{XYZ: 30}", "no group of this release"), ("{LGA: 0}", "greater than")]
+    ("line", "wrong"), [("{XYZ: 30}", "no group of this release"), ("{LGA: 0}", "group_rows")]
 )
 def test_rows_of_no_group_are_refused(tmp_path: Path, line: str, wrong: str) -> None:
     """A name that is not listed, a number that is none."""
