@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 from starlette.testclient import TestClient
@@ -9,8 +10,12 @@ from starlette.testclient import TestClient
 from streamdp.cli.web import columns_of
 from streamdp.config import load
 from streamdp.config.web import Web
+from streamdp.reports.digest import digest
+from streamdp.reports.svg import chart_of
+from streamdp.store.browse import newest_releases
 from streamdp.web.app import application
 from streamdp.web.reader import Reader
+from streamdp.web.report import as_html, as_markdown
 
 HOST = "http://127.0.0.1:8765"
 
@@ -31,8 +36,21 @@ def addresses(client: TestClient) -> list[str]:
 
 
 def answers(config: Path, now: int) -> dict[str, tuple[int, bytes]]:
-    """Status and content of every address, at one moment."""
+    """Status and content of every address, and reports and pictures of every job, at one moment."""
     reader = Reader(config, load(config), columns_of, lambda: now)
     with TestClient(application(reader, Web()), base_url=HOST) as client:
         found = {address: client.get(address) for address in addresses(client)}
-        return {address: (each.status_code, each.content) for address, each in found.items()}
+    shown = {address: (each.status_code, each.content) for address, each in found.items()}
+    return shown | {f"report {name}": (0, text) for name, text in _reports(reader, now)}
+
+
+def _reports(reader: Reader, now: int) -> Iterator[tuple[str, bytes]]:
+    with reader.look() as view:
+        for job in view.configuration.releases:
+            if not newest_releases(view.database, job, 1):
+                continue
+            columns = view.columns(job)
+            found = digest(view.configuration, view.database, job, "all", None, now, columns)
+            yield f"{job}.html", as_html(found, now).encode()
+            yield f"{job}.md", as_markdown(found, now).encode()
+            yield f"{job}.svg", chart_of(job, found.picture, found.events).encode()
