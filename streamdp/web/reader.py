@@ -86,6 +86,10 @@ class View:
         """What was computed under a key since the ledger last grew, or is computed now."""
         return self.reader.once(key, self.head(), compute)
 
+    def lately(self, key: Hashable, compute: Callable[[], Found]) -> Found:
+        """The same, if it was in this minute."""
+        return self.reader.once(key, (self.head(), self.now // 60), compute)
+
 
 @dataclass
 class Reader:
@@ -113,7 +117,7 @@ class Reader:
     _computing: dict[Hashable, threading.Lock] = field(default_factory=dict)
     _spent: dict[str, Spent] = field(default_factory=dict)
     _columns: dict[str, tuple[Configuration, Sequence[Column]]] = field(default_factory=dict)
-    _known: dict[Hashable, tuple[int, object]] = field(default_factory=dict)
+    _known: dict[Hashable, tuple[Hashable, object]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Remember which file was loaded."""
@@ -161,16 +165,16 @@ class Reader:
             self._columns[job] = known
         return known[1]
 
-    def once(self, key: Hashable, head: int, compute: Callable[[], Found]) -> Found:
-        """What was computed for this row of the ledger; one thread computes, others wait."""
+    def once(self, key: Hashable, state: Hashable, compute: Callable[[], Found]) -> Found:
+        """What was computed for this state of the store; one thread computes, others wait."""
         known = self._known.get(key)
-        if known is None or known[0] != head:
+        if known is None or known[0] != state:
             with self._lock:
                 computing = self._computing.setdefault(key, threading.Lock())
             with computing:
                 known = self._known.get(key)
-                if known is None or known[0] != head:
-                    known = (head, compute())
+                if known is None or known[0] != state:
+                    known = (state, compute())
                     self._known[key] = known
         return known[1]  # type: ignore[return-value]
 

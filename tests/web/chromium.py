@@ -23,7 +23,7 @@ def serving(home: Path, port: int = 0) -> Iterator[str]:
     config = home / f"config.{port}.yaml"
     text = (home / "config.yaml").read_text()
     config.write_text(f"{text}\nweb: {{listen: 127.0.0.1:{port}, requests_per_second: 100000}}\n")
-    command = [sys.executable, "-m", "streamdp", "web", "-c", str(config)]
+    command = ["nice", sys.executable, "-m", "streamdp", "web", "-c", str(config)]
     server = subprocess.Popen(command, stderr=subprocess.PIPE)
     try:
         address = f"http://127.0.0.1:{port}"
