@@ -7,11 +7,9 @@ within bounds about forty scales wide, known by their bounds only.
 
 from __future__ import annotations
 
-import json
 import math
 import sys
 from fractions import Fraction
-from pathlib import Path
 
 import numpy as np
 
@@ -20,6 +18,16 @@ from streamdp.mechanisms.simulation import PublicEntropy, batch_of, levels, rank
 from streamdp.priors.families import Cauchy
 from streamdp.priors.shapes import profile, shapes_from_bounds
 from streamdp.types import FloatArray, Grid, Json
+
+HEAD = '''"""The table of `choice`: printed by `streamdp.mechanisms.calibrate`, then formatted."""
+
+from __future__ import annotations
+
+from streamdp.types import Json
+
+'''
+FOOT = '''"""Rows of `quantiles`, `epsilon_rows`, `choice` and each candidate\'s mean rank error."""
+'''
 
 QUANTILES = (1, 3, 9, 29, 99)
 EPSILON_ROWS = (10, 30, 100, 300, 1_000, 3_000, 10_000, 100_000)
@@ -37,14 +45,14 @@ GRID = Grid(Fraction(1, 2000), -40_000, 40_000)
 
 
 def main() -> None:
-    """Write the table beside `choice`, one progress line a row to standard error."""
+    """Print the module `choice_table`, and one progress line a row to standard error."""
     rows = []
     for count in QUANTILES:
         for information in EPSILON_ROWS:
             rows.append(_row(count, information))
             sys.stderr.write(f"{rows[-1]}\n")
-    text = "[\n" + ",\n".join(f"  {json.dumps(row)}" for row in rows) + "\n]\n"
-    Path(__file__).with_name("choice.json").write_text(text, encoding="utf-8")
+    lines = "".join(f"    {row!r},\n" for row in rows)
+    sys.stdout.write(f"{HEAD}TABLE: tuple[Json, ...] = (\n{lines})\n{FOOT}")
 
 
 def _row(count: int, information: int) -> Json:

@@ -8,13 +8,11 @@ from simulated batches: it knows no data.
 
 from __future__ import annotations
 
-import functools
-import json
 import math
 from dataclasses import dataclass
 from fractions import Fraction
-from importlib import resources
 
+from streamdp.mechanisms.choice_table import TABLE
 from streamdp.mechanisms.sharpness import NodeKind, Relation
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.joint import JointPrior, Shapes
@@ -82,13 +80,6 @@ CANDIDATES: dict[str, Choice] = {
 """What is chosen from."""
 
 
-@functools.cache
-def table() -> Json:
-    """Rows of `quantiles`, `epsilon_rows`, `choice` and each candidate's mean rank error."""
-    text = resources.files("streamdp.mechanisms").joinpath("choice.json").read_text("utf-8")
-    return json.loads(text)
-
-
 def choose_tree(quantiles: int, epsilon: Fraction, expected_rows: int | None) -> Choice:
     """The candidate for a number of targets; `binary` if no number of rows is expected.
 
@@ -105,4 +96,4 @@ def choose_tree(quantiles: int, epsilon: Fraction, expected_rows: int | None) ->
         size = abs(math.log(row["quantiles"] / quantiles))
         return size, abs(math.log(row["epsilon_rows"]) - information)
 
-    return CANDIDATES[min(table(), key=distance)["choice"]]
+    return CANDIDATES[min(TABLE, key=distance)["choice"]]
