@@ -77,7 +77,7 @@ class PublicFiles:
         """Rows of a file by cell."""
         from streamdp.backends.duckdb import DuckDBBackend
 
-        whole, form = Batch("public", path), format_of(path, format, "prior.public.path")
+        whole, form = Batch("public", path), format_of(path, format)
         typed = query.expression is not None or form in ("parquet", "arrow")
         types = {} if typed else {query.column: "number"}
         backend = DuckDBBackend(path, form, None, types=types)

@@ -74,20 +74,13 @@ def backend(section: SourceSection) -> Backend:
     limits = Limits(engine.memory, engine.timeout, engine.threads)
     if section.table_name() is not None:
         return DuckDBBackend(section.path, "duckdb", time_column, limits, relation)
-    kind = format_of(section.path, section.format, "sources.path")
+    kind = format_of(section.path, section.format)
     return DuckDBBackend(section.path, kind, time_column, limits, types=section.types)
 
 
-def format_of(path: str, said: Format | None, where: str) -> Format:
-    """The format of files.
-
-    Raises:
-        ConfigurationError: The library that reads it is not installed.
-    """
-    found = said or file_format(path) or "parquet"
-    if found == "arrow":
-        require_extra("pyarrow", "arrow", where)
-    return found
+def format_of(path: str, said: Format | None) -> Format:
+    """The format of files."""
+    return said or file_format(path) or "parquet"
 
 
 def _relation(section: SourceSection) -> Relation:

@@ -273,15 +273,6 @@ def test_each_file_is_released(home: Path) -> None:
     assert len((home / "out.jsonl").read_text().splitlines()) == 2
 
 
-def test_a_library_that_is_missing_is_named(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything is spent."""
-    monkeypatch.setattr("streamdp.wiring.extras.find_spec", lambda name: None)
-    result = CliRunner().invoke(cli, ["run", "--once"])
-    close()
-    assert isinstance(result.exception, ConfigurationError)
-    assert "streamdp[arrow]" in str(result.exception)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

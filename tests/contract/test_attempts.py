@@ -10,6 +10,8 @@ import pytest
 from streamdp.config.expressions import Dialect, expression
 from tests.config.attempts import ADMITTED, ATTEMPTS, CLOCKS, SPARK
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*socket:pytest.PytestUnraisableExceptionWarning")
+
 ROWS = (
     "(1, 1, 'a', TIMESTAMP '2024-01-01 05:00:00', DATE '2024-01-01')",
     "(2, 2, 'b', TIMESTAMP '2024-01-01 06:00:00', DATE '2024-01-02')",
@@ -46,7 +48,7 @@ def engine(request: pytest.FixtureRequest) -> Iterator[tuple[Dialect, Ask]]:
         import psycopg
 
         with psycopg.connect(request.getfixturevalue("postgres_server"), autocommit=True) as server:
-            yield "postgres", lambda sql: server.execute(sql).fetchall()  # type: ignore[arg-type]
+            yield "postgres", lambda sql: server.execute(sql).fetchall()
     else:
         request.getfixturevalue("spark_session")
         from pyspark.sql import SparkSession
