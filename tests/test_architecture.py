@@ -168,3 +168,28 @@ def names_in(path: Path) -> set[str]:
 def test_no_other_room_knows_the_name_of_a_kind(path: Path) -> None:
     """What is done to releases follows from their section, columns, accuracy and study."""
     assert not names_in(path) & set(registry.OWN)
+
+
+WORDS = {"section", "values", "expressions", "formats", "paths", "yaml", "schedules", "releases"}
+"""Modules of `config` that sections of kinds and gates are made of; the rest stands above them."""
+
+
+def config_modules(path: Path) -> set[str]:
+    names = (name.split(".") for name in imports(path))
+    return {name[2] for name in names if name[:2] == ["streamdp", "config"] and len(name) > 2}
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in MODULES if room(path) in ("kinds", "gates")], ids=str
+)
+def test_kinds_and_gates_stand_between_two_halves_of_config(path: Path) -> None:
+    """They use what sections are made of; what reads a file and checks the whole uses them."""
+    assert config_modules(path) <= WORDS
+
+
+@pytest.mark.parametrize("name", sorted(WORDS))
+def test_what_sections_are_made_of_knows_no_kind(name: str) -> None:
+    """So there is no cycle between configuration and kinds."""
+    path = ROOT / "config" / f"{name}.py"
+    assert "kinds" not in rooms_imported(path)
+    assert config_modules(path) <= WORDS
