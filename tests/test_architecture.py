@@ -136,7 +136,14 @@ def test_nothing_that_works_on_production_can_evaluate_against_truth() -> None:
 
 def test_the_daemon_loads_no_simulation() -> None:
     """Not by a detour either: all that works on production, imported, leaves it out."""
-    rooms = ("daemon.daemon", "daemon.runtime", "engine.work", "wiring", "store.sqlite", "cli.run")
+    rooms = (
+        "daemon.daemon",
+        "daemon.runtime",
+        "engine.runner",
+        "wiring",
+        "store.sqlite",
+        "cli.run",
+    )
     code = f"import sys, {', '.join(f'streamdp.{name}' for name in rooms)}\n"
     code += "from streamdp.kinds.registry import all_kinds; list(all_kinds())\n"
     code += "loaded = [name for name in sys.modules if name.startswith('streamdp.')]\n"

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from streamdp.engine.job import Job
-from streamdp.engine.release import Surroundings
-from streamdp.engine.work import Worker
+from streamdp.engine.release import EngineContext
+from streamdp.engine.runner import Runner
 from streamdp.errors import SinkError, SourceError
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.quantiles.kind import Quantiles
@@ -164,8 +164,8 @@ class World:
         """Open the store as a new process would."""
         self.store = SqliteStore.open(self.path, self.clock.now())
         self.store.declare(terms(self.caps), self.clock.now())
-        around = Surroundings(self.store, self.entropy, self.clock, self.log)
-        self.worker = Worker(around, {"list": self.sink})
+        around = EngineContext(self.store, self.entropy, self.clock, self.log)
+        self.runner = Runner(around, {"list": self.sink})
 
     def job(self, name: str = "job", kind: ReleaseKind | None = None) -> Job:
         made = kind or quantiles_kind()

@@ -10,7 +10,7 @@ import click
 
 from streamdp.cli.jobs import job_argument, require_job
 from streamdp.cli.options import config_option, load_configuration, moment
-from streamdp.cli.rounds import finish, one_round
+from streamdp.cli.run_once import finish, one_round
 from streamdp.errors import ConfigurationError
 from streamdp.privacy.amounts import epsilon_text, nano_up
 

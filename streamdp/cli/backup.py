@@ -22,7 +22,7 @@ def backup(path: Path, config_path: Path) -> None:
     from streamdp.store.backup import backup as copy
     from streamdp.store.database import connect_to_read
     from streamdp.store.migrations import is_current
-    from streamdp.store.opening import verify_copy
+    from streamdp.store.verified_open import verify_copy
 
     copy(load_configuration(config_path).store.path, path, verify_copy)
     if is_current(connect_to_read(path)):
@@ -46,10 +46,10 @@ def restore(path: Path, yes: bool, config_path: Path) -> None:
     from streamdp import wiring
     from streamdp.daemon.lock import store_lock
     from streamdp.privacy.amounts import epsilon_text
+    from streamdp.store.anchor_check import difference
     from streamdp.store.backup import put_back
     from streamdp.store.database import connect_to_read
-    from streamdp.store.opening import verify_copy
-    from streamdp.store.standing import difference
+    from streamdp.store.verified_open import verify_copy
 
     store, anchor = wiring.store_paths(load_configuration(config_path))
     copy = connect_to_read(path)

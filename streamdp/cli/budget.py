@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
     from streamdp.reports.budget import Budget
-    from streamdp.store.rooms import Room
+    from streamdp.store.cap_usage import Room
     from streamdp.types import Json
 
 

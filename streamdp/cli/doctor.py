@@ -71,7 +71,7 @@ def _checks(configuration: Configuration) -> Iterator[Check]:
 
 def _clock(configuration: Configuration) -> str:
     """The clock as `run` sees it: against the last time the store knew."""
-    from streamdp.store.known_time import require_followed
+    from streamdp.store.clock_guard import require_followed
     from streamdp.store.schema import open_to_read
 
     now = int(time.time())
@@ -93,9 +93,9 @@ def _store(configuration: Configuration) -> str:
     from streamdp import wiring
     from streamdp.daemon.lock import is_locked
     from streamdp.store import chain
+    from streamdp.store.anchor_check import require_agreement
     from streamdp.store.database import connect_to_read
     from streamdp.store.migrations import is_current
-    from streamdp.store.standing import require_agreement
 
     path = configuration.store.path
     if not path.exists():

@@ -34,8 +34,8 @@ def _set(config_path: Path, job: str, *, paused: bool) -> None:
     from streamdp import wiring
     from streamdp.store.database import connect
     from streamdp.store.migrations import migrate
-    from streamdp.store.opening import require_store
     from streamdp.store.pauses import pause_job, resume_job
+    from streamdp.store.verified_open import require_store
 
     configuration = load_configuration(config_path)
     require_name(job, configuration.tasks(), "release")

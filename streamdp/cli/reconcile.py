@@ -11,7 +11,7 @@ import click
 from streamdp.cli.options import config_option, load_configuration, operator_option, reason_option
 
 if TYPE_CHECKING:
-    from streamdp.store.standing import Difference
+    from streamdp.store.anchor_check import Difference
 
 
 @click.command()

@@ -10,7 +10,7 @@ import click
 
 from streamdp.cli.jobs import job_argument, require_job
 from streamdp.cli.options import config_option, load_configuration
-from streamdp.cli.rounds import finish, one_round
+from streamdp.cli.run_once import finish, one_round
 from streamdp.errors import StreamdpError
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def release(job: str, batch: str | None, config_path: Path) -> None:
 
     A batch that was released is never released again: `streamdp show` shows it.
     """
-    from streamdp.engine.work import Outcomes
+    from streamdp.engine.runner import Outcomes
 
     configuration = load_configuration(config_path)
     require_job(configuration, job)

@@ -89,7 +89,7 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
     from streamdp.sinks.record import record
     from streamdp.store.archive import find_release
     from streamdp.store.gate_reports import standing_for
-    from streamdp.store.promises import claim_of
+    from streamdp.store.privacy_guarantee import claim_of
     from streamdp.store.schema import open_to_read
 
     configuration = load_configuration(config_path)

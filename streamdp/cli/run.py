@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from streamdp.cli.options import config_option, load_configuration
-from streamdp.cli.rounds import finish, one_round
+from streamdp.cli.run_once import finish, one_round
 from streamdp.planning.names import require_name
 
 if TYPE_CHECKING:

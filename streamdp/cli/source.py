@@ -32,7 +32,7 @@ def source(name: str, moved: bool, operator: str, reason: str, config_path: Path
 
     from streamdp import wiring
     from streamdp.daemon.lock import store_lock
-    from streamdp.store.claims import claims_of
+    from streamdp.store.source_binding import claims_of
     from streamdp.store.sqlite import SqliteStore
 
     if not moved:

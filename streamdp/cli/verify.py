@@ -42,12 +42,12 @@ def verify(config_path: Path, as_json: bool) -> None:
 
 
 def _checks(database: Database, anchor: Path) -> Iterator[tuple[str, Callable[[], None]]]:
-    from streamdp.store import archive, chain, seals
+    from streamdp.store import archive, chain, row_checksums
+    from streamdp.store.anchor_check import require_agreement
     from streamdp.store.database import require_sound
-    from streamdp.store.standing import require_agreement
 
     yield "pages and indexes are sound", lambda: require_sound(database)
     yield "the ledger's chain is whole and adds up", lambda: chain.verify(database)
     yield "every commit has its release, as it was drawn", lambda: archive.verify(database)
-    yield "batches, deliveries and pauses are as written", lambda: seals.verify(database)
+    yield "batches, deliveries and pauses are as written", lambda: row_checksums.verify(database)
     yield "the anchor agrees", lambda: require_agreement(database, anchor)

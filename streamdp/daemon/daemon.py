@@ -91,7 +91,7 @@ class Daemon:
         """One round; returns the jobs to try again soon: store full or busy, or a clock jumped."""
         try:
             running.beat(self._clock, self._log)
-            running.worker.round(
+            running.runner.round(
                 [running.jobs[name] for name in self._configuration.tasks() if name in names]
             )
             running.watch(self._configuration, self._entropy, self._clock, self._log)

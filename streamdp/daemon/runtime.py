@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from streamdp.daemon.lock import store_lock
-from streamdp.engine.work import Progress, Task, Worker
+from streamdp.engine.runner import Progress, Runner, Task
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Clock, Entropy, Log
 
@@ -27,18 +27,18 @@ TOLERANCE = 60
 
 @dataclass(slots=True)
 class Runtime:
-    """What works: a store, a worker and what it does under each name.
+    """What works: a store, a runner and what it does under each name.
 
     Args:
         store: Opened for work.
-        worker: Does the work.
+        runner: Does the work.
         jobs: What it does, by name.
         pid: Of a daemon; None for work that ends by itself.
         behind: Whether the clock was behind at the last sign of life.
     """
 
     store: SqliteStore
-    worker: Worker
+    runner: Runner
     jobs: dict[str, Task]
     pid: int | None = None
     behind: bool = False
@@ -65,7 +65,7 @@ class Runtime:
 
         if configuration.alerts is not None:
             watch_over(configuration, self.store, entropy, clock.now(), log)
-            self.worker.round([])
+            self.runner.round([])
 
     def adopt(self, wired: Wired, clock: Clock, log: Log) -> None:
         """Work by another configuration from now on; the store stays open meanwhile.
@@ -79,8 +79,8 @@ class Runtime:
         wiring.declare(wired.configuration, self.store, clock.now(), log)
         wiring.hang_up(self.jobs.values())
         self.jobs = wired.tasks
-        self.worker.sinks = wired.sinks_with(self.store.database)
-        self.worker.around = replace(self.worker.around, log=log)
+        self.runner.sinks = wired.sinks_with(self.store.database)
+        self.runner.around = replace(self.runner.around, log=log)
 
 
 @contextmanager
@@ -118,11 +118,11 @@ def runtime(
             step = section.max_clock_step
             store = SqliteStore.open(section.path, clock.now(), section.anchor, step)
             try:
-                worker = wired.worker(store, entropy, clock, log)
-                running = Runtime(store, worker, wired.tasks, pid)
+                runner = wired.runner(store, entropy, clock, log)
+                running = Runtime(store, runner, wired.tasks, pid)
                 running.beat(clock, log)
                 wiring.declare(configuration, store, clock.now(), log)
-                worker.stop, worker.progress = stop, _living(running, clock, log, progress)
+                runner.stop, runner.progress = stop, _living(running, clock, log, progress)
                 yield running
                 store.stopped(clock.now())
             finally:

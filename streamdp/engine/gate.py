@@ -35,7 +35,7 @@ from streamdp.engine.ingest import require_unaltered
 from streamdp.engine.job import Job
 from streamdp.engine.notices import of_acceptance, of_standing
 from streamdp.engine.origins import bind_files, bind_tables
-from streamdp.engine.release import Surroundings, own_words_only
+from streamdp.engine.release import EngineContext, redact_errors
 from streamdp.types import (
     Answer,
     Backend,
@@ -85,7 +85,7 @@ class Gate:
 class Gatekeeper:
     """Asks gates."""
 
-    around: Surroundings
+    around: EngineContext
 
     def waits(self, gate: Gate) -> bool:
         """Whether a person must re-arm a gate before it is asked again."""
@@ -98,7 +98,7 @@ class Gatekeeper:
             SourceError: The batch cannot be read.
             AlteredBatchError: It is not the one that arrived.
         """
-        with own_words_only(self.around.entropy):
+        with redact_errors(self.around.entropy):
             store, now = self.around.store, self.around.clock.now()
             require_unaltered(gate, batch, store)
             bind_files(gate, batch, store, now)
@@ -159,7 +159,7 @@ class Gatekeeper:
     def _read(self, gate: Gate, batch: Batch, run: Run) -> CellCounts:
         """Cell counts of a batch; an error that is known to come before the draw leaves it out."""
         try:
-            with own_words_only(self.around.entropy):
+            with redact_errors(self.around.entropy):
                 found: CellCounts = gate.backend.answer(gate.kind.query(batch), batch)
                 return found
         except BaseException:
@@ -178,7 +178,7 @@ class Gatekeeper:
         """Draw the answer and write it; if either fails the run is over."""
         store, clock = self.around.store, self.around.clock
         try:
-            with own_words_only(self.around.entropy):
+            with redact_errors(self.around.entropy):
                 accepted = gate.kind.accepts(
                     run.hidden, number, past, statistic, self.around.entropy
                 )

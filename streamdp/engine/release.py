@@ -29,7 +29,7 @@ RELEASE_ID_BITS = 96
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class EngineContext:
     """What a release needs besides its job: memory, chance, time, and somewhere to say so."""
 
     store: Store
@@ -48,14 +48,14 @@ class Ready:
     charge: Charge
 
 
-def prepare(job: Job, batch: Batch, around: Surroundings) -> Ready:
+def prepare(job: Job, batch: Batch, around: EngineContext) -> Ready:
     """Plan a release and look whether its batch can be read; spends nothing, reads no records.
 
     Raises:
         SourceError: The batch cannot be read.
         AlteredBatchError: It is not the one that arrived.
     """
-    with own_words_only(around.entropy):
+    with redact_errors(around.entropy):
         learned, plan = _plan(job, batch, around)
         require_unaltered(job, batch, around.store)
         bind_files(job, batch, around.store, around.clock.now())
@@ -65,7 +65,7 @@ def prepare(job: Job, batch: Batch, around: Surroundings) -> Ready:
         return Ready(learned, plan, query, job.charging.charge(plan))
 
 
-def release_batch(job: Job, batch: Batch, ready: Ready, around: Surroundings) -> Release:
+def release_batch(job: Job, batch: Batch, ready: Ready, around: EngineContext) -> Release:
     """Release one prepared batch, once.
 
     Between `reserve` and `commit` any end but a commit burns the charge: the process may die at
@@ -81,14 +81,14 @@ def release_batch(job: Job, batch: Batch, ready: Ready, around: Surroundings) ->
         StoreError: Reserving failed: nothing was spent. Committing failed: the charge is burnt.
     """
     learned, plan, charge = ready.learned, ready.plan, ready.charge
-    with own_words_only(around.entropy):
+    with redact_errors(around.entropy):
         release_id = new_release_id(around.entropy)
     now = around.clock.now()
     reservation = around.store.reserve(job.scope, job.name, batch, charge, now)
     about = {"job": job.name, "batch": batch.key}
     around.log("release.reserved", **about, epsilon_nano=charge.epsilon_nano)
     try:
-        with own_words_only(around.entropy):
+        with redact_errors(around.entropy):
             statistic = job.backend.answer(ready.query, batch)
             outcome = job.kind.draw(plan, statistic, around.entropy)
             state = _learn(job, learned.state, plan, outcome, around.log)
@@ -109,7 +109,7 @@ def new_release_id(entropy: Entropy) -> str:
     return f"{entropy.bits(RELEASE_ID_BITS):024x}"
 
 
-def _plan(job: Job, batch: Batch, around: Surroundings) -> tuple[Learned, Plan]:
+def _plan(job: Job, batch: Batch, around: EngineContext) -> tuple[Learned, Plan]:
     """The plan under the newest learned state, or under none if that state does not fit."""
     signature = job.kind.signature()
     learned = around.store.learned(job.name)
@@ -135,7 +135,7 @@ def _learn(job: Job, state: Json, plan: Plan, outcome: Outcome, log: Log) -> Jso
 
 
 @contextmanager
-def own_words_only(entropy: Entropy) -> Iterator[None]:
+def redact_errors(entropy: Entropy) -> Iterator[None]:
     """Let no foreign exception out: its text, and those it hangs on, may quote a record."""
     try:
         yield

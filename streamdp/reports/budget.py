@@ -10,8 +10,8 @@ from streamdp.config import Configuration
 from streamdp.config.gate_checks import gates_of, price_of_gates
 from streamdp.privacy.amounts import exact, nano_up
 from streamdp.privacy.filters import Item
+from streamdp.store.cap_usage import Room, rooms
 from streamdp.store.reports import ScopeReport, last_rho, scope_reports
-from streamdp.store.rooms import Room, rooms
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,11 +11,11 @@ from sqlite_utils import Database
 
 from streamdp.config import Configuration
 from streamdp.errors import IntegrityError, StoreError
-from streamdp.store import archive, chain, seals
+from streamdp.store import archive, chain, row_checksums
 from streamdp.store.anchor import default_anchor
+from streamdp.store.anchor_check import require_agreement
 from streamdp.store.database import connect_to_read, require_sound
 from streamdp.store.migrations import is_current
-from streamdp.store.standing import require_agreement
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,5 +56,5 @@ def _checks(database: Database, anchor: Path) -> Iterator[tuple[str, Callable[[]
     yield "pages and indexes are sound", lambda: require_sound(database)
     yield "the ledger's chain is whole and adds up", lambda: chain.verify(database)
     yield "every commit has its release, as it was drawn", lambda: archive.verify(database)
-    yield "batches, deliveries and pauses are as written", lambda: seals.verify(database)
+    yield "batches, deliveries and pauses are as written", lambda: row_checksums.verify(database)
     yield "the anchor agrees", lambda: require_agreement(database, anchor)

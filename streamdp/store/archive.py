@@ -14,7 +14,7 @@ from typing import Any
 from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError
-from streamdp.store import seals
+from streamdp.store import row_checksums
 from streamdp.store.columns import OF_RELEASE, add_columns, columns_from
 from streamdp.types import Batch, Json, Learned, Release
 
@@ -48,7 +48,7 @@ def add_batch(database: Database, batch: Batch, digest: bytes | None, now: int) 
         " VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
         [batch.source, batch.key, batch.start, batch.end, digest, now],
     )
-    seals.seal(database, "batch", source=batch.source, key=batch.key)
+    row_checksums.update(database, "batch", source=batch.source, key=batch.key)
 
 
 def digest_of(database: Database, batch: Batch) -> bytes | None:
@@ -125,7 +125,7 @@ def add_notice(database: Database, notice: Release) -> None:
             *(notice.released_at, json.dumps(notice.rows)),
         ],
     )
-    seals.seal(database, "notice", id=notice.id)
+    row_checksums.update(database, "notice", id=notice.id)
 
 
 def select_releases(

@@ -10,7 +10,7 @@ from dataclasses import asdict
 
 from sqlite_utils import Database
 
-from streamdp.store import seals
+from streamdp.store import row_checksums
 from streamdp.types import Column
 
 COLUMNS = (
@@ -44,7 +44,7 @@ def add_columns(
         database.table("release_columns").insert(
             {"job": job, "since": reservation, "columns": text}
         )
-        seals.seal(database, "release_columns", job=job, since=reservation)
+        row_checksums.update(database, "release_columns", job=job, since=reservation)
 
 
 def columns_from(text: str | None) -> tuple[Column, ...]:

@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager
 from sqlite_utils import Database
 
 from streamdp.errors import StoreError
-from streamdp.store import archive, outbox, pauses, runs, seals
+from streamdp.store import archive, outbox, pauses, row_checksums, runs
 from streamdp.types import Answer, Batch, Charge, GateRun, Json, Run
 
 
@@ -99,7 +99,7 @@ class GateRuns:
                 "INSERT INTO gate_run (run, gate, terms, hidden) VALUES (?, ?, ?, ?)",
                 [run.seq, gate, json.dumps(terms), json.dumps(hidden)],
             )
-            seals.seal(self._database, "gate_run", run=run.seq)
+            row_checksums.update(self._database, "gate_run", run=run.seq)
         return GateRun(run, terms, hidden, 0, None)
 
     def use_test(self, run: Run, batch: Batch, now: int) -> int:
@@ -120,7 +120,7 @@ class GateRuns:
             ).fetchone()
             if used is None:
                 raise StoreError(f"the last test of {run.job} has no end")
-            seals.seal(self._database, "gate_run", run=run.seq)
+            row_checksums.update(self._database, "gate_run", run=run.seq)
         return int(used[0])
 
     def leave_out(self, run: Run) -> None:
@@ -138,7 +138,7 @@ class GateRuns:
                 [run.job, batch.key, batch.source, run.seq, answer.accepted, answer.slot],
             )
             about = {"gate": run.job, "batch": batch.key, "source": batch.source}
-            seals.seal(self._database, "gate_answer", **about)
+            row_checksums.update(self._database, "gate_answer", **about)
             _set(self._database, run, "asked = NULL")
             for notice, sinks in answer.notices:
                 archive.add_notice(self._database, notice)
@@ -176,11 +176,11 @@ def _end(database: Database, run: Run, how: str, waits: bool, now: int) -> None:
 def _set(database: Database, run: Run, change: str, *values: str | int) -> None:
     """Change the row of a run."""
     database.execute(f"UPDATE gate_run SET {change} WHERE run = ?", [*values, run.seq])  # noqa: S608
-    seals.seal(database, "gate_run", run=run.seq)
+    row_checksums.update(database, "gate_run", run=run.seq)
 
 
 def rearm(database: Database, gate: str) -> bool:
     """Let a gate that waits be armed again; whether it waited. In a transaction of the caller."""
     changed = database.execute("UPDATE gate_run SET waits = 0 WHERE gate = ? AND waits", [gate])
-    seals.seal(database, "gate_run", gate=gate)
+    row_checksums.update(database, "gate_run", gate=gate)
     return changed.rowcount > 0

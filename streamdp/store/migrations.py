@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError
-from streamdp.store import seals
+from streamdp.store import row_checksums
 from streamdp.store.backup import backup
 from streamdp.store.columns import COLUMNS
 from streamdp.store.database import require_sound, transaction
@@ -167,16 +167,16 @@ _RUNS = (
 _ANCHORED: Step = ("ALTER TABLE instance ADD COLUMN anchored INTEGER NOT NULL DEFAULT 0",)
 """Whether the store has an anchor; and in the ledger `note` rows, for what people decided."""
 
-_SEALS: Step = (*seals.COLUMNS, seals.seal_all)
+_SEALS: Step = (*row_checksums.COLUMNS, row_checksums.update_all)
 """A digest in each row of the tables beside the ledger."""
 
 _TIMED: Step = ("ALTER TABLE instance ADD COLUMN known_at INTEGER",)
 """The last time the store has seen, by a clock that was followed."""
 
-_TIME_SEALED: Step = (seals.seal_time,)
+_TIME_SEALED: Step = (row_checksums.update_time,)
 """A flipped bit in the last time the store has seen is found as well."""
 
-_SINKS: Step = (*ANSWERS_OF_SOURCES, *REASONS, seals.seal_debts)
+_SINKS: Step = (*ANSWERS_OF_SOURCES, *REASONS, row_checksums.update_debts)
 """Answers by source, and reasons in the outbox, under its seals."""
 
 STEPS: tuple[Step, ...] = (
@@ -216,7 +216,7 @@ def migrate(database: Database, now: int) -> None:
                 "INSERT INTO instance (id, store_id, digest_key, epoch) VALUES (1, ?, ?, 0)",
                 [secrets.token_hex(16), secrets.token_bytes(32)],
             )
-            seals.seal(database, "instance")
+            row_checksums.update(database, "instance")
 
 
 def require_known(database: Database) -> int:

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from sqlite_utils import Database
 
-from streamdp.store import chain, seals
+from streamdp.store import chain, row_checksums
 from streamdp.types import Belongs
 
 ORIGINS = (
@@ -72,7 +72,7 @@ def bind_origins(
                 " ON CONFLICT DO NOTHING",
                 [origin, scope, batch, now],
             )
-            seals.seal(database, "origin", id=origin, scope=scope)
+            row_checksums.update(database, "origin", id=origin, scope=scope)
     return foreign(known, scope, batch)
 
 
@@ -126,4 +126,4 @@ def keep_arrival(database: Database, source: str, batch: str, state: bytes) -> N
         " ON CONFLICT DO UPDATE SET state = excluded.state",
         [source, batch, state],
     )
-    seals.seal(database, "arrival", source=source, batch=batch)
+    row_checksums.update(database, "arrival", source=source, batch=batch)

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 
 from sqlite_utils import Database
 
-from streamdp.store import seals
+from streamdp.store import row_checksums
 from streamdp.types import Delivery, Failure
 
 LONGEST_WAIT = 3600
@@ -28,7 +28,7 @@ def post(database: Database, release_id: str, sinks: Iterable[str], now: int) ->
             "INSERT INTO outbox (release_id, sink, next_at) VALUES (?, ?, ?)",
             [release_id, sink, now],
         )
-        seals.seal(database, "outbox", release_id=release_id, sink=sink)
+        row_checksums.update(database, "outbox", release_id=release_id, sink=sink)
 
 
 def due(database: Database, now: int, sinks: Collection[str]) -> tuple[Delivery, ...]:
@@ -69,7 +69,7 @@ def retry(database: Database, release_id: str | None, now: int) -> int:
         " AND delivered_at IS NULL AND (? IS NULL OR release_id = ?)",
         [now, release_id, release_id],
     )
-    seals.seal(database, "outbox", delivered_at=None)
+    row_checksums.update(database, "outbox", delivered_at=None)
     return revived.rowcount
 
 
@@ -79,4 +79,4 @@ def _set(database: Database, delivery: Delivery, change: str, *values: int | str
         " WHERE release_id = ? AND sink = ?",
         [*values, delivery.release_id, delivery.sink],
     )
-    seals.seal(database, "outbox", release_id=delivery.release_id, sink=delivery.sink)
+    row_checksums.update(database, "outbox", release_id=delivery.release_id, sink=delivery.sink)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlite_utils import Database
 
-from streamdp.store import seals
+from streamdp.store import row_checksums
 from streamdp.store.database import transaction
 
 
@@ -17,7 +17,7 @@ def pause_job(database: Database, job: str, now: int) -> None:
 def add(database: Database, job: str, now: int) -> None:
     """The same, inside a transaction of the caller."""
     database.execute("INSERT OR IGNORE INTO pause (job, since) VALUES (?, ?)", [job, now])
-    seals.seal(database, "pause", job=job)
+    row_checksums.update(database, "pause", job=job)
 
 
 def resume_job(database: Database, job: str) -> None:

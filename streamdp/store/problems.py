@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from sqlite_utils import Database
 
 from streamdp.errors import StreamdpError
-from streamdp.store import seals
+from streamdp.store import row_checksums
 
 _COLUMNS = "about, batch, code, reason, since"
 
@@ -69,7 +69,7 @@ def report(database: Database, problem: Problem) -> None:
         f"INSERT OR REPLACE INTO problem ({_COLUMNS}) VALUES (?, ?, ?, ?, ?)",  # noqa: S608
         [problem.about, problem.batch, problem.code, problem.reason, problem.since],
     )
-    seals.seal(database, "problem", about=problem.about, batch=problem.batch)
+    row_checksums.update(database, "problem", about=problem.about, batch=problem.batch)
 
 
 def settle(database: Database, about: str, batch: str) -> None:

@@ -9,16 +9,16 @@ from pathlib import Path
 from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError, StoreError
-from streamdp.store import claims, ledger, seals
+from streamdp.store import ledger, row_checksums, source_binding
 from streamdp.store.anchor import Anchor
+from streamdp.store.anchor_check import Difference, difference, state_of
 from streamdp.store.anchor_lines import State
+from streamdp.store.budgets import Terms
 from streamdp.store.charges import ASSUMED
 from streamdp.store.database import connect, transaction
 from streamdp.store.gates import end_open_runs
 from streamdp.store.migrations import migrate
-from streamdp.store.opening import assume_spent, begin_anchor, verify
-from streamdp.store.scopes import Terms
-from streamdp.store.standing import Difference, difference, state_of
+from streamdp.store.verified_open import assume_spent, begin_anchor, verify
 from streamdp.types import Json
 
 
@@ -139,12 +139,12 @@ def _bind(
         )
     caps, said = terms[scope]
     ledger.set_caps(database, scope, caps, {**said, "by": "reconcile"}, now)
-    claims.write(database, scope, data[scope], {"by": "reconcile"}, now)
+    source_binding.write(database, scope, data[scope], {"by": "reconcile"}, now)
 
 
 def _next_epoch(database: Database, known: int) -> State:
     database.execute("UPDATE instance SET epoch = max(epoch, ?) + 1, anchored = 1", [known])
-    seals.seal(database, "instance")
+    row_checksums.update(database, "instance")
     return state_of(database)
 
 

@@ -11,15 +11,15 @@ from sqlite_utils import Database
 
 from streamdp import __version__
 from streamdp.errors import StoreError, StreamdpError
-from streamdp.store import archive, claims, ledger, origins, outbox, problems, refusals
+from streamdp.store import archive, ledger, origins, outbox, problems, refusals, source_binding
 from streamdp.store.anchor import Anchor
-from streamdp.store.claims import Overlap
+from streamdp.store.anchor_check import state_of
+from streamdp.store.budgets import Terms, bind
+from streamdp.store.clock_guard import keep_time
 from streamdp.store.gates import GateRuns
-from streamdp.store.held import HeldStore
-from streamdp.store.known_time import keep_time
 from streamdp.store.pauses import paused_jobs
-from streamdp.store.scopes import Terms, bind
-from streamdp.store.standing import state_of
+from streamdp.store.session import StoreSession
+from streamdp.store.source_binding import Overlap
 from streamdp.types import (
     Batch,
     Belongs,
@@ -41,11 +41,11 @@ def bind_all(
     overlap: Overlap,
 ) -> list[str]:
     """`SqliteStore.declare`, inside a transaction of the caller."""
-    claims.claim(database, data, overlap, now)
+    source_binding.claim(database, data, overlap, now)
     return [scope for scope, each in terms.items() if bind(database, scope, each, now)]
 
 
-class SqliteStore(HeldStore):
+class SqliteStore(StoreSession):
     """Ledger, archive, learners and outbox, written by one process at a time."""
 
     def __init__(self, database: Database, anchor: Anchor, longest_step: int | None = None) -> None:
@@ -85,7 +85,7 @@ class SqliteStore(HeldStore):
             ConfigurationError: The data belongs to another's budget.
         """
         with self.transaction():
-            claims.move(self.database, source, data, overlap, about, now)
+            source_binding.move(self.database, source, data, overlap, about, now)
 
     def bind_origins(
         self, scope: str, batch: str, origins_: Collection[str], now: int

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from sqlite_utils import Database
 
-from streamdp.store import outbox, seals
+from streamdp.store import outbox, row_checksums
 
 ALERTS = (
     """
@@ -62,7 +62,7 @@ def tell(database: Database, alert: Alert, identity: str, sinks: Collection[str]
         "INSERT INTO alert (id, event, about, batch, reason, since) VALUES (?, ?, ?, ?, ?, ?)",
         [identity, alert.event, alert.about, alert.batch, alert.reason, now],
     )
-    seals.seal(database, "alert", id=identity)
+    row_checksums.update(database, "alert", id=identity)
     outbox.post(database, identity, sinks, now)
 
 
@@ -74,4 +74,4 @@ def close(database: Database, alert: Alert, now: int) -> None:
         [now, alert.event, alert.about, alert.batch],
     ).fetchall()
     for (identity,) in found:
-        seals.seal(database, "alert", id=identity)
+        row_checksums.update(database, "alert", id=identity)

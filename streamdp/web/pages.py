@@ -23,7 +23,7 @@ from streamdp.reports.svg import spark, steps
 from streamdp.reports.verification import verification
 from streamdp.store.browse import find_by_id, ledger_page, newest_releases, spending
 from streamdp.store.chain import PURPOSES
-from streamdp.store.promises import claim_of
+from streamdp.store.privacy_guarantee import claim_of
 from streamdp.types import Column, Json, Release
 from streamdp.web.answers import tagged
 from streamdp.web.charts import PARAMETERS, STRETCHES, draw, wanted

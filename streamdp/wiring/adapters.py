@@ -1,4 +1,4 @@
-"""Store, jobs, worker and log, by what the configuration names."""
+"""Store, jobs, runner and log, by what the configuration names."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from streamdp.config.sources import Source as SourceSection
 from streamdp.config.sources import Windows
 from streamdp.engine.job import Job
 from streamdp.engine.protocols import Connected
-from streamdp.engine.release import Surroundings
-from streamdp.engine.work import Task, Worker
+from streamdp.engine.release import EngineContext
+from streamdp.engine.runner import Runner, Task
 from streamdp.privacy.filters import Caps
 from streamdp.types import Clock, Entropy, Json, Log, Sink
 from streamdp.wiring.gates import gates
@@ -25,7 +25,7 @@ from streamdp.wiring.sources import backend, data_of, same_data, source
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-    from streamdp.store.scopes import Terms
+    from streamdp.store.budgets import Terms
     from streamdp.store.sqlite import SqliteStore
 
 
@@ -144,10 +144,10 @@ class Wired:
         """All sinks: those outside of the store, and its tables."""
         return self.sinks | table_sinks(self.configuration, database)
 
-    def worker(self, store: SqliteStore, entropy: Entropy, clock: Clock, log: Log) -> Worker:
+    def runner(self, store: SqliteStore, entropy: Entropy, clock: Clock, log: Log) -> Runner:
         """What does the jobs; a table sink writes through the store's own connection."""
-        around = Surroundings(store, entropy, clock, log)
-        return Worker(around, self.sinks_with(store.database))
+        around = EngineContext(store, entropy, clock, log)
+        return Runner(around, self.sinks_with(store.database))
 
 
 def wire(configuration: Configuration, clock: Clock) -> Wired:
@@ -169,8 +169,8 @@ def require_admitted(configuration: Configuration, now: int) -> None:
         ConfigurationError: As `declare` would.
     """
     from streamdp.store.database import connect_to_read, transaction
+    from streamdp.store.dry_run import copy_of
     from streamdp.store.migrations import is_current, require_known
-    from streamdp.store.rehearsal import copy_of
     from streamdp.store.sqlite import bind_all
 
     path = configuration.store.path

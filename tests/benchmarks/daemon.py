@@ -104,7 +104,7 @@ def _release_times() -> Iterator[float]:
             _say_nothing,
             progress=lambda job, done, total: moments.append(time.perf_counter()),
         ) as running:
-            running.worker.round(running.jobs.values())
+            running.runner.round(running.jobs.values())
         os.umask(mask)
     yield from np.diff(moments)
 

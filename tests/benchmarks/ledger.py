@@ -81,7 +81,7 @@ def _whole(folder: Path, count: int) -> Iterator[Row]:
     """Releases of tiny batches in one process: plan, reserve, draw, learn, commit, deliver."""
     world = World(folder, days=count, caps=Caps(NANO, count * NANO))
     world.clock.seconds += count * 86_400
-    seconds = _seconds(lambda: world.worker.round([world.job()]))
+    seconds = _seconds(lambda: world.runner.round([world.job()]))
     released = len(world.sink.taken)
     yield {"what": "whole releases on one store", "unit": "1/s", "value": released / seconds}
 

@@ -20,7 +20,7 @@ from streamdp.config import Configuration, load
 from streamdp.daemon.runtime import runtime
 from streamdp.engine.gate import Gate
 from streamdp.engine.job import Job
-from streamdp.engine.work import Outcomes, Task
+from streamdp.engine.runner import Outcomes, Task
 from streamdp.errors import StoreError
 from streamdp.log.setup import close
 from streamdp.privacy.amounts import nano_up
@@ -164,9 +164,9 @@ class Home:
                     jobs = [self._plain(job, configuration) for job in jobs]
                 for _ in range(rounds - 1):
                     with suppress(StoreError):
-                        running.worker.round(jobs)
+                        running.runner.round(jobs)
                     self.clock.seconds += LONGEST_REST
-                return running.worker.round(jobs)
+                return running.runner.round(jobs)
         finally:
             close()
 

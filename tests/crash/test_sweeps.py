@@ -18,7 +18,7 @@ from sqlite_utils import Database
 from streamdp.backends.duckdb import DuckDBBackend
 from streamdp.sinks.jsonl import JsonLinesSink
 from streamdp.sinks.record import record
-from streamdp.store import archive, chain, database, opening, seals
+from streamdp.store import archive, chain, database, row_checksums, verified_open
 from streamdp.store.anchor import Anchor
 from streamdp.store.anchor_lines import Line, Spending, State
 from streamdp.store.gates import GateRuns
@@ -148,7 +148,7 @@ def test_a_store_that_does_not_wait_for_the_disk_is_caught(
         made.execute("PRAGMA synchronous = OFF")
         return made
 
-    monkeypatch.setattr(opening, "connect", hasty)
+    monkeypatch.setattr(verified_open, "connect", hasty)
     assert any(power.cuts(template, 4))
 
 
@@ -173,9 +173,9 @@ def test_a_store_that_checks_less_is_caught(
 ) -> None:
     """Power: without chain, seals or schema, SQLite's own check lets flipped cells through."""
     home, stand = template.copy(tmp_path / "home"), stands[0]
-    for module in (chain, archive, seals):
+    for module in (chain, archive, row_checksums):
         monkeypatch.setattr(module, "verify", lambda store: None)
-    monkeypatch.setattr(opening, "require_schema", lambda store: None)
+    monkeypatch.setattr(verified_open, "require_schema", lambda store: None)
     damages = [each for each in pages.damages(stand, 61) if each.file == pages.STORE and each.mask]
     found = (pages.verdict(home, stand, damage) for damage in some(damages, 300))
     assert any("accepted" in (each or "") for each in found)
@@ -267,7 +267,7 @@ def test_a_walk_finds_a_forgotten_charge(monkeypatch: pytest.MonkeyPatch) -> Non
     def gullible(self: Anchor, base: State, target: State, spent: Sequence[Spending] = ()) -> None:
         self._write(Line(True, True, base, target, tuple(spent)))
 
-    monkeypatch.setattr(opening, "_cut_off", lambda *arguments: ())
+    monkeypatch.setattr(verified_open, "_cut_off", lambda *arguments: ())
     monkeypatch.setattr(Anchor, "intend", gullible)
     monkeypatch.setattr(walks, "STEPS", {"tick": 3, "live": 3, "save": 1, "put_back": 2})
     assert any(walks.walk(seed, 25) for seed in range(4))

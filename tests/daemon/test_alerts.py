@@ -12,7 +12,7 @@ from streamdp.config import Configuration, load
 from streamdp.daemon.alerts import watch_over
 from streamdp.daemon.runtime import Runtime, runtime
 from streamdp.errors import ConfigurationError, SinkError, SourceError
-from streamdp.store.opening import verify
+from streamdp.store.verified_open import verify
 from streamdp.types import Release
 from tests.crash.home import CONFIG, Home
 from tests.worlds import EventLog, HandClock, ReplayedEntropy
@@ -50,7 +50,7 @@ def pages(home: Home) -> list[tuple[str, str, str]]:
 def look(running: Running) -> None:
     found, configuration, clock, log = running
     watch_over(configuration, found.store, ReplayedEntropy(str(clock.seconds)), clock.now(), log)
-    found.worker.round([])
+    found.runner.round([])
     clock.seconds += 1
 
 
@@ -98,12 +98,12 @@ def test_a_dead_letter_pages_and_a_page_that_fails_is_retried(home: Home, runnin
             raise SinkError("down")
 
     found, _, clock, _ = running
-    real = found.worker.sinks
-    found.worker.sinks = {**real, "pager": Down()}
+    real = found.runner.sinks
+    found.runner.sinks = {**real, "pager": Down()}
     found.store.report_problem("daily", "b", SourceError("unreadable"), 0)
     look(running)
     assert pages(home) == []
-    found.worker.sinks = real
+    found.runner.sinks = real
     clock.seconds += 60
     look(running)
     assert pages(home) == [("unreadable", "daily", "b")]

@@ -19,9 +19,9 @@ from streamdp.errors import StoreError
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.store import database
 from streamdp.store.anchor import default_anchor
+from streamdp.store.anchor_check import require_agreement
 from streamdp.store.database import connect_to_read
 from streamdp.store.sqlite import SqliteStore
-from streamdp.store.standing import require_agreement
 from tests.daemon.test_daemon import COMMAND, Start, home, start, wait_for
 from tests.invariants import violations
 from tests.worlds import EventLog, World
@@ -84,7 +84,7 @@ def test_a_shift_leaves_no_core_and_files_of_its_own(home: Path) -> None:
     configuration = load(home / "config.yaml")
     with runtime(configuration, OperatingSystemEntropy(), SystemClock(), log) as running:
         assert resource.getrlimit(resource.RLIMIT_CORE) == (0, 0)
-        running.worker.round(running.jobs.values())
+        running.runner.round(running.jobs.values())
     assert os.umask(mask) == 0o077
     for file in home.iterdir():
         assert file.name == "config.yaml" or file.stat().st_mode & 0o077 == 0, file
@@ -96,7 +96,7 @@ def test_a_reader_that_stays_holds_nobody_up(tmp_path: Path) -> None:
     reader = sqlite3.connect(world.path)
     reader.execute("BEGIN")
     (before,) = reader.execute("SELECT count(*) FROM ledger").fetchone()
-    assert world.worker.round([world.job()]).released == 5
+    assert world.runner.round([world.job()]).released == 5
     assert reader.execute("SELECT count(*) FROM ledger").fetchone() == (before,)
     reader.close()
 
@@ -111,11 +111,11 @@ def test_a_writer_that_stays_is_waited_for_and_then_given_up(
     other = sqlite3.connect(world.path, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     with pytest.raises(StoreError, match="locked"):
-        world.worker.round([world.job()])
+        world.runner.round([world.job()])
     assert default_anchor(world.path).stat().st_size == size
     other.execute("ROLLBACK")
     assert world.count("SELECT count(*) FROM ledger") == 1
-    assert world.worker.round([world.job()]).released == 5
+    assert world.runner.round([world.job()]).released == 5
 
 
 @pytest.mark.parametrize("where", ["store", "anchor", "folder"])

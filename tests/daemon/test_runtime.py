@@ -15,7 +15,7 @@ from streamdp.config import Configuration, load
 from streamdp.daemon.daemon import Daemon
 from streamdp.daemon.lock import is_locked, store_lock
 from streamdp.daemon.runtime import HEARTBEAT, Runtime, runtime
-from streamdp.engine.work import Outcomes
+from streamdp.engine.runner import Outcomes
 from streamdp.errors import IntegrityError, LockedError, StoreError
 from streamdp.store.database import connect_to_read
 from streamdp.store.reports import Heart, heart
@@ -60,7 +60,7 @@ def test_a_catch_up_gives_signs_of_life(configuration: Configuration) -> None:
         pid=os.getpid(),
     ) as running:
         assert pulse(configuration).pid == os.getpid()
-        running.worker.round(running.jobs.values())
+        running.runner.round(running.jobs.values())
     assert len(set(beats)) == len(beats) == 6
     assert pulse(configuration).pid is None
 

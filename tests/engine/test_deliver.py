@@ -21,7 +21,7 @@ class GivingUp(ListSink):
 def posted(folder: Path, sink: ListSink, count: int = 1) -> World:
     """A world whose outbox owes some notices to a sink."""
     world = World(folder)
-    world.worker.sinks = {"list": sink}
+    world.runner.sinks = {"list": sink}
     batches = list(world.source.batches(world.clock.now()))
     world.store.add_batches([(batch, None) for batch in batches], 0)
     for number, batch in enumerate(batches[:count]):
@@ -40,7 +40,7 @@ def attempts(world: World, seconds: int) -> list[int]:
     begin = world.clock.seconds
     for second in range(seconds):
         world.clock.seconds = begin + second
-        if deliver(world.store, world.worker.sinks, world.clock.now(), world.log):
+        if deliver(world.store, world.runner.sinks, world.clock.now(), world.log):
             tried.append(second)
     return tried
 
@@ -87,9 +87,9 @@ def test_an_error_of_any_type_is_the_sinks_own(tmp_path: Path, error: type[Excep
             raise error("CANARY")
 
     world = World(tmp_path)
-    world.worker.sinks = {"list": Broken(), "other": world.sink}
+    world.runner.sinks = {"list": Broken(), "other": world.sink}
     job = replace(world.job(), sinks=("list", "other"))
-    outcomes = world.worker.round([job])
+    outcomes = world.runner.round([job])
     assert outcomes.released == len(world.sink.taken) == 5
     (reason,) = world.store.database.execute(
         "SELECT DISTINCT reason FROM outbox WHERE reason NOT NULL"
@@ -118,5 +118,5 @@ def test_a_dead_letter_holds_nothing_back(tmp_path: Path) -> None:
     world = posted(tmp_path, sink)
     attempts(world, 2)
     sink.fails = False
-    assert world.worker.round([world.job()]).released == 5
+    assert world.runner.round([world.job()]).released == 5
     assert len(sink.taken) == 5

@@ -16,8 +16,8 @@ from streamdp.mechanisms.thresholding import Thresholding
 from streamdp.privacy.filters import Caps
 from streamdp.sources.windows import DAY
 from streamdp.store.gates import rearm
-from streamdp.store.opening import verify
 from streamdp.store.pauses import resume_job
+from streamdp.store.verified_open import verify
 from streamdp.types import Batch, CellCounts, CellQuery, Charge, Entropy, Json, Past
 from tests.store.kept import terms
 from tests.worlds import EPSILON_NANO, World, quantiles_kind
@@ -94,9 +94,9 @@ def test_a_gate_that_is_given_another_source_ends_its_run(tmp_path: Path) -> Non
     world = World(tmp_path, days=3, caps=CAPS)
     world.store.declare(terms(CAPS, "s", "t"), world.clock.now())
     gate = gate_of(world, Scripted())
-    assert not world.worker.round([gate]).errors
+    assert not world.runner.round([gate]).errors
     other = replace(gate, scope="t", source=replace(world.source, name="t"))
-    outcomes = world.worker.round([other])
+    outcomes = world.runner.round([other])
     assert not outcomes.errors
     assert "gate.changed" in world.log.names()
     asked = world.store.database.execute("SELECT source, count(*) FROM gate_answer GROUP BY 1")
@@ -108,12 +108,12 @@ def test_a_gated_job_releases_its_first_batch_and_what_is_accepted(tmp_path: Pat
     """Batch 0 unasked; a run over 1, 2 and 3, which is accepted; the next run begins with 4."""
     world = World(tmp_path, caps=CAPS)
     gate = gate_of(world, Scripted(yes=(3,)), (world.job(),))
-    assert world.worker.round([gate, gate]).released == 2
+    assert world.runner.round([gate, gate]).released == 2
     assert answers(world) == "nnyn"
     run = ["open", "join", "join", "join", "close"]
     assert ledger(world) == ["reserve", "commit", *run, "reserve", "commit", "open", "join"]
     assert world.count("SELECT sum(epsilon_nano) FROM ledger") == 2 * (RUN_NANO + EPSILON_NANO)
-    assert world.worker.round([gate]).released == 0
+    assert world.runner.round([gate]).released == 0
 
 
 def test_on_a_rejection_the_last_release_stands_and_sinks_are_told_for_nothing(
@@ -121,7 +121,7 @@ def test_on_a_rejection_the_last_release_stands_and_sinks_are_told_for_nothing(
 ) -> None:
     """A row for each rejected batch that names the release, at no price; of a yes the gate's."""
     world = World(tmp_path, caps=CAPS)
-    world.worker.round([gate_of(world, Scripted(yes=(3,)), (world.job(),))])
+    world.runner.round([gate_of(world, Scripted(yes=(3,)), (world.job(),))])
     first, second, third, accepted, fourth, last = world.sink.taken
     assert [each.kind for each in (second, third, last)] == ["standing"] * 3
     assert second.rows[0] == {
@@ -142,10 +142,10 @@ def test_a_job_that_comes_later_to_a_gate_begins_with_its_own_first(tmp_path: Pa
     """It releases the next batch unasked, while for the other one the release stands."""
     world = World(tmp_path, caps=CAPS)
     world.clock.seconds = world.source.start + 2 * DAY
-    world.worker.round([gate_of(world, Scripted(), (world.job(),))])
+    world.runner.round([gate_of(world, Scripted(), (world.job(),))])
     world.clock.seconds += 2 * DAY
     both = (world.job(), world.job("later"))
-    assert world.worker.round([gate_of(world, Scripted(), both)]).released == 1
+    assert world.runner.round([gate_of(world, Scripted(), both)]).released == 1
     assert answers(world) == "nnn"
     told = [(each.job, each.kind, each.batch[-2:]) for each in world.sink.taken[2:]]
     assert sorted(told) == [
@@ -161,12 +161,12 @@ def test_a_gate_without_jobs_tells_and_holds(tmp_path: Path) -> None:
     world = World(tmp_path, caps=CAPS)
     job = world.job()
     gate = gate_of(world, Scripted(yes=(2,)), holds=("job",))
-    world.worker.round([gate])
+    world.runner.round([gate])
     assert answers(world) == "nynyn"
     assert [each.kind for each in world.sink.taken] == ["gate", "gate"]
-    assert world.worker.round([job]).paused == ["job"]
+    assert world.runner.round([job]).paused == ["job"]
     resume_job(world.store.database, "job")
-    assert world.worker.round([job]).released == 5
+    assert world.runner.round([job]).released == 5
 
 
 def test_manual_gates_wait_for_a_person(tmp_path: Path) -> None:
@@ -174,18 +174,18 @@ def test_manual_gates_wait_for_a_person(tmp_path: Path) -> None:
     world = World(tmp_path, caps=CAPS)
     gate = gate_of(world, Scripted(yes=(2,)), manual=True)
     for _ in range(2):
-        world.worker.round([gate])
+        world.runner.round([gate])
         assert (answers(world), ledger(world).count("open")) == ("ny", 1)
     assert rearm(world.store.database, "gate")
     assert not rearm(world.store.database, "gate")
-    world.worker.round([gate])
+    world.runner.round([gate])
     assert (answers(world), ledger(world).count("open")) == ("nyny", 2)
 
 
 def test_the_lifetime_cap_exhausts_a_gate(tmp_path: Path) -> None:
     """With room for one run the second is refused before it starts, and nothing more is read."""
     world = World(tmp_path, caps=Caps(2 * RUN_NANO, RUN_NANO + RUN_NANO // 2))
-    outcomes = world.worker.round([gate_of(world, Scripted(yes=(2,)))])
+    outcomes = world.runner.round([gate_of(world, Scripted(yes=(2,)))])
     assert [error.code for error in outcomes.errors] == ["budget-exhausted"]
     assert answers(world) == "ny"
     assert len(world.backend.asked) == 2
@@ -195,14 +195,14 @@ def test_the_cap_of_a_batch_refuses_a_second_run(tmp_path: Path) -> None:
     """A batch bears each run it joined in full."""
     world = World(tmp_path, caps=Caps(RUN_NANO + RUN_NANO // 2, 1000 * EPSILON_NANO))
     one, two = (gate_of(world, Scripted(), name=name) for name in ("one", "two"))
-    assert world.worker.round([one, two]).refused == 5
+    assert world.runner.round([one, two]).refused == 5
     assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'join'") == 5
 
 
 def test_a_run_ends_at_its_horizon(tmp_path: Path) -> None:
     """Two tests a run: five batches take three runs, each charged."""
     world = World(tmp_path, caps=CAPS)
-    world.worker.round([gate_of(world, Scripted(), horizon=2)])
+    world.runner.round([gate_of(world, Scripted(), horizon=2)])
     assert (answers(world), ledger(world).count("open")) == ("nnnnn", 3)
     assert world.log.names().count("gate.exhausted") == 2
 
@@ -211,10 +211,10 @@ def test_a_changed_configuration_begins_another_run(tmp_path: Path) -> None:
     """A threshold was drawn for its own noise: with another epsilon it cannot go on."""
     world = World(tmp_path, caps=CAPS)
     world.clock.seconds = world.source.start + 2 * DAY
-    world.worker.round([gate_of(world, gate_kind(1000))])
+    world.runner.round([gate_of(world, gate_kind(1000))])
     world.clock.seconds += DAY
     other = replace(gate_kind(1000), thresholding=Thresholding(Fraction(3, 10), horizon=100))
-    world.worker.round([gate_of(world, other)])
+    world.runner.round([gate_of(world, other)])
     assert ledger(world) == ["open", "join", "join", "close", "open", "join"]
     assert "gate.changed" in world.log.names()
 
@@ -224,13 +224,13 @@ def test_a_batch_that_cannot_be_read_is_left_out_and_asked_again(tmp_path: Path)
     world = World(tmp_path, days=1, caps=CAPS)
     gate = gate_of(world, Scripted(yes=(2,)))
     world.backend.fails = True
-    outcomes = world.worker.round([gate])
+    outcomes = world.runner.round([gate])
     assert [error.code for error in outcomes.errors] == ["source"]
     hidden = world.store.database.execute("SELECT hidden, tests FROM gate_run").fetchone()
     world.backend.fails = False
     assert world.store.gates.open_run("gate") is not None
     assert hidden[1] == 1
-    assert not world.worker.round([gate]).errors
+    assert not world.runner.round([gate]).errors
     assert answers(world) == "y"
     assert ledger(world) == ["open", "join", "close"]
 
@@ -241,9 +241,9 @@ def test_a_test_that_is_cut_off_ends_its_run(tmp_path: Path, manual: bool) -> No
     world = World(tmp_path, caps=CAPS, days=2)
     gate = gate_of(world, Scripted(fails=True), manual=manual)
     with pytest.raises(KeyboardInterrupt):
-        world.worker.round([gate])
+        world.runner.round([gate])
     assert ledger(world) == ["open", "join", "close"]
-    world.worker.round([replace(gate, kind=Scripted())])
+    world.runner.round([replace(gate, kind=Scripted())])
     assert answers(world) == ("" if manual else "nn")
     assert ledger(world).count("open") == (1 if manual else 2)
     assert world.count("SELECT count(*) FROM gate_run WHERE hidden IS NULL") == 1
@@ -258,7 +258,7 @@ def test_a_death_between_test_and_record_ends_its_run(tmp_path: Path) -> None:
     run = world.store.gates.arm("s", "gate", gate_kind().charge(), gate.kind.terms(), {}, 0)
     assert world.store.gates.use_test(run.run, batches[0], 0) == 1
     world.open()
-    world.worker.round([gate])
+    world.runner.round([gate])
     assert "gate.lost" in world.log.names()
     assert answers(world) == "nn"
     assert ledger(world) == ["open", "join", "close", "open", "join", "join"]
@@ -271,12 +271,12 @@ def test_an_acceptance_outlives_a_death_before_its_release(tmp_path: Path) -> No
     world = World(tmp_path, days=2, caps=CAPS)
     job = world.job()
     world.clock.seconds = world.source.start + DAY
-    world.worker.round([gate_of(world, Scripted(), (job,))])
+    world.runner.round([gate_of(world, Scripted(), (job,))])
     world.clock.seconds += DAY
-    world.worker.round([gate_of(world, Scripted(yes=(1,)), ())])
+    world.runner.round([gate_of(world, Scripted(yes=(1,)), ())])
     asked = len(world.backend.asked)
     world.open()
-    assert world.worker.round([gate_of(world, Scripted(), (job,))]).released == 1
+    assert world.runner.round([gate_of(world, Scripted(), (job,))]).released == 1
     assert len(world.backend.asked) == asked + 1
     assert ledger(world).count("join") == 2
 
@@ -287,7 +287,7 @@ def test_the_answer_comes_at_the_end_of_its_slot(tmp_path: Path) -> None:
     for busy in (0.0, 0.1, 0.7):
         world = World(tmp_path / str(busy), days=1, caps=CAPS, make=True)
         world.clock.busy = busy
-        world.worker.round([gate_of(world, Scripted(), slot=2)])
+        world.runner.round([gate_of(world, Scripted(), slot=2)])
         (waited,) = world.clock.waited
         waits[busy] = round(waited + world.clock.timed - busy, 6) % 2
         (slot,) = world.store.database.execute("SELECT slot FROM gate_answer").fetchone()
@@ -304,7 +304,7 @@ def test_neighbours_leave_the_same_traces(tmp_path: Path) -> None:
         world.backend.values = {**world.backend.values, first: records}
         question = Drift(quantiles_kind().grid, Around(absolute=Fraction(30)), (Fraction(1, 2),))
         kind = replace(gate_kind(), question=question)
-        world.worker.round([gate_of(world, kind, (world.job(),))])
+        world.runner.round([gate_of(world, kind, (world.job(),))])
         rows = [
             world.store.database.execute(f"SELECT {columns} ORDER BY 1, 2").fetchall()
             for columns in (
@@ -323,7 +323,7 @@ def test_neighbours_leave_the_same_traces(tmp_path: Path) -> None:
 def test_hidden_state_is_in_no_log_and_no_repr(tmp_path: Path) -> None:
     """The threshold and the count of tests are in their table, and nowhere else."""
     world = World(tmp_path, caps=CAPS)
-    world.worker.round([gate_of(world, Scripted())])
+    world.runner.round([gate_of(world, Scripted())])
     (hidden,) = world.store.database.execute("SELECT hidden FROM gate_run").fetchone()
     run = world.store.gates.open_run("gate")
     number = "".join(character for character in hidden if character.isdigit())

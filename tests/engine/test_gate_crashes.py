@@ -71,7 +71,7 @@ def dying(step: int, *, after: bool) -> Callable[[World], None]:
             patch.object(ThresholdingGate, "accepts", draw),
         ):
             world.open()
-            world.worker.round([gate(world)])
+            world.runner.round([gate(world)])
 
     return work
 
@@ -95,7 +95,7 @@ def test_a_kill_at_every_step(tmp_path: Path, after: bool) -> None:
         between = _state(world)
         world.entropy.seed = "the next process"
         world.open()
-        world.worker.round([gate(world)])
+        world.runner.round([gate(world)])
         world.store.close()
         found = _state(world)
         assert gate_violations(world.path, jobs=1) == [], step

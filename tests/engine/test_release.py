@@ -10,7 +10,7 @@ import pytest
 
 from streamdp.backends.duckdb import DuckDBBackend
 from streamdp.engine.release import RELEASE_ID_BITS
-from streamdp.engine.work import Outcomes, Task
+from streamdp.engine.runner import Outcomes, Task
 from streamdp.errors import LockedError, StoreError
 from streamdp.privacy.filters import Caps, Limit
 from streamdp.sources.files import FileSource
@@ -25,8 +25,8 @@ from tests.worlds import EPSILON_NANO, START, EventLog, World, quantiles_kind
 def test_a_round_releases_every_sealed_window_once(tmp_path: Path) -> None:
     """Five windows give five releases, charges, learner versions and deliveries; a second none."""
     world = World(tmp_path)
-    assert world.worker.round([world.job()]).released == 5
-    assert world.worker.round([world.job()]).released == 0
+    assert world.runner.round([world.job()]).released == 5
+    assert world.runner.round([world.job()]).released == 0
     assert [release.batch for release in world.sink.taken] == world.backend.asked
     assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'commit'") == 5
     assert world.count("SELECT max(version) FROM learner") == 5
@@ -37,19 +37,19 @@ def test_a_window_is_due_only_after_its_end(tmp_path: Path) -> None:
     """While the clock stands inside the third window, two are released."""
     world = World(tmp_path)
     world.clock.seconds = world.source.start + 2 * 86_400 + 10
-    assert world.worker.round([world.job()]).released == 2
+    assert world.runner.round([world.job()]).released == 2
 
 
 def test_a_source_that_fails_after_the_reservation_burns_the_charge(tmp_path: Path) -> None:
     """The charge stays spent, no release exists, and the next round pays again."""
     world = World(tmp_path, days=1)
     world.backend.fails = True
-    outcomes = world.worker.round([world.job()])
+    outcomes = world.runner.round([world.job()])
     assert [error.code for error in outcomes.errors] == ["source"]
     assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'") == 1
     world.backend.fails = False
     world.clock.seconds += FIRST_REST
-    assert world.worker.round([world.job()]).released == 1
+    assert world.runner.round([world.job()]).released == 1
     assert world.count("SELECT sum(epsilon_nano) FROM ledger") == 2 * EPSILON_NANO
 
 
@@ -58,12 +58,12 @@ def test_an_engine_that_fails_for_ever_burns_slowly(tmp_path: Path) -> None:
     world = World(tmp_path)
     world.backend.fails = True
     for _ in range(24 * 60):
-        world.worker.round([world.job()])
+        world.runner.round([world.job()])
         world.clock.seconds += 60
     assert 5 <= world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'") <= 12
     world.backend.fails = False
     world.clock.seconds += LONGEST_REST
-    assert world.worker.round([world.job()]).released >= 1
+    assert world.runner.round([world.job()]).released >= 1
 
 
 def test_a_restart_is_no_way_around_a_rest(tmp_path: Path) -> None:
@@ -83,24 +83,24 @@ def test_a_restart_is_no_way_around_a_rest(tmp_path: Path) -> None:
     for _ in range(2000):
         world.clock.seconds += 60
         with suppress(KeyboardInterrupt):
-            world.worker.round([job])
+            world.runner.round([job])
         world.store.recover(world.clock.now())
     burnt = world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'")
     assert 5 <= burnt <= 14
     assert world.count("SELECT sum(epsilon_nano) FROM ledger") == burnt * EPSILON_NANO
     world.open()
-    assert world.worker.round([job]).resting == ["job"]
-    world.worker.patient = False
-    assert world.worker.round([job]).released == 5
-    world.worker.patient = True
-    assert world.worker.round([job]).resting == []
+    assert world.runner.round([job]).resting == ["job"]
+    world.runner.patient = False
+    assert world.runner.round([job]).released == 5
+    world.runner.patient = True
+    assert world.runner.round([job]).resting == []
 
 
 @pytest.mark.parametrize("edit", ["longer", "shifted", "files"])
 def test_windows_cut_otherwise_are_refused(tmp_path: Path, edit: str) -> None:
     """A record in two batches would pay from two caps: nothing is released, nothing spent."""
     world = World(tmp_path)
-    world.worker.round([world.job()])
+    world.runner.round([world.job()])
     before = world.count("SELECT count(*) FROM ledger")
     start = world.source.start
     world.source = {
@@ -108,7 +108,7 @@ def test_windows_cut_otherwise_are_refused(tmp_path: Path, edit: str) -> None:
         "shifted": WindowSource("s", start + 3600, DAY),
         "files": FileSource("s", str(tmp_path / "*.db")),
     }[edit]  # type: ignore[assignment]
-    outcomes = world.worker.round([world.job()])
+    outcomes = world.runner.round([world.job()])
     assert [error.code for error in outcomes.errors] == ["configuration"]
     assert world.count("SELECT count(*) FROM ledger") == before
 
@@ -116,10 +116,10 @@ def test_windows_cut_otherwise_are_refused(tmp_path: Path, edit: str) -> None:
 def test_windows_may_be_added_before_and_after(tmp_path: Path) -> None:
     """An earlier start and a later end of the same cut are new batches, no other ones."""
     world = World(tmp_path)
-    world.worker.round([world.job()])
+    world.runner.round([world.job()])
     start = world.source.start
     world.source = WindowSource("s", start - 2 * DAY, DAY, start + 7 * DAY)
-    assert world.worker.round([world.job()]).released == 4
+    assert world.runner.round([world.job()]).released == 4
 
 
 def test_a_file_that_cannot_be_read_holds_up_no_other(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_file_that_cannot_be_read_holds_up_no_other(tmp_path: Path) -> None:
         source=FileSource("s", str(tmp_path / "*.csv")),
         backend=DuckDBBackend("", "csv", types={"x": "number"}),
     )
-    outcomes = world.worker.round([job])
+    outcomes = world.runner.round([job])
     assert [release.batch for release in world.sink.taken] == ["a.csv", "c.csv"]
     assert [error.code for error in outcomes.errors] == ["source", "source"]
     assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'") == 0
@@ -148,8 +148,8 @@ def test_a_job_is_paused_in_its_catch_up(tmp_path: Path) -> None:
         if done == 1:
             pause_job(world.store.database, "job", 0)
 
-    world.worker.progress = pause_after_two
-    outcomes = world.worker.round([world.job()])
+    world.runner.progress = pause_after_two
+    outcomes = world.runner.round([world.job()])
     assert (outcomes.released, outcomes.paused) == (2, ["job"])
 
 
@@ -158,10 +158,10 @@ def test_a_state_that_cannot_be_planned_with_is_put_aside(tmp_path: Path, state:
     """What was learned is worth less than a release: planning starts anew and says so."""
     world = World(tmp_path, days=2)
     world.clock.seconds = world.source.start + DAY
-    world.worker.round([world.job()])
+    world.runner.round([world.job()])
     world.store.database.execute("UPDATE learner SET state = ?", [json.dumps(state)])
     world.clock.seconds += DAY
-    assert world.worker.round([world.job()]).released == 1
+    assert world.runner.round([world.job()]).released == 1
 
 
 def test_foreign_words_stay_inside(tmp_path: Path) -> None:
@@ -172,7 +172,7 @@ def test_foreign_words_stay_inside(tmp_path: Path) -> None:
         raise KeyError("CANARY")
 
     world.backend.answer = fail  # type: ignore[method-assign]
-    (error,) = world.worker.round([world.job()]).errors
+    (error,) = world.runner.round([world.job()]).errors
     assert error.code == "internal"
     assert "CANARY" not in f"{error}{error.__cause__}"
     assert "KeyError" not in str(error)
@@ -198,7 +198,7 @@ def test_a_death_between_reserve_and_commit_burns(
 
     monkeypatch.setattr(type(kind), dies_in, die)
     with pytest.raises(KeyboardInterrupt):
-        world.worker.round([world.job(kind=kind)])
+        world.runner.round([world.job(kind=kind)])
     assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'") == 1
     assert world.count("SELECT count(*) FROM release") == 0
 
@@ -211,7 +211,7 @@ def test_recovery_burns_what_a_dead_process_left_open(tmp_path: Path) -> None:
     world.store.add_batches([(batch, None)], 0)
     world.store.reserve("s", "job", batch, job.charging.charge(plan), 0)
     world.open()
-    assert world.worker.round([job]).released == 1
+    assert world.runner.round([job]).released == 1
     assert "recovery.burnt" in world.log.names()
     assert world.count("SELECT sum(epsilon_nano) FROM ledger") == 2 * EPSILON_NANO
 
@@ -219,8 +219,8 @@ def test_recovery_burns_what_a_dead_process_left_open(tmp_path: Path) -> None:
 def test_the_batch_cap_bounds_all_jobs_of_a_source_together(tmp_path: Path) -> None:
     """With room for one charge a batch, a second job under another name gets none."""
     world = World(tmp_path, caps=Caps(EPSILON_NANO, 100 * EPSILON_NANO))
-    world.worker.round([world.job("first")])
-    outcomes = world.worker.round([world.job("renamed")])
+    world.runner.round([world.job("first")])
+    outcomes = world.runner.round([world.job("renamed")])
     assert (outcomes.released, outcomes.refused) == (0, 5)
     assert world.count("SELECT sum(epsilon_nano) FROM ledger") == 5 * EPSILON_NANO
 
@@ -229,25 +229,25 @@ def test_a_refused_batch_is_tried_once_until_the_caps_change(tmp_path: Path) -> 
     """Later rounds and processes pass it over in silence; insisting or a new cap tries it again."""
     tight = (Limit(2 * EPSILON_NANO, batches=3),)
     world = World(tmp_path, days=4, caps=Caps(EPSILON_NANO, 100 * EPSILON_NANO, tight))
-    outcomes = world.worker.round([world.job()])
+    outcomes = world.runner.round([world.job()])
     assert (outcomes.released, outcomes.refused) == (3, 1)
     for _ in range(2):
-        assert world.worker.round([world.job()]) == Outcomes()
+        assert world.runner.round([world.job()]) == Outcomes()
         world.open()
     assert world.log.names().count("budget.exhausted") == 1
     world.source = WindowSource("s", START, DAY, START + 5 * DAY)
-    assert world.worker.round([world.job()]) == Outcomes(released=1)
-    assert world.worker.round([world.job()], lambda batch: True) == Outcomes(refused=1)
+    assert world.runner.round([world.job()]) == Outcomes(released=1)
+    assert world.runner.round([world.job()], lambda batch: True) == Outcomes(refused=1)
     wide = Caps(EPSILON_NANO, 100 * EPSILON_NANO, (Limit(3 * EPSILON_NANO, batches=3),))
     with world.store.transaction():
         set_caps(world.store.database, "s", wide, {"by": "test"}, world.clock.now())
-    assert world.worker.round([world.job()]) == Outcomes(released=1)
+    assert world.runner.round([world.job()]) == Outcomes(released=1)
 
 
 def test_the_lifetime_cap_ends_a_job(tmp_path: Path) -> None:
     """With room for three charges there are three releases, and the error says what is left."""
     world = World(tmp_path, caps=Caps(EPSILON_NANO, 3 * EPSILON_NANO + EPSILON_NANO // 2))
-    outcomes = world.worker.round([world.job()])
+    outcomes = world.runner.round([world.job()])
     assert outcomes.released == 3
     assert [error.code for error in outcomes.errors] == ["budget-exhausted"]
     assert outcomes.errors[0].fields["left_nano"] == EPSILON_NANO // 2
@@ -257,12 +257,12 @@ def test_a_sink_that_is_down_costs_nothing_and_gets_the_same_release_later(tmp_p
     """The outbox keeps the releases; when the sink is back it gets each once, in order."""
     world = World(tmp_path, days=3)
     world.sink.fails = True
-    outcomes = world.worker.round([world.job()])
+    outcomes = world.runner.round([world.job()])
     assert [error.code for error in outcomes.errors] == ["sink"]
     rows = world.store.database.execute("SELECT id FROM release ORDER BY reservation").fetchall()
     world.sink.fails = False
     world.clock.seconds += 4000
-    world.worker.round([world.job()])
+    world.runner.round([world.job()])
     assert [release.id for release in world.sink.taken] == [row[0] for row in rows]
     assert world.count("SELECT sum(epsilon_nano) FROM ledger") == 3 * EPSILON_NANO
 
@@ -270,7 +270,7 @@ def test_a_sink_that_is_down_costs_nothing_and_gets_the_same_release_later(tmp_p
 def test_a_process_that_lost_the_store_writes_nothing(tmp_path: Path) -> None:
     """After another process has opened the store, the first finds its epoch outdated."""
     world = World(tmp_path)
-    suspended = world.worker
+    suspended = world.runner
     world.open()
     before = world.count("SELECT count(*) FROM ledger")
     with pytest.raises(LockedError):
@@ -281,7 +281,7 @@ def test_a_process_that_lost_the_store_writes_nothing(tmp_path: Path) -> None:
 def test_a_learner_that_moved_on_meanwhile_refuses_the_commit(tmp_path: Path) -> None:
     """A commit whose learner version is taken is refused whole, and its charge burnt."""
     world = World(tmp_path, days=2)
-    world.worker.round([world.job()])
+    world.runner.round([world.job()])
     database = world.store.database
     job = world.job("other")
 
@@ -297,7 +297,7 @@ def test_a_learner_that_moved_on_meanwhile_refuses_the_commit(tmp_path: Path) ->
     kind = quantiles_kind()
     racing = Racing(kind.column, kind.quantiles, kind.epsilon, kind.grid, kind.learner)
     with pytest.raises(StoreError, match="changed meanwhile"):
-        world.worker.round([world.job("other", racing)])
+        world.runner.round([world.job("other", racing)])
     assert world.count("SELECT count(*) FROM release WHERE job = 'other'") == 0
     assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'") == 1
 
@@ -312,7 +312,7 @@ def test_a_learner_that_fails_starts_anew_and_the_release_stands(tmp_path: Path)
 
     kind = quantiles_kind()
     failing = Failing(kind.column, kind.quantiles, kind.epsilon, kind.grid, kind.learner)
-    assert world.worker.round([world.job(kind=failing)]).released == 2
+    assert world.runner.round([world.job(kind=failing)]).released == 2
     assert world.log.names().count("learner.restarted") == 2
 
 
@@ -320,9 +320,9 @@ def test_a_changed_configuration_restarts_the_learner_and_says_so(tmp_path: Path
     """Another resolution is another signature: the state does not carry over."""
     world = World(tmp_path, days=3)
     world.clock.seconds = world.source.start + 2 * 86_400
-    world.worker.round([world.job()])
+    world.runner.round([world.job()])
     world.clock.seconds += 86_400
-    world.worker.round([world.job(kind=quantiles_kind(resolution=2))])
+    world.runner.round([world.job(kind=quantiles_kind(resolution=2))])
     assert world.log.names().count("learner.restarted") == 1
     assert world.count("SELECT max(version) FROM learner") == 3
 
@@ -340,7 +340,7 @@ def test_neighbours_leave_the_same_traces(tmp_path: Path) -> None:
         world = World(folder)
         first = next(iter(world.source.batches(world.clock.now()))).key
         world.backend.values = {**world.backend.values, first: records}
-        world.worker.round([world.job()])
+        world.runner.round([world.job()])
         traces.append((_public_rows(world), _events(world)))
     assert traces[0] == traces[1]
 
@@ -354,7 +354,7 @@ def test_an_empty_batch_leaves_the_traces_of_a_full_one(tmp_path: Path) -> None:
         world = World(folder, days=1)
         key = next(iter(world.source.batches(world.clock.now()))).key
         world.backend.values = {key: records}
-        world.worker.round([world.job()])
+        world.runner.round([world.job()])
         traces.append((_public_rows(world), _events(world)))
     assert traces[0] == traces[1]
 
@@ -405,8 +405,8 @@ def test_entropy_that_fails_burns(tmp_path: Path) -> None:
 
     world = World(tmp_path, days=1)
     broken: Entropy = Broken()
-    object.__setattr__(world.worker.around, "entropy", broken)
-    (error,) = world.worker.round([world.job()]).errors
+    object.__setattr__(world.runner.around, "entropy", broken)
+    (error,) = world.runner.round([world.job()]).errors
     assert error.code == "internal"
     assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'") == 1
 
@@ -419,8 +419,8 @@ def test_no_entropy_at_all_spends_nothing(tmp_path: Path) -> None:
             raise OSError("no entropy")
 
     world = World(tmp_path, days=1)
-    object.__setattr__(world.worker.around, "entropy", Broken())
-    errors = world.worker.round([world.job(), world.job("other")]).errors
+    object.__setattr__(world.runner.around, "entropy", Broken())
+    errors = world.runner.round([world.job(), world.job("other")]).errors
     assert [error.code for error in errors] == ["internal", "internal"]
     assert world.count("SELECT count(*) FROM ledger WHERE purpose != 'cap'") == 0
 
@@ -430,7 +430,7 @@ def test_a_paused_job_waits(tmp_path: Path) -> None:
     world = World(tmp_path)
     pause_job(world.store.database, "job", 0)
     world.open()
-    assert world.worker.round([world.job()]).released == 0
+    assert world.runner.round([world.job()]).released == 0
     resume_job(world.store.database, "job")
-    assert world.worker.round([world.job()]).released == 5
+    assert world.runner.round([world.job()]).released == 5
     assert isinstance(world.log, EventLog)

@@ -116,7 +116,7 @@ def record(name: str, folder: Path) -> dict[str, Json]:
     (folder / "public.csv").write_text("\n".join(["minutes", *public]))
     configuration = load(folder / "config.yaml")
     with runtime(configuration, ReplayedEntropy(name), HandClock(), EventLog()) as running:
-        outcomes = running.worker.round(running.jobs.values())
+        outcomes = running.runner.round(running.jobs.values())
     assert not outcomes.errors, outcomes.errors
     with closing(sqlite3.connect(folder / "store.db")) as database:
         return {table: _rows(database, table) for table in TABLES}

@@ -22,7 +22,7 @@ from streamdp.learning.optimizers import coin_betting
 from streamdp.learning.private_gradient import PrivateGradient
 from streamdp.priors.families import Cauchy
 from streamdp.privacy.events import epsilon_of
-from streamdp.store.promises import loss_of, parameters_over_time
+from streamdp.store.privacy_guarantee import loss_of, parameters_over_time
 from streamdp.store.recompute import recompute
 from streamdp.types import Batch, CellCounts, Grid, Plan, UnitBound
 from tests.worlds import START, ReplayedEntropy, World
@@ -92,7 +92,7 @@ def test_the_ledger_is_charged_and_read_as_for_any_release(tmp_path: Path) -> No
     Published rows are those of a release, and what was learned is in the store.
     """
     world = World(tmp_path)
-    assert world.worker.round([world.job(kind=bought())]).released == 5
+    assert world.runner.round([world.job(kind=bought())]).released == 5
     charged = list(recompute(world.store.database))
     assert [each.epsilon_nano for each in charged] == [10**8] * 5
     assert not any(each.differs for each in charged)

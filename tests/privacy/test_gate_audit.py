@@ -18,7 +18,7 @@ import pytest
 
 from streamdp.engine.gate import Gate, Gatekeeper
 from streamdp.engine.protocols import Store
-from streamdp.engine.release import Surroundings
+from streamdp.engine.release import EngineContext
 from streamdp.gates.run import ThresholdingGate
 from streamdp.gates.tests import Growth
 from streamdp.mechanisms.thresholding import Thresholding
@@ -124,7 +124,7 @@ def paid_by_one_charge(tests: int, first: int, *, endless: bool) -> Draw:
     def draw() -> tuple[int, int]:
         memory = MemoryGates(endless)
         store = cast(Store, SimpleNamespace(gates=memory))
-        around = Surroundings(store, OperatingSystemEntropy(), HandClock(), EventLog())
+        around = EngineContext(store, OperatingSystemEntropy(), HandClock(), EventLog())
         for batch in batches:
             if Gatekeeper(around).ask(gate, batch, ()) and not endless:
                 break

@@ -56,7 +56,7 @@ def test_a_replay_releases_what_the_daemon_releases(tmp_path: Path) -> None:
     values = {key: [30 + 3 * day + i for i in range(20)] for day, key in enumerate(keys(world))}
     world.backend = MemoryBackend(values)
     job = world.job()
-    world.worker.round([job])
+    world.runner.round([job])
     released = [release.rows for release in world.sink.taken]
     assert isinstance(job.kind, Quantiles)
     batches, asked = world.source.batches(world.clock.now()), job.kind.query()

@@ -10,8 +10,8 @@ import pytest
 from streamdp import wiring
 from streamdp.config import load
 from streamdp.engine.job import Job
-from streamdp.engine.release import Surroundings
-from streamdp.engine.work import Worker
+from streamdp.engine.release import EngineContext
+from streamdp.engine.runner import Runner
 from streamdp.errors import ConfigurationError, SourceError
 from streamdp.sources.partitions import PartitionSource
 from streamdp.sources.windows import DAY, WindowSource
@@ -46,8 +46,8 @@ def worked(folder: Path, job: Job) -> tuple[list[str], list[str]]:
     """Keys released by one round, and what it complained of."""
     store, sink = SqliteStore.open(folder / "s.db", AFTER.now()), ListSink("kept")
     wiring.declare(load(folder / "config.yaml"), store, AFTER.now(), EventLog())
-    worker = Worker(Surroundings(store, CHANCE, AFTER, EventLog()), {"kept": sink})
-    outcomes = worker.round([job])
+    runner = Runner(EngineContext(store, CHANCE, AFTER, EventLog()), {"kept": sink})
+    outcomes = runner.round([job])
     store.close()
     return [each.batch for each in sink.taken], [error.what for error in outcomes.errors]
 

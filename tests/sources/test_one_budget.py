@@ -160,8 +160,8 @@ def test_a_late_file_of_two_patterns_is_refused_at_the_next_start(
 def test_a_late_file_is_refused_while_the_daemon_runs(tmp_path: Path) -> None:
     """Both sources are at work when it comes; it is paid from one budget and told of the other."""
     from streamdp import wiring
-    from streamdp.engine.release import Surroundings
-    from streamdp.engine.work import Worker
+    from streamdp.engine.release import EngineContext
+    from streamdp.engine.runner import Runner
     from streamdp.store.sqlite import SqliteStore
     from tests.worlds import EventLog, HandClock, ListSink, ReplayedEntropy
 
@@ -175,12 +175,12 @@ def test_a_late_file_is_refused_while_the_daemon_runs(tmp_path: Path) -> None:
         ListSink("kept"),
     )
     wiring.declare(configuration, store, clock.now(), log)
-    worker = Worker(Surroundings(store, ReplayedEntropy(), clock, log), {"kept": sink})
+    runner = Runner(EngineContext(store, ReplayedEntropy(), clock, log), {"kept": sink})
     jobs = list(wiring.jobs(configuration).values())
-    worker.round(jobs)
+    runner.round(jobs)
     part(tmp_path / "in" / "ab.parquet")
     for _ in range(3):
-        outcomes = worker.round(jobs)
+        outcomes = runner.round(jobs)
     took = [(each.job, each.batch) for each in sink.taken]
     assert took == [("of_a", "ac.parquet"), ("of_b", "cb.parquet"), ("of_a", "ab.parquet")]
     assert "whose budget is that of a" in outcomes.errors[0].what

@@ -18,8 +18,8 @@ import pytest
 from streamdp import wiring
 from streamdp.config import Configuration, load
 from streamdp.engine.job import Job
-from streamdp.engine.release import Surroundings
-from streamdp.engine.work import Worker
+from streamdp.engine.release import EngineContext
+from streamdp.engine.runner import Runner
 from streamdp.errors import StreamdpError
 from streamdp.store.sqlite import SqliteStore
 from tests.worlds import EventLog, HandClock, ListSink, ReplayedEntropy
@@ -67,8 +67,8 @@ def tried(folder: Path, sources: dict[str, str], *, count: bool = False) -> Outc
         configuration = configured(folder, sources)
         wiring.declare(configuration, store, CLOCK.now(), log)
         jobs = wiring.jobs(configuration)
-        around = Surroundings(store, ReplayedEntropy(), CLOCK, log)
-        Worker(around, {"kept": sink}).round(jobs.values())
+        around = EngineContext(store, ReplayedEntropy(), CLOCK, log)
+        Runner(around, {"kept": sink}).round(jobs.values())
         for job in jobs.values() if count else ():
             counts += list(_counted(job))
         wiring.hang_up(jobs.values())

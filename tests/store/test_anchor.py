@@ -26,7 +26,7 @@ from tests.worlds import EPSILON_NANO, World, without
 def world(tmp_path: Path) -> World:
     """Five windows released and delivered, the store closed."""
     made = World(tmp_path)
-    made.worker.round([made.job()])
+    made.runner.round([made.job()])
     made.store.close()
     return made
 
@@ -53,7 +53,7 @@ def test_an_ordinary_life_is_accepted(world: World) -> None:
     """Opened, worked and closed again and again, with nothing charged beside the releases."""
     for _ in range(3):
         world.open()
-        world.worker.round([world.job()])
+        world.runner.round([world.job()])
         world.store.close()
     world.open()
     assert world.count("SELECT sum(epsilon_nano) FROM ledger") == 5 * EPSILON_NANO
@@ -74,7 +74,7 @@ def test_every_older_copy_is_refused(tmp_path: Path, reopened: bool) -> None:
         copies += 2
 
     world.store.commit = copy_then_commit  # type: ignore[method-assign,assignment]
-    world.worker.round([world.job()])
+    world.runner.round([world.job()])
     if reopened:
         world.store.close()
         world.open()
@@ -323,8 +323,8 @@ def test_a_release_is_confirmed_before_it_is_handed_out(tmp_path: Path) -> None:
             *_, line = read(path)
             seen.append(line.base == line.target and line.target.seq)
 
-    world.worker.sinks = {"list": Looking()}
-    world.worker.round([world.job()])
+    world.runner.sinks = {"list": Looking()}
+    world.runner.round([world.job()])
     assert seen == [3, 5]
 
 

@@ -27,7 +27,7 @@ EDITS = (
 def test_an_altered_archive_is_refused(tmp_path: Path, edit: str) -> None:
     """A changed, removed or added release, window or state refuses the store when it is opened."""
     world = World(tmp_path)
-    world.worker.round([world.job()])
+    world.runner.round([world.job()])
     world.store.close()
     SqliteStore.open(world.path, 0).close()
     raw = sqlite3.connect(world.path)

@@ -13,9 +13,9 @@ from streamdp.errors import IntegrityError, StoreError
 from streamdp.store.anchor import Anchor, default_anchor
 from streamdp.store.backup import backup
 from streamdp.store.database import connect_to_read
-from streamdp.store.opening import verify, verify_copy
 from streamdp.store.schema import open_to_read
 from streamdp.store.sqlite import SqliteStore
+from streamdp.store.verified_open import verify, verify_copy
 from tests.engine.test_gate import CAPS, Scripted, gate_of
 from tests.store.test_upgrade import FIXTURES, written
 from tests.worlds import World
@@ -112,7 +112,7 @@ def test_the_threshold_of_an_ended_run_is_in_no_file(tmp_path: Path) -> None:
 
     Scripted.start = start  # type: ignore[method-assign]
     try:
-        world.worker.round([gate])
+        world.runner.round([gate])
     finally:
         Scripted.start = real  # type: ignore[method-assign]
     ended = hidden[: world.count("SELECT count(*) FROM gate_run WHERE ended NOT NULL")]
@@ -124,11 +124,11 @@ def test_a_reader_delays_the_erasure_and_does_not_prevent_it(tmp_path: Path) -> 
     """The log is emptied at a later sign of life, once nobody reads an old moment."""
     world = World(tmp_path, caps=CAPS)
     gate = gate_of(world, Scripted(yes=(2,)), (world.job(),))
-    world.worker.round([gate], only=lambda batch: batch.key < "2023-11-17")
+    world.runner.round([gate], only=lambda batch: batch.key < "2023-11-17")
     reader = sqlite3.connect(world.path)
     reader.execute("BEGIN")
     (hidden,) = reader.execute("SELECT hidden FROM gate_run WHERE ended IS NULL").fetchone()
-    world.worker.round([gate])
+    world.runner.round([gate])
     _search(tmp_path, [hidden], found=True)
     reader.close()
     world.store.beat(1, world.clock.now())

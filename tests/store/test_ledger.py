@@ -294,16 +294,16 @@ def test_a_wait_set_by_a_clock_of_the_future_ends(tmp_path: Path) -> None:
     world.sink.fails = True
     right = world.clock.seconds
     world.clock.seconds += 10**9
-    world.worker.round([world.job()])
+    world.runner.round([world.job()])
     world.clock.seconds, world.sink.fails = right, False
-    world.worker.round([])
+    world.runner.round([])
     assert len(world.sink.taken) == 1
 
 
 def test_debts_to_a_sink_that_is_gone_are_not_read(tmp_path: Path) -> None:
     """They are kept, and cost nothing until the sink is configured again."""
     world = World(tmp_path, days=1)
-    world.worker.sinks = {}
-    world.worker.round([world.job()])
+    world.runner.sinks = {}
+    world.runner.round([world.job()])
     assert list(world.store.due_deliveries(world.clock.now(), [])) == []
     assert len(list(world.store.due_deliveries(world.clock.now(), ["list"]))) == 1

@@ -13,11 +13,11 @@ from streamdp.errors import IntegrityError, StoreError
 from streamdp.privacy.filters import Caps
 from streamdp.store import ledger, runs
 from streamdp.store.anchor import default_anchor
+from streamdp.store.anchor_check import require_agreement
 from streamdp.store.backup import backup, put_back
 from streamdp.store.database import connect_to_read
-from streamdp.store.opening import verify
 from streamdp.store.reconcile import adopt, reconcile
-from streamdp.store.standing import require_agreement
+from streamdp.store.verified_open import verify
 from streamdp.types import Batch, Charge
 from tests.store.kept import terms
 from tests.store.test_anchor import charge, copy, restore
@@ -49,10 +49,10 @@ def world(tmp_path: Path) -> World:
     """Two of five windows released, then a copy made, then the other three; closed."""
     made = World(tmp_path)
     made.clock.seconds = made.source.start + 2 * 86_400
-    made.worker.round([made.job()])
+    made.runner.round([made.job()])
     copy(made.path, "early")
     made.clock.seconds += 30 * 86_400
-    made.worker.round([made.job()])
+    made.runner.round([made.job()])
     made.store.close()
     agrees(made)
     return made
@@ -65,7 +65,7 @@ def test_what_a_backup_has_forgotten_is_charged(world: World) -> None:
     agrees(world)
     world.open()
     assert spent(world) == 5 * EPSILON_NANO
-    assert world.worker.round([world.job()]).released == 3
+    assert world.runner.round([world.job()]).released == 3
     assert spent(world) == 8 * EPSILON_NANO
     of_last = world.count("SELECT sum(epsilon_nano) FROM ledger WHERE batch LIKE '%-19'")
     assert of_last == 2 * EPSILON_NANO

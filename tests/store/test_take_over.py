@@ -12,7 +12,7 @@ import pytest
 from sqlite_utils import Database
 
 from streamdp.errors import LockedError
-from streamdp.store import opening
+from streamdp.store import verified_open
 from streamdp.store.database import connect, transaction
 from streamdp.store.sqlite import SqliteStore
 from tests.store.test_anchor import charge
@@ -45,7 +45,7 @@ def test_a_charge_while_another_opens_is_no_damage(
         with transaction(database):
             yield
 
-    monkeypatch.setattr(opening, "transaction", late)
+    monkeypatch.setattr(verified_open, "transaction", late)
     SqliteStore.open(world.path, 0).close()
     world.store.close()
 
@@ -54,7 +54,7 @@ def test_who_lost_the_store_is_told_so_before_it_delivers(tmp_path: Path) -> Non
     """Its anchor has moved on too, but nothing is damaged: another process works."""
     world = World(tmp_path, days=2)
     world.sink.fails = True
-    world.worker.round([world.job()])
+    world.runner.round([world.job()])
     later = world.clock.now() + 10**6
     SqliteStore.open(world.path, later).close()
     with pytest.raises(LockedError, match="taken this store over"):

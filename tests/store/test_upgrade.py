@@ -15,10 +15,10 @@ import pytest
 from streamdp.errors import StoreError
 from streamdp.store import archive, migrations
 from streamdp.store.anchor import Anchor, default_anchor
+from streamdp.store.anchor_check import require_agreement
 from streamdp.store.database import connect_to_read
-from streamdp.store.opening import verify
 from streamdp.store.sqlite import SqliteStore
-from streamdp.store.standing import require_agreement
+from streamdp.store.verified_open import verify
 from tests.store.kept import batch_spent
 from tests.worlds import EPSILON_NANO, World
 
@@ -64,7 +64,7 @@ def test_a_store_of_every_schema_is_brought_up_to_date(fixture: Path, tmp_path: 
     assert batch_spent(world.store.database, "2023-11-15") == 2 * EPSILON_NANO
     assert len(rows(path, "outbox")) == 3
     assert len(archive.select_releases(world.store.database)) == 3
-    assert world.worker.round([world.job()]).released == 1
+    assert world.runner.round([world.job()]).released == 1
     verify(world.store.database)
     require_agreement(connect_to_read(path), default_anchor(path))
     copies = list(tmp_path.glob(f"store.db.schema-{old}.*"))

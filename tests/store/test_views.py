@@ -18,7 +18,7 @@ VIEWS = ("v_releases", "v_budget", "v_gates", "v_runs")
 def test_the_views_say_what_a_person_asks(tmp_path: Path) -> None:
     """Times end in Z, epsilon is a number, and each release is current once."""
     world = World(tmp_path, caps=CAPS)
-    world.worker.round([gate_of(world, Scripted(yes=(2,)), (world.job(),))])
+    world.runner.round([gate_of(world, Scripted(yes=(2,)), (world.job(),))])
     database = sqlite3.connect(world.path)
     database.row_factory = sqlite3.Row
     found = {

@@ -19,8 +19,8 @@ from hypothesis.stateful import (
 from streamdp.errors import BudgetExhaustedError
 from streamdp.privacy.filters import Caps, Item, Limit
 from streamdp.store import chain, ledger
+from streamdp.store.cap_usage import rooms
 from streamdp.store.reports import scope_reports
-from streamdp.store.rooms import rooms
 from streamdp.types import Batch, Charge, Reservation, Run
 from tests.store.kept import LedgerStore, batch_spent, terms
 from tests.stretches import stretches

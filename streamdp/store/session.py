@@ -1,4 +1,4 @@
-"""A store that one process holds: opened, fenced off from others, alive, given back."""
+"""The session of the one process that works on a store: opened, fenced off, alive, closed."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from sqlite_utils import Database
 
 from streamdp.errors import LockedError
 from streamdp.store.anchor import Anchor, default_anchor
+from streamdp.store.anchor_check import charges_after, state_of
+from streamdp.store.clock_guard import keep_time
 from streamdp.store.database import transaction, truncate_log
-from streamdp.store.known_time import keep_time
-from streamdp.store.opening import open_store
-from streamdp.store.standing import charges_after, state_of
+from streamdp.store.verified_open import open_store
 
 
-class HeldStore:
+class StoreSession:
     """Database and anchor, and the transaction that only their newest holder may commit.
 
     Every opening for work raises the store's epoch; a process that was suspended while another

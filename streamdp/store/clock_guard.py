@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from sqlite_utils import Database
 
 from streamdp.errors import ClockError
-from streamdp.store import seals
+from streamdp.store import row_checksums
 
 
 def keep_time(database: Database, now: int, longest_step: int | None) -> int:
@@ -29,7 +29,7 @@ def keep_time(database: Database, now: int, longest_step: int | None) -> int:
     """
     behind = require_followed(database, now, longest_step)
     database.execute("UPDATE instance SET known_at = ?", [now + behind])
-    seals.seal(database, "instance")
+    row_checksums.update(database, "instance")
     return behind
 
 

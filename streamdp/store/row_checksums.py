@@ -1,8 +1,8 @@
-"""Seals: a digest in each row of the tables beside the ledger, so that a flipped bit is found.
+"""Row checksums: a digest in each row of the tables beside the ledger: a flipped bit is found.
 
 The ledger is a chain, and each commit in it seals its release. What else is remembered (which
 batches arrived, what is owed to sinks, who is paused) changes, and carries a digest row by row.
-There is no key: a seal finds damage, not forgery.
+There is no key: a checksum finds damage, not forgery.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ COLUMNS = tuple(f"ALTER TABLE {table} ADD COLUMN seal TEXT NOT NULL DEFAULT ''" 
 """The schema step that gives each table its seals."""
 
 
-def seal(database: Database, table: str, **where: Json) -> None:
+def update(database: Database, table: str, **where: Json) -> None:
     """Seal the rows of a table that have just been written, those with these values."""
     matches = " AND ".join(f"{name} IS :{name}" for name in where) or "true"
     for row in database.query(f"SELECT * FROM {table} WHERE {matches}", where):  # noqa: S608
@@ -57,20 +57,20 @@ def seal(database: Database, table: str, **where: Json) -> None:
         )
 
 
-def seal_all(database: Database) -> None:
+def update_all(database: Database) -> None:
     """Seal what was written before there were seals."""
     for table in SEALED:
-        seal(database, table)
+        update(database, table)
 
 
-def seal_time(database: Database) -> None:
+def update_time(database: Database) -> None:
     """Seal the last known time too, which was there before it was sealed."""
-    seal(database, "instance")
+    update(database, "instance")
 
 
-def seal_debts(database: Database) -> None:
+def update_debts(database: Database) -> None:
     """Seal the outbox again, whose rows have got a column."""
-    seal(database, "outbox")
+    update(database, "outbox")
 
 
 def verify(database: Database) -> None:

@@ -1,4 +1,4 @@
-"""One round of work: everything that is due now, in order, one release at a time."""
+"""The runner: does everything that is due now, in order, one release at a time."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from streamdp.engine.gate import Gate, Gatekeeper
 from streamdp.engine.gated import due_of_gate, must_ask, unasked
 from streamdp.engine.ingest import due, ingest
 from streamdp.engine.job import Job
-from streamdp.engine.release import Ready, Surroundings, prepare, release_batch
+from streamdp.engine.release import EngineContext, Ready, prepare, release_batch
 from streamdp.errors import AlteredBatchError, BudgetExhaustedError, SourceError, StreamdpError
 from streamdp.types import Batch, Sink
 from streamdp.types.rests import rest_after
@@ -35,7 +35,7 @@ class Outcomes:
 
 
 @dataclass(slots=True)
-class Worker:
+class Runner:
     """Does rounds of work; belongs to one thread.
 
     Args:
@@ -46,7 +46,7 @@ class Worker:
         patient: Whether jobs rest whose charges were burnt, and pass over what a cap refused.
     """
 
-    around: Surroundings
+    around: EngineContext
     sinks: Mapping[str, Sink]
     stop: Callable[[], bool] = lambda: False
     progress: Progress = lambda job, done, total: None

@@ -47,12 +47,12 @@ def keys(world: World) -> list[str]:
 
 def test_a_clock_far_forward_seals_nothing(world: World) -> None:
     """A year ahead: an error, no window, no charge; set right it goes on as if nothing was."""
-    world.worker.round([world.job()])
+    world.runner.round([world.job()])
     right = world.clock.seconds
     rows = world.count("SELECT count(*) FROM ledger")
     for _ in range(3):
         world.clock.seconds = world.source.start + 400 * DAY
-        (error,) = world.worker.round([world.job()]).errors
+        (error,) = world.runner.round([world.job()]).errors
         assert error.code == "clock"
         assert "accept-clock" in str(error)
         with pytest.raises(ClockError):
@@ -60,30 +60,30 @@ def test_a_clock_far_forward_seals_nothing(world: World) -> None:
     assert world.count("SELECT count(*) FROM ledger") == rows
     assert world.count("SELECT count(*) FROM batch") == 5
     world.clock.seconds = right + DAY
-    assert world.worker.round([world.job()]).released == 1
+    assert world.runner.round([world.job()]).released == 1
     assert world.store.beat(1, world.clock.seconds) == 0
 
 
 def test_a_clock_that_is_right_is_accepted(world: World) -> None:
     """A person's word goes into the ledger, and the windows are caught up."""
-    world.worker.round([world.job()])
+    world.runner.round([world.job()])
     world.clock.seconds += 40 * DAY
-    assert world.worker.round([world.job()]).released == 0
+    assert world.runner.round([world.job()]).released == 0
     world.store.accept_time(world.clock.seconds, "me")
-    assert world.worker.round([world.job()]).released == 40
+    assert world.runner.round([world.job()]).released == 40
     assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'note'") == 1
 
 
 def test_a_clock_that_goes_back_does_nothing_twice(world: World) -> None:
     """No window is released again, its state is not learned from again; ahead it goes on."""
-    world.worker.round([world.job()])
+    world.runner.round([world.job()])
     world.clock.seconds -= 3 * DAY
-    assert world.worker.round([world.job()]).released == 0
+    assert world.runner.round([world.job()]).released == 0
     assert world.store.beat(1, world.clock.seconds) == 3 * DAY
     reopen(world)
-    assert world.worker.round([world.job()]).released == 0
+    assert world.runner.round([world.job()]).released == 0
     world.clock.seconds += 4 * DAY
-    assert world.worker.round([world.job()]).released == 1
+    assert world.runner.round([world.job()]).released == 1
     assert len(set(keys(world))) == len(keys(world)) == 6
 
 
@@ -99,9 +99,9 @@ def test_whatever_the_clock_does_each_window_is_released_once_and_in_order(
     for step in steps:
         world.clock.seconds = max(world.clock.seconds + step, world.source.start)
         latest = max(latest, world.clock.seconds)
-        world.worker.round([world.job()])
+        world.runner.round([world.job()])
     world.clock.seconds = latest
-    world.worker.round([world.job()])
+    world.runner.round([world.job()])
     expected = [batch.key for batch in world.source.batches(latest)]
     assert keys(world) == expected
 

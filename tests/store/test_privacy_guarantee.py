@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from streamdp.mechanisms.choice import CANDIDATES
-from streamdp.store.promises import loss_of
+from streamdp.store.privacy_guarantee import loss_of
 from streamdp.types import Batch
 from tests.worlds import World, quantiles_kind
 
@@ -23,8 +23,8 @@ def test_charges_that_releases_chose_have_no_bound_but_their_sum(tmp_path: Path)
     for name, second in (("alike", kind), ("chosen", joint)):
         world = World(tmp_path / name, days=6, make=True)
         first = [batch.key for batch in world.source.batches(world.clock.now())][:3]
-        world.worker.round([world.job(kind=kind)], only=partial(_is_one_of, first))
-        assert world.worker.round([world.job(kind=second)]).released == 3
+        world.runner.round([world.job(kind=kind)], only=partial(_is_one_of, first))
+        assert world.runner.round([world.job(kind=second)]).released == 3
         found.append(loss_of(world.store.database, "s", DELTA))
     assert [loss.pure for loss in found] == [6 * 10**7] * 2
     assert [loss.adaptive for loss in found] == [False, True]

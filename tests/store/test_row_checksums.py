@@ -10,7 +10,7 @@ from streamdp.errors import IntegrityError
 from streamdp.store import archive
 from streamdp.store.migrations import STEPS, VERSIONS
 from streamdp.store.pauses import pause_job
-from streamdp.store.seals import SEALED
+from streamdp.store.row_checksums import SEALED
 from streamdp.store.sqlite import SqliteStore
 from tests.worlds import World
 
@@ -21,7 +21,7 @@ from tests.worlds import World
 def test_a_changed_column_is_found(tmp_path: Path, table: str, column: str) -> None:
     """One bit of one value, as it rots on a disk."""
     world = World(tmp_path)
-    world.worker.round([world.job()])
+    world.runner.round([world.job()])
     pause_job(world.store.database, "job", 0)
     (release,) = archive.select_releases(world.store.database, limit=1)
     archive.add_notice(world.store.database, replace(release, id="notice"))

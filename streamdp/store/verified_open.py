@@ -11,14 +11,14 @@ from sqlite_utils import Database
 from streamdp.errors import IntegrityError
 from streamdp.privacy.amounts import NANO
 from streamdp.privacy.events import pure
-from streamdp.store import archive, chain, ledger, seals
+from streamdp.store import archive, chain, ledger, row_checksums
 from streamdp.store.anchor import Anchor, start_of
+from streamdp.store.anchor_check import charges_after, difference, history, refusal, state_of
 from streamdp.store.anchor_lines import Line, Spending, State, missing, read
 from streamdp.store.charges import CUT_OFF
 from streamdp.store.database import connect, require_sound, transaction, translate
 from streamdp.store.migrations import is_current, migrate, require_known
 from streamdp.store.schema import require_schema
-from streamdp.store.standing import charges_after, difference, history, refusal, state_of
 from streamdp.types import Charge, Json, Reservation
 
 
@@ -76,7 +76,7 @@ def verify(database: Database) -> None:
     require_schema(database)
     chain.verify(database)
     archive.verify(database)
-    seals.verify(database)
+    row_checksums.verify(database)
 
 
 def verify_copy(database: Database) -> None:
@@ -140,7 +140,7 @@ def _begin_epoch(database: Database, anchor: Anchor, now: int) -> None:
         assume_spent(database, spent, CUT_OFF, {"by": "recovery"}, now)
     raised = "UPDATE instance SET epoch = max(epoch, ?) + 1, anchored = 1, stopped_at = NULL"
     database.execute(raised, [last.target.epoch])
-    seals.seal(database, "instance")
+    row_checksums.update(database, "instance")
     anchor.intend(base, state_of(database), charges_after(database, base.seq))
 
 

@@ -15,7 +15,7 @@ from streamdp.text import printable
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
-    from streamdp.engine.work import Outcomes, Progress, Task
+    from streamdp.engine.runner import Outcomes, Progress, Task
     from streamdp.types import Batch
 
 
@@ -53,8 +53,8 @@ def one_round(
             progress,
         ) as running,
     ):
-        running.worker.patient = patient
-        outcomes = running.worker.round([running.jobs[name] for name in names], only)
+        running.runner.patient = patient
+        outcomes = running.runner.round([running.jobs[name] for name in names], only)
         running.watch(configuration, OperatingSystemEntropy(), SystemClock(), log)
         if running.behind:
             click.echo(
