@@ -219,7 +219,7 @@ def dying_at_commit(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
             raise Killed
 
     with monkeypatch.context() as patch, pytest.raises(Killed):  # noqa: PT012
-        for module in ("held", "opening"):
+        for module in ("session", "verified_open"):
             patch.setattr(f"streamdp.store.{module}.transaction", cut)
         yield
 
