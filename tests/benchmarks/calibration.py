@@ -3,7 +3,8 @@
 `python -m tests.benchmarks.calibration [--json] [--quick]`. A row is a cell: `coverage` is the
 share of intervals that hold the batch's own quantile (any value at which its rank is right), over
 all quantiles and batches of the cell; `width_ratio` is their median width over the width that
-would hold 95 % of the true errors, 1 at best. Synthetic batches are drawn anew for each release;
+would hold 95 % of the true errors, 1 at best. Rows of `plan` say whether the epsilon it recommends
+reaches the rank error that was asked for. Synthetic batches are drawn anew for each release;
 real ones are the days of the flights. Any learner of the configuration can be asked for.
 """
 
@@ -18,10 +19,11 @@ from typing import Any, cast
 
 import numpy as np
 
+from streamdp.kinds.quantiles.accuracy import RankError
 from streamdp.kinds.quantiles.build import build
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.kinds.spec import BuildContext
-from streamdp.mechanisms.simulation import PublicEntropy
+from streamdp.mechanisms.simulation import PublicEntropy, rank_error
 from streamdp.types import Batch, CellCounts, FloatArray, Grid
 from tests.benchmarks.report import Row, main
 from tests.benchmarks.streams.settings import flights
@@ -203,8 +205,32 @@ def measured(seen: list[Seen], what: str, lower: str, level: float | None) -> di
     }
 
 
+def planned(data: Data, quantiles: str, wanted: float, repeats: int) -> Row:
+    """Whether releases at the epsilon that `plan` recommends stay within the rank error asked for.
+
+    `width_ratio` is the error that 95 % stay within, over what was asked for.
+    """
+    epsilon = RankError().epsilon_for(kind_of(data, quantiles, 100, "auto"), wanted)
+    about: dict[str, Any] = {"who": "plan", "data": data.name, "n": data.rows, "quantiles": quantiles}
+    about |= {"what": f"rank error {wanted:g}", "level": 0.95}
+    if epsilon is None:
+        return about | {"epsilon": None, "coverage": None, "width_ratio": None}
+    kind = kind_of(data, quantiles, float(epsilon) * data.rows, "auto")
+    entropy, errors = PublicEntropy(f"plan {data.name}"), []
+    plan = kind.plan(kind.init(), Batch("s", "plan"))
+    for number in range(repeats):
+        cells = data.batch(number).clip(kind.grid.lower, kind.grid.upper).astype(np.int64)
+        counts = CellCounts(*np.unique(cells, return_counts=True))
+        drawn = plan.mechanism.tree.draw(counts, plan.mechanism.prior, entropy)
+        errors.append(rank_error(counts, kind.quantiles, drawn))
+    within = float(np.mean(np.array(errors) <= wanted))
+    reached = round(float(np.quantile(errors, 0.95)) / wanted, 2)
+    about |= {"coverage": round(within, 3), "width_ratio": reached}
+    return about | {"epsilon": float(epsilon)}
+
+
 def rows(quick: bool) -> Iterator[Row]:
-    """Every form of tree without learning, then every learner."""
+    """Every form of tree without learning, then every learner, then what `plan` recommends."""
     repeats = 10 if quick else 40
     informations = (30, 1000) if quick else (10, 30, 100, 300, 1000, 10_000)
     for each in data()[:3] if quick else data():
@@ -220,6 +246,10 @@ def rows(quick: bool) -> Iterator[Row]:
         for information in (100,) if quick else (30, 100, 1000):
             for who in learners:
                 yield from cell(each, "deciles", information, who, 2 * repeats)
+    for each in data()[:1] if quick else data():
+        for quantiles in ("median",) if quick else ("median", "0.99", "deciles"):
+            for wanted in (0.02,) if quick else (0.1, 0.02):
+                yield planned(each, quantiles, wanted, 3 * repeats)
 
 
 if __name__ == "__main__":
