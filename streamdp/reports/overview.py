@@ -4,19 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Literal
 
 from sqlite_utils import Database
 
-from streamdp.config import Configuration, next_times
+from streamdp.config import Configuration
 from streamdp.privacy.amounts import exact, nano_up
+from streamdp.reports.holds import Hold
 from streamdp.reports.status import (
     DaemonState,
     GateStatus,
     JobStatus,
     daemon_state,
     gate_status,
-    holders,
     job_status,
 )
 from streamdp.store.browse import newest_releases
@@ -48,7 +49,6 @@ class JobLook:
     Args:
         status: Where it stands.
         source: Whose batches it releases.
-        next_at: When it wakes next.
         epsilon_nano: Price of one release.
         runway: How many more releases the lifetime cap of its source has room for.
         recent: Its last releases, oldest first.
@@ -56,7 +56,6 @@ class JobLook:
 
     status: JobStatus
     source: str
-    next_at: int | None
     epsilon_nano: int
     runway: int | None
     recent: tuple[Release, ...]
@@ -124,7 +123,6 @@ def job_look(
     return JobLook(
         status=job_status(configuration, database, job, now, spent),
         source=release.source,
-        next_at=next(iter(next_times(release.schedule, now, 1)), None),
         epsilon_nano=price,
         runway=None if purse is None else max(purse.cap_nano - purse.spent_nano, 0) // price,
         recent=newest_releases(database, job, RECENT)[::-1],
@@ -146,14 +144,8 @@ def _of_daemon(state: DaemonState) -> list[Alert]:
 
 def _of_job(job: JobLook) -> list[Alert]:
     status, name = job.status, job.status.report.job
-    found = []
-    if status.state == "exhausted":
-        found.append(Alert("error", name, f"is held for good by a cap ({holders(status.held)})"))
-    elif status.state == "waits":
-        found.append(Alert("warning", name, f"waits for a cap to free ({holders(status.held)})"))
-    elif status.state == "paused":
-        found.append(Alert("warning", name, "is paused until someone resumes it"))
-    elif job.runway is not None and job.runway < SHORT_RUNWAY:
+    found = [Alert(_level(hold), name, told(hold)) for hold in status.holds]
+    if not found and job.runway is not None and job.runway < SHORT_RUNWAY:
         found.append(Alert("warning", name, f"has budget for {job.runway} more"))
     if status.report.dead_letters:
         count = status.report.dead_letters
@@ -161,6 +153,20 @@ def _of_job(job: JobLook) -> list[Alert]:
     if status.passed_over:
         found.append(Alert("warning", name, f"had {status.passed_over} batches refused by a cap"))
     return found
+
+
+def told(hold: Hold) -> str:
+    """What holds a job, since when and until when, in words."""
+    since = "" if hold.since is None else f", since {_minute(hold.since)}"
+    return f"{hold.state}: {hold.reason}{since}" + (f", until {hold.until}" if hold.until else "")
+
+
+def _level(hold: Hold) -> Literal["error", "warning"]:
+    return "error" if hold.state in ("exhausted", "failing") else "warning"
+
+
+def _minute(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M UTC")
 
 
 def _of_gates(gates: tuple[GateStatus, ...]) -> list[Alert]:

@@ -21,7 +21,7 @@ from streamdp.types import Json
 from streamdp.web import forms
 from streamdp.web.answers import as_json
 from streamdp.web.charts import PARAMETERS, draw, wanted
-from streamdp.web.log import LEVELS, failures, newest_lines
+from streamdp.web.log import LEVELS, newest_lines
 from streamdp.web.openapi import description
 from streamdp.web.pages import statement_of
 from streamdp.web.parameters import Parameters, missing
@@ -48,8 +48,7 @@ def status(request: Request, view: View) -> Response:
             "jobs": [_job(each) for each in found.jobs],
             "gates": [_gate(each) for each in found.gates],
             "alerts": [
-                {"level": each.level, "of": each.of, "text": each.text}
-                for each in (*found.alerts, *failures(view.configuration.log.path, found.jobs))
+                {"level": each.level, "of": each.of, "text": each.text} for each in found.alerts
             ],
         },
     )
@@ -155,11 +154,11 @@ def _job(look: JobLook) -> Json:
         "job": report.job,
         "source": look.source,
         "state": look.status.state,
-        "held_by": [{"cap": cap, "frees": frees} for cap, frees in look.status.held],
+        "holds": [{**asdict(each), "since": forms.iso(each.since)} for each in look.status.holds],
         "releases": report.releases,
         "last_batch": report.last_batch,
         "last_released_at": forms.iso(report.last_released_at),
-        "next_at": forms.iso(look.next_at),
+        "next_at": forms.iso(look.status.next_at),
         "epsilon": _amount(look.epsilon_nano),
         "spent": _amount(report.spent_nano),
         "releases_left": look.runway,

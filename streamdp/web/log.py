@@ -6,7 +6,6 @@ import os
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -14,9 +13,7 @@ from typing import BinaryIO
 from streamdp.log.events import EVENTS
 from streamdp.log.read import LEVELS as KNOWN
 from streamdp.log.read import Filter, read
-from streamdp.reports.overview import Alert, JobLook
 from streamdp.types import Json
-from streamdp.web.forms import iso
 
 LEVELS = KNOWN
 MOST = 200
@@ -40,19 +37,6 @@ def newest_lines(
         return []
     found = list(read(path, Filter(job, batch, release, level)))[-MOST:]
     return [_shown(line) for line in reversed(found)]
-
-
-def failures(path: Path | None, jobs: Iterable[JobLook]) -> list[Alert]:
-    """Jobs whose last word in the log is an error that no release has followed."""
-    last = {job.status.report.job: iso(job.status.report.last_released_at) or "" for job in jobs}
-    found: dict[str, Alert] = {}
-    for line in newest_lines(path, "error"):
-        job = line["fields"].get("job")
-        if job in last and job not in found and line["time"] >= last[job]:
-            about = EVENTS[line["event"]].meaning
-            reason = line["fields"].get("reason") or line["fields"].get("code")
-            found[job] = Alert("error", job, f"{about} ({reason})" if reason else about)
-    return list(found.values())
 
 
 @dataclass

@@ -24,7 +24,7 @@ from streamdp.store.reports import owed_rows
 from streamdp.web.parameters import Parameters
 from streamdp.web.reader import View
 
-JOB_STATES = ("active", "paused", "waits", "exhausted")
+JOB_STATES = ("active", "paused", "waits", "exhausted", "rests", "failing", "empty")
 GATE_STATES = ("armed", "ready", "rearm it", "waits", "exhausted")
 DAEMON_STATES = ("running", "hung", "dead", "stopped")
 
@@ -78,7 +78,11 @@ def _of_jobs(found: Overview) -> Iterator[Metric]:
     yield counted
     for name, about, value in (
         ("last_release_timestamp_seconds", "When a job last released, 0 before.", _last),
-        ("next_due_timestamp_seconds", "When a job wakes next.", lambda job: job.next_at or 0),
+        (
+            "next_due_timestamp_seconds",
+            "When a job wakes next.",
+            lambda job: job.status.next_at or 0,
+        ),
         ("epsilon_of_release", "Price of one release.", lambda job: job.epsilon_nano / NANO),
         ("releases_left", "Releases the lifetime cap has room for.", lambda job: job.runway),
         (

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from streamdp.log.events import EVENTS
 from streamdp.reports.budget import budgets
 from streamdp.reports.columns import columns_of
-from streamdp.reports.overview import job_look, overview
+from streamdp.reports.overview import job_look, overview, told
 from streamdp.reports.series import picture
 from streamdp.reports.sheet import data_sheet
 from streamdp.reports.statement import statement
@@ -28,7 +28,7 @@ from streamdp.types import Column, Json, Release
 from streamdp.web.answers import tagged
 from streamdp.web.charts import PARAMETERS, STRETCHES, draw, wanted
 from streamdp.web.forms import render
-from streamdp.web.log import LEVELS, failures, newest_lines
+from streamdp.web.log import LEVELS, newest_lines
 from streamdp.web.parameters import Parameters, missing
 from streamdp.web.reader import View
 
@@ -61,16 +61,13 @@ def show_overview(request: Request, view: View) -> Response:
         {
             "look": look,
             "report": look.status.report,
-            "held": holders(look.status.held),
+            "held": "; ".join(map(told, look.status.holds)),
             "sparks": _sparks(look.recent, view.columns(look.status.report.job)),
         }
         for look in found.jobs
     ]
     gates = [{"gate": gate, "held": holders(gate.held)} for gate in found.gates]
-    alerts = [*found.alerts, *failures(view.configuration.log.path, found.jobs)]
-    return page(
-        request, view, "overview.html", whole=found, looks=looks, gates=gates, alerts=alerts
-    )
+    return page(request, view, "overview.html", whole=found, looks=looks, gates=gates)
 
 
 def show_job(request: Request, view: View) -> Response:
@@ -90,7 +87,7 @@ def show_job(request: Request, view: View) -> Response:
         "job.html",
         job=job,
         look=look,
-        held=holders(look.status.held),
+        held="; ".join(map(told, look.status.holds)),
         drawing=drawing,
         svg=Markup(drawing.svg(job)),  # noqa: S704
         map=Markup(drawing.map(job)),  # noqa: S704
