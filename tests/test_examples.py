@@ -94,3 +94,18 @@ def test_marginals(folder: Path) -> None:
         delays = [float(row["value"]) for row in rows if row["answer"] == "delay"]
         assert sum(delays) == pytest.approx(total, abs=0.1)
         assert all(float(row["lower"]) <= float(row["value"]) for row in rows)
+
+
+def test_traffic(folder: Path) -> None:
+    """A week: every measure of every day, cells that add up, counts that are never negative."""
+    run("traffic", folder, "2013-01-08")
+    found = records(folder / "traffic.jsonl")
+    assert len(found) == 14
+    for release in (each for each in found if each["job"] == "day"):
+        rows = {(row["measure"], row["cell"]): row for row in release["rows"]}
+        assert len(rows) == 8
+        delays = [row["consistent"] for row in release["rows"] if row["measure"] == "delays"]
+        assert sum(delays) == pytest.approx(rows["flights", ""]["consistent"])
+        assert all(row.get("nonnegative", 0) >= 0 for row in release["rows"])
+    airports = next(each for each in found if each["job"] == "airports")
+    assert {row["origin"] for row in airports["rows"]} == {"JFK", "LGA", "EWR"}

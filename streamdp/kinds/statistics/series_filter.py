@@ -40,6 +40,9 @@ DRIFTS = (1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
 SHARE = 0.02
 """Weight that goes back to all models each step, over the root of the number of series."""
 
+COUNTS, MEANS = (0.75, 0.95), (0.5, 0.8)
+"""Gains of the filter above which a value is trusted more than it says, and alone."""
+
 WEEKDAYS = 7
 OFFSET = 0.1
 """Spread of weekday offsets before any release, as a share of the level."""
@@ -113,8 +116,11 @@ class SeriesFilter:
         log_weights, own = _reweighted(before.log_weights, evidence, new)
         mean = level + offset + known / total * error
         point, belief = _merged(own, mean, known * _RHO * r / total)
+        gain = (own * known / total).sum(axis=(0, 1))
+        moved_by = _trust(gain, COUNTS if self.nonnegative else MEANS) * (y - point)
         moved, left = _merged(own, level + drifted / total * error, drifted * (1 - drifted / total))
         shifted, rest = _merged(own, offset + spread / total * error, spread * (1 - spread / total))
+        moved_by = np.where(new, 0.0, moved_by)
         point, belief = np.where(new, level, point), np.where(new, variance, belief)
         if weekday is not None:
             before.offsets[:, place] = np.where(new, offset, shifted)
@@ -127,7 +133,7 @@ class SeriesFilter:
             log_weights,
             new,
         )
-        return self._stored(after), self._estimates(point, belief)
+        return self._stored(after), self._estimates(point, belief, moved_by)
 
     def _base(self, level: FloatArray, variance: FloatArray) -> FloatArray:
         """A level that is hardly known may be a deviation higher."""
@@ -136,9 +142,14 @@ class SeriesFilter:
         counts: FloatArray = np.maximum(np.maximum(level, 0.0) + np.sqrt(variance), 1.0)
         return counts
 
-    def _estimates(self, point: FloatArray, variance: FloatArray) -> Estimates:
+    def _estimates(
+        self, point: FloatArray, variance: FloatArray, moved_by: FloatArray
+    ) -> Estimates:
+        """The estimate on its way to the value; the interval holds those of both."""
         reach = NINETY * np.sqrt(variance)
-        found = [point, point - reach, point + reach]
+        lower = point + np.minimum(moved_by, 0.0) - reach
+        upper = point + np.maximum(moved_by, 0.0) + reach
+        found = [point + moved_by, lower, upper]
         return Estimates(*(np.maximum(each, 0.0) if self.nonnegative else each for each in found))
 
     def _restored(self, state: Json, y: FloatArray, r: FloatArray) -> _State:
@@ -190,6 +201,17 @@ class _State:
     spreads: FloatArray
     log_weights: FloatArray
     new: BoolArray
+
+
+def _trust(gain: FloatArray, between: tuple[float, float]) -> FloatArray:
+    """How far to go from the estimate to the value itself: all the way where noise is little.
+
+    There smoothing can win next to nothing, and what clipping hides of great changes it would
+    hide once more.
+    """
+    none, all_of_it = between
+    trust: FloatArray = np.clip((gain - none) / (all_of_it - none), 0.0, 1.0)
+    return trust
 
 
 def _reweighted(

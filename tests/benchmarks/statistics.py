@@ -1,0 +1,248 @@
+"""Errors of released statistics of a year of flights: as drawn, smoothed, and those of peers.
+
+Mean absolute errors on each day's truth from the second month on, add/remove of one record, pure
+epsilon a day, learning from earlier releases alone. `cover` is how often the interval of 90 % holds
+the truth. Peers: OpenDP (Laplace on counts; noisy sum over noisy count, half of epsilon each),
+diffprivlib's mean (it takes the number of records for public, a weaker claim), PeGaSus. The
+constants of the filter were chosen on carriers, destinations, routes, total and both means; origins
+and departure delays were run on what was chosen.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import duckdb
+import numpy as np
+
+from streamdp.kinds.spec import BuildContext
+from streamdp.kinds.statistics.build import build
+from streamdp.kinds.statistics.kind import Statistics
+from streamdp.kinds.statistics.section import StatisticsSection
+from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.types import (
+    Batch,
+    CompoundAnswer,
+    CompoundQuery,
+    FloatArray,
+    Sums,
+    TableCounts,
+    TableQuery,
+)
+from tests.benchmarks.flights import PATH
+from tests.benchmarks.peers.pegasus import pegasus
+from tests.benchmarks.report import Row, main
+
+COUNTS = {
+    "total": "'all'",
+    "carriers": "carrier",
+    "destinations": "dest",
+    "routes": "carrier || ' ' || dest",
+    "origins": "origin",
+}
+MEANS: dict[str, tuple[str, tuple[int, int], tuple[int, int]]] = {
+    "air time": ("air_time", (0, 1000), (150, 90)),
+    "arrival delay": ("arrival_delay", (-200, 2000), (0, 40)),
+    "departure delay": ("departure_delay", (-200, 2000), (0, 40)),
+}
+EPSILONS = (1.0, 0.1, 0.01)
+LATE, DAY = 31, 86_400
+START = 1_356_998_400  # 2013-01-01
+SEEDS = 3
+
+Values = list[FloatArray]
+"""Of each day, without nulls."""
+
+
+def rows(quick: bool) -> Iterator[Row]:
+    """All tables, epsilons and contenders; quick: one seed at an epsilon of 0.1."""
+    epsilons, seeds = ((0.1,), 1) if quick else (EPSILONS, SEEDS)
+    for what, sql in COUNTS.items():
+        truth, names = _counts(sql)
+        for epsilon in epsilons:
+            yield from _of_counts(what, truth, names, epsilon, seeds)
+    for what, (column, bounds, guess) in MEANS.items():
+        values = _values(column)
+        for epsilon in epsilons:
+            yield from _of_means(what, values, bounds, guess, epsilon, seeds)
+
+
+def _of_counts(
+    what: str, truth: FloatArray, names: list[str], epsilon: float, seeds: int
+) -> Iterator[Row]:
+    kind = _kind({"n": {"histogram": "x", "values": names}}, epsilon)
+    found = [_year(kind, lambda day: [truth[day]], len(truth)) for _ in range(seeds)]
+    yield from _ours(what, epsilon, found, truth)
+    smoothed = [
+        np.column_stack(
+            [pegasus(series, epsilon, np.random.default_rng(seed)) for series in truth.T]
+        )
+        for seed in range(seeds)
+    ]
+    yield _row("PeGaSus", what, epsilon, float(np.mean([_error(each, truth) for each in smoothed])))
+    draw = _opendp_counts(epsilon)
+    if draw is None:
+        yield _row("OpenDP: not installed", what, epsilon, None)
+        return
+    noisy = np.array([draw(day.astype(int).tolist()) for day in truth])
+    yield _row("OpenDP", what, epsilon, _error(noisy, truth))
+
+
+def _of_means(
+    what: str,
+    values: Values,
+    bounds: tuple[int, int],
+    guess: tuple[int, int],
+    epsilon: float,
+    seeds: int,
+) -> Iterator[Row]:
+    measure = {"mean": "x", "resolution": 1, "bounds": list(bounds)}
+    start = {"guess": {"location": guess[0], "scale": guess[1]}}
+    kind = _kind({"n": measure | start}, epsilon)
+    truth = np.array([[day.mean()] for day in values])
+    found = [_year(kind, lambda day: [values[day]], len(values)) for _ in range(seeds)]
+    yield from _ours(what, epsilon, found, truth)
+    for who, draw in (
+        ("OpenDP", _opendp_mean(epsilon, bounds)),
+        ("diffprivlib", _diffprivlib_mean(epsilon, bounds)),
+    ):
+        if draw is None:
+            yield _row(f"{who}: not installed", what, epsilon, None)
+            continue
+        means = np.array([[draw(day)] for day in values])
+        yield _row(who, what, epsilon, _error(means, truth))
+
+
+def _ours(what: str, epsilon: float, found: list[FloatArray], truth: FloatArray) -> Iterator[Row]:
+    """Arrays of shape (columns, days, cells): value and smoothed, each with its interval."""
+    for who, first in (("streamdp, as drawn", 0), ("streamdp, smoothed", 3)):
+        errors = [_error(each[first], truth) for each in found]
+        covers = [
+            ((each[first + 1] <= truth) & (truth <= each[first + 2]))[LATE:].mean()
+            for each in found
+        ]
+        yield _row(who, what, epsilon, float(np.mean(errors)), float(np.mean(covers)))
+
+
+def _row(
+    who: str, what: str, epsilon: float, error: float | None, cover: float | None = None
+) -> Row:
+    ours = who.startswith("streamdp")
+    return {
+        "who": who,
+        "what": what,
+        "epsilon": epsilon,
+        "error": error,
+        "cover": cover,
+        "peer": not ours,
+    }
+
+
+def _error(released: FloatArray, truth: FloatArray) -> float:
+    return float(np.abs(released - truth)[LATE:].mean())
+
+
+def _kind(measures: dict[str, Any], epsilon: float) -> Statistics:
+    section = StatisticsSection.model_validate(
+        {"kind": "statistics", "source": "s", "epsilon": epsilon, "measures": measures}
+    )
+    return build(section, BuildContext("add-remove", 1, 1, "duckdb", None))  # type: ignore[arg-type]
+
+
+def _year(kind: Statistics, values: Callable[[int], list[FloatArray]], days: int) -> FloatArray:
+    """Releases of all days, the production kind with the chance of production."""
+    names = ("value", "lower", "upper", "smoothed", "smoothed_lower", "smoothed_upper")
+    state, entropy, found = kind.init(), OperatingSystemEntropy(), []
+    for day in range(days):
+        batch = Batch("flights", str(day), START + day * DAY, START + (day + 1) * DAY)
+        plan = kind.plan(state, batch)
+        assert isinstance(plan.query, CompoundQuery)
+        drawn = kind.draw(plan, _answer(plan.query, values(day)[0]), entropy)
+        state = json.loads(json.dumps(kind.learn(state, plan, drawn)))
+        published = kind.publish(state, drawn).rows
+        found.append([[float(row[name] or 0) for row in published] for name in names])
+    return np.array(found).transpose(1, 0, 2)
+
+
+def _answer(query: CompoundQuery, values: FloatArray) -> CompoundAnswer:
+    """What a backend would answer: of counts by text, or of the values of one column."""
+    parts: list[TableCounts | Sums] = []
+    for part in query.parts:
+        if isinstance(part, TableQuery):
+            (axis,) = part.dimensions
+            counts = values.astype(np.int64)
+            if axis.cuts is not None:
+                cells = np.searchsorted(np.array(axis.cuts), values, side="right")
+                counts = np.bincount(cells, minlength=axis.size)
+            parts.append(TableCounts((counts,)))
+            continue
+        (term,) = part.terms
+        cells = np.clip(np.floor(values + 0.5), term.grid.lower, term.grid.upper) - term.centre
+        parts.append(Sums((int(cells.sum()),)))
+    return CompoundAnswer(tuple(parts))
+
+
+def _counts(sql: str) -> tuple[FloatArray, list[str]]:
+    """Counts of each day and text, shape (days, texts)."""
+    asked = f"SELECT date::DATE AS day, ({sql}) AS x, count(*) AS n FROM '{PATH}' GROUP BY ALL"
+    found = duckdb.execute(asked).fetchnumpy()
+    days, day = np.unique(found["day"], return_inverse=True)
+    names, name = np.unique(found["x"].astype(str), return_inverse=True)
+    counts = np.zeros((len(days), len(names)))
+    counts[day, name] = found["n"]
+    return counts, names.tolist()
+
+
+def _values(column: str) -> Values:
+    asked = f"SELECT date::DATE, list({column}::DOUBLE) FROM '{PATH}' WHERE {column} IS NOT NULL"
+    found = duckdb.execute(f"{asked} GROUP BY 1 ORDER BY 1").fetchall()
+    return [np.array(values) for _, values in found]
+
+
+def _prelude() -> Any:
+    try:
+        prelude: Any = importlib.import_module("opendp.prelude")
+    except ImportError:
+        return None
+    prelude.enable_features("contrib")
+    return prelude
+
+
+def _opendp_counts(epsilon: float) -> Callable[[list[int]], list[int]] | None:
+    dp = _prelude()
+    if dp is None:
+        return None
+    space = dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)
+    noise: Callable[[list[int]], list[int]] = dp.m.make_laplace(*space, scale=1.0 / epsilon)
+    return noise
+
+
+def _opendp_mean(epsilon: float, bounds: tuple[int, int]) -> Callable[[FloatArray], float] | None:
+    dp = _prelude()
+    if dp is None:
+        return None
+    space = dp.atom_domain(T=int), dp.absolute_distance(T=int)
+    counted = dp.m.make_laplace(*space, scale=2.0 / epsilon)
+    summed = dp.m.make_laplace(*space, scale=2.0 * max(map(abs, bounds)) / epsilon)
+
+    def draw(values: FloatArray) -> float:
+        return float(summed(int(np.clip(values, *bounds).sum())) / max(counted(len(values)), 1))
+
+    return draw
+
+
+def _diffprivlib_mean(
+    epsilon: float, bounds: tuple[int, int]
+) -> Callable[[FloatArray], float] | None:
+    try:
+        tools: Any = importlib.import_module("diffprivlib.tools")
+    except ImportError:
+        return None
+    return lambda values: float(tools.mean(values, epsilon=epsilon, bounds=bounds))
+
+
+if __name__ == "__main__":
+    main("Errors of released statistics of a year of flights", rows)
