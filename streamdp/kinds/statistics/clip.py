@@ -114,6 +114,14 @@ class Clip:
                 found += share * (high - start) / (high - low) * ((high + start) / 2 - reach)
         return float(found)
 
+    def hidden(self) -> float:
+        """What clipping may hide of a mean: a batch may overshoot by more than they do on average.
+
+        Twice the mean overshoot, and one reach for the share of records that noise alone could be.
+        """
+        total = max(sum(max(each, 0.0) for each in self.distances), 1.0)
+        return 2 * self.overshoot(self.reach) + self.reach * min(1.0, self.spread**0.5 / total)
+
     def second_moment(self) -> float:
         """Mean square of the distance."""
         squares = [(low * low + low * high + high * high) / 3 for low, high in self._edges()]

@@ -202,7 +202,7 @@ class MomentOf:
     ) -> Rows:
         """In the unit of the column (its square for a variance), with what clipping may hide."""
         step = float(self.grid.resolution) ** (2 if self.moment == "variance" else 1)
-        hidden = clip.overshoot(clip.reach) * np.ones_like(value)
+        hidden = clip.hidden() * np.ones_like(value)
         if self.moment == "sum":
             hidden = hidden * n
         if self.moment == "variance":
