@@ -50,7 +50,18 @@ releases:
         for source in ("stream", "cells", "lines", "words")
     )
     + """
+  stream_counts:
+    kind: statistics
+    source: stream
+    epsilon: 0.1
+    measures:
+      rows: count
+      marks: {histogram: x, values: [a], other: true, nulls: cell}
+      sizes: {histogram: x, cuts: [0, 50], nulls: cell}
+      mean: {mean: x, resolution: 1, bounds: [0, 100]}
+    sinks: [counts, file, out]
 sinks:
+  counts: {kind: table, table: counts}
   table: {kind: table, table: medians}
   file: {kind: jsonl, path: out.jsonl}
   out: {kind: stdout}

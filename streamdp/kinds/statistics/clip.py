@@ -120,7 +120,8 @@ class Clip:
         Twice the mean overshoot, and one reach for the share of records that noise alone could be.
         """
         total = max(sum(max(each, 0.0) for each in self.distances), 1.0)
-        return 2 * self.overshoot(self.reach) + self.reach * min(1.0, self.spread**0.5 / total)
+        noise = min(1.0, float(np.sqrt(self.spread)) / total)
+        return 2 * self.overshoot(self.reach) + self.reach * noise
 
     def second_moment(self) -> float:
         """Mean square of the distance."""
