@@ -56,7 +56,6 @@ releases:
     epsilon: 0.1
     measures:
       rows: count
-      marks: {histogram: x, values: [a], other: true, nulls: cell}
       sizes: {histogram: x, cuts: [0, 50], nulls: cell}
       mean: {mean: x, resolution: 1, bounds: [0, 100]}
     sinks: [counts, file, out]

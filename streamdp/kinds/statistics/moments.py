@@ -207,13 +207,19 @@ class MomentOf:
             hidden = hidden * n
         if self.moment == "variance":
             hidden = 2 * hidden * clip.reach
-        nonnegative = 0.0 if self.moment == "variance" else -np.inf
+        low, high = self._possible()
         return Rows(
             value * step,
             (value - reach - hidden) * step,
             (value + reach + hidden) * step,
-            np.maximum(found.point, nonnegative) * step,
-            np.maximum(found.lower - hidden, nonnegative) * step,
-            np.maximum(found.upper + hidden, nonnegative) * step,
+            np.clip(found.point, low, high) * step,
+            np.clip(found.lower - hidden, low, high) * step,
+            np.clip(found.upper + hidden, low, high) * step,
             variance * step**2,
         )
+
+    def _possible(self) -> tuple[float, float]:
+        """The least and the most that the moment can be, in cells."""
+        if self.moment == "mean":
+            return float(self.grid.lower), float(self.grid.upper)
+        return (0.0 if self.moment == "variance" else -np.inf), np.inf
