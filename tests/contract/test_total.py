@@ -338,3 +338,30 @@ def test_json_lines_have_the_columns_that_are_declared(tmp_path: Path) -> None:
         assert backend.answer(query, FILE).cells.tolist() == [place]
     with pytest.raises(SourceError, match="no column"):
         backend.check(CellQuery("misspelt", GRID), FILE)
+
+
+def test_groups_of_a_collation_of_postgresql_are_disjoint(postgres_server: str) -> None:
+    """Of one that calls different texts equal; skipped where the server is built without ICU."""
+    import psycopg
+
+    from streamdp.backends.postgres import PostgresBackend
+
+    with psycopg.connect(postgres_server, autocommit=True) as server:
+        server.execute("DROP TABLE IF EXISTS collated")
+        try:
+            server.execute(
+                "CREATE COLLATION IF NOT EXISTS anycase"
+                " (provider = icu, locale = 'und-u-ks-level2', deterministic = false)"
+            )
+        except psycopg.Error:
+            pytest.skip("this server has no ICU")
+        server.execute("CREATE TABLE collated (g TEXT COLLATE anycase, x INT)")
+        server.execute("INSERT INTO collated VALUES ('JFK', 1), ('jfk', 2), ('jfk', 3)")
+    backend = PostgresBackend(postgres_server, Relation("collated"))
+    query = CellQuery("x", GRID, by=("g",), groups=(("JFK",), ("jfk",)))
+    backend.check(query, FILE)
+    assert [each.cells.tolist() for each in backend.answer(query, FILE)] == [[1], [2, 3]]
+    where = CellQuery("x", GRID, where="g = 'JFK'")
+    assert backend.answer(where, FILE).cells.tolist() == [1]
+    assert total(backend.answer(CellQuery("x", GRID, bound=UnitBound("g", 1)), FILE)) == 2
+    backend.close()
