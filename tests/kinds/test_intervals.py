@@ -13,7 +13,7 @@ from streamdp.mechanisms.choice import CANDIDATES, Choice
 from streamdp.mechanisms.rank_law import rank_samples
 from streamdp.mechanisms.simulation import PublicEntropy
 from streamdp.mechanisms.tree import QuantileTree
-from streamdp.priors.families import Cauchy
+from streamdp.priors.families import Cauchy, Uniform
 from streamdp.priors.joint import JointPrior
 from streamdp.priors.shapes import shapes_from_guess
 from streamdp.types import CellCounts, Grid
@@ -47,6 +47,18 @@ def test_any_release_has_intervals(form: Choice, rows: int, epsilon: str, values
     for ends_of in ([each.lower for each in found], [each.upper for each in found]):
         assert ends_of == sorted(ends_of)
         assert GRID.value(GRID.lower) <= ends_of[0] <= ends_of[-1] <= GRID.value(GRID.upper)
+
+
+@pytest.mark.parametrize("at", [-5.0, 0.0, 3.0, 10.0, 20.0])
+def test_a_prior_that_ends_has_intervals_beyond_its_end(at: float) -> None:
+    """Where its mass is nothing, as at the end of bounds, and where bounds are one cell."""
+    tree = QuantileTree(DECILES, Fraction(1, 10), Grid(Fraction(1), -20, 20))
+    ends = JointPrior((Uniform(0.0, 10.0),) * 9)
+    with np.errstate(all="raise", under="ignore"):
+        found = intervals(tree, ends, 100, (at,) * 9, 2.0)
+        one = QuantileTree(DECILES, Fraction(1, 10), Grid(Fraction(1), 0, 0))
+        assert {each.lower for each in intervals(one, ends, 100, (0.0,) * 9, 2.0)} == {0.0}
+    assert all(-20 <= each.lower <= at <= each.upper <= 20 for each in found)
 
 
 @pytest.mark.parametrize("quantiles", [(Fraction(1, 2),), (Fraction(99, 100),), DECILES])

@@ -40,6 +40,9 @@ FIRST, LATER, ROUNDS = 600, 300, 3
 _ENOUGH = 30
 """Batches that share the weights, in effect, when the next are drawn about them."""
 
+_FAINT = -700.0
+"""ln of the least mass of a stretch: none is impossible (`measure.FLOOR`)."""
+
 _SHARES = 1.0 / (1.0 + np.exp(-np.linspace(-9.0, 9.0, 73)))
 _MIDDLE = np.array([0.1587, 0.5, 0.8413])
 _NEAR = np.array([0.01, 0.04, 0.12, 0.3])
@@ -153,10 +156,8 @@ class _Task:
         knots = np.concatenate((values, inner, outer, near, [low, high]))
         self._knots = np.unique(knots.clip(low, high))
         self._place = self._knots.searchsorted(values.clip(low, high))
-        widths = np.diff(self._knots)
-        logs = {
-            each: each.log_mass(self._knots[:-1], self._knots[1:]) for each in set(prior.robust)
-        }
+        widths, between = np.diff(self._knots), (self._knots[:-1], self._knots[1:])
+        logs = {each: np.maximum(each.log_mass(*between), _FAINT) for each in set(prior.robust)}
         self._masses = [np.exp(logs[each]) for each in prior.robust]
         self._densities = [logs[each] - np.log(widths) for each in prior.robust]
         self._middles = (self._knots[:-1] + self._knots[1:]) / 2.0
