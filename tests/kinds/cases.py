@@ -44,6 +44,9 @@ BODIES = {
     "statistics": (
         "measures: {rows: count, city: {histogram: city, values: [a, b], other: true}}",
         "measures: {rows: count, long: {mean: x, resolution: 1, bounds: [0, 50]}}",
+        "measures: {v: {variance: x, resolution: 1, guess: {location: 9, scale: 9}}, rows: count,"
+        " s: {sum: x, resolution: 1/2, bounds: [-9, 9]},"
+        " h: {histogram: x, cuts: [0, 5], nulls: cell, adds_up_to: rows, weight: 3}}",
     ),
     "workload": (
         "dimensions: {city: {values: [a, b]}, x: {cuts: [10, 20], nulls: cell}}, marginals: 2",
