@@ -46,8 +46,8 @@ TEMPER = 3.0
 _DISPERSION = 15.0
 """Variance of a cell's count around a hypothesis, over the mean count of a cell."""
 
-TOTAL_SHARE, FIRST_TOTAL_SHARE = 0.15, 0.5
-"""Deviation of a batch's total from the expected one, over it; of the first, from the guess."""
+TOTAL_SHARE = 0.15
+"""Deviation of a batch's total from the expected one, over it."""
 
 PACE, SLOWING = 0.25, 0.05
 """The weight of a release in the running average: max(PACE, 1/(1 + SLOWING·number))."""
@@ -146,13 +146,16 @@ class Fitting:
 
     def fit(self, measurements: tuple[Measurement, ...]) -> Fit:
         """The best hypothesis, refitted to the measurements."""
-        total = self._total(measurements)
-        evidence = self._evidence(measurements, total)
+        evidence = self._evidence(measurements)
         leading = self._memory.leading(evidence)
         potentials = self._memory.potentials(leading, self._workload)
+        total = self._memory.total
+        if leading == UNIFORM:
+            total = self._total(measurements)
         fitted = distribution(self._workload, potentials, total)
         tilts = refit(self._workload, fitted, measurements, PLIANCY[leading])
-        fitted.rescale(total)
+        if leading == UNIFORM:
+            fitted.rescale(total)
         moved = tuple(
             _settled(each + tilts[place]) if place in tilts else each
             for place, each in enumerate(potentials)
@@ -171,11 +174,11 @@ class Fitting:
     def _total(self, measurements: tuple[Measurement, ...]) -> float:
         """Records of the batch: what is expected, and the sums of what was measured.
 
-        A sum of many noisy cells says little; the cells themselves would be believed too much.
+        Of a fit that is as pliant as that of the uniform distribution: its own total would be the
+        sum of noisy cells, which says little. Cells with a prior of their own make a better one.
         """
         expected = self._memory.total
-        share = TOTAL_SHARE if self._memory.releases else FIRST_TOTAL_SHARE
-        precision = 1.0 / (share * expected) ** 2
+        precision = 1.0 / (TOTAL_SHARE * expected) ** 2
         weighted = expected * precision
         for each in measurements:
             known = 1.0 / (each.variance * len(each.values))
@@ -192,14 +195,13 @@ class Fitting:
             self._means[key] = even if prior is None else prior.masses(item)
         return self._means[key]
 
-    def _evidence(self, measurements: tuple[Measurement, ...], total: float) -> tuple[float, ...]:
+    def _evidence(self, measurements: tuple[Measurement, ...]) -> tuple[float, ...]:
         """Log likelihoods under equal variances: which hypothesis is closest in squared error."""
         evidence = np.zeros(3)
         for each in measurements:
             variance = each.variance + _DISPERSION * self._memory.total / len(each.values)
-            scale = total / self._memory.total
             for hypothesis in (UNIFORM, SLOW, LAST):
-                missed = each.values - scale * self.prior_masses(hypothesis, each.place)
+                missed = each.values - self.prior_masses(hypothesis, each.place)
                 evidence[hypothesis] -= float((missed**2).sum()) / (2.0 * variance * TEMPER)
         return tuple(float(each) for each in evidence - evidence.max())
 
