@@ -14,7 +14,7 @@ import pytest
 from tests.web.chromium import CHROMIUM, serving
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Dialog, Page
+    from playwright.sync_api import Browser, BrowserContext, Dialog, Page
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 pytestmark = [
@@ -22,6 +22,9 @@ pytestmark = [
     pytest.mark.xdist_group("browser"),
     pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium: apt-get install chromium"),
 ]
+
+PATIENCE = 180_000
+"""Milliseconds."""
 
 PATHS = (
     *("/", "/jobs/daily?last=all", "/jobs/parts?last=all", "/budget", "/statement"),
@@ -43,12 +46,18 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+def _context(browser: Browser, **options: Any) -> BrowserContext:
+    """A window that is patient: first looks load much, and machines may be busy."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(PATIENCE)
+    return context
+
+
 @pytest.fixture
 def page(browser: Browser) -> Iterator[Page]:
     """A page whose errors and console are kept."""
-    context = browser.new_context(viewport={"width": 1280, "height": 860})
+    context = _context(browser, viewport={"width": 1280, "height": 860})
     page = context.new_page()
-    page.set_default_timeout(20_000)
     yield page
     context.close()
 
@@ -136,7 +145,7 @@ def test_the_page_is_walked_by_keyboard(page: Page, address: str) -> None:
 @pytest.mark.parametrize("path", ["/", "/jobs/daily?last=all"])
 def test_dark_is_dark(browser: Browser, address: str, path: str) -> None:
     """Whoever wants it dark has it dark, and the ink light."""
-    context = browser.new_context(color_scheme="dark")
+    context = _context(browser, color_scheme="dark")
     page = context.new_page()
     page.goto(address + path)
     light = "c => getComputedStyle(document.body)[c].match(/\\d+/g).slice(0, 3).map(Number)"
@@ -147,7 +156,7 @@ def test_dark_is_dark(browser: Browser, address: str, path: str) -> None:
 
 def test_a_phone_has_it_all(browser: Browser, address: str) -> None:
     """Nothing sticks out of a narrow screen; wide tables scroll by themselves."""
-    context = browser.new_context(viewport={"width": 360, "height": 740}, is_mobile=True)
+    context = _context(browser, viewport={"width": 360, "height": 740}, is_mobile=True)
     page = context.new_page()
     for path in PATHS:
         page.goto(address + path)
@@ -158,7 +167,7 @@ def test_a_phone_has_it_all(browser: Browser, address: str) -> None:
 
 def test_without_scripts_there_is_a_picture(browser: Browser, address: str) -> None:
     """Every page works; the series are drawn, chosen and paged by links and forms."""
-    context = browser.new_context(java_script_enabled=False)
+    context = _context(browser, java_script_enabled=False)
     page = context.new_page()
     page.goto(f"{address}/jobs/daily?last=all")
     assert page.locator("#chart svg path.line").first.is_visible()
@@ -187,7 +196,7 @@ def test_hostile_names_run_nothing(page: Page, address: str) -> None:
 def test_accessibility_has_no_serious_finding(browser: Browser, address: str, scheme: Any) -> None:
     """By axe-core: nothing serious or critical on any page, in light and in dark."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is missing")
-    context = browser.new_context(color_scheme=scheme, bypass_csp=True)
+    context = _context(browser, color_scheme=scheme, bypass_csp=True)
     page = context.new_page()
     found = []
     page.goto(f"{address}/")
