@@ -15,6 +15,7 @@ from streamdp.engine.job import Job
 from streamdp.engine.protocols import Connected
 from streamdp.engine.release import EngineContext
 from streamdp.engine.runner import Runner, Task
+from streamdp.errors import StoreError
 from streamdp.privacy.filters import Caps
 from streamdp.types import Clock, Entropy, Json, Log, Sink
 from streamdp.wiring.gates import gates
@@ -163,7 +164,8 @@ def wire(configuration: Configuration, clock: Clock) -> Wired:
 def require_admitted(configuration: Configuration, now: int) -> None:
     """Refuse a configuration that the ledger of an older store does not admit.
 
-    It is found out on a copy in memory: a store is migrated for what it is then used for.
+    It is found out on a copy in memory: a store is migrated for what it is then used for. One that
+    is not there, or was not made to its end, has nothing to say; opening it tells what is wrong.
 
     Raises:
         ConfigurationError: As `declare` would.
@@ -173,10 +175,11 @@ def require_admitted(configuration: Configuration, now: int) -> None:
     from streamdp.store.migrations import is_current, require_known
     from streamdp.store.sqlite import bind_all
 
-    path = configuration.store.path
-    if not path.exists() or path.stat().st_size == 0:
+    try:
+        found = connect_to_read(configuration.store.path)
+    except StoreError:
         return
-    with closing(connect_to_read(path)) as database:
+    with closing(found) as database:
         require_known(database)
         if not is_current(database):
             copy = copy_of(database)

@@ -79,3 +79,16 @@ def test_a_growing_source_of_before_is_bound_at_its_next_start(
     work(tmp_path, GROWING)
     with pytest.raises(ConfigurationError, match="growth"):
         work(tmp_path, GROWING.replace("every: 1d", "every: 1h"))
+
+
+def test_a_store_that_was_not_made_to_its_end_is_made(tmp_path: Path) -> None:
+    """A process that died while it made the store: a file with pages, and no table in it yet."""
+    import sqlite3
+
+    with sqlite3.connect(tmp_path / "store.db") as begun:
+        begun.execute("PRAGMA journal_mode=WAL")
+        begun.execute("CREATE TABLE migration (version INTEGER)")
+        begun.execute("DROP TABLE migration")
+    begun.close()
+    work(tmp_path, CONFIG)
+    work(tmp_path, CONFIG)
