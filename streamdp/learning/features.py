@@ -16,6 +16,7 @@ from streamdp.types import Batch
 
 Feature = Callable[[Batch], tuple[float, ...]]
 
+_HOUR = 3_600
 _DAY = 86_400
 _YEAR = 365.2425 * _DAY
 _DATE = re.compile(r"(?<!\d)(\d{4})-?(\d{2})-?(\d{2})(?!\d)")
@@ -40,6 +41,27 @@ def hour(batch: Batch) -> tuple[float, ...]:
 def season(batch: Batch) -> tuple[float, ...]:
     """Place in the year, on a circle."""
     return _circle(_seconds(batch) % _YEAR / _YEAR)
+
+
+def calendar(batch: Batch) -> tuple[float, ...]:
+    """Where a window lies in what repeats: its weekday, its hour, or its place in the year.
+
+    Days have six indicators; shorter windows two circles of the day and the weekend's indicator;
+    months two circles of the year. A file with a date in its key is a day. Others have nothing.
+    """
+    if batch.start is None or batch.end is None:
+        return weekday(batch) if _DATE.search(batch.key) else ()
+    length = batch.end - batch.start
+    if 20 * _HOUR <= length <= 28 * _HOUR:
+        return weekday(batch)
+    if length <= 12 * _HOUR:
+        day = _seconds(batch) % _DAY / _DAY
+        weekend = float(_start(batch).weekday() >= 5)
+        return (*_circle(day), *_circle(2.0 * day), weekend)
+    if 27 * _DAY <= length <= 32 * _DAY:
+        year = _seconds(batch) % _YEAR / _YEAR
+        return (*_circle(year), *_circle(2.0 * year))
+    return ()
 
 
 def trend(origin: int) -> Feature:

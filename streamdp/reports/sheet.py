@@ -16,7 +16,8 @@ from streamdp.types import Column, Json, Release
 
 WORDS = {
     "label": "names the row",
-    "value": "what was drawn, with its noise",
+    "value": "what was drawn, with its noise, or inferred from what was",
+    "origin": "whether the value was measured in this batch or inferred",
     "estimate": "what this and earlier releases say together",
     "lower": "lower end of an interval",
     "upper": "upper end of an interval",

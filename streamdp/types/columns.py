@@ -7,11 +7,12 @@ from typing import Literal
 
 ColumnType = Literal["text", "number", "integer"]
 
-Role = Literal["label", "value", "estimate", "lower", "upper", "error"]
+Role = Literal["label", "value", "origin", "estimate", "lower", "upper", "error"]
 """What a column is to a reader.
 
 * label: names the row, as a group or a quantile does; the same in every release of a job.
 * value: what was drawn.
+* origin: whether the column `about` was measured in this batch, or inferred from what was.
 * estimate: follows from this release and earlier ones, such as a smoothed value.
 * lower, upper: ends of an interval around the column `about`.
 * error: what error to expect, a public number.

@@ -171,7 +171,7 @@ def accuracy(repeats: int) -> Iterator[Row]:
     section = load(CONFIG).releases["air_time"]
     assert isinstance(section, QuantilesSection)
     robust = Cauchy(section.guess.location, section.guess.scale) if section.guess else Cauchy(0, 1)
-    static = replace(kind, learner=Fixed((robust,) * len(kind.quantiles)), opening=None)
+    static = replace(kind, learner=Fixed((robust,) * len(kind.quantiles)))
     for who, each in (("configured learner", kind), ("static Cauchy", static)):
         errors = np.array([error for _ in range(repeats) for error in release_errors(job, each)])
         for what, value in (

@@ -19,10 +19,9 @@ import numpy as np
 from streamdp import wiring
 from streamdp.config import load
 from streamdp.engine.job import Job
-from streamdp.kinds.quantiles.build import shapes
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.prior_section import Guess
-from streamdp.kinds.quantiles.priors import learner
+from streamdp.kinds.quantiles.priors import learner, shapes
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.mechanisms.choice import CANDIDATES
 from streamdp.wiring.kinds import PublicFiles
@@ -60,7 +59,6 @@ def rows(quick: bool) -> Iterator[Row]:
                     form=form,
                     shapes=shapes(section) if form.shapes else (),
                     learner=learner(section, tree, PublicFiles()),
-                    opening=None,
                     expected_rows=None,
                 )
                 who = section.learner()

@@ -9,7 +9,7 @@ from statistics import fmean
 import numpy as np
 import pytest
 
-from streamdp.learning.experts import ExpertMixture
+from streamdp.learning.experts.mixture import ExpertMixture
 from streamdp.learning.public import fit_public
 from streamdp.mechanisms.simulation import PublicEntropy, rank_error
 from streamdp.mechanisms.tree import QuantileTree
@@ -39,10 +39,10 @@ def errors(learner: ExpertMixture, days: int) -> list[float]:
     records, entropy = np.random.default_rng(1), PublicEntropy("days")
     state, found = learner.init(), []
     for _ in range(days):
-        batch = counted(records.normal(100.0, 30.0, 900))
-        cells = TREE.draw(batch, learner.priors(state, len(TARGETS)), entropy)
+        batch, way = counted(records.normal(100.0, 30.0, 900)), learner.way(state)
+        cells = learner.values(way, way.tree.draw(batch, way.prior, entropy))
         found.append(rank_error(batch, TARGETS, cells))
-        state = learner.learn(state, tuple(float(cell) for cell in cells))
+        state = learner.learn(way, tuple(float(cell) for cell in cells))
     return found
 
 

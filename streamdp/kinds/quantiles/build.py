@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamdp.config.expressions import Dialect, expression
-from streamdp.kinds.quantiles.priors import learner
+from streamdp.kinds.quantiles.priors import learner, shapes
 from streamdp.kinds.quantiles.section import Derived, QuantilesSection
 from streamdp.types import CellQuery, Grid
 
@@ -15,11 +15,7 @@ if TYPE_CHECKING:
     from streamdp.kinds.quantiles.kind import Quantiles
     from streamdp.kinds.spec import BuildContext, PublicData
     from streamdp.learning.features import Feature
-    from streamdp.learning.learner import Learner
-    from streamdp.learning.opening import Opening
     from streamdp.mechanisms.choice import Choice
-    from streamdp.mechanisms.tree import QuantileTree
-    from streamdp.priors.joint import Shapes
 
 TREND_ORIGIN = 1_767_225_600
 """2026-01-01: where the feature `trend` is 0."""
@@ -58,7 +54,6 @@ def build(section: QuantilesSection, context: BuildContext) -> Quantiles:
         where=asked.where,
         unit_rows=context.rows,
         groups=context.groups,
-        opening=_opening(section, learns, tree),
     )
 
 
@@ -73,27 +68,11 @@ def question(section: QuantilesSection, dialect: Dialect) -> CellQuery:
     )
 
 
-def _opening(section: QuantilesSection, learns: Learner, learned: QuantileTree) -> Opening | None:
-    """How a stream is drawn that its learner cannot forecast: as if nothing were learned."""
-    from streamdp.learning.experts import ExpertMixture
-    from streamdp.learning.opening import Opening
-    from streamdp.mechanisms.choice import choose_tree
-
-    if section.mechanism != "auto" or not isinstance(learns, ExpertMixture):
-        return None
-    form = choose_tree(len(section.quantiles), learned.epsilon, section.expected_rows)
-    if form.node == "independent":
-        return None
-    tree = form.tree(section.quantiles, learned.epsilon, learned.grid, learned.relation)
-    robust = (learns.robust,) * len(section.quantiles)
-    return Opening(learns, tree, form.prior(robust, shapes(section) if form.shapes else ()))
-
-
 def _form(section: QuantilesSection, epsilon: Fraction) -> Choice:
     """The form of the tree: the configured one, or that of the public table.
 
     The table was made for priors that do not learn. Where one learns it is the binary tree, whose
-    noise the learner of experts models, and the table's form while it knows too little (`Opening`).
+    noise the learner of experts models, and the table's form while it knows too little.
     """
     from streamdp.mechanisms.choice import CANDIDATES, Choice, choose_tree
 
@@ -130,13 +109,3 @@ def _feature_names(section: QuantilesSection) -> tuple[str, ...]:
     days = ("holidays",) if section.prior.holidays else ()
     columns = section.prior.table.columns if section.prior.table else ()
     return (*section.prior.features, *days, *(f"table.{name}" for name in columns))
-
-
-def shapes(section: QuantilesSection) -> tuple[Shapes, ...]:
-    """What is believed of the quantiles together, from the guess, or from the bounds."""
-    from streamdp.priors.shapes import shapes_from_bounds, shapes_from_guess
-
-    if section.guess is not None:
-        return shapes_from_guess(section.quantiles, section.guess.location, section.guess.scale)
-    first, last = (float(cell * section.resolution) for cell in section.cells())
-    return shapes_from_bounds(section.quantiles, first, last, float(section.resolution))

@@ -9,10 +9,9 @@ from fractions import Fraction
 from typing import ClassVar
 
 from streamdp.kinds.quantiles.intervals import LEVEL, intervals
-from streamdp.learning.experts import ExpertMixture
-from streamdp.learning.features import Feature
+from streamdp.learning.experts.mixture import ExpertMixture, Way
+from streamdp.learning.features import Feature, calendar
 from streamdp.learning.learner import Features, Learner
-from streamdp.learning.opening import Opening
 from streamdp.learning.private_gradient import PrivateGradient
 from streamdp.mechanisms.accuracy import STANDARD, Believed
 from streamdp.mechanisms.choice import CANDIDATES, Choice
@@ -42,9 +41,9 @@ class QuantilePlan:
 
     tree: QuantileTree
     prior: JointPrior
-    learner: Learner | Opening
     features: Features
     gradient: NoisyGradient | None
+    way: Way | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ class Quantiles:
         quantiles: Targets, exact, strictly increasing, in (0, 1).
         epsilon: Price of one release for one record.
         grid: Public cells.
-        learner: What makes priors of past releases.
+        learner: What makes priors of past releases, or says what is drawn at all.
         form: Branching, node and budgets of the tree (`mechanisms.choice`).
         relation: Neighbours.
         restriction: What becomes of a prior outside a region of the tree.
@@ -71,14 +70,13 @@ class Quantiles:
         where: SQL condition; records of which it is not true do not count.
         unit_rows: The most records of one unit that count; a bought gradient is priced by units.
         groups: How many disjoint groups of the batch are drawn alike, this one among them.
-        opening: How a batch is drawn while the learner knows too little to help.
     """
 
     column: str
     quantiles: tuple[Fraction, ...]
     epsilon: Fraction
     grid: Grid
-    learner: Learner
+    learner: Learner | ExpertMixture
     form: Choice = CANDIDATES["binary"]
     relation: Relation = "add-remove"
     restriction: Restriction = "conditional"
@@ -92,7 +90,6 @@ class Quantiles:
     where: str | None = None
     unit_rows: int = 1
     groups: int = 1
-    opening: Opening | None = None
 
     name: ClassVar[str] = "quantiles"
 
@@ -100,6 +97,8 @@ class Quantiles:
     def columns(self) -> tuple[Column, ...]:
         """The quantile, its value and where the truth lies; the smoothed series."""
         columns = [Column("quantile", "number", "label"), Column("value", "number", "value")]
+        if isinstance(self.learner, ExpertMixture):
+            columns.append(Column("origin", "text", "origin", about="value"))
         if self.expected_rows is not None:
             columns += [
                 Column("lower", "number", "lower", about="value", level=LEVEL),
@@ -108,8 +107,8 @@ class Quantiles:
         if self.smooth:
             columns += [
                 Column("smoothed", "number", "estimate", about="value"),
-                Column("smoothed_lower", "number", "lower", about="smoothed", level=0.9),
-                Column("smoothed_upper", "number", "upper", about="smoothed", level=0.9),
+                Column("smoothed_lower", "number", "lower", about="smoothed", level=0.95),
+                Column("smoothed_upper", "number", "upper", about="smoothed", level=0.95),
             ]
         return tuple(columns)
 
@@ -151,30 +150,39 @@ class Quantiles:
         min(k, groups) groups at most: together they cost it the share of k times epsilon, once.
         """
         features = self.features(batch) if self.features else ()
-        tree, believed, learner = self._way(state, features)
-        described = json.dumps(believed.describe(), sort_keys=True)
-        event = self._event(tree) | {
+        way = self._way(state, batch, features)
+        tree, prior = (
+            (way.tree, way.prior) if way else (self.tree(), self.believed(state, features))
+        )
+        described = json.dumps(prior.describe(), sort_keys=True)
+        event = self._event(way) | {
             "column": self.column,
             "resolution": str(self.grid.resolution),
             "cells": [self.grid.lower, self.grid.upper],
             "prior": hashlib.sha256(described.encode()).hexdigest(),
         }
         gradient = self._gradient(state, features)
-        mechanism = QuantilePlan(tree, believed, learner, features, gradient)
+        mechanism = QuantilePlan(tree, prior, features, gradient, way)
         return Plan(self.query(), event, mechanism, gradient and gradient.event())
 
-    def _event(self, drawn: QuantileTree) -> Json:
+    def _way(self, state: Json, batch: Batch, features: Features) -> Way | None:
+        """How the experts draw a batch; from past releases alone."""
+        if not isinstance(self.learner, ExpertMixture):
+            return None
+        return self.learner.way(state, features, calendar(batch))
+
+    def _event(self, way: Way | None) -> Json:
         """What one record pays, whichever way past releases make a batch be drawn.
 
-        Both ways cost the same epsilon but not the same rho: were the drawn one booked, a sum of
+        All ways cost the same epsilon but not the same rho: were the drawn one booked, a sum of
         rho would depend on releases, and would bound no adversary who can steer them.
         """
-        if self.opening is None:
-            return drawn.event()
-        trees = (self.tree(), self.opening.tree)
-        ways = [tree.event() for tree in trees]
-        about = {name: ways[0][name] for name in ("mechanism", "quantiles", "relation")}
-        return choice(ways, **about, drawn=trees.index(drawn))
+        trees = self.learner.trees() if isinstance(self.learner, ExpertMixture) else ()
+        whole = self.tree().event()
+        if way is None or len(trees) == 1:
+            return whole
+        about = {name: whole[name] for name in ("mechanism", "quantiles", "relation")}
+        return choice([tree.event() for tree in trees], **about, drawn=way.number)
 
     def _gradient(self, state: Json, features: Features) -> NoisyGradient | None:
         """What buys the learner a gradient of this part of the batch."""
@@ -185,19 +193,12 @@ class Quantiles:
         turned = min(self.unit_rows, self.groups)
         return NoisyGradient(epsilon, self.quantiles, self.grid, slope, turned)
 
-    def _way(
-        self, state: Json, features: Features
-    ) -> tuple[QuantileTree, JointPrior, Learner | Opening]:
-        """How to draw, from which prior, and who learns of it; from past releases alone."""
-        if self.opening is not None and self.opening.unsettled(state, features):
-            return self.opening.tree, self.opening.prior, self.opening
-        return self.tree(), self.believed(state, features), self.learner
-
     def first_way(self) -> tuple[QuantileTree, JointPrior]:
         """How a first release is drawn."""
-        if self.opening is not None:
-            return self.opening.tree, self.opening.prior
-        return self.tree(), self.believed(self.learner.init())
+        if isinstance(self.learner, ExpertMixture):
+            way = self.learner.way(self.init())
+            return way.tree, way.prior
+        return self.tree(), self.believed(self.init())
 
     def draw(self, plan: Plan, statistic: CellCounts, entropy: Entropy) -> Outcome:
         """One row a quantile; with expected rows, each says where the true quantile lies.
@@ -208,38 +209,44 @@ class Quantiles:
         """
         mechanism: QuantilePlan = plan.mechanism
         cells = mechanism.tree.draw(statistic, mechanism.prior, entropy)
-        values = tuple(self.grid.value(cell) for cell in cells)
-        rows: tuple[Row, ...] = tuple(
-            {"quantile": float(q), "value": value}
-            for q, value in zip(self.quantiles, values, strict=True)
-        )
-        if self.expected_rows is not None:
-            rows = self._with_intervals(rows, mechanism, values, self.expected_rows)
         gradient = mechanism.gradient
         return Outcome(
-            rows,
+            self._rows(mechanism, cells),
             None if gradient is None else gradient.draw(statistic, entropy),
         )
 
-    def _with_intervals(
-        self, rows: tuple[Row, ...], drawn: QuantilePlan, values: tuple[float, ...], expected: int
-    ) -> tuple[Row, ...]:
-        """Rows with the interval of each value; of released values and public facts alone."""
-        scale = self.believed_batch.scale
-        found = intervals(drawn.tree, drawn.prior, expected, values, scale)
-        return tuple(
-            {**row, "lower": each.lower, "upper": each.upper}
-            for row, each in zip(rows, found, strict=True)
-        )
+    def _rows(self, plan: QuantilePlan, cells: tuple[int, ...]) -> tuple[Row, ...]:
+        """What was drawn, and what follows from it; of drawn cells and public facts alone."""
+        way, learner = plan.way, self.learner
+        drawn: tuple[int, ...] = tuple(range(len(cells)))
+        known, ends = cells, dict[int, tuple[float, float]]()
+        if way is not None and isinstance(learner, ExpertMixture):
+            drawn, known = way.targets, learner.values(way, cells)
+            ends = learner.inferred(way, cells, known)
+        if self.expected_rows is not None:
+            values = tuple(self.grid.value(cell) for cell in cells)
+            scale = self.believed_batch.scale
+            found = intervals(plan.tree, plan.prior, self.expected_rows, values, scale)
+            for index, each in zip(drawn, found, strict=True):
+                ends[index] = each.lower, each.upper
+        rows: list[Row] = []
+        for index, (quantile, cell) in enumerate(zip(self.quantiles, known, strict=True)):
+            row: Row = {"quantile": float(quantile), "value": self.grid.value(cell)}
+            if way is not None:
+                row = {**row, "origin": "measured" if index in drawn else "inferred"}
+            if self.expected_rows is not None:
+                row = {**row, "lower": ends[index][0], "upper": ends[index][1]}
+            rows.append(row)
+        return tuple(rows)
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
         """Tell the learner what was released, or what was bought for it."""
         mechanism: QuantilePlan = plan.mechanism
         values = outcome.auxiliary or tuple(float(row["value"] or 0) for row in outcome.rows)
-        learner, prior = mechanism.learner, mechanism.prior
-        about = (prior,) if isinstance(learner, ExpertMixture) else ()
-        learned = learner.learn(state, values, mechanism.features, *about)
-        return learned if self.opening is None else self.opening.counted(state, learned)
+        if isinstance(self.learner, ExpertMixture):
+            assert mechanism.way is not None  # noqa: S101
+            return self.learner.learn(mechanism.way, values)
+        return self.learner.learn(state, values, mechanism.features)
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
         """The release, and beside it what all releases so far say of the same quantiles.

@@ -85,6 +85,11 @@ class PriorSection(Section):
         description="By default experts if expected_rows is given, else last-release; none with"
         " joint nodes.",
     )
+    measure: Literal["few", "all"] = Field(
+        default="few",
+        description="Whether experts may measure a few quantiles with the whole of epsilon, in"
+        " turn, and infer the others; a row says which it is.",
+    )
     features: tuple[Literal["weekday", "month", "season", "hour", "trend"], ...] = Field(
         default=(), description="Public facts of a window that its quantiles may depend on."
     )

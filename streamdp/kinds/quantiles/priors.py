@@ -12,9 +12,11 @@ from streamdp.types import CellQuery, Grid, Prior
 
 if TYPE_CHECKING:
     from streamdp.kinds.spec import PublicData
+    from streamdp.learning.experts.mixture import ExpertMixture
     from streamdp.learning.learner import Learner
     from streamdp.learning.public import PublicFit
     from streamdp.mechanisms.tree import QuantileTree
+    from streamdp.priors.joint import Shapes
     from streamdp.priors.public import PublicRows
 
 COCOB_NARROWEST = 0.01
@@ -24,7 +26,9 @@ TABULATED_WEIGHT = 0.8
 """Share of the tabulated law in the robust prior; the rest holds where no public row lies."""
 
 
-def learner(section: QuantilesSection, tree: QuantileTree, data: PublicData) -> Learner:
+def learner(
+    section: QuantilesSection, tree: QuantileTree, data: PublicData
+) -> Learner | ExpertMixture:
     """The configured learner, with public rows behind its first priors if there are any.
 
     Raises:
@@ -37,9 +41,7 @@ def learner(section: QuantilesSection, tree: QuantileTree, data: PublicData) -> 
     weight, resolution = section.prior.robust_weight, float(section.resolution)
     name = section.learner()
     if name == "experts":
-        from streamdp.learning.experts import ExpertMixture
-
-        return ExpertMixture(tree, robust, weight, guess, section.expected_rows or 1, fitted)
+        return _experts(section, tree, robust, fitted)
     if name == "online-gradient":
         from streamdp.learning.gradient import OnlineGradient
         from streamdp.learning.optimizers import coin_betting
@@ -62,6 +64,46 @@ def learner(section: QuantilesSection, tree: QuantileTree, data: PublicData) -> 
     from streamdp.learning.last_release import LastRelease
 
     return LastRelease(robust, weight, guess[1], resolution, first)
+
+
+def _experts(
+    section: QuantilesSection, tree: QuantileTree, robust: Prior, public: PublicFit | None
+) -> ExpertMixture:
+    """Experts that measure few quantiles, unless the mechanism is configured or rows are unknown.
+
+    While nothing is known they draw as `learner: none` does, where that is jointly.
+    """
+    from streamdp.learning.experts.mixture import ExpertMixture
+    from streamdp.learning.experts.ways import BroadShapes
+    from streamdp.mechanisms.choice import choose_tree
+
+    rows, auto = section.expected_rows or 1, section.mechanism == "auto"
+    form, broad = choose_tree(len(section.quantiles), tree.epsilon, section.expected_rows), None
+    if auto and form.node == "joint":
+        like = form.tree(section.quantiles, tree.epsilon, tree.grid, tree.relation)
+        groups = shapes(section) if form.shapes else ()
+        prior = form.prior((robust,) * len(section.quantiles), groups)
+        broad = BroadShapes(like, prior, rows)
+    return ExpertMixture(
+        tree,
+        robust,
+        section.prior.robust_weight,
+        guess_of(section),
+        rows,
+        public,
+        few=auto and section.expected_rows is not None and section.prior.measure == "few",
+        broad=broad,
+    )
+
+
+def shapes(section: QuantilesSection) -> tuple[Shapes, ...]:
+    """What is believed of the quantiles together, from the guess, or from the bounds."""
+    from streamdp.priors.shapes import shapes_from_bounds, shapes_from_guess
+
+    if section.guess is not None:
+        return shapes_from_guess(section.quantiles, section.guess.location, section.guess.scale)
+    first, last = (float(cell * section.resolution) for cell in section.cells())
+    return shapes_from_bounds(section.quantiles, first, last, float(section.resolution))
 
 
 def guess_of(section: QuantilesSection) -> tuple[float, float]:

@@ -14,8 +14,8 @@ from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.kinds.quantiles.synthetic import GUESS, NAMES, RESOLUTION, expected_rows, synthetic
 from streamdp.kinds.quantiles.truth import rank_errors
 from streamdp.kinds.study import ORACLE, Step, Stream, Trace
-from streamdp.learning.experts import ExpertMixture
-from streamdp.learning.paces import pace_names, pace_shares
+from streamdp.learning.experts.mixture import ExpertMixture
+from streamdp.learning.experts.trust import drift_names, drift_shares
 from streamdp.mechanisms.exact import exact_quantiles
 from streamdp.types import CellCounts, FloatArray, Outcome
 
@@ -77,8 +77,10 @@ class QuantilesStudy:
         return replace(made, features=feature, feature_names=("of the stream",))
 
     def taught(self, kind: Quantiles) -> Quantiles:
-        """Always from the learned prior."""
-        return replace(kind, opening=None)
+        """With every quantile drawn: a truth is known of all."""
+        if not isinstance(kind.learner, ExpertMixture):
+            return kind
+        return replace(kind, learner=replace(kind.learner, few=False, broad=None))
 
     def truth(self, kind: Quantiles, statistic: CellCounts) -> Outcome:
         """The quantiles of the records."""
@@ -105,14 +107,14 @@ class QuantilesStudy:
             empty = bool(np.isnan(step.errors).any())
             values = [np.nan if empty else step.truth.rows[j]["value"] for j in targets]
             truth.append(values)
-            prior = step.plan.mechanism.prior
-            bands.append([band(prior.robust[j], kind.grid) for j in targets])
+            priors = kind.believed(step.state, step.plan.mechanism.features).robust
+            bands.append([band(priors[j], kind.grid) for j in targets])
             if isinstance(kind.learner, ExpertMixture):
-                weights.append(pace_shares(step.state))
+                weights.append(drift_shares(step.state))
         return Trace(
             tuple(f"quantile {float(kind.quantiles[j]):g}" for j in targets),
             np.array(truth, dtype=float),
             np.array(bands).reshape(-1, len(targets), len(SHARES)),
             np.array(weights) if weights else None,
-            tuple(pace_names()),
+            drift_names(),
         )

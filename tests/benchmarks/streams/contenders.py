@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 
 import numpy as np
 
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.study import ORACLE, Stream
-from streamdp.learning.experts import ExpertMixture
+from streamdp.learning.experts.levels import Usual
+from streamdp.learning.experts.mixture import OPENING, ExpertMixture
+from streamdp.learning.experts.panel import Panel, Seen
+from streamdp.learning.experts.ways import BroadShapes
 from streamdp.learning.fixed import Fixed
 from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.last_release import LastRelease
 from streamdp.learning.learner import Learner
-from streamdp.learning.opening import Opening
 from streamdp.learning.optimizers import coin_betting
 from streamdp.mechanisms.choice import CANDIDATES, choose_tree
 from streamdp.mechanisms.exact import exact_quantiles
@@ -93,13 +95,49 @@ def paper(setting: Setting, tree: QuantileTree, stream: Stream) -> Learner:
     return OnlineGradient(Cauchy(*guess), ROBUST, guess, coin_betting(), half, narrowest)
 
 
-def experts(setting: Setting, tree: QuantileTree, stream: Stream) -> Learner:
-    """The default learner."""
-    return ExpertMixture(tree, Cauchy(*setting.guess), 0.05, setting.guess, setting.rows)
+def broad(setting: Setting, epsilon: Fraction) -> BroadShapes | None:
+    """How the default learner draws while it knows nothing."""
+    form = choose_tree(len(DECILES), epsilon, setting.rows)
+    assert form in CANDIDATES.values()
+    if form.node == "independent":
+        return None
+    shapes = shapes_from_guess(DECILES, *setting.guess) if form.shapes else ()
+    prior = form.prior((Cauchy(*setting.guess),) * len(DECILES), shapes)
+    return BroadShapes(form.tree(DECILES, epsilon, setting.grid), prior, setting.rows)
 
 
-LEARNERS: dict[str, Callable[[Setting, QuantileTree, Stream], Learner]] = {
+def experts(setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixture:
+    """The default learner; of the textbook's tree, every quantile is drawn."""
+    few, guess = not isinstance(tree, TextbookTree), setting.guess
+    wide = broad(setting, tree.epsilon) if few else None
+    return ExpertMixture(tree, Cauchy(*guess), 0.05, guess, setting.rows, None, few, wide)
+
+
+class AlwaysFew(ExpertMixture):
+    """Never draws all quantiles, but for the first releases."""
+
+    def _draws_all(self, panel: Panel, seen: Seen, usual: Usual) -> bool:
+        return panel.releases < OPENING
+
+
+def few(setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixture:
+    """A single plan: few quantiles in turn, always."""
+    known = experts(setting, tree, stream)
+    values = {each.name: getattr(known, each.name) for each in fields(known) if each.init}
+    return AlwaysFew(**values)
+
+
+def every(setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixture:
+    """A single plan: all quantiles from learned priors, always."""
+    return replace(experts(setting, tree, stream), few=False, broad=None)
+
+
+Made = Learner | ExpertMixture
+
+LEARNERS: dict[str, Callable[[Setting, QuantileTree, Stream], Made]] = {
     "experts": experts,
+    "always-few": few,
+    "always-all": every,
     "paper-cocob": paper,
     "last-release": last_release,
     "static": static,
@@ -113,6 +151,9 @@ BOTH = ("experts", "paper-cocob", "last-release", "static")
 
 LEARNING = BOTH[:3]
 """Can recover from an event."""
+
+PLANS = ("always-few", "always-all", "last-release")
+"""Single plans; with `no-learning`, what the default learner is to be as good as."""
 
 STATICS = ("static", "static-narrow", "static-wide", "static-hindsight")
 """The best of these is the best static prior: three guesses, and one that has seen the stream."""
@@ -144,11 +185,7 @@ class Contenders:
         made = LEARNERS["experts" if learner == ORACLE else learner](self.setting, tree, stream)
         kind = TextbookQuantiles if textbook else Quantiles
         features, grid = stream.feature(), self.setting.grid
-        opening = None
-        if isinstance(made, ExpertMixture) and not textbook:
-            like = self._unlearned(epsilon)
-            opening = Opening(made, *like.first_way())
-        return kind("value", DECILES, epsilon, grid, made, features=features, opening=opening)
+        return kind("value", DECILES, epsilon, grid, made, features=features)
 
     def _unlearned(self, epsilon: Fraction) -> Quantiles:
         form = choose_tree(len(DECILES), epsilon, self.setting.rows)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.learning.noise import NoisyDraw, log_normaliser
+from streamdp.learning.experts.noise import NoisyDraw, log_normaliser
+from streamdp.learning.experts.weighted import weighted_quantiles
 from streamdp.types import FloatArray, Prior
 
 SPREADS = np.linspace(-5.0, 5.0, 21)
@@ -45,6 +46,33 @@ class Belief:
         """Normalised weights, shape (e,)."""
         shares = np.exp(self.log_weights - self.log_weights.max())
         return np.asarray(shares / shares.sum())
+
+    def finite(self) -> bool:
+        """Whether no number overflowed."""
+        numbers = self.log_weights, self.means, self.covariances
+        return all(np.isfinite(part).all() for part in numbers)
+
+    def medians(self) -> FloatArray:
+        """Weighted median of each quantile, shape (m,)."""
+        return weighted_quantiles(self.means, self.weights(), 0.5)
+
+    def point(self) -> FloatArray:
+        """The same, sorted."""
+        return np.sort(self.medians())
+
+    def deviations(self) -> FloatArray:
+        """Weighted median distance of each quantile from its weighted median, shape (m,)."""
+        weights, middles = self.weights(), self.medians()
+        variances = np.diagonal(self.covariances, axis1=1, axis2=2)
+        away = np.sqrt(np.maximum(variances, 0.0) + (self.means - middles) ** 2)
+        return weighted_quantiles(away, weights, 0.5)
+
+    def covariance(self) -> FloatArray:
+        """Of the whole mixture, shape (m, m)."""
+        weights = self.weights()
+        apart = self.means - weights @ self.means
+        within = np.einsum("e,eij->ij", weights, self.covariances)
+        return np.asarray(within + np.einsum("e,ei,ej->ij", weights, apart, apart))
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +140,20 @@ def observe(belief: Belief, draw: NoisyDraw, prior: Prior, release: Release) -> 
         belief.covariances * (1.0 + ROUNDING * np.eye(len(direction)))
         - gain[:, :, None] * gain[:, None, :] * shrink,
     )
+
+
+def observe_all(belief: Belief, values: FloatArray, noise: FloatArray) -> Belief:
+    """The belief once all quantiles were seen with normal noise of a covariance (Kalman 1960)."""
+    innovations = belief.covariances + noise
+    gain = np.linalg.solve(innovations, belief.covariances).transpose(0, 2, 1)
+    off = values - belief.means
+    pulled = np.linalg.solve(innovations, off[:, :, None])[:, :, 0]
+    evidence = -0.5 * ((off * pulled).sum(axis=1) + np.linalg.slogdet(innovations)[1])
+    left = belief.covariances - gain @ belief.covariances
+    rows = np.arange(left.shape[1])
+    left[:, rows, rows] = np.maximum(left[:, rows, rows], TINY)
+    means = belief.means + np.einsum("eij,ej->ei", gain, off)
+    return Belief(belief.log_weights + evidence, means, left)
 
 
 def _posterior(

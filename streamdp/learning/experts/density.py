@@ -1,4 +1,4 @@
-"""The spacing of the quantiles: what turns ranks into values, and how they move together."""
+"""How dense a batch is at its quantiles: what turns ranks into values, and how quantiles move."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from streamdp.types import FloatArray
 
 GUESS_SPREAD = 0.55
 """A guessed scale is read as a standard deviation: a logistic law has 0.55 of it as its scale."""
-
-TOGETHER, STRETCH, ALONE = 0.6, 0.3, 0.1
-"""Shares of a common shift, of a common stretch and of each quantile alone in a first belief."""
 
 
 def guessed_quantiles(targets: FloatArray, location: float, scale: float) -> FloatArray:
@@ -29,6 +26,13 @@ def log_gaps(values: FloatArray, resolution: float) -> FloatArray:
     return np.asarray(np.log(np.maximum(lengths, resolution)))
 
 
+def first_log_gaps(values: FloatArray, scale: float, resolution: float) -> FloatArray:
+    """`log_gaps` before any release; one quantile alone shows no gap, its scale must."""
+    if len(values) == 1:
+        return np.array([np.log(4.0 * GUESS_SPREAD * scale)])
+    return log_gaps(values, resolution)
+
+
 def gaps(logs: FloatArray) -> FloatArray:
     """Gaps whose sum is the span, shape (m - 1,)."""
     lengths = np.exp(logs[:-1])
@@ -45,9 +49,22 @@ def densities(targets: FloatArray, logs: FloatArray) -> FloatArray:
     return np.concatenate((outer[:1], inner, outer[-1:]))
 
 
-def common_moves(density: FloatArray) -> FloatArray:
-    """Covariance, in units of squared rank, of quantiles that mostly move together, (m, m)."""
-    stretch = 1.0 / density
-    shift = np.exp(2.0 * np.log(stretch).mean())
-    alone = STRETCH + ALONE * np.eye(len(density))
-    return np.asarray(TOGETHER * shift + np.outer(stretch, stretch) * alone)
+def placed(logs: FloatArray, index: int, value: float) -> FloatArray:
+    """The usual quantiles, shifted so that one of them has a value; shape (m,)."""
+    if len(logs) == 1:
+        return np.array([value])
+    places = np.concatenate(([0.0], np.cumsum(gaps(logs))))
+    return np.asarray(places - places[index] + value)
+
+
+def directions(density: FloatArray, logs: FloatArray) -> FloatArray:
+    """Shift, stretch and skew of the usual profile, in ranks, orthonormal; shape (m, 3 or fewer).
+
+    A profile z that moves by a + b·z + c·|z| moves its ranks by f, f·z and f·|z|.
+    """
+    places = np.concatenate(([0.0], np.cumsum(gaps(logs))))
+    places -= places[len(places) // 2]
+    z = places / max(float(np.abs(places).max()), 1e-300)
+    moves = np.array([density, density * z, density * np.abs(z)]).T / density.max()
+    left, sizes, _ = np.linalg.svd(moves, full_matrices=False)
+    return np.asarray(left[:, sizes > 1e-6 * sizes[0]])

@@ -8,61 +8,53 @@ so will the rest. Only released values enter, so the levels compose as ever.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from streamdp.learning.belief import Belief, Release, observe
-from streamdp.learning.noise import NoisyDraw
-from streamdp.learning.sharpening import Sharpening
+from streamdp.learning.experts.belief import Belief, Release, observe
+from streamdp.learning.experts.noise import NoisyDraw
+from streamdp.learning.experts.prior_scale import PriorRule
 from streamdp.priors.joint import JointPrior, digest_of
 from streamdp.types import FloatArray, Json, Prior
 
+Priors = dict[int, Prior]
+
 
 @dataclass(frozen=True, slots=True)
-class Walk:
+class Reading:
     """How one release is drawn and read, public.
 
     Args:
-        draws: Of the tree, parents first.
-        sharpening: Makes priors of beliefs.
-        densities: Share of the batch per unit of value at each quantile, shape (m,).
+        draws: Of the tree, parents first; targets are indices of all quantiles.
+        rule: Makes priors of beliefs.
+        density: Share of the batch per unit of value at each quantile, shape (m,).
         limits: Ends of the grid.
-        resolution: Width of a cell.
-        releases: How many came before.
         first: The belief before anything is drawn.
         seen: Beliefs and priors after some levels, by their values: every level asks for all above.
     """
 
     draws: tuple[NoisyDraw, ...]
-    sharpening: Sharpening
-    densities: FloatArray
+    rule: PriorRule
+    density: FloatArray
     limits: tuple[float, float]
-    resolution: float
-    releases: int
     first: Belief
-    seen: dict[tuple[float, ...], tuple[Belief, tuple[Prior, ...]]] = field(
+    seen: dict[tuple[float, ...], tuple[Belief, Priors]] = field(
         default_factory=dict, repr=False, compare=False
     )
 
-    def priors(self, belief: Belief) -> tuple[Prior, ...]:
-        """One prior a quantile."""
-        draws = sorted(self.draws, key=lambda draw: draw.target)
-        units = [draw.unit(float(self.densities[draw.target])) for draw in draws]
-        return self.sharpening.priors(belief, np.array(units), self.releases)
-
-    def given(self, released: Mapping[int, float]) -> tuple[Prior, ...]:
+    def given(self, released: Mapping[int, float]) -> Priors:
         """The priors after the draws of some whole levels, the top ones; {target: value}."""
         return self._read(released)[1]
 
-    def after(self, values: Sequence[float]) -> Belief:
-        """The belief after all draws; values by target."""
-        return self._read(dict(enumerate(values)))[0]
+    def after(self, released: Mapping[int, float]) -> Belief:
+        """The belief after all draws."""
+        return self._read(released)[0]
 
-    def _read(self, released: Mapping[int, float]) -> tuple[Belief, tuple[Prior, ...]]:
-        values = np.array([released.get(j, np.nan) for j in range(len(self.densities))])
-        release = Release(values, self.densities, self.limits, self.resolution)
+    def _read(self, released: Mapping[int, float]) -> tuple[Belief, Priors]:
+        values = np.array([released.get(j, np.nan) for j in range(len(self.density))])
+        release = Release(values, self.density, self.limits, self.rule.resolution)
         told = tuple[float, ...]()
         for _, group in itertools.groupby(self.draws, lambda draw: draw.level):
             level = tuple(group)
@@ -73,37 +65,51 @@ class Walk:
                 belief, priors = self._seen(before)
                 for draw in level:
                     belief = observe(belief, draw, priors[draw.target], release)
-                ended = len(told) == len(values)
-                self.seen[told] = belief, () if ended else self.priors(belief)
+                ended = len(told) == len(self.draws)
+                self.seen[told] = belief, {} if ended else self._priors(belief)
         return self._seen(told)
 
-    def _seen(self, told: tuple[float, ...]) -> tuple[Belief, tuple[Prior, ...]]:
+    def _seen(self, told: tuple[float, ...]) -> tuple[Belief, Priors]:
         if told not in self.seen:
-            self.seen[told] = self.first, self.priors(self.first)
+            self.seen[told] = self.first, self._priors(self.first)
         return self.seen[told]
+
+    def _priors(self, belief: Belief) -> Priors:
+        return self.rule.priors(belief, self.draws, self.density)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class BelievedPrior(JointPrior):
+class SequentialPrior(JointPrior):
     """The priors a belief makes, and those it will make of what is drawn.
 
     Args:
-        walk: How the release is drawn.
+        reading: How the release is drawn.
+        targets: Which of all quantiles the tree draws.
     """
 
-    walk: Walk
+    reading: Reading
+    targets: tuple[int, ...]
 
     def given(self, released: dict[int, float], width: float) -> JointPrior:
         """The priors once some levels are drawn; depends on releases alone."""
         if not released:
             return self
-        return JointPrior(self.walk.given(released))
+        priors = self.reading.given({self.targets[j]: value for j, value in released.items()})
+        return JointPrior(tuple(priors[j] for j in self.targets))
 
     def describe(self) -> Json:
         """The first priors, and a digest of the belief the others follow from."""
-        belief = self.walk.first
+        belief = self.reading.first
         return {
-            "family": "believed",
+            "family": "sequential",
             "robust": [prior.describe() for prior in self.robust],
             "sha256": digest_of(belief.log_weights, belief.means, belief.covariances),
         }
+
+
+def sequential_prior(reading: Reading, targets: tuple[int, ...]) -> SequentialPrior:
+    """The prior of a tree over some of the quantiles."""
+    first = reading.given({})
+    return SequentialPrior(
+        robust=tuple(first[j] for j in targets), reading=reading, targets=targets
+    )

@@ -1,0 +1,1 @@
+"""The default learner: experts over past releases, mixed by what each release shows."""

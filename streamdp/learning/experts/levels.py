@@ -1,0 +1,304 @@
+"""Experts over the quantiles of all batches: what each remembers, forecasts and learns.
+
+Expert k believes that the quantiles of batch t are
+
+    v_t = C_t·x_t + common_t + own_t,
+
+x_t public inputs of the batch (a 1 first), C_t of shape (m, d). `common` is a move along shift,
+stretch and skew of the usual profile, of covariance w²·D_k at each of several `WIDTHS` w; `own` is
+what each quantile does beside it. Levels, the first column of C, drift by `drift`·D_k between
+releases and a little on their own. All covariances are full, since a release measures a few of the
+quantiles: what it tells of the others follows from them.
+
+References:
+    West & Harrison 1997, chapter 16 (dynamic linear models); Shumway & Stoffer 1982 (learning
+    covariances by expectation maximisation).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from streamdp.learning.experts.arrays import packed, packed_halves, unpacked, unpacked_halves
+from streamdp.types import FloatArray, Json
+
+DRIFTS = (0.0, 0.02, 0.2, 1.0, np.inf)
+"""Of experts without inputs: variance by which a level moves between releases, in units of D. The
+last one forgets all but where the first draw of the last release fell: it finds a stream that left
+all beliefs, which a far draw alone does not show, for it may be noise."""
+
+INFORMED_DRIFTS = (0.0, 0.1)
+"""Of experts with inputs."""
+
+WIDTHS = np.array([0.05, 0.3, 1.0, 3.0])
+"""Deviations of the common move that an expert holds at once, in units of its own."""
+
+FIRST_MOVE = 0.05
+"""Deviation of the common move believed at first, in ranks."""
+
+FIRST_COMMON, FIRST_ALONE = 0.5, 0.25
+"""Variances of first levels, in squared ranks: of all together, and of each quantile alone."""
+
+FIRST_EFFECT = 0.02
+"""Variance of what inputs do, believed at first, in units of that of the levels."""
+
+LARGEST_MOVE = 3.0
+"""Bound of D, in ranks: beyond it all that is left to believe is the robust prior."""
+
+ROUND = 0.05
+"""Part of D that is alike in all common directions."""
+
+OWN_DRIFT = 0.004
+"""Deviation by which a level that drifts moves beside the common directions, in ranks."""
+
+FAILED = 5e-4
+"""An expert of less weight, were there five, starts again from the best one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """How a batch usually looks, which turns ranks into values.
+
+    Args:
+        density: Share of a batch per unit of value at each quantile, shape (m,).
+        common: Projection on the common directions, in ranks, shape (m, m).
+        resolution: Width of a cell.
+    """
+
+    density: FloatArray
+    common: FloatArray
+    resolution: float
+
+    def in_values(self, ranks: FloatArray) -> FloatArray:
+        """A covariance of ranks as one of values."""
+        return np.asarray(ranks / self.density[:, None] / self.density)
+
+    def in_ranks(self, values: FloatArray) -> FloatArray:
+        """The inverse."""
+        return np.asarray(self.density[:, None] * values * self.density)
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What experts believe of one batch before its release, the own moves within.
+
+    Args:
+        means: Shape (k, m).
+        carried: Covariance of coefficients and level, shape (k, m·d, m).
+        spreads: Covariance of the quantiles, shape (k, g, m, m).
+        own: Covariance of the own moves, shape (m, m).
+    """
+
+    means: FloatArray
+    carried: FloatArray
+    spreads: FloatArray
+    own: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Posterior:
+    """What experts believe after it: `shares` of the widths within each expert, shape (k, g)."""
+
+    means: FloatArray
+    spreads: FloatArray
+    shares: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What one release says of the own moves.
+
+    Args:
+        excess: Sum over quantiles of what was seen less what was believed, in squared ranks.
+        information: Sum of the squared shares of the own variance that the release removed.
+    """
+
+    excess: FloatArray
+    information: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Experts that share their inputs.
+
+    Args:
+        drifts: Shape (k,).
+        coefficients: C, shape (k, m, d).
+        uncertainties: Covariance of the coefficients, quantile by quantile, shape (k, m·d, m·d).
+        moves: D, shape (k, m, m).
+        log_weights: Of experts and widths, shape (k, g).
+    """
+
+    drifts: FloatArray
+    coefficients: FloatArray
+    uncertainties: FloatArray
+    moves: FloatArray
+    log_weights: FloatArray
+
+    @classmethod
+    def start(cls, values: FloatArray, inputs: int, usual: Usual, certainty: float = 1.0) -> Self:
+        """Before any release.
+
+        Args:
+            values: Where quantiles are believed to be, shape (m,).
+            inputs: d.
+            usual: How a batch looks.
+            certainty: Divides the variance of the first levels.
+        """
+        drifts = DRIFTS if inputs == 1 else INFORMED_DRIFTS
+        count, size = len(drifts), len(values)
+        coefficients = np.zeros((count, size, inputs))
+        coefficients[:, :, 0] = values
+        known = usual.in_values(_first_levels(size)) / certainty
+        each = np.diag([1.0, *[FIRST_EFFECT] * (inputs - 1)])
+        uncertainties = np.repeat(np.kron(known, each)[None], count, axis=0)
+        moves = usual.in_values((0.9 + 0.1 * np.eye(size)) * FIRST_MOVE**2)
+        log_weights = np.zeros((count, len(WIDTHS)))
+        return cls(
+            np.array(drifts),
+            coefficients,
+            uncertainties,
+            np.repeat(moves[None], count, 0),
+            log_weights,
+        )
+
+    def to_json(self) -> Json:
+        """Covariances to seven digits, all else exact."""
+        return {
+            "coefficients": packed(self.coefficients),
+            "uncertainties": packed_halves(self.uncertainties),
+            "moves": packed_halves(self.moves),
+            "log_weights": packed(self.log_weights),
+        }
+
+    @classmethod
+    def from_json(cls, state: Json) -> Self:
+        """The inverse of `to_json`."""
+        coefficients = unpacked(state["coefficients"])
+        drifts = DRIFTS if coefficients.shape[2] == 1 else INFORMED_DRIFTS
+        return cls(
+            np.array(drifts),
+            coefficients,
+            unpacked_halves(state["uncertainties"]),
+            unpacked_halves(state["moves"]),
+            unpacked(state["log_weights"]),
+        )
+
+    def forecast(self, inputs: FloatArray, own: FloatArray) -> Forecast:
+        """What is believed before a release; `inputs` begin with 1, shape (d,)."""
+        count, size, width = self.coefficients.shape
+        carried = self.uncertainties.reshape(count, size * width, size, width) @ inputs
+        known = np.einsum("d,kadb->kab", inputs, carried.reshape(count, size, width, size))
+        spreads = known[:, None] + self._common() + own
+        return Forecast(self.coefficients @ inputs, carried, spreads, own)
+
+    def learned(self, seen: Forecast, after: Posterior, usual: Usual, rate: float) -> Levels:
+        """The experts after one release; weights stay.
+
+        Args:
+            seen: What they forecast.
+            after: What they believe since.
+            usual: How a batch looks, this one included.
+            rate: Weight of this batch in D.
+        """
+        inverse = np.asarray(np.linalg.inv(seen.spreads), dtype=np.float64)
+        off = (after.means - seen.means[:, None])[..., None]
+        shrunk = seen.spreads - after.spreads
+        gain = seen.carried[:, None] @ inverse
+        moved = (gain @ off)[..., 0]
+        mean = np.einsum("kg,kga->ka", after.shares, moved)
+        apart = moved - mean[:, None]
+        removed = gain @ shrunk @ gain.transpose(0, 1, 3, 2)
+        uncertainties = self.uncertainties - np.einsum("kg,kgab->kab", after.shares, removed)
+        uncertainties += np.einsum("kg,kga,kgb->kab", after.shares, apart, apart)
+        uncertainties = (uncertainties + uncertainties.transpose(0, 2, 1)) / 2.0
+        squares = _squares(self._common(), inverse, off, shrunk)[0]
+        moves = self._moves(np.einsum("kg,kgab->kab", after.shares, squares), usual, rate)
+        coefficients = self.coefficients + mean.reshape(self.coefficients.shape)
+        grown = replace(self, coefficients=coefficients, uncertainties=uncertainties, moves=moves)
+        return grown.drifted(usual)
+
+    def evidence(self, seen: Forecast, after: Posterior, density: FloatArray) -> Evidence:
+        """What a release says of the own moves, by expert, shapes (k,)."""
+        inverse = np.asarray(np.linalg.inv(seen.spreads), dtype=np.float64)
+        off = (after.means - seen.means[:, None])[..., None]
+        squares, removed = _squares(seen.own, inverse, off, seen.spreads - after.spreads)
+        believed, scale = np.diag(seen.own), density**2
+        square, gone = (np.einsum("kg,kgaa->ka", after.shares, each) for each in (squares, removed))
+        shares = np.clip(gone / believed, 0.0, 1.0)
+        return Evidence(((square - believed) * scale).sum(axis=1), (shares**2).sum(axis=1))
+
+    def drifted(self, usual: Usual) -> Levels:
+        """The experts one batch later: the levels have moved."""
+        size, width = self.coefficients.shape[1:]
+        own = np.diag(usual.in_values(np.eye(size))) * OWN_DRIFT**2
+        away = np.where(self.drifts > 0.0, 1.0, 0.0)[:, None] * own + (usual.resolution / 10) ** 2
+        steps = np.where(np.isinf(self.drifts), 0.0, self.drifts)
+        level = steps[:, None, None] * self.moves + away[:, :, None] * np.eye(size)
+        first = np.zeros((width, width))
+        first[0, 0] = 1.0
+        drift = np.stack([np.kron(each, first) for each in level])
+        return replace(self, uncertainties=self.uncertainties + drift)
+
+    def anchored(self, places: FloatArray, usual: Usual) -> Levels:
+        """The same where the forgetful expert expects quantiles at some places, shape (m,)."""
+        last = np.isinf(self.drifts)
+        if not last.any():
+            return self
+        coefficients, uncertainties = self.coefficients.copy(), self.uncertainties.copy()
+        coefficients[last, :, 0] = places
+        uncertainties[last] = usual.in_values(_first_levels(len(places)))
+        return replace(self, coefficients=coefficients, uncertainties=uncertainties)
+
+    def revived(self, shares: FloatArray, usual: Usual) -> Levels:
+        """Experts that nobody trusts start again from the best one; `shares` of shape (k,)."""
+        best = int(shares.argmax())
+        failed = shares < FAILED * 5.0 / len(DRIFTS) * shares.sum()
+        if not failed.any():
+            return self
+        which = np.where(failed, best, np.arange(len(shares)))
+        copied = replace(
+            self,
+            coefficients=self.coefficients[which],
+            uncertainties=self.uncertainties[which],
+            moves=self.moves[which],
+        )
+        later = copied.drifted(usual).uncertainties
+        kept = np.where(failed[:, None, None], later, self.uncertainties)
+        return replace(copied, uncertainties=kept)
+
+    def finite(self) -> bool:
+        """Whether no number overflowed."""
+        numbers = self.coefficients, self.uncertainties, self.moves, self.log_weights
+        return all(np.isfinite(part).all() for part in numbers)
+
+    def _common(self) -> FloatArray:
+        return np.asarray((WIDTHS**2)[:, None, None] * self.moves[:, None])
+
+    def _moves(self, seen: FloatArray, usual: Usual, rate: float) -> FloatArray:
+        """D moves towards what was seen along the common directions."""
+        smooth = usual.common @ usual.in_ranks(seen) @ usual.common
+        rank = max(round(float(np.trace(usual.common))), 1)
+        alike = np.trace(smooth, axis1=1, axis2=2)[:, None, None] / rank * usual.common
+        new = (1.0 - rate) * self.moves
+        new += rate * usual.in_values((1.0 - ROUND) * smooth + ROUND * alike)
+        sizes = np.einsum("kii,i->k", new, usual.density**2) / new.shape[1]
+        bounded = np.minimum(1.0, LARGEST_MOVE**2 / np.maximum(sizes, 1e-300))
+        return np.asarray(new * bounded[:, None, None])
+
+
+def _first_levels(size: int) -> FloatArray:
+    return np.asarray(FIRST_COMMON + FIRST_ALONE * np.eye(size))
+
+
+def _squares(
+    part: FloatArray, inverse: FloatArray, off: FloatArray, shrunk: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Second moments of a part of the spread after a release, and what the release removed."""
+    rest = part @ inverse
+    away = rest @ off
+    removed = rest @ shrunk @ rest.transpose(0, 1, 3, 2)
+    return part + away @ away.transpose(0, 1, 3, 2) - removed, removed

@@ -1,0 +1,354 @@
+"""The default learner: measure few quantiles, know all.
+
+Before a release experts make a belief over all quantiles together; a few are drawn with the whole
+of epsilon, in turn, and the others follow from them. After it, every draw is weighed by the law of
+its own noise (`noise`), so that an uninformative release teaches nothing. How a batch is drawn
+depends on past releases alone, and costs the same epsilon whichever way it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from streamdp.learning.experts import density
+from streamdp.learning.experts.belief import Belief, observe_all
+from streamdp.learning.experts.levels import Usual
+from streamdp.learning.experts.panel import (
+    FORGET,
+    REMEMBERED,
+    Drawn,
+    Inputs,
+    Panel,
+    Seen,
+    first_panel,
+)
+from streamdp.learning.experts.prior_scale import PriorRule
+from streamdp.learning.experts.sequential import Reading, sequential_prior
+from streamdp.learning.experts.ways import BroadShapes, Turn, turns
+from streamdp.learning.learner import Features, Smoothed
+from streamdp.learning.public import PublicFit
+from streamdp.mechanisms.tree import QuantileTree
+from streamdp.priors.joint import JointPrior
+from streamdp.priors.shapes import REACH
+from streamdp.types import FloatArray, Json, Prior
+
+VERSION = 3
+"""Of the form of the state."""
+
+OPENING = 3
+"""Releases of which all quantiles are drawn when a stream opens; not after public rows."""
+
+ALL_BELOW, FEW_ABOVE = 0.65, 0.8
+"""Errors foretold for drawing all, in units of those of a turn, below which all are drawn, and
+above which again a few are."""
+
+PUBLIC_CERTAINTY = 16.0
+"""Of first levels fitted to public rows: they are believed within a quarter."""
+
+MOST_CALENDAR = 12
+"""Quantiles up to which experts know the calendar: their states grow with the square."""
+
+REACH_OF_INTERVAL = 2.6
+"""Deviations to either side that hold the quantile of 95 % of batches: laws have heavy tails."""
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How one batch is drawn, fixed before data is touched.
+
+    Args:
+        number: Of the way, among all there are.
+        tree: The mechanism.
+        prior: Of the quantiles it draws.
+        targets: Which of all quantiles those are.
+        panel: What was remembered.
+        usual: How a batch usually looks.
+        seen: What was forecast.
+        reading: How draws of a turn are read; None under broad shapes.
+    """
+
+    number: int
+    tree: QuantileTree
+    prior: JointPrior
+    targets: tuple[int, ...]
+    panel: Panel
+    usual: Usual
+    seen: Seen
+    reading: Reading | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ExpertMixture:
+    """What is drawn of a batch, and what all its quantiles are, from past releases.
+
+    Args:
+        tree: Over all quantiles.
+        robust: Prior that holds when the past misleads.
+        robust_weight: λ in (0, 1]: never more than (1/c)·ln(1/λ) worse than `robust`.
+        guess: Location and spread of the column, before any release.
+        expected_rows: Public guess of the number of rows of a batch; sets the noise law.
+        public: What public rows of the same kind say, before any release.
+        few: Whether a few quantiles may be measured, and the others inferred.
+        broad: How batches are drawn of which nothing is known.
+    """
+
+    tree: QuantileTree
+    robust: Prior
+    robust_weight: float
+    guess: tuple[float, float]
+    expected_rows: int
+    public: PublicFit | None = None
+    few: bool = False
+    broad: BroadShapes | None = None
+    turns: tuple[Turn, ...] = field(init=False, repr=False, compare=False)
+    whole: Turn = field(init=False, repr=False, compare=False)
+    targets: FloatArray = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        every = tuple(range(len(self.tree.quantiles)))
+        whole = Turn.of(self.tree, every, self.expected_rows)
+        in_turn = turns(self.tree, self.expected_rows) if self.few else (whole,)
+        object.__setattr__(self, "whole", whole)
+        object.__setattr__(self, "turns", in_turn)
+        object.__setattr__(self, "targets", np.array([float(q) for q in self.tree.quantiles]))
+
+    def describe(self) -> Json:
+        """Public parameters a state depends on."""
+        return {"learner": "expert-mixture", "version": VERSION, "guess": list(self.guess)}
+
+    def init(self) -> Json:
+        """Nothing released yet."""
+        return {}
+
+    def trees(self) -> tuple[QuantileTree, ...]:
+        """Of all ways a batch may be drawn, the turns first; all cost the same epsilon."""
+        each = tuple(turn.tree for turn in self.turns)
+        whole = () if self.turns == (self.whole,) else (self.tree,)
+        return (*each, *whole, *(() if self.broad is None else (self.broad.tree,)))
+
+    def way(self, state: Json, features: Features = (), calendar: Features = ()) -> Way:
+        """How the next batch is drawn, from releases and public facts alone.
+
+        Args:
+            state: What was learned before.
+            features: Configured public numbers of the batch.
+            calendar: Where its window lies in the week, the day or the year.
+        """
+        inputs = self._inputs(features, calendar)
+        panel = self._panel(state, inputs)
+        usual = panel.usual(self.targets, self._resolution())
+        seen = panel.forecast(inputs, usual)
+        number = panel.turns % len(self.turns)
+        turn = self.turns[number]
+        if self._draws_all(panel, seen, usual):
+            number, turn = len(self.turns) % (len(self.turns) + self.few), self.whole
+            panel, broad = self._centred(state, panel)
+            if broad:
+                assert self.broad is not None  # noqa: S101
+                tree = self.broad.tree
+                shapes = self.broad.shifted(panel.centre - self.guess[0])
+                return Way(len(self.trees()) - 1, tree, shapes, turn.targets, panel, usual, seen)
+        reading = Reading(turn.draws, self._rule(panel), usual.density, self._limits(), seen.belief)
+        prior = sequential_prior(reading, turn.targets)
+        return Way(number, turn.tree, prior, turn.targets, panel, usual, seen, reading)
+
+    def priors(self, state: Json, count: int, features: Features = ()) -> JointPrior:
+        """Priors of all quantiles, were all drawn."""
+        panel = self._panel(state, self._inputs(features, ()))
+        usual = panel.usual(self.targets, self._resolution())
+        belief = panel.forecast(self._inputs(features, ()), usual).belief
+        rule, draws = self._rule(panel), self.whole.draws
+        reading = Reading(draws, rule, usual.density, self._limits(), belief)
+        return sequential_prior(reading, self.whole.targets)
+
+    def values(self, way: Way, drawn: tuple[int, ...]) -> tuple[int, ...]:
+        """Cells of all quantiles: those drawn as they are, others as the belief has them.
+
+        Never crossing: an inferred quantile lies between the measured ones beside it.
+        """
+        if len(way.targets) == len(self.targets) or way.reading is None:
+            return drawn
+        grid, resolution = self.tree.grid, self._resolution()
+        released = {j: float(grid.value(cell)) for j, cell in zip(way.targets, drawn, strict=True)}
+        point = way.reading.after(released).point()
+        cells = np.clip(np.rint(point / resolution), grid.lower, grid.upper).astype(np.int64)
+        lower = np.full(len(cells), grid.lower, dtype=np.int64)
+        upper = np.full(len(cells), grid.upper, dtype=np.int64)
+        lower[list(way.targets)] = upper[list(way.targets)] = drawn
+        lower = np.maximum.accumulate(lower)
+        upper = np.minimum.accumulate(upper[::-1])[::-1]
+        return tuple(np.clip(cells, lower, upper).tolist())
+
+    def inferred(
+        self, way: Way, drawn: tuple[int, ...], known: tuple[int, ...]
+    ) -> dict[int, tuple[float, float]]:
+        """Intervals of the quantiles that were not drawn, by index; they hold about 95 % of them.
+
+        Args:
+            way: How the others were drawn.
+            drawn: Their cells.
+            known: Cells of all quantiles, as `values` has them.
+        """
+        if way.reading is None or len(way.targets) == len(self.targets):
+            return {}
+        grid, resolution = self.tree.grid, self._resolution()
+        released = {j: float(grid.value(cell)) for j, cell in zip(way.targets, drawn, strict=True)}
+        belief = way.reading.after(released)
+        point, reach = belief.point(), REACH_OF_INTERVAL * belief.deviations()
+        lower = np.minimum(np.floor((point - reach) / resolution), known)
+        upper = np.maximum(np.ceil((point + reach) / resolution), known)
+        lower, upper = (np.clip(each, grid.lower, grid.upper) for each in (lower, upper))
+        return {
+            j: (float(grid.value(int(lower[j]))), float(grid.value(int(upper[j]))))
+            for j in range(len(point))
+            if j not in way.targets
+        }
+
+    def learn(self, way: Way, values: tuple[float, ...]) -> Json:
+        """The state after one more release; starts anew if it ceased to be finite.
+
+        Args:
+            way: How it was drawn.
+            values: Of all quantiles; only those measured are looked at.
+        """
+        panel, known = way.panel, np.array(values)
+        if way.reading is None:
+            belief, gaps = self._read_broad(way, known)
+        else:
+            belief = way.reading.after({j: values[j] for j in way.targets})
+            many = len(way.targets) == len(known)
+            gaps = self._gaps(panel, known if many else belief.point(), panel.releases + 3)
+        if not belief.finite():
+            return self.init()
+        root = way.tree.nodes()[0].targets
+        first = way.targets[root[len(root) // 2]]
+        anchor, resolution = (first, values[first]), self._resolution()
+        learned = panel.learned(way.seen, belief, gaps, anchor, self.targets, resolution)
+        if learned.releases == 0:
+            learned = learned.opened(self._first_gaps(), anchor, self.targets, resolution)
+        if way.reading is not None:
+            learned = replace(learned, past=_remembered(panel, way, values))
+        drawn = self._drawn(way)
+        learned = replace(learned, drawn=drawn, turns=panel.turns + (drawn == "few"))
+        if not learned.finite():
+            return self.init()
+        smoothed = {"point": belief.point().tolist(), "deviation": belief.deviations().tolist()}
+        return learned.to_json() | smoothed
+
+    def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
+        """What is believed about each quantile of the last batch, after its release.
+
+        Returns:
+            Points and the intervals that hold the quantile with about 95 %, non-decreasing over
+            the quantiles; nothing before the first release. From releases alone, so free.
+        """
+        if not state:
+            return ()
+        point, half = np.array(state["point"]), self._resolution() / 2.0
+        reach = REACH_OF_INTERVAL * np.array(state["deviation"]) + half
+        ends = np.maximum.accumulate(point - reach), np.maximum.accumulate(point + reach)
+        return tuple(Smoothed(*each) for each in np.column_stack((point, *ends)).tolist())
+
+    def _draws_all(self, panel: Panel, seen: Seen, usual: Usual) -> bool:
+        """Whether to draw all quantiles: while nothing is known, and where that errs far less."""
+        if len(self.trees()) == 1:
+            return False
+        if panel.releases < OPENING:
+            return True
+        covariance = seen.covariance()
+        few = float(np.mean([turn.error(covariance, usual) for turn in self.turns]))
+        if self.broad is None:
+            every = self.whole.error(covariance, usual)
+        else:
+            every = self.broad.error(panel.log_gaps, usual.density)
+        return every < (ALL_BELOW if panel.drawn == "few" else FEW_ABOVE) * few
+
+    def _centred(self, state: Json, panel: Panel) -> tuple[Panel, bool]:
+        """Where broad shapes would lie, and whether to draw under them.
+
+        Shapes that hold nothing release some quantile out of their reach: of a stream that has just
+        opened, priors with their robust part then find the batch.
+        """
+        if self.broad is None or not state:
+            return panel, self.broad is not None
+        point, reach = np.array(state["point"]), REACH * self.guess[1]
+        if panel.releases == 0 or np.abs(point - panel.centre).max() < reach:
+            return panel, True
+        if panel.releases < OPENING:
+            return panel, False
+        return replace(panel, centre=float(point[len(point) // 2])), True
+
+    def _read_broad(self, way: Way, values: FloatArray) -> tuple[Belief, FloatArray]:
+        """The belief after a release under broad shapes, and the usual gaps."""
+        assert self.broad is not None  # noqa: S101
+        gaps = self._gaps(way.panel, values, way.panel.releases + 1)
+        each = density.densities(self.targets, gaps)
+        noise = self.broad.noise / each[:, None] / each
+        return observe_all(way.seen.belief, values, noise), gaps
+
+    def _drawn(self, way: Way) -> Drawn:
+        if way.reading is None:
+            return "broad"
+        return "few" if len(way.targets) < len(self.targets) else "all"
+
+    def _gaps(self, panel: Panel, values: FloatArray, releases: int) -> FloatArray:
+        if len(self.targets) == 1:
+            return panel.log_gaps
+        rate = max(1.0 / releases, FORGET)
+        new = density.log_gaps(values, self._resolution())
+        return np.asarray((1.0 - rate) * panel.log_gaps + rate * new)
+
+    def _rule(self, panel: Panel) -> PriorRule:
+        return PriorRule(
+            self.robust,
+            self.robust_weight,
+            self.guess,
+            self._resolution(),
+            panel.releases,
+            panel.past,
+        )
+
+    def _inputs(self, features: Features, calendar: Features) -> Inputs:
+        calendar = calendar if len(self.targets) <= MOST_CALENDAR else ()
+        told = [each for each in (calendar, features) if each]
+        told = told[:1] if calendar == features else told
+        return tuple(np.array([1.0, *each]) for each in ((), *told))
+
+    def _panel(self, state: Json, inputs: Inputs) -> Panel:
+        """What is remembered, for these inputs."""
+        resolution = self._resolution()
+        if state:
+            panel = Panel.from_json(state)
+            return panel.told(inputs, panel.usual(self.targets, resolution))
+        values, gaps = self._first_values(), self._first_gaps()
+        each = density.densities(self.targets, gaps)
+        basis = density.directions(each, gaps)
+        usual = Usual(each, basis @ basis.T, resolution)
+        certainty, releases = (PUBLIC_CERTAINTY, OPENING) if self.public else (1.0, 0)
+        return first_panel(values, inputs, gaps, usual, certainty, releases, self.guess[0])
+
+    def _first_values(self) -> FloatArray:
+        if self.public:
+            return np.array(self.public.locations)
+        return density.guessed_quantiles(self.targets, *self.guess)
+
+    def _first_gaps(self) -> FloatArray:
+        return density.first_log_gaps(self._first_values(), self.guess[1], self._resolution())
+
+    def _limits(self) -> tuple[float, float]:
+        grid, half = self.tree.grid, self.tree.grid.resolution / 2
+        lower, upper = grid.lower * grid.resolution - half, grid.upper * grid.resolution + half
+        return float(lower), float(upper)
+
+    def _resolution(self) -> float:
+        return float(self.tree.grid.resolution)
+
+
+def _remembered(panel: Panel, way: Way, values: tuple[float, ...]) -> tuple[tuple[float, ...], ...]:
+    """Exact past values, with those just measured."""
+    return tuple(
+        (*past, values[j])[-REMEMBERED:] if j in way.targets else past
+        for j, past in enumerate(panel.past)
+    )

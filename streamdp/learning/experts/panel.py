@@ -1,0 +1,284 @@
+"""All experts together: what they remember between releases, and how a release changes it.
+
+Bayes weighs experts and widths by the evidence of each release; a share of the weight returns to
+all, so that the best may change (fixed share, Herbster & Warmuth 1998). Experts differ in their
+inputs: none, the calendar, the configured features.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, Self
+
+import numpy as np
+
+from streamdp.learning.experts import density
+from streamdp.learning.experts.arrays import packed, unpacked
+from streamdp.learning.experts.belief import Belief
+from streamdp.learning.experts.levels import WIDTHS, Forecast, Levels, Posterior, Usual
+from streamdp.types import FloatArray, Json
+
+Inputs = tuple[FloatArray, ...]
+"""Of each group of experts, a 1 first; the first group has nothing else."""
+
+Drawn = Literal["", "few", "all", "broad"]
+"""A few quantiles, all from learned priors, or all under broad shapes."""
+
+SHARE = 0.05
+"""Weight that is spread over all experts and widths after each release."""
+
+FORGET = 0.03
+"""Least weight of a new release in moves and gaps."""
+
+FIRST_OWN, LEAST_OWN, MOST_OWN = 0.02, 0.004, 0.2
+"""Deviation of a quantile's own move, in ranks: believed at first, and its bounds."""
+
+OWN_TRUST = 5.0
+"""Releases that the first belief about own moves is worth."""
+
+LOST = 0.5
+"""Weight of the forgetful expert above which a stream has left all beliefs: it opens anew."""
+
+REMEMBERED = 20
+"""Exact past values of each quantile that are kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """What was believed before a release: of each group, and together.
+
+    Args:
+        forecasts: Of each group.
+        belief: Of all experts.
+        steady: How many of the first experts, with all their widths, are not the forgetful one.
+    """
+
+    forecasts: tuple[Forecast, ...]
+    belief: Belief
+    steady: int
+
+    def covariance(self) -> FloatArray:
+        """Of all but the forgetful expert, which expects anything, shape (m, m)."""
+        kept = np.ones(len(self.belief.log_weights), dtype=bool)
+        kept[self.steady : self.steady + len(WIDTHS)] = False
+        whole = self.belief
+        parts = whole.log_weights[kept], whole.means[kept], whole.covariances[kept]
+        return Belief(*parts).covariance()
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """What the learner remembers.
+
+    Args:
+        releases: How many there were since the stream opened.
+        turns: How many of them measured a turn's quantiles.
+        log_gaps: Usual gaps between quantiles (`density`).
+        own: Variance of a quantile's own move, in squared ranks.
+        information: What `own` rests on.
+        groups: Experts by their inputs.
+        past: Exact values that were drawn of each quantile, the last ones; m tuples.
+        centre: Around what broad shapes lie.
+        drawn: How the last batch was drawn; nothing before the first.
+        strange: Whether the last release left all beliefs.
+    """
+
+    releases: int
+    turns: int
+    log_gaps: FloatArray
+    own: float
+    information: float
+    groups: tuple[Levels, ...]
+    past: tuple[tuple[float, ...], ...]
+    centre: float
+    drawn: Drawn
+    strange: bool
+
+    def to_json(self) -> Json:
+        """Exact."""
+        return {
+            "releases": self.releases,
+            "turns": self.turns,
+            "log_gaps": packed(self.log_gaps),
+            "own": self.own,
+            "information": self.information,
+            "groups": [group.to_json() for group in self.groups],
+            "past": [list(values) for values in self.past],
+            "centre": self.centre,
+            "drawn": self.drawn,
+            "strange": self.strange,
+        }
+
+    @classmethod
+    def from_json(cls, state: Json) -> Self:
+        """The inverse of `to_json`."""
+        return cls(
+            int(state["releases"]),
+            int(state["turns"]),
+            unpacked(state["log_gaps"]),
+            float(state["own"]),
+            float(state["information"]),
+            tuple(Levels.from_json(group) for group in state["groups"]),
+            tuple(tuple(values) for values in state["past"]),
+            float(state["centre"]),
+            state["drawn"],
+            bool(state["strange"]),
+        )
+
+    def usual(self, targets: FloatArray, resolution: float) -> Usual:
+        """How a batch usually looks."""
+        each = density.densities(targets, self.log_gaps)
+        basis = density.directions(each, self.log_gaps)
+        return Usual(each, basis @ basis.T, resolution)
+
+    def told(self, inputs: Inputs, usual: Usual) -> Panel:
+        """The same with a group for each of the inputs: those of another size start anew."""
+        kept = {group.coefficients.shape[2]: group for group in self.groups}
+        sizes = [len(each) for each in inputs]
+        if sizes == [group.coefficients.shape[2] for group in self.groups]:
+            return self
+        level = self.groups[0].coefficients[:, :, 0]
+        best = level[int(np.exp(self.groups[0].log_weights).sum(axis=1).argmax())]
+        groups = tuple(kept.get(size) or Levels.start(best, size, usual) for size in sizes)
+        return replace(self, groups=groups)
+
+    def forecast(self, inputs: Inputs, usual: Usual) -> Seen:
+        """What is believed before a release."""
+        size = len(usual.density)
+        own = usual.in_values(np.eye(size) * self.own)
+        own = own + np.eye(size) * (usual.resolution / 4.0) ** 2
+        told = zip(self.groups, inputs, strict=True)
+        forecasts = tuple(group.forecast(each, own) for group, each in told)
+        count = len(WIDTHS)
+        return Seen(
+            forecasts,
+            Belief(
+                np.concatenate([group.log_weights.ravel() for group in self.groups]),
+                np.concatenate([np.repeat(each.means, count, axis=0) for each in forecasts]),
+                np.concatenate([each.spreads.reshape(-1, size, size) for each in forecasts]),
+            ),
+            self.groups[0].log_weights.size - count,
+        )
+
+    def learned(
+        self,
+        seen: Seen,
+        belief: Belief,
+        log_gaps: FloatArray,
+        anchor: tuple[int, float],
+        targets: FloatArray,
+        resolution: float,
+    ) -> Panel:
+        """The panel after one release.
+
+        A stream that left all beliefs twice in a row opens anew; a strange day changes nothing.
+
+        Args:
+            seen: What it forecast.
+            belief: What that became by the release.
+            log_gaps: Usual gaps, this batch included.
+            anchor: Index and value of the release's first draw, the one of least noise.
+            targets: Quantiles, shape (m,).
+            resolution: Width of a cell.
+        """
+        later = replace(self, log_gaps=log_gaps)
+        usual, rate = later.usual(targets, resolution), max(1.0 / (self.releases + 4), FORGET)
+        weights = self._weights(belief)
+        posteriors = self._posteriors(belief, weights)
+        own, information = self._own(seen, posteriors, weights, usual.density)
+        shared, places = _shared(weights), density.placed(log_gaps, *anchor)
+        lost = float(weights[0][-1].sum()) > LOST
+        opens = lost and (self.strange or self.releases == 0)
+        groups = []
+        for group, forecast, after, new in zip(
+            self.groups, seen.forecasts, posteriors, shared, strict=True
+        ):
+            learned = group.learned(forecast, after, usual, rate)
+            learned = replace(learned.anchored(places, usual), log_weights=np.log(new))
+            kept = lost and not opens
+            groups.append(learned if kept else learned.revived(new.sum(axis=1), usual))
+        return replace(
+            later,
+            releases=0 if opens else self.releases + 1,
+            strange=lost and not opens,
+            own=own,
+            information=information,
+            groups=tuple(groups),
+        )
+
+    def opened(
+        self,
+        log_gaps: FloatArray,
+        anchor: tuple[int, float],
+        targets: FloatArray,
+        resolution: float,
+    ) -> Panel:
+        """The panel of a stream that opens anew around its last release, with first gaps."""
+        opened = replace(self, log_gaps=log_gaps, centre=anchor[1])
+        usual, places = opened.usual(targets, resolution), density.placed(log_gaps, *anchor)
+        groups = tuple(group.anchored(places, usual) for group in self.groups)
+        return replace(opened, groups=groups)
+
+    def finite(self) -> bool:
+        """Whether no number overflowed."""
+        return bool(np.isfinite(self.own)) and all(group.finite() for group in self.groups)
+
+    def _weights(self, belief: Belief) -> list[FloatArray]:
+        """Of the experts and widths of each group; together one."""
+        ends = np.cumsum([group.log_weights.size for group in self.groups])[:-1]
+        parts = np.split(belief.weights(), ends)
+        return [part.reshape(-1, len(WIDTHS)) for part in parts]
+
+    def _posteriors(self, belief: Belief, weights: list[FloatArray]) -> list[Posterior]:
+        ends = np.cumsum([each.size for each in weights])[:-1]
+        size, count = belief.means.shape[1], len(WIDTHS)
+        means, spreads = np.split(belief.means, ends), np.split(belief.covariances, ends)
+        logs = np.split(belief.log_weights, ends)
+        posteriors = []
+        for mean, spread, each in zip(means, spreads, logs, strict=True):
+            by_width = each.reshape(-1, count)
+            within = np.exp(by_width - by_width.max(axis=1, keepdims=True))
+            within /= within.sum(axis=1, keepdims=True)
+            shape = (-1, count, size)
+            posteriors.append(Posterior(mean.reshape(shape), spread.reshape(*shape, size), within))
+        return posteriors
+
+    def _own(
+        self, seen: Seen, posteriors: list[Posterior], weights: list[FloatArray], each: FloatArray
+    ) -> tuple[float, float]:
+        """Variance of own moves by a step of scoring: as large as the release said anything."""
+        excess, gained = 0.0, 0.0
+        for group, forecast, after, weight in zip(
+            self.groups, seen.forecasts, posteriors, weights, strict=True
+        ):
+            evidence, shares = group.evidence(forecast, after, each), weight.sum(axis=1)
+            excess += float(shares @ evidence.excess)
+            gained += float(shares @ evidence.information)
+        information = (1.0 - FORGET) * self.information + gained
+        own = self.own + excess / (information + OWN_TRUST)
+        return float(np.clip(own, LEAST_OWN**2, MOST_OWN**2)), information
+
+
+def _shared(weights: list[FloatArray]) -> list[FloatArray]:
+    """Fixed share: half of it to all, half to the widths of the same expert."""
+    count = sum(each.size for each in weights)
+    return [
+        (1.0 - SHARE) * each
+        + SHARE * (1.0 / count + each.sum(axis=1, keepdims=True) / each.shape[1]) / 2.0
+        for each in weights
+    ]
+
+
+def first_panel(
+    values: FloatArray,
+    inputs: Inputs,
+    log_gaps: FloatArray,
+    usual: Usual,
+    certainty: float,
+    releases: int,
+    centre: float,
+) -> Panel:
+    """Before any release."""
+    groups = tuple(Levels.start(values, len(each), usual, certainty) for each in inputs)
+    past: tuple[tuple[float, ...], ...] = ((),) * len(values)
+    return Panel(releases, 0, log_gaps, FIRST_OWN**2, 0.0, groups, past, centre, "", strange=False)
