@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from streamdp.disk import PRIVATE, open_file, sync
@@ -15,7 +18,8 @@ from streamdp.types import Release
 class JsonLinesSink:
     """Appends a line and waits for the disk; each release has one line.
 
-    The file is read once, when the first release comes. Half a line at its end is written to its
+    The file is locked while a line is looked for and appended, and read again if another process
+    wrote to it, so that two daemons leave one line too. Half a line at its end is written to its
     end if it is the beginning of the line to be written, which a crash or a full disk left there.
     A file with any other content is left as it is, and refused.
 
@@ -28,8 +32,9 @@ class JsonLinesSink:
     def __init__(self, name: str, path: Path, mode: int = PRIVATE) -> None:
         self.name = name
         self._path, self._mode = path, mode
-        self._known: set[str] | None = None
+        self._known: set[str] = set()
         self._half = b""
+        self._size = 0
 
     def deliver(self, release: Release) -> None:
         """Append one line.
@@ -39,17 +44,22 @@ class JsonLinesSink:
         """
         line = (json.dumps(record(release)) + "\n").encode()
         try:
-            if self._known is None:
-                self._known, self._half = self._read()
-            if release.id in self._known:
-                return
-            if not line.startswith(self._half):
-                raise self._foreign("its last line has no end, and is not of this release")
-            self._append(line.removeprefix(self._half))
-            self._known.add(release.id)
-            self._half = b""
+            with self._locked() as file:
+                if os.fstat(file).st_size != self._size:
+                    self._read(file)
+                if release.id in self._known:
+                    return
+                if not line.startswith(self._half):
+                    raise self._foreign("its last line has no end, and is not of this release")
+                rest = line.removeprefix(self._half)
+                if os.write(file, rest) != len(rest):
+                    raise OSError("the line was cut")
+                os.fsync(file)
+                self._known.add(release.id)
+                self._half = b""
+                self._size = os.fstat(file).st_size
         except OSError as error:
-            self._known = None
+            self._size = -1
             raise SinkError(
                 f"sink {self.name} cannot write: {error.strerror or type(error).__name__}",
                 where=str(self._path),
@@ -57,14 +67,28 @@ class JsonLinesSink:
                 sink=self.name,
             ) from None
 
-    def _read(self) -> tuple[set[str], bytes]:
-        """Ids of the releases that are there, and half a line at the end if there is one."""
+    @contextmanager
+    def _locked(self) -> Iterator[int]:
+        """The file, made if it is not there, for one process at a time."""
+        new = not self._path.exists()
+        file = open_file(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND, self._mode)
         try:
-            with os.fdopen(open_file(self._path, os.O_RDONLY), "rb") as file:
-                *lines, half = file.read().split(b"\n")
-        except FileNotFoundError:
-            return set(), b""
-        return {self._id_in(line, number) for number, line in enumerate(lines, start=1)}, half
+            if new:
+                os.fchmod(file, self._mode)
+                sync(self._path.parent)
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield file
+        finally:
+            os.close(file)
+
+    def _read(self, file: int) -> None:
+        """Learn which releases are there, and half a line at the end if there is one."""
+        with os.fdopen(os.dup(file), "rb") as content:
+            content.seek(0)
+            text = content.read()
+        *lines, self._half = text.split(b"\n")
+        self._known = {self._id_in(line, number) for number, line in enumerate(lines, start=1)}
+        self._size = len(text)
 
     def _id_in(self, line: bytes, number: int) -> str:
         try:
@@ -73,24 +97,10 @@ class JsonLinesSink:
             raise self._foreign(f"line {number} is no release") from None
 
     def _foreign(self, what: str) -> SinkError:
-        self._known = None
+        self._size = -1
         return SinkError(
             f"sink {self.name} leaves this file as it is: {what}",
             where=str(self._path),
             hint="give the sink a file of its own",
             sink=self.name,
         )
-
-    def _append(self, line: bytes) -> None:
-        new = not self._path.exists()
-        file = open_file(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, self._mode)
-        try:
-            if new:
-                os.fchmod(file, self._mode)
-            if os.write(file, line) != len(line):
-                raise OSError("the line was cut")
-            os.fsync(file)
-        finally:
-            os.close(file)
-        if new:
-            sync(self._path.parent)
