@@ -10,7 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from streamdp.kinds.quantiles.build import build
 from streamdp.kinds.quantiles.kind import Quantiles
+from streamdp.kinds.quantiles.section import QuantilesSection
+from streamdp.kinds.spec import BuildContext
 from streamdp.learning.experts.mixture import ExpertMixture
 from streamdp.mechanisms.tree import QuantileTree
 from streamdp.priors.families import Cauchy
@@ -135,3 +138,29 @@ def test_every_way_costs_the_same_epsilon_whatever_was_released() -> None:
     assert {epsilon_of(event) for event in events} == {EPSILON}
     assert len({event["drawn"] for event in events}) > 1
     assert all(event["events"] == events[0]["events"] for event in events)
+
+
+@pytest.mark.parametrize("count", [3, 4, 7])
+@pytest.mark.parametrize("everything", [True, False])
+def test_the_ledger_names_the_way_that_is_drawn(
+    count: int, everything: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where one turn holds all quantiles, and is itself the way that measures them all."""
+    section = QuantilesSection.model_validate(
+        {
+            "kind": "quantiles",
+            "source": "s",
+            "column": "x",
+            "epsilon": 1,
+            "quantiles": [f"{index}/{count + 1}" for index in range(1, count + 1)],
+            "resolution": 1,
+            "bounds": [0, 100],
+            "expected_rows": 1000,
+            "prior": {"learner": "experts", "measure": "few"},
+        }
+    )
+    made = build(section, BuildContext("add-remove", 1, 1, "duckdb", None))  # type: ignore[arg-type]
+    monkeypatch.setattr(ExpertMixture, "_draws_all", lambda *_: everything)
+    monkeypatch.setattr(ExpertMixture, "_centred", lambda _, state, panel: (panel, False))
+    plan = made.plan(made.init(), BATCH)
+    assert plan.event["events"][plan.event["drawn"]] == plan.mechanism.tree.event()

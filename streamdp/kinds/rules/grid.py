@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -34,19 +35,17 @@ class Threshold:
     parameter: str
     values: tuple[Fraction, ...]
 
-    @property
-    def turned(self) -> bool:
-        """Whether the axis runs the other way, so that its half-open cells fit the operator."""
-        return self.operator in (">", "<=")
-
     def dimension(self) -> Dimension:
         """The axis whose cells decide the comparison for every value of the parameter.
 
-        x > c is written as -x < -c, since cells are half-open at their upper end.
+        Cells hold their lower end and not their upper, as `>=` and `<` ask. Engines compare
+        doubles, so x > c is x >= the double after c. The expression is not negated: unsigned
+        columns have no negatives, and times none at all.
         """
-        cuts = sorted(float(-value if self.turned else value) for value in self.values)
-        sql = f"-({self.sql})" if self.turned else self.sql
-        return Dimension(self.parameter, sql, cuts=tuple(cuts), nulls="cell")
+        cuts = [float(value) for value in self.values]
+        if self.operator in (">", "<="):
+            cuts = [math.nextafter(cut, math.inf) for cut in cuts]
+        return Dimension(self.parameter, self.sql, cuts=tuple(cuts), nulls="cell")
 
     def over_matching(self, counts: IntArray, axis: int) -> IntArray:
         """Sums over the records that meet the comparison, in place of the axis of cells.
@@ -59,12 +58,10 @@ class Threshold:
             The same array with one entry a value of the parameter, increasing, along `axis`.
         """
         cells = np.moveaxis(counts, axis, -1)[..., :-1]
-        if self.operator in (">=", "<="):
+        if self.operator in (">=", ">"):
             sums = cells[..., ::-1].cumsum(axis=-1)[..., ::-1][..., 1:]
         else:
             sums = cells.cumsum(axis=-1)[..., :-1]
-        if self.turned:
-            sums = sums[..., ::-1]
         return np.moveaxis(sums, -1, axis)
 
 

@@ -79,7 +79,10 @@ class MomentOf:
         """Where values of the next batch are clipped."""
         if state:
             return Clip.restored(state["clip"])
-        return Clip.first(0 if self.moment == "sum" else self.start[0], self.start[1])
+        centre, reach = self.start
+        if self.moment == "sum":
+            return Clip.first(0, abs(centre) + reach)
+        return Clip.first(centre, reach)
 
     def asked(self, state: Json, price: Price) -> tuple[Asked, ...]:
         """A table of distances, and one or two sums.
@@ -180,14 +183,16 @@ class MomentOf:
         """The clip of the next batch, with the noise of the mean of one group.
 
         The centre is what is believed of the mean of all groups; for a variance, whose series is
-        another, it goes a part of the way to the released mean.
+        another, it goes a part of the way to the released mean. For a sum it stays 0, also where
+        the column's bounds leave 0 out: what is summed are values, not distances.
         """
         centre = clip.centre
         if self.moment == "mean":
             centre = round(float(np.average(found.point, weights=n)))
         if self.moment == "variance":
             centre += round(FOLLOWED * float(np.average(beside, weights=n)))
-        centre = min(max(centre, self.grid.lower), self.grid.upper)
+        if self.moment != "sum":
+            centre = min(max(centre, self.grid.lower), self.grid.upper)
         relative = asked[1].noise.variance ** 0.5 / asked[1].noise.sensitivity
         return clip.following(centre, relative / float(n.mean()))
 

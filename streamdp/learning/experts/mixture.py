@@ -143,7 +143,7 @@ class ExpertMixture:
         number = panel.turns % len(self.turns)
         turn = self.turns[number]
         if self._draws_all(panel, seen, usual):
-            number, turn = len(self.turns) % (len(self.turns) + self.few), self.whole
+            number, turn = self.trees().index(self.whole.tree), self.whole
             panel, broad = self._centred(state, panel)
             if broad:
                 assert self.broad is not None  # noqa: S101

@@ -4,13 +4,18 @@ import itertools
 import operator
 from fractions import Fraction
 
+import duckdb
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamdp.backends.duckdb_words import DuckDBWords
+from streamdp.backends.scan import Scan
+from streamdp.backends.scan_sql import scan_sql
 from streamdp.kinds.rules.grid import RuleGrid, Threshold
 from streamdp.kinds.rules.parse import conditions, grid_of, names_of
+from streamdp.types import TableCounts
 
 MEETS = {">=": operator.ge, ">": operator.gt, "<=": operator.le, "<": operator.lt}
 VALUES = (Fraction(-1), Fraction(0), Fraction(1, 2), Fraction(2))
@@ -21,7 +26,7 @@ def cell(threshold: Threshold, value: float | None) -> int:
     cuts = threshold.dimension().cuts or ()
     if value is None:
         return len(cuts) + 1
-    return int(np.searchsorted(cuts, -value if threshold.turned else value, side="right"))
+    return int(np.searchsorted(cuts, value, side="right"))
 
 
 @given(
@@ -55,6 +60,22 @@ def test_sums_are_those_of_each_rule(
     ]
     assert grid.over_matching(counts).tolist() == expected
     assert [dict(each)["t"] for each in grid.candidates()[::2]] == [float(v) for v in VALUES]
+
+
+def test_unsigned_columns_meet_rules() -> None:
+    """DuckDB finds no negative of them: an axis that negated its column would count no record."""
+    connection = duckdb.connect()
+    connection.execute("CREATE TABLE t AS SELECT * FROM (VALUES (0), (3), (200)) AS v(x)")
+    for operator_, kind in itertools.product(("<=", ">"), ("UTINYINT", "UINTEGER", "DOUBLE")):
+        threshold = Threshold("x", operator_, "t", (Fraction(0), Fraction(3)))  # type: ignore[arg-type]
+        query, words = RuleGrid((threshold,)).query(), DuckDBWords()
+        table = f"(SELECT CAST(x AS {kind}) AS x FROM t) AS typed"
+        sql = scan_sql(words, query, {"d0": kind}, table, "true")
+        rows = np.array(connection.execute(sql).fetchall(), dtype=np.int64)
+        ((answer,),) = (each.parts for each in Scan.of(query).answers(rows))
+        assert isinstance(answer, TableCounts)
+        matching = RuleGrid((threshold,)).over_matching(answer.marginals[0]).tolist()
+        assert matching == ([1, 2] if operator_ == "<=" else [2, 1])
 
 
 RANGES = {"t": VALUES, "a": (Fraction(1), Fraction(2))}

@@ -94,6 +94,15 @@ def test_rows_are_near_the_truth_at_a_large_epsilon() -> None:
         assert row["smoothed_lower"] <= row["smoothed"] <= row["smoothed_upper"]
 
 
+@pytest.mark.parametrize(("bounds", "value"), [((10, 20), 12), ((-20, -10), -12), ((0, 9), 4)])
+def test_a_sum_stays_a_sum_release_after_release(bounds: tuple[int, int], value: int) -> None:
+    """Also of a column whose bounds leave 0 out: no release sums distances from a bound."""
+    measures = {"total": {"sum": "x", "resolution": 1, "bounds": list(bounds)}}
+    source = MemoryBackend({"x": [value] * 100})
+    for rows in released(kind(epsilon=1000, measures=measures), 4, source):
+        assert rows[0]["value"] == pytest.approx(100 * value, abs=1)
+
+
 def test_totals_agree_with_their_parts() -> None:
     """In a column of their own: what was drawn stays, and so do counts below zero."""
     rows = released(kind(epsilon=Fraction(1, 50)))[-1]
