@@ -123,7 +123,7 @@ def test_hidden_state_is_in_no_output(home: Path) -> None:
         (GATE.replace("absolute: 20", "absolute: 20, ranks: 0.1"), "one tolerance"),
         (GATE.replace("epsilon: 1", "epsilon: 0.01"), "records beyond the tolerance"),
         (GATE.replace("[0.5]", "[0.55]"), "does not release this quantile"),
-        (GATE.replace("horizon: 20", "horizon: 0"), "greater than or equal to 1"),
+        (GATE.replace("horizon: 20", "horizon: 0"), "1 or more"),
         (GATE + "      sinks: [nowhere]\n", "not configured"),
         (GATE.replace("epsilon: 1", "epsilon: 2.95"), "cap is 3"),
         (GATE.replace("drift, absolute: 20, quantiles: [0.5]", "custom, name: x"), "no installed"),
