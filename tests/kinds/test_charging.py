@@ -1,0 +1,49 @@
+"""Groups of one release are charged the worst of the ways that any of them is drawn."""
+
+import pytest
+
+from streamdp.kinds.charging import UnitCharging, disjoint
+from streamdp.kinds.grouped import Grouped
+from streamdp.kinds.quantiles.kind import Quantiles
+from streamdp.learning.experts.mixture import ExpertMixture
+from streamdp.privacy.amounts import nano_up
+from streamdp.privacy.events import bounded_range, epsilon_of, pure, rho_of
+from tests.privacy.test_few_measured import BATCH, EPSILON, kind, learned
+
+OLD = '["old"]'
+
+
+@pytest.mark.parametrize("first", ["old", "new"])
+def test_groups_are_charged_the_worst_of_their_ways(first: str) -> None:
+    """One group is drawn from what was learned, the other as at its first release."""
+    made = kind()
+    state = learned(made, (0.0, 1.0, 2.0, 3.0), 5)
+    groups = ((first,), ("new" if first == "old" else "old",))
+    plan = Grouped(made, ("group",), groups).plan({OLD: state}, BATCH)
+    assert len({each.mechanism.tree for each in plan.mechanism}) == 2
+    assert isinstance(made.learner, ExpertMixture)
+    worst = max(rho_of(tree.event()) for tree in made.learner.trees())
+    assert UnitCharging().charge(plan).rho_nano == nano_up(worst)
+
+
+@pytest.mark.parametrize("first", ["old", "new"])
+def test_groups_of_different_trees_are_charged_the_largest_rho(
+    first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where a kind books one way at a time."""
+    made = kind()
+    state = learned(made, (0.0, 1.0, 2.0, 3.0), 5)
+    monkeypatch.setattr(Quantiles, "_event", lambda self, way: way.tree.event())
+    groups = ((first,), ("new" if first == "old" else "old",))
+    plan = Grouped(made, ("group",), groups).plan({OLD: state}, BATCH)
+    drawn = [rho_of(each.event) for each in plan.mechanism]
+    assert len(set(drawn)) == 2
+    assert rho_of(plan.event) == max(drawn)
+
+
+def test_draws_of_unequal_price_on_disjoint_groups_cost_the_dearest() -> None:
+    """In each measure for itself: pure draws cost four times the rho of bounded ones."""
+    events = [bounded_range(EPSILON), pure(EPSILON / 2), pure(EPSILON)]
+    together = disjoint(events, ["city"])
+    assert epsilon_of(together) == EPSILON
+    assert rho_of(together) == rho_of(pure(EPSILON))
