@@ -50,7 +50,7 @@ def _measure(name: str, section: MeasureSection, dialect: Dialect) -> Measure:
     if isinstance(section, CountSection):
         if section.count == "records":
             return Count(name)
-        sql = expression(section.count.sql, dialect)
+        sql = f"CASE WHEN {expression(section.count.sql, dialect)} THEN 'true' END"
         return Count(name, Dimension(name, sql, values=("true",)), condition=True)
     if isinstance(section, HistogramSection):
         column, made = _source(name, section.histogram, dialect)

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from streamdp.config.expressions import expression
-from streamdp.config.releases import ReleaseSection
+from streamdp.config.releases import FACTS, ReleaseSection
 from streamdp.config.section import Section
 from streamdp.errors import ConfigurationError
 from streamdp.types import Dimension
@@ -129,7 +129,7 @@ class WorkloadSection(ReleaseSection):
     @model_validator(mode="after")
     def _hangs_together(self) -> WorkloadSection:
         named = set(self.dimensions)
-        if taken := named & (self.published | set(self.by)):
+        if taken := named & (self.published | FACTS | set(self.by)):
             raise ValueError(f"a release has a column {min(taken)!r} itself: name the axis anew")
         for axes in () if isinstance(self.marginals, int) else self.marginals:
             if not axes or len(set(axes)) < len(axes) or not set(axes) <= named:

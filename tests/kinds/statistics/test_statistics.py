@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from streamdp.backends.duckdb import DuckDBBackend
 from streamdp.backends.memory import MemoryBackend
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.spec import BuildContext
@@ -54,7 +57,7 @@ def backend(seed: int = 1, size: int = 400) -> MemoryBackend:
 
 
 def released(
-    made: Statistics, days: int = 3, source: MemoryBackend | None = None
+    made: Statistics, days: int = 3, source: MemoryBackend | DuckDBBackend | None = None
 ) -> list[list[dict[str, Any]]]:
     """Releases of one batch again and again, as if each were a day."""
     state, entropy = made.init(), ReplayedEntropy()
@@ -175,3 +178,13 @@ def test_what_is_refused(measure: dict[str, Any], words: str) -> None:
     """With the reason."""
     with pytest.raises(ValidationError, match=words):
         section({"m": measure, "rows": "count"})
+
+
+def test_a_condition_counts_where_it_is_true_whatever_its_type(tmp_path: Path) -> None:
+    """DuckDB takes a number for a condition, as in `where`: its text is none of truth."""
+    path = tmp_path / "batch.parquet"
+    table = "SELECT i, i > 5 AS b FROM range(10) AS r(i) UNION ALL SELECT NULL, NULL"
+    duckdb.sql(f"COPY ({table}) TO '{path}' (FORMAT parquet)")
+    measures = {name: {"count": {"sql": name}} for name in ("i", "b")}
+    rows = released(kind(epsilon=1000, measures=measures), 1, DuckDBBackend(str(path), "parquet"))
+    assert [row["value"] for row in rows[0]] == [9, 4]

@@ -289,6 +289,7 @@ def test_records_are_as_many_as_the_total() -> None:
     ("keys", "said"),
     [
         ({"dimensions": {"value": {"cuts": [1]}}}, "column 'value' itself"),
+        ({"dimensions": {"epsilon": {"cuts": [1]}}}, "column 'epsilon' itself"),
         ({"marginals": [["fuel"]]}, "must name dimensions"),
         ({"dimensions": {"hour": {"cuts": [2, 1]}}}, "cuts of this dimension"),
         ({"dimensions": {"hour": {}}}, "give values, cuts or part"),
