@@ -17,6 +17,7 @@ from streamdp.config.engines import DuckDBEngine
 from streamdp.config.formats import file_format
 from streamdp.config.sources import Windows
 from streamdp.errors import ConfigurationError
+from streamdp.kinds import registry
 from streamdp.kinds.study import Stream, Study
 from streamdp.planning.names import require_name
 from streamdp.simulation.comparison import Comparison
@@ -70,8 +71,12 @@ def study_of(section: ReleaseSection) -> Study:
     """
     made = wiring.spec_of(section).study
     if made is None:
+        known = ", ".join(spec.name for spec in registry.all_kinds() if spec.study is not None)
         raise ConfigurationError(
-            f"releases of kind {section.kind} cannot be simulated", where="simulate"
+            f"releases of kind {section.kind} cannot be simulated",
+            where="simulate",
+            hint=f"name a release of a kind that can be: {known}; `plan` foretells the errors of"
+            " all others",
         )
     return made()
 

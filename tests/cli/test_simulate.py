@@ -105,6 +105,20 @@ def test_a_table_stands_in_for_a_server_that_is_not_asked(
     assert len(rows("--table", "public.csv", *ONE)) == 2
 
 
+@pytest.mark.parametrize("stream", [(), ("--stream", "iid"), ("--truth-may-be-seen",)])
+def test_a_kind_without_a_study_is_refused_by_name(home: Path, stream: tuple[str, ...]) -> None:
+    """Whatever is asked of it; kinds that can be simulated are named."""
+    text = (home / "config.yaml").read_text()
+    asked = "{kind: statistics, source: flights, epsilon: 0.1, measures: {rows: count}}"
+    (home / "config.yaml").write_text(
+        text.replace("\nreleases:\n", f"\nreleases:\n  rows: {asked}\n")
+    )
+    refused = typed("rows", *stream)
+    assert isinstance(refused.exception, ConfigurationError)
+    assert "of kind statistics cannot be simulated" in str(refused.exception)
+    assert "that can be: quantiles;" in str(refused.exception)
+
+
 def test_by_default_all_learners_that_the_release_admits(home: Path) -> None:
     """Experts need expected_rows, and are refused by name without them."""
     three = ("--truth-may-be-seen", "--length", "3")

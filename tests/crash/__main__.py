@@ -10,7 +10,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeVar
 
 from tests.benchmarks.report import Row, main
-from tests.crash import canaries, disks, gated, hostile, kills, pages, power, races, twins, walks
+from tests.crash import (
+    canaries,
+    disks,
+    every_kind,
+    gated,
+    hostile,
+    kills,
+    pages,
+    power,
+    races,
+    twins,
+    walks,
+)
 from tests.crash.home import Home, folder
 from tests.crash.tracer import INTEL, supported
 
@@ -18,6 +30,10 @@ T = TypeVar("T")
 
 QUICK = 25
 """Points of a sweep under `--quick`, spread evenly."""
+
+
+STRIDE = 17
+"""Of the deaths in every kind one in so many is tried: each is a life with an engine."""
 
 
 def rows(quick: bool) -> Iterator[Row]:
@@ -29,6 +45,7 @@ def rows(quick: bool) -> Iterator[Row]:
         else:
             yield from _traced(template, quick=quick)
             yield from _damaged(template, quick=quick)
+            yield from _of_every_kind(quick=quick)
             yield from _told(quick=quick)
             count, steps = (4, 20) if quick else (250, 40)
             found = (walks.walk(seed, steps) for seed in range(count))
@@ -73,6 +90,20 @@ def _asked(*, quick: bool) -> Iterator[Row]:
             yield _row("a full disk at every write of a gate", found)
 
 
+def _of_every_kind(*, quick: bool) -> Iterator[Row]:
+    """Deaths and twins where each release kind is released in several forms."""
+    with folder() as place:
+        home = every_kind.EveryKind.furnish(place / "template")
+        points = _some(tuple(kills.first_life(home).deaths())[::STRIDE], quick=quick)
+        yield _row("kills in every kind", (kills.violations(home, point) for point in points))
+    pairs = list(twins.of_every_kind(2 if quick else 20))
+    found = (twins.difference(*pair, every_kind.CONFIG) for pair in pairs)
+    yield _row("twins in every kind: pairs of runs", found)
+    with every_kind.public_outcomes():
+        found = (twins.difference(*pair, every_kind.COSTLY) for pair in pairs)
+        yield _row("twins in every kind that release the same", found)
+
+
 def _damaged(template: Home, *, quick: bool) -> Iterator[Row]:
     """Files that rot and files that are cut."""
     for stand in pages.stands(template):
@@ -91,7 +122,7 @@ def _damaged(template: Home, *, quick: bool) -> Iterator[Row]:
 
 def _told(*, quick: bool) -> Iterator[Row]:
     """What can be seen from outside."""
-    size, found = canaries.scan()
+    size, found = canaries.scan(canaries.OF_EVERY_KIND)
     yield {**_row("canaries: bytes searched", [found]), "points": size}
     pairs = twins.neighbours(4 if quick else 100)
     yield _row("twins: pairs of runs", (twins.difference(*pair) for pair in pairs))

@@ -19,6 +19,7 @@ from pathlib import Path
 
 import duckdb
 
+from tests.crash import every_kind
 from tests.crash.home import folder
 from tests.crash.terminal import COMMANDS, typed
 from tests.web.addresses import answers
@@ -29,10 +30,17 @@ NUMBERS = ("61803398874989.25", "52.31415926535893", "-27182818284590.5", "88.57
 WORDS = ("ZQCANARYTEXT", "ZQPASSENGER", "ZQBROKENROW", "ZQCORRUPTED", "ZQJSONWORD", "ZQBLOBCELL")
 WHOLE = 6180339887498948
 
+CASTS = """
+  casts:
+    {source: stream, epsilon: 0.1, sinks: [file], kind: selection, score: {errors: x > 5},
+     among: {conditions: {whole: CAST(note AS integer) > 1, day: CAST(note AS date) IS NULL}}}
+"""
+"""An engine that fails to cast quotes the text."""
+
 CONFIG = (
     """
 store: {path: store.db, anchor: vault/anchor}
-privacy: {unit: person, neighbours: add-remove, caps: {batch: 0.3, lifetime: 20}}
+privacy: {unit: person, neighbours: add-remove, caps: {batch: 2, lifetime: 20}}
 sources:
   stream:
     path: secret/stream.csv
@@ -50,32 +58,28 @@ releases:
         for source in ("stream", "cells", "lines", "words")
     )
     + """
-  stream_counts:
-    kind: statistics
-    source: stream
-    epsilon: 0.1
-    measures:
-      rows: count
-      sizes: {histogram: x, cuts: [0, 50], nulls: cell}
-      mean: {mean: x, resolution: 1, bounds: [0, 100]}
-    sinks: [counts, file, out]
 sinks:
-  counts: {kind: table, table: counts}
   table: {kind: table, table: medians}
   file: {kind: jsonl, path: out.jsonl}
   out: {kind: stdout}
 log: {path: streamdp.log, level: debug}
 """
 )
+"""A release of each source."""
+
+OF_EVERY_KIND = CONFIG.replace(
+    "\nsinks:\n",
+    every_kind.releases("stream", "file, out") + CASTS + "sinks:\n" + every_kind.TABLES,
+)
 
 
-def furnish(path: Path) -> None:
+def furnish(path: Path, config: str = CONFIG) -> None:
     """A folder whose sources are full of marks."""
     secret = path / "secret"
     for name in ("cells", "lines", "words"):
         (secret / name).mkdir(parents=True)
     (path / "vault").mkdir()
-    (path / "config.yaml").write_text(CONFIG)
+    (path / "config.yaml").write_text(config)
     cells = [*NUMBERS, WORDS[0], "", "NaN", "inf", "-1e308", f'"{WORDS[1]}"']
     rows = [f"2023-11-{day}T12:00:00,{cell},{WORDS[1]}" for day in (15, 16) for cell in cells]
     broken = f'2023-11-15T13:00:00,"{WORDS[2]},1'
@@ -147,11 +151,11 @@ def _digests(content: bytes) -> Iterator[tuple[str, bytes]]:
         yield f"{name} in hexadecimal", found.hexdigest().encode()
 
 
-def scan() -> tuple[int, list[str]]:
+def scan(config: str = CONFIG) -> tuple[int, list[str]]:
     """Bytes that were searched, and what was found."""
     with folder() as place:
         home = place / "home"
         home.mkdir()
-        furnish(home)
+        furnish(home, config)
         content = written(home)
         return len(content), list(leaks(content, home))

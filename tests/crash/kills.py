@@ -56,8 +56,9 @@ def violations(
     """Kill one life at a point, let a second one do the rest, and compare."""
     with folder() as place:
         home = template.copy(place / "home")
-        if not tracer.live(home.live, point).killed:
-            return [f"{point}: the process outlived it"]
+        life = tracer.live(home.live, point)
+        if not life.killed:
+            return [f"{point}: the process outlived it and ended with {life.status}"]
         return [f"{point}: {wrong}" for wrong in aftermath(home, place)]
 
 

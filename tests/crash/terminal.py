@@ -61,14 +61,18 @@ def typed(
 def _force(seed: str) -> None:
     """Make a run repeatable: chance from a seed, one moment, one process number.
 
-    Identities of releases have a chance of their own: how often the draws before them ask for bits
-    may depend on records, and is no trace. The private digest of a file is the same for all, and
-    a file is its name: inodes and times of birth are those of the folder of this run.
+    Identities of releases have a chance of their own, and so has each release: how often a draw
+    asks for bits may depend on records, and is no trace. The private digest of a file is the same
+    for all, and a file is its name: inodes and times of birth are those of the folder of this run.
     """
     draws, names = ReplayedEntropy(seed), ReplayedEntropy(f"{seed}/names")
 
     def bits(self: OperatingSystemEntropy, count: int) -> int:
-        return (names if count == RELEASE_ID_BITS else draws).bits(count)
+        nonlocal draws
+        if count == RELEASE_ID_BITS:
+            draws = ReplayedEntropy(f"{seed}/{names.requests}")
+            return names.bits(count)
+        return draws.bits(count)
 
     OperatingSystemEntropy.bits = bits  # type: ignore[method-assign]
     SqliteStore.keyed_digest = lambda self, content: b"private"  # type: ignore[method-assign]

@@ -8,14 +8,17 @@ import os
 import time
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+import yaml
 from sqlite_utils import Database
 
 from streamdp.backends.duckdb import DuckDBBackend
+from streamdp.kinds import registry
+from streamdp.kinds.selection.kind import Selection
 from streamdp.sinks.jsonl import JsonLinesSink
 from streamdp.sinks.record import record
 from streamdp.store import archive, chain, database, row_checksums, verified_open
@@ -23,9 +26,22 @@ from streamdp.store.anchor import Anchor
 from streamdp.store.anchor_lines import Line, Spending, State
 from streamdp.store.gates import GateRuns
 from streamdp.store.sqlite import SqliteStore
-from streamdp.types import Batch, CellCounts, CellQuery, GateRun
+from streamdp.types import Batch, CellCounts, CellQuery, Entropy, GateRun, Outcome, Plan
 from tests.crash import __main__ as sweeps
-from tests.crash import canaries, disks, gated, kills, pages, power, races, tracer, twins, walks
+from tests.crash import (
+    canaries,
+    disks,
+    every_kind,
+    gated,
+    kills,
+    pages,
+    power,
+    races,
+    tracer,
+    twins,
+    walks,
+)
+from tests.crash.every_kind import EveryKind
 from tests.crash.gated import GatedHome
 from tests.crash.home import Home
 from tests.crash.tracer import Life, Point
@@ -64,6 +80,18 @@ def some(cases: Iterable[T], count: int) -> list[T]:
     """So many of the cases, spread evenly."""
     every = tuple(cases)
     return list(every[len(every) // (2 * count) :: max(1, len(every) // count)])
+
+
+@dataclass
+class Counting:
+    """Entropy that counts how often it is asked."""
+
+    entropy: Entropy
+    requests: int = 0
+
+    def bits(self, count: int) -> int:
+        self.requests += 1
+        return self.entropy.bits(count)
 
 
 def about_the_middle(life: Life) -> list[Point]:
@@ -129,6 +157,20 @@ def test_a_run_that_outlives_an_interrupted_test_is_caught(
     assert any(
         kills.violations(gate, point, gated.aftermath) for point in about_the_middle(life_of_gate)
     )
+
+
+def test_every_kind_is_in_its_sweeps() -> None:
+    """A kind of streamdp that is added is released, killed and compared."""
+    sections = yaml.safe_load(every_kind.CONFIG)["releases"].values()
+    assert {section["kind"] for section in sections} == set(registry.OWN)
+    assert {kind.name for kind in every_kind.CLASSES} == set(registry.OWN)
+
+
+def test_killed_anywhere_in_every_kind(tmp_path: Path) -> None:
+    """Releases of all kinds are made once and stand in their tables once, after any death."""
+    home = EveryKind.furnish(tmp_path / "template")
+    for point in some(kills.first_life(home).deaths(), 4):
+        assert kills.violations(home, point) == []
 
 
 @pytest.mark.skipif(not tracer.INTEL, reason="reads registers of x86-64")
@@ -210,7 +252,7 @@ def test_threads_that_do_not_wait_for_each_other_are_caught(
 
 def test_marks_are_found_nowhere() -> None:
     """Values, words and digests of what was read are in no byte that was written."""
-    size, found = canaries.scan()
+    size, found = canaries.scan(canaries.OF_EVERY_KIND)
     assert size > 500_000
     assert found == []
 
@@ -239,6 +281,31 @@ def test_twins_leave_the_same_traces() -> None:
     """Neighbouring batches, the same chance: nothing but released values may differ."""
     for records, one_more in some(twins.neighbours(10), 4):
         assert twins.difference(records, one_more) == []
+
+
+def test_twins_of_every_kind_leave_the_same_traces() -> None:
+    """Kinds that add noise differ in released values alone; all else is equal, bytes and calls."""
+    first, second = twins.OF_EVERY_KIND[:2]
+    assert twins.difference(*first, every_kind.CONFIG) == []
+    with every_kind.public_outcomes():
+        assert twins.difference(*second, every_kind.COSTLY) == []
+
+
+def test_a_trace_of_the_trials_of_a_draw_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Power: how often a choice asked for bits is seen where a file is as long."""
+    draw = Selection.draw
+
+    def leaking(self: Selection, plan: Plan, statistic: Any, entropy: Entropy) -> Outcome:
+        counted = Counting(entropy)
+        outcome = draw(self, plan, statistic, counted)
+        with Path("trace").open("ab") as trace:
+            trace.write(b"x" * counted.requests)
+        return outcome
+
+    monkeypatch.setattr(Selection, "draw", leaking)
+    with every_kind.public_outcomes():
+        found = twins.difference((), "1,a", every_kind.COSTLY)
+    assert found == ["() and '1,a': file trace"]
 
 
 def test_a_trace_of_one_record_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

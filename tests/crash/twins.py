@@ -38,6 +38,16 @@ NEIGHBOURS: tuple[tuple[Sequence[str], str], ...] = (
 )
 """Records of a batch, and the one that its neighbour has more."""
 
+OF_EVERY_KIND: tuple[tuple[Sequence[str], str], ...] = (
+    (("7,a",) * 5, "50,a text that no list has"),
+    (("10,a", "90,b", "20,"), "1e300,"),
+    ((), "50,a"),
+    (("10,a", "90,b"), "nan,b"),
+    (("1,a",) * 9 + ("2,b",) * 9, "no number,a"),
+    (("3,",) * 20, "-1e300,longer than all others"),
+)
+"""Neighbours for all kinds: a number and a text each."""
+
 LATER = START + 40 * 86_400
 """When the page is looked at."""
 
@@ -56,12 +66,29 @@ def neighbours(count: int) -> Iterator[tuple[Sequence[str], str]]:
         yield records, str(chance.randint(-20, 120))
 
 
-def difference(records: Sequence[str], one_more: str) -> list[str]:
-    """Names of what differs between the traces of a batch and its neighbour."""
+def of_every_kind(count: int) -> Iterator[tuple[Sequence[str], str]]:
+    """The named pairs with a text each, then random ones."""
+    yield from OF_EVERY_KIND[:count]
+    chance = random.Random(count)
+    words = ("", "a", "b", "not listed")
+    for _ in range(count - len(OF_EVERY_KIND)):
+        size = chance.randint(1, 31)
+        records = [f"{chance.randint(-20, 120)},{chance.choice(words)}" for _ in range(size)]
+        yield records[1:], records[0]
+
+
+def difference(records: Sequence[str], one_more: str, config: str = CONFIG) -> list[str]:
+    """Names of what differs between the traces of a batch and its neighbour.
+
+    Args:
+        records: A number each, and a text behind a comma if there is one.
+        one_more: What the neighbour has more.
+        config: What is released of them.
+    """
     traces = []
     with folder() as place:
         for more in ([one_more], []):
-            traces.append(_traces(place / "twin", [*records, *more]))
+            traces.append(_traces(place / "twin", [*records, *more], config))
             shutil.rmtree(place / "twin")
     same = traces[0]["released"] == traces[1]["released"]
     return [
@@ -72,13 +99,14 @@ def difference(records: Sequence[str], one_more: str) -> list[str]:
     ]
 
 
-def _traces(path: Path, records: Sequence[str]) -> dict[str, object]:
+def _traces(path: Path, records: Sequence[str], config: str) -> dict[str, object]:
     """Everything that is left to see, by name; moments of the real clock are masked."""
-    home = Home.furnish(path, CONFIG)
-    rows = [f"2023-11-15T12:00:00,{record}" for record in records]
-    others = ["2023-11-16T12:00:00,40", "2023-11-17T12:00:00,60"]
-    (home.path / "stream.csv").write_text("\n".join(["at,x", *rows, *others, ""]))
-    (home.path / "drops" / "a.csv").write_text("\n".join(["x", *records, ""]))
+    home = Home.furnish(path, config)
+    noted = [record if "," in record else f"{record}," for record in records]
+    rows = [f"2023-11-15T12:00:00,{record}" for record in noted]
+    others = ["2023-11-16T12:00:00,40,a", "2023-11-17T12:00:00,60,b"]
+    (home.path / "stream.csv").write_text("\n".join(["at,x,note", *rows, *others, ""]))
+    (home.path / "drops" / "a.csv").write_text("\n".join(["x,note", *noted, ""]))
     traces: dict[str, object] = {}
     for command in COMMANDS:
         code, shown, calls = typed(home.path, command, forced="twin")

@@ -6,7 +6,15 @@ import math
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Discriminator,
+    Field,
+    Tag,
+    field_validator,
+    model_validator,
+)
 
 from streamdp.config.expressions import Dialect, expression
 from streamdp.config.releases import FACTS, ReleaseSection
@@ -24,7 +32,7 @@ def _checked(value: str) -> str:
     return value
 
 
-Sql = Annotated[str, BeforeValidator(_checked)]
+Sql = Annotated[str, AfterValidator(_checked)]
 
 
 class Listed(Section):

@@ -49,6 +49,7 @@ def test_rules_and_actions(tmp_path: Path) -> None:
         (ROWS + RULES.replace("x >= {t}", "x = {t}"), "joined by AND"),
         (ROWS + "experts: {losses: {go: x}}", "losses"),
         (ROWS + "experts: {losses: {go: x, stay: count(*)}}", "reads other records"),
+        (ROWS + "experts: {losses: {go: x, stay: 0.5}}", "must be a text"),
         (ROWS + RULES.replace("t}", "loss}").replace("t:", "loss:"), "rename"),
     ],
 )

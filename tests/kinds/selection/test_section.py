@@ -75,6 +75,7 @@ def test_other_candidates_are_scored_by_sums(tmp_path: Path, body: str) -> None:
         (GRID + ", score: {excess: late, over: 2}", "below 1"),
         (GRID + ", score: {sum: x, bounds: [3, 3]}", "below the upper"),
         ("among: {conditions: {only: x > 1}}", "no choice"),
+        ("among: {conditions: {some: x > 1, all: 1}}", "must be a text"),
     ],
 )
 def test_what_makes_no_sense_is_refused(tmp_path: Path, body: str, what: str) -> None:
