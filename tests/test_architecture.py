@@ -47,6 +47,9 @@ BELOW = {
         "__init__",
     },
     "demo": set(),
+    "library": {
+        *("types", "errors", "text", "privacy", "store", "sinks", "engine", "config", "wiring"),
+    },
 }
 """What each room may import; rooms that are not listed here stand above all of these."""
 

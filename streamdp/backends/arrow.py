@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 TABLE = "arrow_records"
 """Name in DuckDB."""
 
+DATA = "data"
+"""What records in memory are called where a file would be named."""
+
 ROWS = 2**16
 """Of a batch that is handed over; those of a file may be as large as the file."""
 
@@ -96,6 +99,24 @@ def register(
         fields = fields or found
         fields = [_together(*pair, file) for pair in zip(fields, found, strict=True)]
     connection.register(TABLE, ArrowStream(tuple(files), pa.schema(fields), _ipc_batches))
+    return TABLE
+
+
+def register_records(
+    connection: duckdb.DuckDBPyConnection,
+    schema: pa.Schema,
+    read: Callable[[str, Sequence[str]], Iterator[pa.RecordBatch]],
+    named: Sequence[str],
+) -> str:
+    """Make the named columns of records in memory a table of a connection, and say its name.
+
+    Raises:
+        SourceError: There is no such column, or it has a type that is not read.
+    """
+    import pyarrow as pa
+
+    fields = [_field(schema, name, DATA) for name in _present(schema, named, DATA)]
+    connection.register(TABLE, ArrowStream((DATA,), pa.schema(fields), read))
     return TABLE
 
 
@@ -200,7 +221,7 @@ def _present(schema: pa.Schema, named: Sequence[str], file: str) -> list[str]:
     missing = [each for each in named if each.lower() not in {name.lower() for name in names}]
     if missing:
         raise SourceError(
-            f"this file has no column {missing[0]!r}",
+            f"there is no column {missing[0]!r}",
             where=file,
             hint=f"it has: {', '.join(sorted(schema.names))}",
         )
@@ -208,7 +229,7 @@ def _present(schema: pa.Schema, named: Sequence[str], file: str) -> list[str]:
     if len({name.lower() for name in present}) < len(present) or any(
         schema.names.count(name) > 1 for name in present
     ):
-        raise SourceError("this file has a column twice", where=file, hint="rename one of them")
+        raise SourceError("a column is there twice", where=file, hint="rename one of them")
     return present or schema.names[:1]
 
 

@@ -41,9 +41,21 @@ def load(path: Path, environment: Mapping[str, str] = os.environ) -> Configurati
             else "it must be readable UTF-8 text",
         ) from None
     parsed = replace(parse(text, path.name), path=str(path))
-    document = interpolate(parsed, environment)
+    return validated(interpolate(parsed, environment), path.absolute())
+
+
+def validated(document: Document, beside: Path) -> Configuration:
+    """Check a whole configuration that was read.
+
+    Args:
+        document: Its values.
+        beside: A file in the folder that relative paths start from.
+
+    Raises:
+        ConfigurationError: As `load`.
+    """
     try:
-        configuration = Configuration.model_validate(_resolved(document.value, path.absolute()))
+        configuration = Configuration.model_validate(_resolved(document.value, beside))
     except ValidationError as error:
         raise _readable(error, document) from None
     check(configuration, document)

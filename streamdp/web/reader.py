@@ -1,7 +1,7 @@
 """The store as a page may see it: read-only, without the columns that are private.
 
-SQLite itself holds the line twice: the file is opened read-only (`mode=ro`, `query_only`), and an
-authorizer refuses every statement that would read a private column or do anything but read.
+`store.read_only` restricts the connection: SQLite refuses every statement that would read a private
+column or do anything but read.
 """
 
 from __future__ import annotations
@@ -22,32 +22,13 @@ from streamdp.config import Configuration, load
 from streamdp.errors import IntegrityError, StoreError, StreamdpError
 from streamdp.store.database import connect_to_read, snapshot
 from streamdp.store.migrations import is_current
+from streamdp.store.read_only import restrict
 from streamdp.store.reports import NOTHING, Spent, spent_of_job
 from streamdp.types import Column
 from streamdp.web.log import EventCounts
 
 Found = TypeVar("Found")
 Declared = Callable[[Configuration, str], Sequence[Column]]
-
-PRIVATE = frozenset(
-    {
-        ("gate_run", "hidden"),
-        ("gate_run", "tests"),
-        ("gate_run", "asked"),
-        ("batch", "digest"),
-        ("instance", "digest_key"),
-        ("learner", "state"),
-    }
-)
-"""Columns that no page reads: noisy thresholds, test counts, keyed digests, learned states."""
-
-_HARMLESS = {
-    sqlite3.SQLITE_SELECT,
-    sqlite3.SQLITE_FUNCTION,
-    sqlite3.SQLITE_RECURSIVE,
-    sqlite3.SQLITE_TRANSACTION,
-    sqlite3.SQLITE_SAVEPOINT,
-}
 
 LOOK_AGAIN = 2.0
 """Seconds after which the configuration's file is looked at again."""
@@ -198,11 +179,7 @@ class Reader:
             database, self._local.resting = _open(path)
             if not is_current(database):
                 raise IntegrityError("this store was written by another version of streamdp")
-            database.conn.isolation_level = None
-            database.execute("PRAGMA query_only=ON")
-            database.execute("PRAGMA trusted_schema=OFF")
-            database.execute("SELECT 1 FROM json_each('[]')")  # SQLite makes its table now
-            database.conn.set_authorizer(authorize)
+            restrict(database)
             self._local.database, self._local.stamp = database, stamp
             if stamp[0] != self._store:
                 self._store = stamp[0]
@@ -236,12 +213,3 @@ def _open(path: Path) -> tuple[Database, bool]:
 
 def _log_of(path: Path) -> Path:
     return path.with_name(f"{path.name}-wal")
-
-
-def authorize(
-    action: int, table: str | None, column: str | None, database: str | None, trigger: str | None
-) -> int:
-    """SQLite asks for each thing a statement would do: to read what is not private is allowed."""
-    if action == sqlite3.SQLITE_READ and (table, column) not in PRIVATE:
-        return sqlite3.SQLITE_OK
-    return sqlite3.SQLITE_OK if action in _HARMLESS else sqlite3.SQLITE_DENY

@@ -16,7 +16,7 @@ from streamdp.wiring.adapters import (
 )
 from streamdp.wiring.gates import gate_kind
 from streamdp.wiring.kinds import charging, kind, release_kind, spec_of
-from streamdp.wiring.sources import data_of, same_data, source
+from streamdp.wiring.sources import data_of, records, same_data, source
 
 __all__ = [
     "Wired",
@@ -29,6 +29,7 @@ __all__ = [
     "hang_up",
     "jobs",
     "kind",
+    "records",
     "release_kind",
     "require_admitted",
     "same_data",

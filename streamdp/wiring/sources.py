@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from importlib.resources import files
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from streamdp.config.engines import PostgresEngine, SparkEngine
 from streamdp.config.formats import file_format
@@ -76,6 +76,17 @@ def backend(section: SourceSection) -> Backend:
         return DuckDBBackend(section.path, "duckdb", time_column, limits, relation)
     kind = format_of(section.path, section.format)
     return DuckDBBackend(section.path, kind, time_column, limits, types=section.types)
+
+
+def records(data: Any, name: str) -> Backend:
+    """The engine that reads records in memory; `name` is the column that one array is.
+
+    Raises:
+        SourceError: The data are no columns.
+    """
+    from streamdp.backends.records import RecordsBackend, records_of
+
+    return RecordsBackend("", "arrow", records=records_of(data, name))
 
 
 def format_of(path: str, said: Format | None) -> Format:

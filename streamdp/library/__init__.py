@@ -1,0 +1,1 @@
+"""What `import streamdp` offers in a notebook: stores to read, and releases a ledger pays for."""

@@ -1,0 +1,167 @@
+"""Stores, opened for reading only: jobs, releases and budgets as tables."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from sqlite_utils import Database
+
+from streamdp.errors import StreamdpError
+from streamdp.library.table import Table, table_of, table_of_releases
+from streamdp.privacy.amounts import NANO
+from streamdp.privacy.filters import Item
+from streamdp.sinks.columns import Kind
+from streamdp.store.browse import newest_releases
+from streamdp.store.cap_usage import rooms
+from streamdp.store.charges import ASSUMED, CUT_OFF
+from streamdp.store.database import snapshot, translate
+from streamdp.store.read_only import restrict
+from streamdp.store.reports import job_report, scope_reports
+from streamdp.store.schema import open_to_read
+from streamdp.types import Json
+
+_JOBS = (
+    "SELECT job FROM release UNION SELECT job FROM ledger WHERE purpose = 'reserve'"
+    " AND job NOT IN (?, ?) ORDER BY job"
+)
+_OF_JOBS: dict[str, Kind] = {
+    "job": "text",
+    "kind": "text",
+    "source": "text",
+    "releases": "integer",
+    "last_batch": "text",
+    "last_released_at": "time",
+    "spent": "number",
+    "burnt": "integer",
+}
+_OF_BUDGETS: dict[str, Kind] = {
+    "source": "text",
+    "cap": "text",
+    "measure": "text",
+    "allowed": "number",
+    "spent": "number",
+    "left": "number",
+}
+
+
+def open(path: str | os.PathLike[str]) -> StoreReader:
+    """Open a store for reading, beside a running daemon.
+
+    Raises:
+        StoreError: There is no store at the path, or it has an older schema.
+        IntegrityError: It has a newer one.
+    """
+    where = Path(path)
+    database = open_to_read(where)
+    restrict(database)
+    return StoreReader(database, where)
+
+
+class StoreReader:
+    """A store that can be read and not written; close it, or use it in a `with` statement.
+
+    SQLite refuses it every write and the private columns. It belongs to the thread that opened it.
+    """
+
+    def __init__(self, database: Database, path: Path) -> None:
+        self._database, self._path = database, path
+
+    def jobs(self) -> Table:
+        """Jobs that have spent something; `spent` is in epsilon, `burnt` counts lost charges."""
+        with self._moment() as database:
+            found = database.execute(_JOBS, [ASSUMED, CUT_OFF]).fetchall()
+            return table_of([_job(database, name) for (name,) in found], _OF_JOBS)
+
+    def releases(self, job: str, last: int | None = None) -> Table:
+        """Releases of a job, the oldest batch first: a line for each row of each.
+
+        Args:
+            job: Whose.
+            last: Only the last so many releases; all by default.
+
+        Raises:
+            StreamdpError: The store knows no such job.
+        """
+        with self._moment() as database:
+            found = newest_releases(database, job, -1 if last is None else max(last, 0))
+            known = [name for (name,) in database.execute(_JOBS, [ASSUMED, CUT_OFF])]
+        if job not in known:
+            raise StreamdpError(
+                f"the store has no releases of {job!r}",
+                where=str(self._path),
+                hint=f"there are: {', '.join(known) or 'none'}",
+            )
+        return table_of_releases(found[::-1])
+
+    def budget(self) -> Table:
+        """Every cap of every source: the most that was spent under it, and what is left."""
+        with self._moment() as database:
+            return table_of(
+                (
+                    {
+                        "source": report.scope,
+                        "cap": room.limit.name,
+                        "measure": room.limit.measure,
+                        "allowed": room.limit.nano / NANO,
+                        "spent": room.fullest_nano / NANO,
+                        "left": room.left_nano / NANO,
+                    }
+                    for report in scope_reports(database)
+                    for room in rooms(database, report.scope, Item(0, 0, 0))
+                ),
+                _OF_BUDGETS,
+            )
+
+    def close(self) -> None:
+        """Close the file."""
+        self._database.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"StoreReader({str(self._path)!r})"
+
+    @contextmanager
+    def _moment(self) -> Iterator[Database]:
+        """All that is read inside is of one moment.
+
+        Raises:
+            StoreError: The file cannot be read any more.
+        """
+        try:
+            with snapshot(self._database):
+                yield self._database
+        except sqlite3.Error as error:
+            raise translate(error, self._path) from None
+
+
+def _job(database: Database, name: str) -> dict[str, Json]:
+    report = job_report(database, name)
+    newest = next(iter(newest_releases(database, name, 1)), None)
+    at = report.last_released_at
+    return {
+        "job": name,
+        "kind": newest and newest.kind,
+        "source": newest and newest.source,
+        "releases": report.releases,
+        "last_batch": report.last_batch,
+        "last_released_at": None if at is None else datetime.fromtimestamp(at, UTC),
+        "spent": report.spent_nano / NANO,
+        "burnt": report.burnt,
+    }

@@ -1,0 +1,191 @@
+"""One release of data in memory: charged to a ledger, drawn as the daemon draws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from streamdp import wiring
+from streamdp.engine.release import new_release_id, redact_errors
+from streamdp.errors import ConfigurationError
+from streamdp.library.arguments import NAME, SOURCE, configured
+from streamdp.library.ledger import Amount, Ledger
+from streamdp.library.table import Table, table_of
+from streamdp.privacy.amounts import NANO
+from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.types import (
+    Batch,
+    Charge,
+    Column,
+    Entropy,
+    Json,
+    Learned,
+    Outcome,
+    Plan,
+    ReleaseKind,
+    Row,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Released:
+    """A release.
+
+    Args:
+        id: A name that no other release has.
+        kind: What was published.
+        batch: Public key of the data.
+        charge: What it cost.
+        rows: What was published.
+        columns: Of the rows.
+        learned: What the next release of the same section can learn from; see `previous`.
+    """
+
+    id: str
+    kind: str
+    batch: str
+    charge: Charge = field(repr=False)
+    rows: tuple[Row, ...]
+    columns: tuple[Column, ...] = field(repr=False)
+    learned: Learned = field(repr=False)
+
+    @property
+    def epsilon(self) -> float:
+        """Pure loss that it cost; `charge.epsilon_nano` is the exact amount in 1e-9."""
+        return self.charge.epsilon_nano / NANO
+
+    @property
+    def table(self) -> Table:
+        """The rows as a table."""
+        here = {name for row in self.rows for name in row}
+        kinds = {each.name: each.type for each in self.columns if each.name in here}
+        return table_of(self.rows, {**kinds})
+
+    def _repr_html_(self) -> str:
+        """The rows, for a notebook."""
+        return self.table._repr_html_()
+
+
+def release(
+    data: Any,
+    *,
+    kind: str,
+    epsilon: Amount,
+    ledger: Ledger,
+    previous: Released | None = None,
+    batch: str = "1",
+    **options: Any,
+) -> Released:
+    """Release a statistic of data in memory, paid for by a ledger.
+
+    The options are the keys of a release in the configuration, and are checked as they are there.
+
+    Args:
+        data: A DuckDB relation, a data frame or Arrow table, a mapping from names to arrays, or one
+            array, which is the column that the option `column` names (or `x`). One row must be one
+            record.
+        kind: Any registered release kind.
+        epsilon: Price of the release to a unit of the ledger.
+        ledger: Pays, before the data are read.
+        previous: The release before this one, of the same section: what was learned with it is the
+            prior of this one.
+        batch: Public key of the data, such as its date; features of the calendar follow from it.
+        options: Further keys of the section.
+
+    Privacy: the charge is fixed from public facts and spent before a record is read. The data reach
+    `draw` alone; `learn` has no data argument. The relation and the unit are the ledger's. Types of
+    columns are taken for public.
+
+    Raises:
+        ConfigurationError: An option is wrong, or `previous` is of another section; nothing was
+            spent.
+        BudgetExhaustedError: The ledger refuses; nothing was spent or read.
+        SourceError: The data lack a column or have another type, and nothing was spent; or they
+            could not be read after all, and the charge stays spent.
+        InternalError: Anything else; if it was charged it stays spent.
+
+    >>> import numpy as np
+    >>> ledger, last = Ledger(epsilon=1), None
+    >>> for day in range(2):
+    ...     last = release(
+    ...         np.arange(900.0) % 100, kind="quantiles", column="x", quantiles="quartiles",
+    ...         resolution=1, bounds=[0, 99], expected_rows=900, epsilon=0.1, ledger=ledger,
+    ...         previous=last,
+    ...     )
+    >>> len(last.rows), last.epsilon, ledger
+    (3, 0.1, Ledger(0.2 of 1 epsilon spent))
+    """
+    return draw_release(
+        data,
+        {"kind": kind, "epsilon": epsilon, **options},
+        ledger,
+        previous,
+        batch,
+        OperatingSystemEntropy(),
+    )
+
+
+def draw_release(
+    data: Any,
+    options: dict[str, Any],
+    ledger: Ledger,
+    previous: Released | None,
+    batch: str,
+    entropy: Entropy,
+) -> Released:
+    """Release, with the entropy passed in; see `release`."""
+    configuration = configured(options, ledger.privacy)
+    kind = wiring.release_kind(configuration, NAME)
+    charging = wiring.charging(ledger.privacy.unit)
+    learned, here = _learned(kind, previous), Batch(SOURCE, batch)
+    with redact_errors(entropy):
+        learned, plan = _planned(kind, learned, here)
+        query = charging.bounded(plan.query, here)
+        backend = wiring.records(data, str(options.get("column", "x")))
+        backend.check(query, here)
+        charge = charging.charge(plan)
+        release_id = new_release_id(entropy)
+    number = ledger.spend(charge, kind.name)
+    with redact_errors(entropy):
+        outcome = kind.draw(plan, backend.answer(query, here), entropy)
+        state = _following(kind, learned.state, plan, outcome)
+        rows = kind.publish(state, outcome).rows
+    ledger.settle(number)
+    following = Learned(learned.version + 1, learned.signature, state)
+    return Released(release_id, kind.name, batch, charge, rows, kind.columns, following)
+
+
+def _learned(kind: ReleaseKind, previous: Released | None) -> Learned:
+    """What the release before led to.
+
+    Raises:
+        ConfigurationError: It was learned about something else.
+    """
+    signature = kind.signature()
+    if previous is None:
+        return Learned(0, signature, kind.init())
+    if previous.kind != kind.name or previous.learned.signature != signature:
+        raise ConfigurationError(
+            "the previous release is of another section: what was learned with it is about"
+            " something else",
+            where="release(previous)",
+            hint="give the same options, epsilon and batch apart; or leave previous out",
+        )
+    return previous.learned
+
+
+def _planned(kind: ReleaseKind, learned: Learned, batch: Batch) -> tuple[Learned, Plan]:
+    """The plan; under no learned state if it cannot be made under this one, as in the engine."""
+    try:
+        return learned, kind.plan(learned.state, batch)
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        anew = Learned(learned.version, learned.signature, kind.init())
+        return anew, kind.plan(anew.state, batch)
+
+
+def _following(kind: ReleaseKind, state: Json, plan: Plan, outcome: Outcome) -> Json:
+    """The next state; a learner that fails starts anew and costs no release, as in the engine."""
+    try:
+        return kind.learn(state, plan, outcome)
+    except (ArithmeticError, LookupError, TypeError, ValueError):
+        return kind.init()

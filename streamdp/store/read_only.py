@@ -1,0 +1,49 @@
+"""A connection that can only read what may be seen: SQLite itself refuses the rest.
+
+An authorizer is asked for each column that a statement would read, and for anything else it would
+do. The file is opened read-only besides (`mode=ro`, `query_only`).
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from sqlite_utils import Database
+
+PRIVATE = frozenset(
+    {
+        ("gate_run", "hidden"),
+        ("gate_run", "tests"),
+        ("gate_run", "asked"),
+        ("batch", "digest"),
+        ("instance", "digest_key"),
+        ("learner", "state"),
+    }
+)
+"""Columns that are never shown: noisy thresholds, test counts, keyed digests, learned states."""
+
+_HARMLESS = {
+    sqlite3.SQLITE_SELECT,
+    sqlite3.SQLITE_FUNCTION,
+    sqlite3.SQLITE_RECURSIVE,
+    sqlite3.SQLITE_TRANSACTION,
+    sqlite3.SQLITE_SAVEPOINT,
+}
+
+
+def restrict(database: Database) -> None:
+    """Let a connection read what is not private, and do nothing else."""
+    database.conn.isolation_level = None
+    database.execute("PRAGMA query_only=ON")
+    database.execute("PRAGMA trusted_schema=OFF")
+    database.execute("SELECT 1 FROM json_each('[]')")  # SQLite makes its table now
+    database.conn.set_authorizer(authorize)
+
+
+def authorize(
+    action: int, table: str | None, column: str | None, database: str | None, trigger: str | None
+) -> int:
+    """SQLite asks for each thing a statement would do: to read what is not private is allowed."""
+    if action == sqlite3.SQLITE_READ and (table, column) not in PRIVATE:
+        return sqlite3.SQLITE_OK
+    return sqlite3.SQLITE_OK if action in _HARMLESS else sqlite3.SQLITE_DENY
