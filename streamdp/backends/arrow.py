@@ -229,7 +229,7 @@ def _present(schema: pa.Schema, named: Sequence[str], file: str) -> list[str]:
     if len({name.lower() for name in present}) < len(present) or any(
         schema.names.count(name) > 1 for name in present
     ):
-        raise SourceError("a column is there twice", where=file, hint="rename one of them")
+        raise SourceError("it has a column twice", where=file, hint="rename one of them")
     return present or schema.names[:1]
 
 

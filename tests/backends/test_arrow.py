@@ -297,15 +297,16 @@ def test_where_arrow_is_not_read_it_is_refused(home: Path, old: str, new: str, w
     assert words in str(caught.value)
 
 
-def test_one_file_alone_imports_the_library() -> None:
-    """Lazily: whoever has no Arrow files needs none of it."""
+def test_arrow_is_imported_where_it_is_used() -> None:
+    """Lazily: whoever has no Arrow files, and no notebook, needs none of it."""
     users = set()
     for path in Path(streamdp.__file__).parent.rglob("*.py"):
         tree = ast.parse(path.read_text())
         named = {
             alias.name for n in ast.walk(tree) if isinstance(n, ast.Import) for alias in n.names
         }
-        users |= {path.name for name in named if name.split(".")[0] == "pyarrow"}
-    assert users == {"arrow.py"}
-    code = ast.parse(Path(arrow.__file__).read_text()).body
-    assert not [n for n in code if isinstance(n, ast.Import) and n.names[0].name == "pyarrow"]
+        if "pyarrow" in {name.split(".")[0] for name in named}:
+            users.add(path.name)
+            at_once = [n for n in tree.body if isinstance(n, ast.Import)]
+            assert "pyarrow" not in {alias.name for n in at_once for alias in n.names}, path
+    assert users == {"arrow.py", "records.py", "table.py"}
