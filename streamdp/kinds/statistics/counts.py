@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -71,7 +72,7 @@ class Count:
         ((part,), (numbers,)) = asked, noisy
         values = np.array(numbers, dtype=np.float64)
         noise = np.full(len(values), part.noise.variance)
-        keys = tuple("/".join((*g, c)) for g, c in itertools.product(groups, self.cells))
+        keys = tuple(json.dumps([*g, c]) for g, c in itertools.product(groups, self.cells))
         after, found = SeriesFilter(keys).step(state, values.tolist(), noise.tolist(), weekday)
         reach = part.noise.reach(LEVEL)
         rows = Rows(

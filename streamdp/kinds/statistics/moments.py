@@ -11,6 +11,7 @@ so the error of n is multiplied by mean - m, not by the mean. n is the filtered 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -117,7 +118,7 @@ class MomentOf:
     ) -> tuple[Json, Rows]:
         """The moment of each group, and the clip of the next batch."""
         state, clip = state or {}, self.clip(state)
-        keys = tuple("/".join(group) for group in groups)
+        keys = tuple(json.dumps(group) for group in groups)
         distances = np.array(noisy[0], dtype=np.float64).reshape(len(groups), DISTANCES)
         spread = np.full(len(groups), DISTANCES * asked[0].noise.variance)
         counted, numbers = SeriesFilter(keys).step(

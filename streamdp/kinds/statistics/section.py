@@ -84,6 +84,9 @@ class HistogramSection(Weighed):
             raise ValueError("a histogram needs either values or cuts, a public list")
         if len(set(self.values or ())) < len(self.values or ()):
             raise ValueError("a value is listed twice")
+        named = ["(other)"] * self.other + ["(null)"] * (self.nulls == "cell")
+        if taken := set(named) & set(self.values or ()):
+            raise ValueError(f"{min(taken)} is the name of a cell already")
         if any(high <= low for low, high in pairwise(self.cuts or ())):
             raise ValueError("the cuts must be increasing")
         if self.cuts is not None and (self.other or self.nulls == "other"):

@@ -60,9 +60,12 @@ class DimensionSection(Section):
         if self.values is None and self.nulls == "other":
             raise ValueError("cuts have no cell other: their nulls have a cell of their own")
         try:
-            self.dimension("axis", None)
+            axis = self.dimension("axis", None)
         except ConfigurationError as error:
             raise ValueError(str(error).replace("dimension 'axis'", "this dimension")) from None
+        named = ["(other)"] * axis.other + ["(null)"] * (axis.nulls == "cell")
+        if taken := set(named) & set(axis.values or ()):
+            raise ValueError(f"{min(taken)} is the name of a cell already")
         return self
 
     def source_sql(self, name: str) -> str | None:

@@ -133,6 +133,21 @@ def test_groups_are_released_together() -> None:
     assert SPEC.pools_groups
 
 
+def test_groups_of_one_text_when_joined_are_smoothed_apart() -> None:
+    """The group (a/b, c) and the group (a, b/c) are two series."""
+    groups = [["a/b", "c"], ["a", "b/c"]]
+    measures = {"rows": "count", "mean": {"mean": "x", "resolution": 1, "bounds": [0, 100]}}
+    made = kind(epsilon=1000, measures=measures, by=["g", "h"], groups=groups)
+    columns = {"g": ["a/b"] * 500 + ["a"] * 5, "h": ["c"] * 500 + ["b/c"] * 5}
+    source = MemoryBackend({**columns, "x": [90] * 500 + [10] * 5})
+    batch, state = Batch("s", "0", 0, DAY), made.init()
+    plan = made.plan(state, batch)
+    outcome = made.draw(plan, source.answer(plan.query, batch), ReplayedEntropy())
+    learned = made.learn(state, plan, outcome)
+    for series in (learned["rows"], learned["mean"]["count"], learned["mean"]["series"]):
+        assert len(series["series"]) == 2
+
+
 def test_a_unit_pays_for_its_rows() -> None:
     """Draws at epsilon over k for one record, and k times that for a unit."""
     made = kind(4)
@@ -166,6 +181,7 @@ def test_the_clip_narrows_to_the_values() -> None:
     [
         ({"histogram": "g"}, "values or cuts"),
         ({"histogram": "g", "values": ["a", "a"]}, "twice"),
+        ({"histogram": "g", "values": ["(other)"], "other": True}, "name of a cell"),
         ({"histogram": "g", "cuts": [2, 1]}, "increasing"),
         ({"histogram": "g", "values": ["a"], "adds_up_to": "rows"}, "cell for every record"),
         ({"histogram": "g", "cuts": [1], "nulls": "cell", "adds_up_to": "x"}, "no count"),

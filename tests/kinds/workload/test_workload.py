@@ -292,6 +292,7 @@ def test_records_are_as_many_as_the_total() -> None:
         ({"dimensions": {"epsilon": {"cuts": [1]}}}, "column 'epsilon' itself"),
         ({"marginals": [["fuel"]]}, "must name dimensions"),
         ({"dimensions": {"hour": {"cuts": [2, 1]}}}, "cuts of this dimension"),
+        ({"dimensions": {"hour": {"values": ["(other)"]}}}, "name of a cell"),
         ({"dimensions": {"hour": {}}}, "give values, cuts or part"),
         ({"marginals": 0, "predicates": {}}, "give marginals or predicates"),
     ],
