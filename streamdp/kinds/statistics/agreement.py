@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from streamdp.kinds.statistics.measure import Rows
 from streamdp.types import FloatArray
 
+LEAST = 1e-100
+"""Of a variance: that of noise which is never drawn is no number to divide by."""
+
 
 @dataclass(frozen=True, slots=True)
 class Tie:
@@ -38,9 +41,9 @@ def agreed(ties: Sequence[Tie], rows: Sequence[Rows], groups: int) -> list[Float
     for total in {tie.total for tie in ties}:
         parts = [tie.parts for tie in ties if tie.total == total]
         tables = [values[part].reshape(groups, -1) for part in parts]
-        weights = [1.0 / rows[total].variance[0]]
+        weights = [1.0 / max(rows[total].variance[0], LEAST)]
         weights += [
-            1.0 / (table.shape[1] * rows[part].variance[0])
+            1.0 / (table.shape[1] * max(rows[part].variance[0], LEAST))
             for part, table in zip(parts, tables, strict=True)
         ]
         sums = [values[total], *(table.sum(axis=1) for table in tables)]

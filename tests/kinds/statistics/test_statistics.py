@@ -117,6 +117,12 @@ def test_totals_agree_with_their_parts() -> None:
     assert all(row["smoothed"] >= 0 for row in cities)
 
 
+def test_totals_agree_where_noise_vanishes() -> None:
+    """A variance that is zero as a double divides nothing."""
+    rows = released(kind(epsilon=50_000))[-1]
+    assert all(np.isfinite(row["consistent"]) for row in rows if "consistent" in row)
+
+
 def test_groups_are_released_together() -> None:
     """One row a group and measure, by name, from groups of one scan."""
     measures = {"rows": "count", "mean": {"mean": "x", "resolution": 1, "bounds": [-50, 50]}}
