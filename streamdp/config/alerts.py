@@ -19,7 +19,7 @@ EVENTS: tuple[AlertEvent, ...] = (
 class Alerts(Section):
     """Conditions that need a hand, each told once when it comes."""
 
-    sink: str = Field(description="Name of the sink that is told.")
+    sink: str = Field(description="Name of the sink that gets the alerts.", examples=["pager"])
     on: tuple[AlertEvent, ...] = Field(
         default=EVENTS,
         min_length=1,
@@ -29,12 +29,15 @@ class Alerts(Section):
     )
     budget_below: Fraction = Field(
         default=Fraction(1, 10),
-        description="Share of the lifetime cap below which a budget is low, as 10% or 0.1.",
+        description="Share of the lifetime cap below which the budget is low, as a percentage or a"
+        " fraction. Default 10%.",
         examples=["10%"],
     )
     stalled_after: PositiveDuration = Field(
         default=2 * 86_400,
-        description="How long after the last batch of a source its jobs are stalled.",
+        description="Time after the last batch of a source at which its jobs count as stalled, as"
+        " a duration. Default 2d.",
+        examples=["2d"],
     )
 
     @field_validator("budget_below", mode="before")

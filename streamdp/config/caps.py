@@ -19,17 +19,31 @@ class WindowCap(Section):
     """What a unit may lose that returns within a window; every window that slides over it."""
 
     batches: Annotated[int, Field(ge=1, le=10**6, strict=True)] | Literal["all"] | None = Field(
-        default=None, description="Any so many batches in a row, or all there will ever be."
+        default=None,
+        description="Length of the window: any so many consecutive batches, or `all`.",
+        examples=[7, "all"],
     )
     time: PositiveDuration | None = Field(
-        default=None, description="All batches that any stretch of so much time touches."
+        default=None,
+        description="Length of the window, as a duration: all batches that any stretch of this"
+        " length touches.",
+        examples=["30d"],
     )
-    epsilon: PositiveRational | None = Field(default=None, description="Pure, without delta.")
+    epsilon: PositiveRational | None = Field(
+        default=None,
+        description="Most epsilon per unit within the window. Pure unless `delta` is given.",
+        examples=[1],
+    )
     delta: PositiveRational | None = Field(
-        default=None, description="With epsilon: the cap is kept by zero-concentrated accounting."
+        default=None,
+        description="Delta that goes with epsilon, below 1. The cap is then kept by"
+        " zero-concentrated accounting. Default: none, pure epsilon.",
+        examples=[1e-09],
     )
     rho: PositiveRational | None = Field(
-        default=None, description="Zero-concentrated loss, instead of epsilon."
+        default=None,
+        description="Most zero-concentrated loss per unit within the window, in place of epsilon.",
+        examples=[0.1],
     )
 
     @model_validator(mode="after")
@@ -57,10 +71,19 @@ class WindowCap(Section):
 class CapsSection(Section):
     """What one record may lose, in epsilon; a later rise needs `streamdp cap`."""
 
-    batch: PositiveRational = Field(description="In all releases of one batch.")
-    lifetime: PositiveRational = Field(description="In all releases of a source, for ever.")
+    batch: PositiveRational = Field(
+        description="Most epsilon that all releases of one batch may cost together.", examples=[0.5]
+    )
+    lifetime: PositiveRational = Field(
+        description="Most epsilon that all releases of one source may cost together, for ever."
+        " Raising it later takes `streamdp cap`.",
+        examples=[60],
+    )
     windows: tuple[WindowCap, ...] = Field(
-        default=(), description="Further caps, for units that return in later batches."
+        default=(),
+        description="Further caps over sliding windows, for units that return in later batches."
+        " Default: none.",
+        examples=[[{"batches": 7, "epsilon": 1}, {"time": "30d", "epsilon": 4}]],
     )
 
     def caps(self) -> Caps:

@@ -18,7 +18,7 @@ from streamdp.config.sinks import SINK_KINDS
 from streamdp.config.wording import nearest, wording
 from streamdp.config.yaml import Document, parse
 from streamdp.errors import ConfigurationError
-from streamdp.gates.section import TEST_KINDS
+from streamdp.gates.tests_section import TEST_KINDS
 
 DEMO = "demo:"
 """Prefix of a source path that names a file shipped with the package."""

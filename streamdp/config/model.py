@@ -25,70 +25,131 @@ from streamdp.types import Json
 class Store(Section):
     """Where budget, releases and learned states are kept."""
 
-    path: Path = Field(description="SQLite file, relative to the configuration.")
+    path: Path = Field(
+        description="SQLite file with budget, releases and learned states. Relative to the"
+        " configuration.",
+        examples=["streamdp.db"],
+    )
     anchor: Path | None = Field(
         default=None,
-        description="Append-only file that finds out a store put back from a backup; keep it on"
-        " another volume. By default beside the store.",
+        description="Append-only file that detects a store restored from a backup. Keep it on"
+        " another volume. Default: the store's path with `.anchor` appended.",
+        examples=["/mnt/other/streamdp.anchor"],
     )
     max_clock_step: PositiveDuration = Field(
         default=30 * 86_400,
-        description="How far the clock may be ahead of the last time the store knew; beyond it"
-        " no window is sealed until someone has looked.",
+        description="Longest jump of the clock ahead of the last time in the store, as a duration."
+        " Beyond it no window is sealed until someone has looked. Default 30d.",
+        examples=["30d"],
     )
 
 
 class Privacy(Section):
     """In which terms privacy is promised."""
 
-    unit: Unit = Field(description="What one record stands for, in a word; or who has several.")
+    unit: Unit = Field(
+        description="Who is protected: a word for one record, or a section for a unit that has"
+        " several records.",
+        examples=["flight", {"name": "patient", "column": "patient_id", "rows": 5}],
+    )
     neighbours: Literal["add-remove", "substitute"] = Field(
         default="add-remove",
-        description="Neighbours differ by one record more, or in one record.",
+        description="Neighbouring batches differ by one unit more or less (`add-remove`), or in"
+        " the records of one unit (`substitute`). Default `add-remove`.",
     )
-    caps: CapsSection
+    caps: CapsSection = Field(
+        description="Most epsilon that one unit may lose. A release beyond a cap is refused.",
+        examples=[{"batch": 0.5, "lifetime": 60}],
+    )
     allow_large_epsilon: bool = Field(
         default=False,
         strict=True,
-        description="Admit an epsilon above 20, which protects next to nothing.",
+        description="Admit an epsilon above 20, which protects next to nothing. Default false.",
     )
 
 
 class Rotation(Section):
     """When a log file is closed and how many are kept."""
 
-    size: Size = Field(default=10_000_000, description="Of the file, from which on it is closed.")
-    keep: int = Field(default=5, ge=1, le=1000, strict=True, description="Closed files that stay.")
+    size: Size = Field(
+        default=10_000_000,
+        description="Size at which the log file is closed, in B, kB, MB or GB. Default 10 MB.",
+        examples=["10 MB"],
+    )
+    keep: int = Field(
+        default=5,
+        ge=1,
+        le=1000,
+        strict=True,
+        description="Number of closed log files that are kept. Default 5.",
+    )
 
 
 class Log(Section):
     """The log: JSON lines in a file, readable lines on the terminal."""
 
-    path: Path | None = Field(default=None, description="JSON lines; by default no file.")
+    path: Path | None = Field(
+        default=None,
+        description="File for the log in JSON lines, relative to the configuration. Default: no"
+        " file.",
+        examples=["streamdp.log"],
+    )
     level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="Events below it are dropped."
+        default="info", description="Least severe level that is logged. Default `info`."
     )
     stderr: Literal["text", "json", "off"] = Field(
         default="text",
-        description="What a daemon says on standard error: readable lines, JSON lines for"
-        " containers, or nothing.",
+        description="What the daemon writes to standard error: readable lines (`text`), JSON lines"
+        " (`json`, for containers), or nothing (`off`). Default `text`.",
     )
-    rotate: Rotation = Field(default=Rotation(), description="When the file is put aside.")
+    rotate: Rotation = Field(
+        default=Rotation(),
+        description="When the log file is closed, and how many closed files are kept.",
+        examples=[{"size": "10 MB", "keep": 5}],
+    )
 
 
 class Configuration(Section):
     """A whole configuration; paths are absolute once it is loaded."""
 
-    store: Store
-    privacy: Privacy
-    sources: dict[Name, Source] = Field(min_length=1)
-    releases: dict[Name, Release] = Field(min_length=1)
-    gates: dict[Name, Gate] = Field(default={})
-    sinks: dict[Name, Sink] = Field(default={})
-    log: Log = Log()
-    alerts: Alerts | None = Field(default=None, description="Who is told of what needs a hand.")
+    store: Store = Field(
+        description="The SQLite file that keeps budget, releases and learned states.",
+        examples=[{"path": "streamdp.db"}],
+    )
+    privacy: Privacy = Field(
+        description="The privacy promise: unit, neighbours and caps on epsilon."
+    )
+    sources: dict[Name, Source] = Field(
+        min_length=1,
+        description="Tables and files to read, by name.",
+        examples=[{"flights": {"path": "flights/*.parquet", "batches": "files"}}],
+    )
+    releases: dict[Name, Release] = Field(
+        min_length=1,
+        description="What is published of each batch, by name. A release with its schedule is a"
+        " job.",
+    )
+    gates: dict[Name, Gate] = Field(
+        default={},
+        description="Private tests, by name, that let jobs release, pause them, or notify sinks. A"
+        " test of one release may stand at its key `gate`.",
+    )
+    sinks: dict[Name, Sink] = Field(
+        default={},
+        description="Where releases are delivered, by name. Releases stay in the store too.",
+        examples=[{"file": {"kind": "jsonl", "path": "releases.jsonl"}}],
+    )
+    log: Log = Field(default=Log(), description="Where events are logged, and from which level.")
+    alerts: Alerts | None = Field(
+        default=None,
+        description="Which events are sent to a sink for the operator. Default: none.",
+        examples=[{"sink": "pager", "on": ["stalled", "clock"]}],
+    )
     web: Web | None = Field(
-        default=None, description="A page beside the daemon; needs the extra streamdp[web]."
+        default=None,
+        description="Read-only web page, metrics and API beside the daemon. `{}` takes the"
+        " defaults. Needs the extra `streamdp[web]`. Default: no page.",
+        examples=[{"listen": "127.0.0.1:8765"}],
     )
 
     def all_gates(self) -> dict[str, Gate]:

@@ -50,33 +50,61 @@ class ReleaseSection(Section):
     published: ClassVar[frozenset[str]] = frozenset()
     """Columns of a release of this kind, which a group's columns would hide."""
 
-    kind: str
-    source: str
-    where: str | None = Field(
-        default=None, description="SQL condition on one record; only those it is true of count."
+    kind: str = Field(description="Kind of statistic.")
+    source: str = Field(
+        description="Name of the source whose batches are released.", examples=["flights"]
     )
-    by: tuple[str, ...] = Field(default=(), description="Columns that say a record's group.")
+    where: str | None = Field(
+        default=None,
+        description="SQL condition on one record, in DuckDB's dialect. Records for which it is"
+        " false or null are left out. Default: all records count.",
+        examples=["delay IS NOT NULL"],
+    )
+    by: tuple[str, ...] = Field(
+        default=(),
+        description="Column or columns that give the group of a record. Default: no groups.",
+        examples=["carrier", ["carrier", "origin"]],
+    )
     groups: tuple[Group, ...] = Field(
-        default=(), description="The public groups: a list, or for several columns one of lists."
+        default=(),
+        description="Public list of groups; records of other groups are left out. With several"
+        " columns, each group is a list. Groups are disjoint, so all cost one epsilon.",
+        examples=[["AA", "UA"], [["AA", "JFK"], ["UA", "EWR"]]],
     )
     expected_rows: int | None = Field(
         default=None,
         ge=1,
         le=10**10,
-        description="About how many records a batch has (with groups: each of them), a public"
-        " number: it chooses the mechanism and says what accuracy to expect.",
+        description="Approximate number of records of a batch, or of each group: a public number,"
+        " not one counted from the data. It chooses the mechanism and gives the"
+        " expected accuracy. Default: unknown.",
+        examples=[1000],
     )
     group_rows: dict[str, Annotated[int, Field(ge=1, le=10**10)]] = Field(
         default={},
-        description="expected_rows of groups where they differ, by group; commas between the"
-        " values of several columns.",
+        description="Expected rows of groups that differ from `expected_rows`, by group; values of"
+        " several columns are joined by commas. Default: none.",
+        examples=[{"AA": 3000, "UA": 500}],
     )
-    epsilon: PositiveRational = Field(description="Price of one release.")
-    schedule: Schedule = Schedule(on="batch")
+    epsilon: PositiveRational = Field(
+        description="Privacy cost of one release of one batch.", examples=[0.1]
+    )
+    schedule: Schedule = Field(
+        default=Schedule(on="batch"),
+        description="When the job wakes: `cron`, `every` or `on: batch`. Default: `on: batch`.",
+        examples=[{"cron": "0 6 * * *"}],
+    )
     gate: GateTerms | None = Field(
-        default=None, description="Release a batch only when this private test says so."
+        default=None,
+        description="Private test that must accept a batch before it is released. Default: every"
+        " batch is released.",
+        examples=[{"test": {"kind": "drift", "ranks": 0.15}, "epsilon": 1, "horizon": 365}],
     )
-    sinks: tuple[str, ...] = ()
+    sinks: tuple[str, ...] = Field(
+        default=(),
+        description="Names of the sinks that get each release. Default: the store alone.",
+        examples=[["file"]],
+    )
 
     @field_validator("where")
     @classmethod

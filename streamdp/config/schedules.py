@@ -37,20 +37,31 @@ class Schedule(Section):
 
     cron: str | None = Field(
         default=None,
-        description="Five fields: minute hour day month weekday, by the clock of `timezone`.",
+        description="Wake at these times: minute, hour, day, month and weekday, by the clock of"
+        " `timezone`.",
         examples=["0 6 * * *"],
     )
     timezone: str = Field(
         default="UTC",
-        description="With `cron`: the zone of its clock. An hour that is skipped wakes at the next"
-        " one, an hour that comes twice wakes once.",
+        description="Time zone of `cron`. A time that is skipped when clocks change wakes at the"
+        " next moment; one that comes twice wakes once. Default UTC.",
         examples=["Europe/Berlin"],
     )
     every: PositiveDuration | None = Field(
-        default=None, description="An interval, counted from a Monday in UTC.", examples=["6h"]
+        default=None,
+        description="Wake at a fixed interval, as a duration, counted from a Monday 00:00 UTC.",
+        examples=["6h"],
     )
-    on: Literal["batch"] | None = Field(default=None, description="As soon as a batch is there.")
-    poll: PositiveDuration = Field(default=60, description="With `on`: how often to look.")
+    on: Literal["batch"] | None = Field(
+        default=None,
+        description="Wake as soon as a batch is complete. This is the default schedule.",
+    )
+    poll: PositiveDuration = Field(
+        default=60,
+        description="Interval at which `on: batch` looks for new batches, as a duration. Default"
+        " 1m.",
+        examples=["5m"],
+    )
 
     @field_validator("cron")
     @classmethod

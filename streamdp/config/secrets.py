@@ -22,7 +22,11 @@ _PASSWORD = re.compile(r"passw|://[^/@]*:[^/@]*@", re.IGNORECASE)
 class SecretFile(Section):
     """A secret that stands in a file of its own, such as systemd and Kubernetes mount."""
 
-    file: Path = Field(description="Holds the secret alone; line ends around it are dropped.")
+    file: Path = Field(
+        description="File that holds the secret alone, relative to the configuration. Line ends"
+        " around it are dropped.",
+        examples=["/run/secrets/token"],
+    )
 
 
 def _refused_elsewise(value: Json) -> Json:

@@ -24,21 +24,40 @@ FieldType = Literal["number", "timestamp", "date", "boolean", "text"]
 class Windows(Section):
     """Batches cut by time: half-open windows in UTC."""
 
-    column: str = Field(min_length=1, description="Date or timestamp column.")
-    every: PositiveDuration = Field(description="Length of a window.")
-    start: Moment = Field(description="Where the first window begins.")
-    end: Moment | None = Field(default=None, description="Where the last one ends, if it does.")
+    column: str = Field(
+        min_length=1,
+        description="Column of type date or timestamp that gives the time of a record.",
+        examples=["created_at"],
+    )
+    every: PositiveDuration = Field(
+        description="Length of a window, as a duration of at least 1m.", examples=["1d"]
+    )
+    start: Moment = Field(
+        description="Start of the first window, an ISO date or time; UTC unless it has an offset.",
+        examples=["2026-01-01"],
+    )
+    end: Moment | None = Field(
+        default=None,
+        description="End of the last window, an ISO date or time. Default: windows go on.",
+        examples=["2027-01-01"],
+    )
     lateness: Duration = Field(
         default=0,
-        description="How long a window fills after its end; what comes later is left out.",
+        description="Time after its end during which a window still takes records, as a duration."
+        " Later records are in no batch. Default 0s.",
+        examples=["6h"],
     )
     growing: bool = Field(
         default=False,
         strict=True,
-        description="Each batch is all records up to its end: for gates that renew one answer.",
+        description="Each batch holds all records up to the window's end, for gates that renew one"
+        " answer. Default false.",
     )
     marker: str | None = Field(
-        default=None, description="File with {key} in its path that says that a window is complete."
+        default=None,
+        description="Path of a file that says that a window is complete; `{key}` stands for the"
+        " batch's key. Default: no marker.",
+        examples=["done/{key}"],
     )
 
     @field_validator("marker")
@@ -63,8 +82,16 @@ class Windows(Section):
 class Partitions(Section):
     """Batches that are folders: one for each value of the partition column in the path."""
 
-    partition: str = Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", description="day in path day=*/.")
-    marker: str = Field(description="File with {key} in its path that says a folder is complete.")
+    partition: str = Field(
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",
+        description="Name of the partition column in the path: `day` for `day=*/`.",
+        examples=["day"],
+    )
+    marker: str = Field(
+        description="Path of a file that says that a partition is complete; `{key}` stands for the"
+        " batch's key.",
+        examples=["sales/day={key}/_SUCCESS"],
+    )
 
     @field_validator("marker")
     @classmethod
@@ -97,30 +124,46 @@ class Source(Section):
     """Where records come from and how they are cut into batches."""
 
     path: str = Field(
-        default="", description="File or glob, demo:NAME for shipped data, or a DuckDB database."
+        default="",
+        description="File, glob or DuckDB database, relative to the configuration; `demo:NAME` for"
+        " data that comes with streamdp.",
+        examples=["flights/*.parquet"],
     )
     table: str | None = Field(
         default=None,
         pattern=TABLE,
-        description="Table or view of a database; one row must be one record.",
+        description="Table or view of the database. One row must be one record.",
+        examples=["public.flights"],
     )
     query: str | None = Field(
         default=None,
-        description="In place of table: SELECT columns and expressions over one record FROM one"
-        " table [WHERE condition], in DuckDB's dialect whatever the engine.",
+        description="Query in place of `table`: SELECT columns and expressions of one record FROM"
+        " one table [WHERE condition]. It is in DuckDB's dialect whatever the engine.",
+        examples=["SELECT at, price * pieces AS amount FROM sales"],
     )
-    engine: Engine = Field(default=DuckDBEngine(kind="duckdb"), description="What reads it.")
+    engine: Engine = Field(
+        default=DuckDBEngine(kind="duckdb"),
+        description="Engine that reads the records, with its limits. Default: DuckDB.",
+        examples=[{"kind": "duckdb", "memory": "2 GB"}],
+    )
     format: Format | None = Field(
-        default=None, description="By default, what the name of the file says."
+        default=None, description="Format of the files. Default: from the ending of the file name."
     )
     types: dict[str, FieldType] = Field(
         default={},
-        description="What columns of CSV and JSON lines hold, by name; others are text.",
+        description="Types of columns in CSV and JSON lines, by column name. Default: text.",
+        examples=[{"price": "number", "at": "timestamp"}],
     )
-    batches: Batches = Field(description="Time windows, one file a batch, or one partition.")
+    batches: Batches = Field(
+        description="How records are cut into batches: time windows, `files` (one file a batch),"
+        " or partitions (one folder a batch).",
+        examples=[{"column": "at", "every": "1d", "start": "2026-01-01"}, "files"],
+    )
     settle: Duration = Field(
         default=SETTLE,
-        description="How long a file that is a batch is left alone before it counts as whole.",
+        description="Time for which a file must be unchanged before it counts as complete, as a"
+        " duration; with `batches: files`. Default 1m.",
+        examples=["5m"],
     )
 
     @field_validator("path")

@@ -13,16 +13,23 @@ from streamdp.types import MOST_ROWS_PER_UNIT
 class Unit(Section):
     """Who is protected: one record, or all records of a batch that share a value of a column."""
 
-    name: str = Field(min_length=1, description="In a word.")
+    name: str = Field(
+        min_length=1, description="Word for the unit in statements.", examples=["patient"]
+    )
     column: str | None = Field(
-        default=None, min_length=1, description="Says whose a record is; nulls do not count."
+        default=None,
+        min_length=1,
+        description="Column that identifies the unit of a record. Records with null in it are left"
+        " out. Default: each record is a unit.",
+        examples=["patient_id"],
     )
     rows: int = Field(
         default=1,
         ge=1,
         le=MOST_ROWS_PER_UNIT,
         strict=True,
-        description="How many records of a unit count in a batch; each has its part of epsilon.",
+        description="Most records of one unit that count in a batch; the others are left out."
+        " Epsilon protects all of them together, so noise grows with it. Default 1.",
     )
 
     @model_validator(mode="before")

@@ -41,25 +41,48 @@ Network = Annotated[str, BeforeValidator(_network), WithJsonSchema({"type": "str
 class Proxy(Section):
     """A proxy in front of the page that has checked who looks."""
 
-    header: str = Field(pattern=_HEADER, description="It holds the user's name once checked.")
+    header: str = Field(
+        pattern=_HEADER,
+        description="HTTP header in which the proxy passes the name of the authenticated user.",
+        examples=["X-Forwarded-User"],
+    )
     addresses: tuple[Network, ...] = Field(
-        min_length=1, description="Of the proxy; the header is believed from there only."
+        min_length=1,
+        description="Addresses or networks of the proxy. The header is trusted from these only.",
+        examples=[["10.0.0.5", "10.0.1.0/24"]],
     )
 
 
 class Web(Section):
     """A read-only page over the store, with metrics and an API."""
 
-    listen: str = Field(default="127.0.0.1:8765", description="Address and port.")
-    token: Secret | None = Field(
-        default=None, description="Whoever looks must know it: as a bearer token or a password."
+    listen: str = Field(
+        default="127.0.0.1:8765",
+        description="Address and port to listen on. An address other than loopback needs a token"
+        " or a proxy. Default 127.0.0.1:8765.",
+        examples=["0.0.0.0:8765"],
     )
-    proxy: Proxy | None = Field(default=None, description="Whoever it lets through may look.")
+    token: Secret | None = Field(
+        default=None,
+        description="Secret that a visitor must give as a bearer token or password; at least 16"
+        " characters. From the environment or a file. Default: none.",
+        examples=["${STREAMDP_TOKEN}", {"file": "/run/secrets/token"}],
+    )
+    proxy: Proxy | None = Field(
+        default=None, description="Reverse proxy that authenticates visitors. Default: none."
+    )
     hosts: tuple[str, ...] = Field(
-        default=(), description="Names under which the page is reached, beside that of `listen`."
+        default=(),
+        description="Host names under which the page is reached, besides that of `listen`."
+        " Default: none.",
+        examples=[["stats.example.org"]],
     )
     requests_per_second: int = Field(
-        default=100, ge=1, le=100_000, strict=True, description="Of one address; more are refused."
+        default=100,
+        ge=1,
+        le=100_000,
+        strict=True,
+        description="Most requests a second from one address; more are refused. Default 100.",
     )
 
     @field_validator("listen")

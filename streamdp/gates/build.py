@@ -7,8 +7,9 @@ from fractions import Fraction
 from typing import Any, assert_never
 
 from streamdp.errors import ConfigurationError
-from streamdp.gates.section import CustomTest, DriftTest, Gate, GrowthTest, ThresholdTest
+from streamdp.gates.section import Gate
 from streamdp.gates.tests import Around, Drift, Growth, Question, Threshold
+from streamdp.gates.tests_section import CustomTest, DriftTest, GrowthTest, ThresholdTest
 from streamdp.mechanisms.drift import Tolerance
 from streamdp.types import Grid
 

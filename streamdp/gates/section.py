@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, field_validator, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from streamdp.config.schedules import Schedule
 from streamdp.config.section import Section
 from streamdp.config.values import PositiveDuration, PositiveRational, Rational
+from streamdp.gates.tests_section import CustomTest, DriftTest, Test
 
 
 def _one_or_more(value: Any) -> Any:
@@ -21,163 +21,70 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
 """One name, or a list."""
 
 
-def quantiles_of(release: Section | None) -> tuple[Fraction, ...]:
-    """What a release publishes, if it is of quantiles."""
-    return getattr(release, "quantiles", ())
-
-
-class TestSection(Section):
-    """What a gate tests.
-
-    `reads` names the kinds whose published values the test compares a batch with; it is None where
-    it needs none of them, so that any release will do whose column can be counted.
-    """
-
-    reads: ClassVar[frozenset[str] | None] = None
-
-    def problems(self, release: Section) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
-        """What does not fit the first release of the gate: keys, what is wrong, what to do."""
-        yield from ()
-
-
-class DriftTest(TestSection):
-    """Some quantile has left a tolerance around the last release."""
-
-    reads: ClassVar[frozenset[str] | None] = frozenset({"quantiles"})
-
-    kind: Literal["drift"]
-    absolute: PositiveRational | None = Field(default=None, description="In the column's unit.")
-    relative: PositiveRational | None = Field(default=None, description="A share of the value.")
-    ranks: PositiveRational | None = Field(default=None, description="A share of all records.")
-    quantiles: tuple[Rational, ...] = Field(
-        default=(), description="Which of the release's; by default all."
-    )
-
-    @model_validator(mode="after")
-    def _one_tolerance(self) -> DriftTest:
-        if sum(each is not None for each in (self.absolute, self.relative, self.ranks)) != 1:
-            raise ValueError("give one tolerance: absolute, relative or ranks")
-        if self.ranks is not None and self.ranks >= 1:
-            raise ValueError("a tolerance in ranks is a share below 1")
-        return self
-
-    def problems(self, release: Section) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
-        """A drift is seen in released quantiles."""
-        for index, quantile in enumerate(self.quantiles):
-            if quantile not in quantiles_of(release):
-                where = ("test", "quantiles", index)
-                yield where, "its release does not release this quantile", "name one that it has"
-
-    def reach(self, quantiles: tuple[Fraction, ...]) -> Fraction:
-        """The largest score there can be, as a share of all records."""
-        ranks = self.ranks or Fraction(0)
-        larger = (max(quantile, 1 - quantile) for quantile in self.quantiles or quantiles)
-        return max((share - ranks) / (share + ranks) for share in larger)
-
-
-class ThresholdTest(TestSection):
-    """A quantile is beyond a level."""
-
-    kind: Literal["threshold"]
-    quantile: Rational
-    above: Rational | None = None
-    below: Rational | None = None
-
-    @model_validator(mode="after")
-    def _one_side(self) -> ThresholdTest:
-        if not 0 < self.quantile < 1:
-            raise ValueError("the quantile is not between 0 and 1")
-        if (self.above is None) == (self.below is None):
-            raise ValueError("give one of above and below")
-        return self
-
-    def reach(self, quantiles: tuple[Fraction, ...]) -> Fraction:
-        """The largest score there can be, as a share of all records."""
-        share = self.quantile if self.above is not None else 1 - self.quantile
-        return share / max(self.quantile, 1 - self.quantile)
-
-
-class GrowthTest(TestSection):
-    """A score has grown by a factor since the last acceptance."""
-
-    kind: Literal["growth"]
-    score: Literal["records", "mode"] = Field(
-        default="records", description="All records, or those of the fullest cell."
-    )
-    start: PositiveRational = Field(description="The first level.")
-    factor: Rational = Field(description="Each acceptance multiplies the level by it.")
-
-    @field_validator("factor")
-    @classmethod
-    def _grows(cls, value: Fraction) -> Fraction:
-        if value <= 1:
-            raise ValueError("the factor must be above 1")
-        return value
-
-    def reach(self, quantiles: tuple[Fraction, ...]) -> None:
-        """A score has no upper end."""
-
-
-class CustomTest(TestSection):
-    """A test that another package offers as an entry point of `streamdp.tests`."""
-
-    kind: Literal["custom"]
-    name: str = Field(min_length=1, description="Of the entry point.")
-    options: dict[str, Any] = Field(default={}, description="What it is made with.")
-    delta: Rational = Field(default=Fraction(0), description="Delta of one draw.")
-    sampled: bool = Field(
-        default=True, strict=True, description="Whether it is drawn; else it computes its chance."
-    )
-
-    @field_validator("delta")
-    @classmethod
-    def _is_a_chance(cls, value: Fraction) -> Fraction:
-        if not 0 <= value < 1:
-            raise ValueError("delta is a chance below 1")
-        return value
-
-    def reach(self, quantiles: tuple[Fraction, ...]) -> None:
-        """Not known here."""
-
-
-Test = Annotated[DriftTest | ThresholdTest | GrowthTest | CustomTest, Field(discriminator="kind")]
-
-
-TEST_KINDS = ("drift", "threshold", "growth", "custom")
-"""What `kind` of a test may say."""
-
-
 class GateTerms(Section):
     """When a gate accepts, what a run of it costs, and what follows."""
 
-    test: Test
-    epsilon: PositiveRational = Field(
-        description="Price of a run: any number of rejections and the acceptance that ends it."
+    test: Test = Field(
+        description="Private test that a batch is put to.",
+        examples=[{"kind": "drift", "ranks": 0.15}],
     )
-    horizon: int = Field(ge=1, le=10**6, strict=True, description="Tests in a run, at most.")
+    epsilon: PositiveRational = Field(
+        description="Privacy cost of a run of the gate: any number of rejections, and the"
+        " acceptance that ends it.",
+        examples=[1],
+    )
+    horizon: int = Field(
+        ge=1,
+        le=10**6,
+        strict=True,
+        description="Most tests in a run. A longer run needs a larger change for a sure yes.",
+        examples=[365],
+    )
     test_epsilon: PositiveRational | None = Field(
         default=None,
-        description="Of one draw: of custom tests, by default a twentieth of epsilon; with it a"
-        " drift test draws the quantiles instead of counting records outside.",
+        description="Epsilon of one draw of the test. Of custom tests the default is a twentieth"
+        " of `epsilon`. With it a drift test draws the quantiles; without it, it counts"
+        " records outside the tolerance. Other tests take none.",
     )
     beta: PositiveRational = Field(
-        default=Fraction(1, 20), description="Chance that a run errs, at most."
+        default=Fraction(1, 20),
+        description="Largest probability that a run errs: a yes within the tolerance, or a no far"
+        " outside it. Default 1/20.",
+        examples=["1/20"],
     )
     gamma: PositiveRational = Field(
-        default=Fraction(2), description="Of drawn tests: sampling slack, in (1, 2]; 2 is fastest."
+        default=Fraction(2),
+        description="Slack of sampled tests, above 1 and at most 2. A larger slack takes fewer"
+        " runs of the test. Default 2.",
     )
     success: PositiveRational = Field(
         default=Fraction(1, 2),
-        description="Of drawn tests: what succeeds so often is accepted.",
+        description="Probability of success from which a custom or drawn test is accepted, below"
+        " 1. Default 1/2.",
+        examples=["1/2"],
     )
     rearm: Literal["automatic", "manual"] = Field(
-        default="automatic", description="Who pays for the next run; manual: `streamdp rearm`."
+        default="automatic",
+        description="What starts the next run after an acceptance: the gate itself, which is"
+        " charged (`automatic`), or the command `streamdp rearm` (`manual`). Default"
+        " `automatic`.",
     )
     slot: PositiveDuration = Field(
-        default=1, description="How long a test takes to who looks on; longer than any needs."
+        default=1,
+        description="Time that every test appears to take, as a duration. It must be longer than"
+        " any test needs. Default 1s.",
+        examples=["1s"],
     )
-    hold: Names = Field(default=(), description="Jobs that an acceptance pauses.")
-    sinks: Names = Field(default=(), description="Sinks that are told of an acceptance.")
+    hold: Names = Field(
+        default=(),
+        description="Name or names of jobs that an acceptance pauses. Default: none.",
+        examples=["hourly"],
+    )
+    sinks: Names = Field(
+        default=(),
+        description="Name or names of sinks that are told of an acceptance. Default: none.",
+        examples=["pager"],
+    )
 
     @model_validator(mode="after")
     def _in_range(self) -> GateTerms:
@@ -211,13 +118,41 @@ class Gate(GateTerms):
     """A gate of its own: over jobs that it lets release, or over a source alone."""
 
     release: Names = Field(
-        default=(), description="Jobs that release a batch only if this gate accepts it."
+        default=(),
+        description="Name or names of the jobs that release a batch only if this gate accepts it."
+        " Default: none; the gate stands alone.",
+        examples=["air_time"],
     )
-    source: str | None = Field(default=None, description="By default that of the jobs.")
-    column: str | None = Field(default=None, min_length=1)
-    resolution: PositiveRational | None = None
-    bounds: tuple[Rational, Rational] | None = None
-    schedule: Schedule = Schedule(on="batch")
+    source: str | None = Field(
+        default=None,
+        description="Name of the source whose batches are tested. With `release` leave it out: it"
+        " is the first job's.",
+        examples=["flights"],
+    )
+    column: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Column that is tested. With `release` leave it out: it is the first job's.",
+        examples=["air_time"],
+    )
+    resolution: PositiveRational | None = Field(
+        default=None,
+        description="Width of a cell of the column, in its unit. Values are rounded to it. With"
+        " `release` leave it out: it is the first job's.",
+        examples=[1],
+    )
+    bounds: tuple[Rational, Rational] | None = Field(
+        default=None,
+        description="Lowest and highest value, in the column's unit. Values outside count as the"
+        " bound. With `release` leave it out: it is the first job's.",
+        examples=[[0, 1000]],
+    )
+    schedule: Schedule = Field(
+        default=Schedule(on="batch"),
+        description="When the gate tests: `cron`, `every` or `on: batch`. With `release` leave it"
+        " out: it is the first job's. Default: `on: batch`.",
+        examples=[{"every": "1h"}],
+    )
 
     @model_validator(mode="after")
     def _knows_what_to_ask(self) -> Gate:

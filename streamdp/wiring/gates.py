@@ -11,7 +11,8 @@ from streamdp.config.model import Configuration
 from streamdp.engine.gate import Gate as EngineGate
 from streamdp.engine.job import Job
 from streamdp.errors import ConfigurationError
-from streamdp.gates.section import CustomTest, Gate, quantiles_of
+from streamdp.gates.section import Gate
+from streamdp.gates.tests_section import CustomTest, quantiles_of
 from streamdp.types import CellQuery, Grid, UnitBound
 from streamdp.wiring.kinds import spec_of
 from streamdp.wiring.sources import backend, source

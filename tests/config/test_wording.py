@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from streamdp.config import json_schema, load
+from streamdp.config import load
 from streamdp.config.values import _mode, _size
 from streamdp.errors import ConfigurationError
 from tests.config.test_faults import GOOD
@@ -85,11 +85,3 @@ def _put(value: Any, path: tuple[Any, ...], odd: Any) -> None:
     for part in path[:-1]:
         value = value[part]
     value[path[-1]] = odd
-
-
-def test_the_schema_describes_what_the_store_owns() -> None:
-    """Keys of sinks, log, store and alerts have descriptions."""
-    definitions = json_schema()["$defs"]
-    for name in ("Log", "Rotation", "Store", "Alerts", "JsonLinesSinkSection", "FilesSinkSection"):
-        for key, about in definitions[name]["properties"].items():
-            assert key == "kind" or about.get("description"), (name, key)

@@ -22,17 +22,34 @@ MOST_CELLS = 2_000
 class RuleExperts(Section):
     """Rules that predict a label: each loses one for every record it is wrong about."""
 
-    rules: Rules
-    label: Sql = Field(description="SQL condition that the rules predict.")
+    rules: Rules = Field(
+        description="Rule with parameters; each choice of their values is an expert.",
+        examples=[{"sql": "delay >= {t}", "t": {"from": 0, "to": 60}}],
+    )
+    label: Sql = Field(
+        description="SQL condition of one record that the rules predict. A wrong prediction loses"
+        " 1.",
+        examples=["cancelled"],
+    )
 
 
 class ActionExperts(Section):
     """Actions that lose by an expression over each record."""
 
     losses: dict[str, Sql] = Field(
-        min_length=2, max_length=MOST_EXPERTS, description="SQL loss of each action, 0 to 1."
+        min_length=2,
+        max_length=MOST_EXPERTS,
+        description="SQL expression for the loss of one record, 0 to 1, for each action by its"
+        " name.",
+        examples=[{"wait": "delay / 60", "leave": "0.5"}],
     )
-    denominator: int = Field(default=1, ge=1, le=1000, description="Losses are rounded to 1/this.")
+    denominator: int = Field(
+        default=1,
+        ge=1,
+        le=1000,
+        description="Losses are rounded to multiples of 1/denominator, 1 to 1000. Default 1:"
+        " losses are 0 or 1.",
+    )
 
 
 def _form(value: Any) -> str:
@@ -53,14 +70,25 @@ class ExpertsSection(ReleaseSection):
         {"action", "loss", "lower", "upper", "average_loss", "weight", "chosen", "regret_bound"}
     )
 
-    kind: Literal["experts"]
-    experts: Named = Field(description="Rules that predict a label, or actions that lose.")
+    kind: Literal["experts"] = Field(
+        description="`experts`: which rule or action to follow, learned from the losses of every"
+        " batch."
+    )
+    experts: Named = Field(
+        description="The experts: rules that predict a label, or actions with losses.",
+        examples=[
+            {"rules": {"sql": "delay >= {t}", "t": {"from": 0, "to": 60}}, "label": "cancelled"}
+        ],
+    )
     expected_rows: Annotated[int, Field(ge=1, le=10**10)] = Field(
-        description="About how many records a batch has (with groups: each of them), a public"
-        " number: losses are shares of it."
+        description="Approximate number of records of a batch, or of each group: a public number,"
+        " not one counted from the data. Losses are released as shares of it.",
+        examples=[1000],
     )
     action: Literal["heaviest", "drawn"] = Field(
-        default="heaviest", description="The action for the next batch: by weight, or drawn by it."
+        default="heaviest",
+        description="How the action for the next batch is chosen: the one with the largest weight"
+        " (`heaviest`), or at random by weight (`drawn`). Default `heaviest`.",
     )
 
     @model_validator(mode="after")

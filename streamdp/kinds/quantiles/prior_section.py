@@ -17,19 +17,48 @@ from streamdp.types import Format
 class Guess(Section):
     """What is known of the column without looking at it."""
 
-    location: Finite = Field(description="About where values lie.")
-    scale: Finite = Field(gt=0, description="About how far they spread.")
+    location: Finite = Field(
+        description="Approximate centre of the values, in the column's unit.", examples=[120]
+    )
+    scale: Finite = Field(
+        gt=0,
+        description="Approximate spread of the values, in the column's unit; above 0.",
+        examples=[60],
+    )
 
 
 class Family(Section):
     """One distribution, in the unit of the column."""
 
-    family: Literal["uniform", "cauchy", "half-cauchy", "laplace"]
-    location: Finite | None = None
-    scale: Finite | None = Field(default=None, gt=0)
-    lower: Finite | None = None
-    upper: Finite | None = None
-    weight: Finite = Field(default=1.0, gt=0, description="In a mixture.")
+    family: Literal["uniform", "cauchy", "half-cauchy", "laplace"] = Field(
+        description="Family of the distribution. `uniform` takes lower and upper; the others take"
+        " location and scale."
+    )
+    location: Finite | None = Field(
+        default=None,
+        description="Centre of the distribution, in the column's unit; of `half-cauchy`, its lower"
+        " end.",
+        examples=[120],
+    )
+    scale: Finite | None = Field(
+        default=None,
+        gt=0,
+        description="Scale of the distribution, in the column's unit; above 0.",
+        examples=[60],
+    )
+    lower: Finite | None = Field(
+        default=None,
+        description="Lower end of a uniform distribution, in the column's unit.",
+        examples=[0],
+    )
+    upper: Finite | None = Field(
+        default=None,
+        description="Upper end of a uniform distribution, in the column's unit.",
+        examples=[1000],
+    )
+    weight: Finite = Field(
+        default=1.0, gt=0, description="Relative weight in a mixture. Default 1."
+    )
 
     @model_validator(mode="after")
     def _has_its_parameters(self) -> Family:
@@ -47,7 +76,16 @@ class Family(Section):
 class MixtureOf(Section):
     """Several distributions with weights."""
 
-    mixture: tuple[Family, ...] = Field(min_length=1)
+    mixture: tuple[Family, ...] = Field(
+        min_length=1,
+        description="Distributions, each with a weight.",
+        examples=[
+            [
+                {"family": "cauchy", "location": 0, "scale": 1, "weight": 3},
+                {"family": "uniform", "lower": 0, "upper": 9},
+            ]
+        ],
+    )
 
 
 FamilyName = Literal["uniform", "cauchy", "half-cauchy", "laplace"]
@@ -56,25 +94,45 @@ FamilyName = Literal["uniform", "cauchy", "half-cauchy", "laplace"]
 class PublicRows(Section):
     """Public rows of the same kind: what is believed before the first release."""
 
-    path: Path = Field(description="File, relative to the configuration.")
-    format: Format | None = Field(default=None, description="By default, what its name says.")
+    path: Path = Field(
+        description="File of public rows, relative to the configuration.",
+        examples=["last_year.csv"],
+    )
+    format: Format | None = Field(
+        default=None, description="Format of the file. Default: from the ending of its name."
+    )
     column: str | None = Field(
-        default=None, min_length=1, description="By default the column of the release."
+        default=None,
+        min_length=1,
+        description="Column of the public rows. Default: that of the release.",
+        examples=["air_time"],
     )
     tabulate: bool = Field(
         default=False,
         strict=True,
-        description="Let the robust prior follow the law of the public rows, for ever.",
+        description="Let the robust prior follow the distribution of the public rows too. Default"
+        " false.",
     )
 
 
 class PublicTable(Section):
     """A table with public facts of each batch, which its quantiles may depend on."""
 
-    path: Path = Field(description="File, relative to the configuration.")
-    format: Format | None = Field(default=None, description="By default, what its name says.")
-    key: str = Field(min_length=1, description="Column with the keys of batches.")
-    columns: tuple[str, ...] = Field(min_length=1, description="Columns of numbers.")
+    path: Path = Field(
+        description="File of the public table, relative to the configuration.",
+        examples=["weather.csv"],
+    )
+    format: Format | None = Field(
+        default=None, description="Format of the file. Default: from the ending of its name."
+    )
+    key: str = Field(
+        min_length=1, description="Column that holds the keys of batches.", examples=["day"]
+    )
+    columns: tuple[str, ...] = Field(
+        min_length=1,
+        description="Columns of numbers that the quantiles may depend on.",
+        examples=[["temperature"]],
+    )
 
 
 class PriorSection(Section):
@@ -82,40 +140,62 @@ class PriorSection(Section):
 
     learner: Literal["experts", "online-gradient", "last-release", "none"] | None = Field(
         default=None,
-        description="By default experts if expected_rows is given, else last-release; none with"
-        " joint nodes.",
+        description="How priors are learned from past releases. Default: `experts` if"
+        " `expected_rows` is given, else `last-release`; `none` with joint nodes.",
     )
     measure: Literal["few", "all"] = Field(
         default="few",
-        description="Whether experts may measure a few quantiles with the whole of epsilon, in"
-        " turn, and infer the others; a row says which it is.",
+        description="Which quantiles the learner `experts` measures: a few in turn, each with more"
+        " of epsilon, while it infers the others (`few`), or every one in every release"
+        " (`all`). Default `few`.",
     )
     features: tuple[Literal["weekday", "month", "season", "hour", "trend"], ...] = Field(
-        default=(), description="Public facts of a window that its quantiles may depend on."
+        default=(),
+        description="Public facts of a batch's window that its quantiles may depend on. Default:"
+        " none.",
+        examples=[["weekday", "season"]],
     )
     holidays: tuple[date, ...] = Field(
-        default=(), description="Days that differ, and so do those beside them."
+        default=(),
+        description="Dates whose batches differ from others, as do those of the days beside them."
+        " Default: none.",
+        examples=[["2026-12-25"]],
     )
     table: PublicTable | None = Field(
-        default=None, description="Columns of a public table, joined on the batch's key."
+        default=None,
+        description="Public table of facts about batches, joined on their keys. Default: none.",
+        examples=[{"path": "weather.csv", "key": "day", "columns": ["temperature"]}],
     )
     public: PublicRows | None = Field(
-        default=None, description="Fit the first priors to public rows; never to a source's."
+        default=None,
+        description="Public rows to which the first priors are fitted. They must not be a source's"
+        " own rows. Default: none.",
+        examples=[{"path": "last_year.csv"}],
     )
     smoothed: bool = Field(
-        default=True, description="Publish what all releases together say, in columns of its own."
+        default=True,
+        description="Publish the column `smoothed` with its interval: an estimate from all"
+        " releases so far. It costs no privacy. Default true.",
     )
     robust: FamilyName | Family | MixtureOf | None = Field(
         default=None,
-        description="Holds when the past misleads. By default cauchy if there is a guess, else"
-        " uniform within the bounds.",
+        description="Prior that limits the error when the past misleads: a family or a mixture."
+        " Default: `cauchy` if there is a guess, else `uniform` within the bounds.",
+        examples=["cauchy", {"family": "laplace", "location": 120, "scale": 60}],
     )
-    robust_weight: float = Field(default=0.05, ge=0.01, le=1.0)
+    robust_weight: float = Field(
+        default=0.05,
+        ge=0.01,
+        le=1.0,
+        description="Weight of the robust prior beside the learned one, from 0.01 to 1. Default"
+        " 0.05.",
+    )
     private_gradient: PositiveRational | None = Field(
         default=None,
-        description="Share of epsilon that buys the learner online-gradient noisy gradients at the"
-        " batches' own quantiles, in place of those at releases, which are free. It is less"
-        " accurate than leaving it out.",
+        description="Share of epsilon, below 1, that buys noisy gradients at the batch's own"
+        " quantiles for the learner `online-gradient`. It is less accurate than the"
+        " default. Default: none, free gradients at released values.",
+        examples=[0.1],
     )
 
     @field_validator("private_gradient")

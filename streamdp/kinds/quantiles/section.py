@@ -31,11 +31,36 @@ NAMED_QUANTILES = {
 class Mechanism(Section):
     """How the quantiles are drawn; `mechanism: auto` is the choice of a public table."""
 
-    branching: int = Field(default=2, ge=2, le=1000, description="Parts a node cuts its region in.")
-    node: Literal["independent", "joint"] = "independent"
-    restriction: Literal["conditional", "edge"] = "conditional"
-    level_power: int = Field(default=0, ge=0, le=10, description="Level l gets (l + 1)^-p.")
-    shapes: bool = Field(default=False, description="With joint nodes: quantiles move together.")
+    branching: int = Field(
+        default=2,
+        ge=2,
+        le=1000,
+        description="Number of parts into which a node of the tree of quantiles cuts its region."
+        " Default 2.",
+    )
+    node: Literal["independent", "joint"] = Field(
+        default="independent",
+        description="Whether the cuts of a node are drawn one by one (`independent`) or together"
+        " (`joint`). Default `independent`.",
+    )
+    restriction: Literal["conditional", "edge"] = Field(
+        default="conditional",
+        description="What becomes of the prior outside a node's region: it is cut off"
+        " (`conditional`), or its mass goes to the region's ends (`edge`). Default"
+        " `conditional`.",
+    )
+    level_power: int = Field(
+        default=0,
+        ge=0,
+        le=10,
+        description="Power p of the split of epsilon over levels: level l gets a share"
+        " proportional to (l + 1)^-p. Default 0, equal shares.",
+    )
+    shapes: bool = Field(
+        default=False,
+        description="Add shapes to the prior in which quantiles move together; with `node: joint`."
+        " Default false.",
+    )
 
     @model_validator(mode="after")
     def _hangs_together(self) -> Mechanism:
@@ -49,7 +74,10 @@ class Mechanism(Section):
 class Derived(Section):
     """A number made of the columns of one record."""
 
-    sql: str = Field(description="SQL expression, in DuckDB's dialect whatever the engine.")
+    sql: str = Field(
+        description="SQL expression of one record, in DuckDB's dialect whatever the engine.",
+        examples=["price * pieces"],
+    )
 
     @field_validator("sql")
     @classmethod
@@ -65,16 +93,43 @@ class QuantilesSection(ReleaseSection):
         {"quantile", "value", "lower", "upper", "smoothed", "smoothed_lower", "smoothed_upper"}
     )
 
-    kind: Literal["quantiles"]
-    column: Annotated[str, Field(min_length=1)] | Derived
-    quantiles: tuple[Rational, ...] = Field(description="Or median, quartiles, deciles.")
-    resolution: PositiveRational = Field(description="Width of a cell; results are multiples.")
-    bounds: tuple[Rational, Rational] | None = Field(
-        default=None, description="Values outside count as the bound."
+    kind: Literal["quantiles"] = Field(description="`quantiles`: quantiles of a column.")
+    column: Annotated[str, Field(min_length=1)] | Derived = Field(
+        description="Column of numbers, or an SQL expression of one record.",
+        examples=["air_time", {"sql": "price * pieces"}],
     )
-    guess: Guess | None = None
-    mechanism: Literal["auto"] | Mechanism = "auto"
-    prior: PriorSection = PriorSection()
+    quantiles: tuple[Rational, ...] = Field(
+        description="Quantiles between 0 and 1, increasing; or `median`, `quartiles` or `deciles`.",
+        examples=[[0.25, 0.5, 0.75], "deciles"],
+    )
+    resolution: PositiveRational = Field(
+        description="Width of a cell, in the column's unit. Released values are multiples of it.",
+        examples=[1],
+    )
+    bounds: tuple[Rational, Rational] | None = Field(
+        default=None,
+        description="Lowest and highest value, in the column's unit. Values outside count as the"
+        " bound. Default: none, with a guess.",
+        examples=[[0, 1000]],
+    )
+    guess: Guess | None = Field(
+        default=None,
+        description="Public guess of where values lie, in the column's unit. Default: none, with"
+        " bounds.",
+        examples=[{"location": 120, "scale": 60}],
+    )
+    mechanism: Literal["auto"] | Mechanism = Field(
+        default="auto",
+        description="How quantiles are drawn. Default: `auto`, chosen from epsilon, the number of"
+        " quantiles and `expected_rows`.",
+        examples=["auto"],
+    )
+    prior: PriorSection = Field(
+        default=PriorSection(),
+        description="What is assumed about a batch before it is released, and how that is learned"
+        " from past releases.",
+        examples=[{"features": ["weekday"]}],
+    )
 
     @field_validator("quantiles", mode="before")
     @classmethod

@@ -27,10 +27,20 @@ MOST_CONDITIONS = 500
 class Parameter(Section):
     """Public values of a parameter of a rule: evenly spaced, or a list."""
 
-    start: Rational | None = Field(default=None, alias="from", description="First value.")
-    to: Rational | None = Field(default=None, description="Last value.")
-    step: PositiveRational = Field(default=Fraction(1), description="From one value to the next.")
-    values: tuple[Rational, ...] = Field(default=(), description="In place of from and to.")
+    start: Rational | None = Field(
+        default=None, alias="from", description="First value.", examples=[0]
+    )
+    to: Rational | None = Field(default=None, description="Last value, included.", examples=[60])
+    step: PositiveRational = Field(
+        default=Fraction(1),
+        description="Distance from one value to the next. Default 1.",
+        examples=[5],
+    )
+    values: tuple[Rational, ...] = Field(
+        default=(),
+        description="List of values, in place of from, to and step.",
+        examples=[[0, 15, 60]],
+    )
 
     @model_validator(mode="after")
     def _one_form(self) -> Parameter:
@@ -67,7 +77,11 @@ class Rules(Section):
     model_config = ConfigDict(extra="allow", frozen=True)
     __pydantic_extra__: dict[str, Parameter]
 
-    sql: str = Field(description="Such as `delay >= {t} AND hour >= {a}`.")
+    sql: str = Field(
+        description="SQL condition of one record, with parameters in braces. The values of each"
+        " parameter stand beside it under its name.",
+        examples=["delay >= {t} AND hour >= {a}"],
+    )
 
     @field_validator("sql")
     @classmethod

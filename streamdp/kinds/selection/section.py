@@ -39,21 +39,36 @@ class Listed(Section):
     """Candidates one by one: a name and a condition on one record each."""
 
     conditions: dict[str, Sql] = Field(
-        min_length=1, max_length=MOST_CONDITIONS, description="SQL condition of each candidate."
+        min_length=1,
+        max_length=MOST_CONDITIONS,
+        description="SQL condition on one record, for each candidate by its name.",
+        examples=[{"late": "delay > 15", "long": "distance > 1000"}],
     )
 
 
 class ErrorsScore(Section):
     """The candidate that agrees with a label most often."""
 
-    errors: Sql = Field(description="SQL condition that a candidate should meet or not meet.")
+    errors: Sql = Field(
+        description="SQL condition of one record: the label. The best candidate disagrees with it"
+        " on the fewest records.",
+        examples=["cancelled"],
+    )
 
 
 class ExcessScore(Section):
     """The candidate under which a label exceeds a rate by most records."""
 
-    excess: Sql = Field(description="SQL condition that is counted.")
-    over: PositiveRational = Field(description="Rate that is no excess, between 0 and 1.")
+    excess: Sql = Field(
+        description="SQL condition of one record: the label that is counted among a candidate's"
+        " records.",
+        examples=["cancelled"],
+    )
+    over: PositiveRational = Field(
+        description="Rate of the label that is no excess, between 0 and 1. The score is the"
+        " label's count minus this rate times the candidate's records.",
+        examples=[0.1],
+    )
 
     @field_validator("over")
     @classmethod
@@ -68,9 +83,20 @@ class ExcessScore(Section):
 class SumScore(Section):
     """The candidate whose records have the largest sum."""
 
-    sum: Sql = Field(description="SQL number of one record.")
-    resolution: PositiveRational = Field(default=Fraction(1), description="It is rounded to this.")
-    bounds: tuple[Rational, Rational] = Field(description="It is clipped to these.")
+    sum: Sql = Field(
+        description="SQL number of one record; the best candidate's records have the largest sum.",
+        examples=["amount"],
+    )
+    resolution: PositiveRational = Field(
+        default=Fraction(1),
+        description="Width to which each number is rounded, in its unit. Default 1.",
+        examples=[1],
+    )
+    bounds: tuple[Rational, Rational] = Field(
+        description="Lowest and highest number of one record, in its unit. Numbers outside count"
+        " as the bound.",
+        examples=[[0, 100]],
+    )
 
     @model_validator(mode="after")
     def _bounds_are_apart(self) -> SumScore:
@@ -116,13 +142,37 @@ class SelectionSection(ReleaseSection):
 
     published: ClassVar[frozenset[str]] = frozenset({"place", "candidate", "shortfall"})
 
-    kind: Literal["selection"]
-    among: Among = Field(description="The candidates: a rule with parameters, or named conditions.")
-    score: ScoreBy = Field(default="count", description="What the best candidate has most of.")
-    mechanism: Literal["exponential", "permute-and-flip"] = "exponential"
-    top: int = Field(default=1, ge=1, le=100, description="How many are chosen, at one price.")
+    kind: Literal["selection"] = Field(
+        description="`selection`: the best of a public list of candidates."
+    )
+    among: Among = Field(
+        description="Public candidates: a rule with parameters, or conditions by name.",
+        examples=[
+            {"sql": "delay >= {t}", "t": {"from": 0, "to": 60}},
+            {"conditions": {"late": "delay > 15", "long": "distance > 1000"}},
+        ],
+    )
+    score: ScoreBy = Field(
+        default="count",
+        description="What makes a candidate the best: `count` (most records), errors (fewest),"
+        " excess (largest) or sum (largest). Default `count`.",
+        examples=["count", {"errors": "cancelled"}],
+    )
+    mechanism: Literal["exponential", "permute-and-flip"] = Field(
+        default="exponential",
+        description="Mechanism of the choice: the exponential mechanism or permute-and-flip."
+        " Default `exponential`.",
+    )
+    top: int = Field(
+        default=1,
+        ge=1,
+        le=100,
+        description="Number of candidates that are chosen. They share epsilon. Default 1.",
+    )
     learner: Literal["choices", "none"] = Field(
-        default="choices", description="Whether past choices make the prior of the next."
+        default="choices",
+        description="Whether past choices are the prior of the next (`choices`) or not (`none`)."
+        " Default `choices`.",
     )
 
     @model_validator(mode="after")

@@ -24,7 +24,10 @@ MOST_ROWS = 100_000
 class Derived(Section):
     """A value made of the columns of one record."""
 
-    sql: str = Field(description="SQL expression, in DuckDB's dialect whatever the engine.")
+    sql: str = Field(
+        description="SQL expression of one record, in DuckDB's dialect whatever the engine.",
+        examples=["price * pieces"],
+    )
 
     @field_validator("sql")
     @classmethod
@@ -41,7 +44,10 @@ class Weighed(Section):
     """A measure with its part of epsilon."""
 
     weight: int = Field(
-        default=1, ge=1, le=1000, description="Its share of epsilon, against the other measures'."
+        default=1,
+        ge=1,
+        le=1000,
+        description="Relative share of epsilon that this measure gets, from 1 to 1000. Default 1.",
     )
 
 
@@ -49,26 +55,45 @@ class CountSection(Weighed):
     """The number of records."""
 
     count: Literal["records"] | Derived = Field(
-        description="`records`, or a condition in SQL: those it is true of."
+        description="`records`, or an SQL condition: the number of records for which it is true.",
+        examples=["records", {"sql": "delay > 15"}],
     )
 
 
 class HistogramSection(Weighed):
     """Numbers of records by cells of a column."""
 
-    histogram: Source
+    histogram: Source = Field(
+        description="Column whose records are counted by cell, or an SQL expression of one record.",
+        examples=["carrier", {"sql": "price * pieces"}],
+    )
     values: tuple[str, ...] | None = Field(
-        default=None, description="Public texts, a cell each, compared byte by byte."
+        default=None,
+        description="Public list of texts, each with a cell; compared byte by byte. In place of"
+        " `cuts`.",
+        examples=[["AA", "UA"]],
     )
     cuts: tuple[Rational, ...] | None = Field(
-        default=None, description="Increasing numbers; a cell reaches from one to the next."
+        default=None,
+        description="Public increasing numbers, in the column's unit. A cell holds low <= x <"
+        " high; the first and last cells are open. In place of `values`.",
+        examples=[[0, 10, 60]],
     )
-    other: bool = Field(default=False, description="A cell for texts that are not listed.")
-    nulls: Literal["cell", "other", "drop"] = "drop"
+    other: bool = Field(
+        default=False,
+        description="Add a cell for texts that are not listed. Default false: such records are"
+        " dropped.",
+    )
+    nulls: Literal["cell", "other", "drop"] = Field(
+        default="drop",
+        description="Where nulls count: in a cell of their own (`cell`), in `other`, or nowhere"
+        " (`drop`). Default `drop`.",
+    )
     adds_up_to: str | None = Field(
         default=None,
-        description="A count of all records that its cells are made to agree with, in the column"
-        " `consistent`: needs a cell for every record.",
+        description="Name of a measure that counts all records. The column `consistent` adjusts"
+        " the cells to add up to it. Every record needs a cell. Default: none.",
+        examples=["records"],
     )
 
     @field_validator("values", mode="before")
@@ -109,22 +134,48 @@ class HistogramSection(Weighed):
 class Start(Section):
     """Where values are believed to lie before any release."""
 
-    location: Rational
-    scale: PositiveRational
+    location: Rational = Field(
+        description="Approximate centre of the values, in the column's unit.", examples=[120]
+    )
+    scale: PositiveRational = Field(
+        description="Approximate spread of the values, in the column's unit; above 0. The first"
+        " clipping reaches four times as far.",
+        examples=[60],
+    )
 
 
 class MomentSection(Weighed):
     """A sum, a mean or a variance of a column."""
 
-    sum: Source | None = None
-    mean: Source | None = None
-    variance: Source | None = None
-    resolution: PositiveRational = Field(description="Width of a cell: values are rounded to it.")
+    sum: Source | None = Field(
+        default=None,
+        description="Column to sum, or an SQL expression of one record.",
+        examples=["amount"],
+    )
+    mean: Source | None = Field(
+        default=None,
+        description="Column to average, or an SQL expression of one record.",
+        examples=["air_time"],
+    )
+    variance: Source | None = Field(
+        default=None,
+        description="Column whose variance is released, or an SQL expression of one record.",
+        examples=["air_time"],
+    )
+    resolution: PositiveRational = Field(
+        description="Width of a cell, in the column's unit. Values are rounded to it.", examples=[1]
+    )
     bounds: tuple[Rational, Rational] | None = Field(
-        default=None, description="Values outside count as the bound."
+        default=None,
+        description="Lowest and highest value, in the column's unit. Values outside count as the"
+        " bound. Default: none, with a guess.",
+        examples=[[0, 1000]],
     )
     guess: Start | None = Field(
-        default=None, description="Where values are clipped before releases tell."
+        default=None,
+        description="Public guess of where values lie; it sets the clipping before the first"
+        " release. Default: none, with bounds.",
+        examples=[{"location": 120, "scale": 60}],
     )
 
     @model_validator(mode="after")
@@ -167,8 +218,18 @@ class StatisticsSection(ReleaseSection):
         | {"smoothed", "smoothed_lower", "smoothed_upper"}
     )
 
-    kind: Literal["statistics"]
-    measures: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,62}$")], MeasureSection]
+    kind: Literal["statistics"] = Field(
+        description="`statistics`: counts, histograms, sums, means and variances."
+    )
+    measures: dict[
+        Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,62}$")], MeasureSection
+    ] = Field(
+        description="Measures to release, by name. Each is `count`, or a section with one of"
+        " count, histogram, sum, mean and variance. They share epsilon by weight.",
+        examples=[
+            {"records": "count", "by_carrier": {"histogram": "carrier", "values": ["AA", "UA"]}}
+        ],
+    )
 
     @field_validator("measures", mode="before")
     @classmethod

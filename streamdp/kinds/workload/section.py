@@ -22,17 +22,41 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}$")]
 class DimensionSection(Section):
     """A public axis: a list of values, or cuts of a number; what is not listed is `other`."""
 
-    column: str | None = Field(default=None, description="If it is not named as the axis.")
-    sql: str | None = Field(default=None, description="Expression over one record, in its place.")
-    part: Literal["hour", "weekday", "month"] | None = Field(
-        default=None, description="Of a time: its cells follow. weekday is 1, Monday, to 7."
+    column: str | None = Field(
+        default=None,
+        description="Column of the dimension. Default: the column with the dimension's name.",
+        examples=["carrier"],
     )
-    values: tuple[str, ...] | None = Field(default=None, min_length=1, max_length=100_000)
+    sql: str | None = Field(
+        default=None,
+        description="SQL expression of one record, in place of `column`, in DuckDB's dialect.",
+        examples=["distance / 100"],
+    )
+    part: Literal["hour", "weekday", "month"] | None = Field(
+        default=None,
+        description="Part of a time that makes the cells: hour (0 to 23), weekday (1, Monday, to"
+        " 7) or month (1 to 12). In place of `values` and `cuts`.",
+    )
+    values: tuple[str, ...] | None = Field(
+        default=None,
+        min_length=1,
+        max_length=100_000,
+        description="Public list of texts or whole numbers, each with a cell. Others count in the"
+        " cell `other`. In place of `cuts` and `part`.",
+        examples=[["AA", "UA"]],
+    )
     cuts: tuple[float, ...] | None = Field(
-        default=None, min_length=1, max_length=100_000, description="Cells [c1, c2), [c2, c3), …"
+        default=None,
+        min_length=1,
+        max_length=100_000,
+        description="Public increasing numbers, in the column's unit. A cell holds low <= x <"
+        " high; the first and last cells are open. In place of `values` and `part`.",
+        examples=[[0, 10, 60]],
     )
     nulls: Literal["cell", "other"] | None = Field(
-        default=None, description="Where a null counts; other, or with cuts a cell of its own."
+        default=None,
+        description="Where nulls count: in a cell of their own (`cell`) or in `other`. Default:"
+        " `other` with values; always a cell of their own with cuts and part.",
     )
 
     @field_validator("values", mode="before")
@@ -107,26 +131,55 @@ class WorkloadSection(ReleaseSection):
         {"answer", "value", "lower", "upper", "measured"}
     )
 
-    kind: Literal["workload"]
-    expected_rows: int = Field(
-        ge=1, le=10**10, description="About how many records a batch has: a public number."
+    kind: Literal["workload"] = Field(
+        description="`workload`: counts over dimensions and their combinations, consistent with"
+        " each other."
     )
-    dimensions: dict[Name, DimensionSection] = Field(min_length=1, max_length=26)
+    expected_rows: int = Field(
+        ge=1,
+        le=10**10,
+        description="Approximate number of records of a batch, or of each group: a public number,"
+        " not one counted from the data. It sets how many tables `measured: auto`"
+        " measures, and the expected accuracy.",
+        examples=[1000],
+    )
+    dimensions: dict[Name, DimensionSection] = Field(
+        min_length=1,
+        max_length=26,
+        description="Dimensions of the counts, by name: each a public list of cells.",
+        examples=[{"carrier": {"values": ["AA", "UA"]}, "delay": {"cuts": [0, 15, 60]}}],
+    )
     marginals: Annotated[int, Field(ge=0, le=4)] | tuple[tuple[Name, ...], ...] = Field(
-        default=2, description="All of up to so many axes, or a list of lists of axes."
+        default=2,
+        description="Tables of counts to answer: all combinations of up to so many dimensions (0"
+        " to 4), or a list of lists of dimensions. Default 2.",
+        examples=[2, [["carrier"], ["carrier", "delay"]]],
     )
     predicates: dict[Name, str] = Field(
-        default={}, description="Named conditions over the axes, such as hour < 9."
+        default={},
+        description="Conditions on the dimensions whose counts are answered too, by name. Default:"
+        " none.",
+        examples=[{"morning": "hour < 9"}],
     )
     choose: Literal["private", "public"] = Field(
-        default="private", description="What is measured: by looking at the batch, or not."
+        default="private",
+        description="How the tables to measure are chosen: by a private look at the batch"
+        " (`private`), or without the batch (`public`). Default `private`.",
     )
     measured: Literal["auto"] | Annotated[int, Field(ge=1, le=100)] = Field(
-        default="auto", description="How many answers' tables are measured each release."
+        default="auto",
+        description="Number of tables measured in each release, 1 to 100; the others are inferred."
+        " Default: `auto`, by a public rule.",
     )
-    raw: bool = Field(default=False, description="Publish the noisy counts beside the answers.")
+    raw: bool = Field(
+        default=False,
+        description="Publish the noisy counts that were measured, beside the answers. Default"
+        " false.",
+    )
     publish: Literal["answers", "records"] = Field(
-        default="answers", description="Answers, or synthetic records in place of them."
+        default="answers",
+        description="Publish the counts (`answers`), or synthetic records (`records`). Default"
+        " `answers`.",
     )
 
     @model_validator(mode="after")
