@@ -149,6 +149,18 @@ def test_more_than_the_ledger_has_is_refused_before_data_are_read(
         assert (len(asked), len(ledger.entries)) == (fits, fits)
 
 
+def test_a_unit_with_many_records_counts_with_as_many_as_it_may() -> None:
+    """A thousand records of one unit draw as two do, and records without a unit as none."""
+    given = {"kind": "statistics", "measures": {"n": "count"}, "epsilon": 0.5}
+    found = []
+    for own, nobody in ((2, 0), (1000, 0), (1000, 50)):
+        people = pa.array([*range(9), *[99] * own, *[None] * nobody])
+        ledger = streamdp.Ledger(1, unit={"name": "person", "column": "who", "rows": 2})
+        data = pa.table({"who": people})
+        found.append(draw_release(data, given, ledger, None, "1", ReplayedEntropy()).rows)
+    assert found[0] == found[1] == found[2]
+
+
 def test_a_ledger_may_count_zero_concentrated_loss() -> None:
     """With delta many small releases cost less than their sum."""
     pure, concentrated = streamdp.Ledger(0.5), streamdp.Ledger(0.5, delta=1e-6)
