@@ -31,6 +31,7 @@ ARGUMENTS = {
     "budget": ["--ledger"],
     "simulate": ["nobody"],
     "completion": ["bash"],
+    "web": ["--until-eof"],
 }
 
 
