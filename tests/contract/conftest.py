@@ -19,11 +19,6 @@ NAMES = ("memory", "duckdb-files", "arrow-files", "duckdb-table", "postgres", "s
 
 
 @pytest.fixture(scope="session")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("contract")
-
-
-@pytest.fixture(scope="session")
 def postgres_server() -> Iterator[str]:
     with postgres() as conninfo:
         if conninfo is None:
@@ -46,17 +41,17 @@ def spark_session() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", params=NAMES)
-def engine(request: pytest.FixtureRequest, folder: Path) -> Iterator[Engine]:
-    """Each engine in turn; all tests of one, then of the next."""
-    made = _engine(request, folder)
+def engine(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Engine]:
+    """Each engine in turn; workers that share the tests may come back to one."""
+    made = _engine(request, tmp_path_factory.mktemp(request.param))
     yield made
     if isinstance(made, Postgres) and made.backend is not None:
         made.backend.close()
 
 
-def _engine(request: pytest.FixtureRequest, folder: Path) -> Engine:
-    home = folder / request.param
-    home.mkdir()
+def _engine(request: pytest.FixtureRequest, home: Path) -> Engine:
     if request.param == "memory":
         return Memory()
     if request.param == "duckdb-files":

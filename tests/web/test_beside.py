@@ -22,6 +22,7 @@ from streamdp.config import load
 from streamdp.config.web import Web
 from streamdp.web.app import application
 from streamdp.web.reader import Reader
+from tests.children import in_child
 from tests.crash.home import Home
 from tests.web.addresses import HOST
 from tests.web.chromium import free_port
@@ -92,12 +93,13 @@ def test_a_user_who_may_not_write_can_look(resting: Path) -> None:
     assert looked(resting) == 200
     for left in set(os.listdir(resting)) - set(before):
         (resting / left).unlink()
-    child = os.fork()
-    if child == 0:
+
+    def look() -> int:
         os.setgid(NOBODY)
         os.setuid(NOBODY)
-        os._exit(looked(resting) == 200)
-    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 1
+        return looked(resting)
+
+    assert in_child(look).require(0) == 200
     assert sorted(path.name for path in resting.iterdir()) == before
 
 
