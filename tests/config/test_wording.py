@@ -14,7 +14,70 @@ from streamdp.config.values import _mode, _size
 from streamdp.errors import ConfigurationError
 from tests.config.test_faults import GOOD
 
-FOREIGN = ("Input should", "valid ", "instance of", "pydantic", "Field required", "Extra inputs")
+FOREIGN = (
+    *("Input should", "valid ", "instance of", "pydantic", "Field required", "Extra inputs"),
+    *("Value error", "Unable to", "discriminator", "Section", "Experts", "Score", "literal["),
+)
+"""Words of pydantic, and names of classes that it puts into places."""
+
+KINDS = """
+counts:
+  kind: statistics
+  by: origin
+  groups: [JFK, LGA]
+  expected_rows: 900
+  group_rows: {JFK: 300}
+  measures:
+    flights: count
+    late: {count: {sql: delay > 30}, weight: 2}
+    delays: {histogram: delay, cuts: [0, 15], nulls: cell, adds_up_to: flights}
+    carriers: {histogram: {sql: carrier}, values: [UA], other: true}
+    length: {mean: length, resolution: 1, bounds: [0, 9], guess: {location: 5, scale: 1}}
+tables:
+  kind: workload
+  dimensions:
+    carrier: {values: [AA], nulls: cell}
+    length: {column: air_time, cuts: [60, 120]}
+    half: {sql: delay / 2, cuts: [0]}
+    day: {column: at, part: weekday}
+  marginals: [[carrier, length]]
+  predicates: {long: length >= 60}
+  expected_rows: 900
+  choose: public
+  measured: 3
+  raw: true
+rule:
+  kind: selection
+  among: {sql: "delay >= {m} AND hour >= {h}", m: {from: 0, to: 80, step: 40}, h: {values: [4]}}
+  score: {errors: late}
+  mechanism: permute-and-flip
+  top: 2
+  learner: none
+named:
+  kind: selection
+  among: {conditions: {late: delay > 15, far: miles > 9}}
+  score: {sum: amount, resolution: 1, bounds: [0, 9]}
+excess:
+  kind: selection
+  among: {conditions: {late: delay > 15, far: miles > 9}}
+  score: {excess: late, over: 0.1}
+alarm:
+  kind: experts
+  experts: {rules: {sql: "delay >= {m}", m: {from: 0, to: 9}}, label: late}
+  expected_rows: 900
+  action: drawn
+actions:
+  kind: experts
+  experts: {losses: {wait: delay / 60, leave: "0.5"}, denominator: 10}
+  expected_rows: 900
+"""
+"""Releases of all kinds but quantiles, less source and epsilon."""
+
+
+def with_release(section: dict[str, Any]) -> dict[str, Any]:
+    good = yaml.safe_load(GOOD)
+    good["releases"] = {"job": {"source": "flights", "epsilon": 0.1} | section}
+    return dict(good)
 
 
 def refused(folder: Path, text: str) -> str:
@@ -64,6 +127,53 @@ def test_no_message_is_in_the_words_of_the_code(tmp_path: Path) -> None:
                 said.append(str(error))
     assert len(said) > 100
     assert [text for text in said if any(word in text for word in FOREIGN)] == []
+
+
+@pytest.mark.parametrize("name", yaml.safe_load(KINDS))
+def test_no_message_about_a_kind_is_in_the_words_of_the_code(tmp_path: Path, name: str) -> None:
+    """Every value of a good release put in the wrong: its own place, no raw text, no traceback."""
+    (tmp_path / "c.yaml").write_text(yaml.safe_dump(with_release(yaml.safe_load(KINDS)[name])))
+    load(tmp_path / "c.yaml", {})
+    said = []
+    for path in _paths(yaml.safe_load(KINDS)[name]):
+        for odd in (None, 5, "x", [1], {"a": 1}):
+            section = yaml.safe_load(KINDS)[name]
+            _put(section, path, odd)
+            (tmp_path / "c.yaml").write_text(yaml.safe_dump(with_release(section)))
+            try:
+                load(tmp_path / "c.yaml", {})
+            except ConfigurationError as error:
+                said.append(str(error))
+    assert len(said) > 15
+    assert [text for text in said if any(word in text for word in FOREIGN)] == []
+    assert [text for text in said if "releases.job" not in text] == []
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "odd", "says"),
+    [
+        ("counts", "measures.late.weight", "x", "this must be a whole number"),
+        ("counts", "measures.length.resolution", [1], "this must be a number"),
+        ("counts", "measures.length.guess.scale", 0, "this must be more than 0"),
+        ("counts", "measures.delays.nulls", "y", "this must be 'cell', 'other' or 'drop'"),
+        ("rule", "score.errors", 5, "this must be a text"),
+        ("rule", "among.m.step", 0, "this must be more than 0"),
+        ("named", "score.sum", 5, "this must be a text"),
+        ("excess", "score.over", 0, "this must be more than 0"),
+        ("named", "score", "most", "this must be 'count'"),
+        ("tables", "dimensions.day.part", "y", "this must be 'hour', 'weekday' or 'month'"),
+        ("alarm", "experts.label", 5, "this must be a text"),
+        ("actions", "experts.denominator", 0, "this must be 1 or more"),
+    ],
+)
+def test_a_message_names_the_key_as_it_is_written(
+    tmp_path: Path, name: str, path: str, odd: Any, says: str
+) -> None:
+    """Measure, score and expert by their own names, at their own line."""
+    section = yaml.safe_load(KINDS)[name]
+    _put(section, tuple(path.split(".")), odd)
+    said = refused(tmp_path, yaml.safe_dump(with_release(section)))
+    assert f"releases.job.{path}: {says}" in said
 
 
 def test_sizes_and_modes_are_read_as_they_are_written() -> None:

@@ -115,11 +115,17 @@ def _candidates(value: Any) -> str:
     return "Listed" if listed else "Rules"
 
 
+_COUNT = "literal['count']"
+"""Named as pydantic names a word, which no message repeats."""
+
+
 def _score(value: Any) -> str:
+    if isinstance(value, Section):
+        return type(value).__name__
     if isinstance(value, dict):
-        return next((name for name in ("errors", "excess") if name in value), "sum")
-    forms = ((ErrorsScore, "errors"), (ExcessScore, "excess"), (SumScore, "sum"))
-    return next((name for form, name in forms if isinstance(value, form)), "count")
+        named = {"errors": "ErrorsScore", "excess": "ExcessScore"}
+        return next((form for key, form in named.items() if key in value), "SumScore")
+    return _COUNT
 
 
 Among = Annotated[
@@ -129,10 +135,10 @@ Among = Annotated[
 ]
 
 ScoreBy = Annotated[
-    Annotated[Literal["count"], Tag("count")]
-    | Annotated[ErrorsScore, Tag("errors")]
-    | Annotated[ExcessScore, Tag("excess")]
-    | Annotated[SumScore, Tag("sum")],
+    Annotated[Literal["count"], Tag(_COUNT)]
+    | Annotated[ErrorsScore, Tag("ErrorsScore")]
+    | Annotated[ExcessScore, Tag("ExcessScore")]
+    | Annotated[SumScore, Tag("SumScore")],
     Discriminator(_score),
 ]
 

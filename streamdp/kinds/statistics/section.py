@@ -7,7 +7,7 @@ from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
 from streamdp.config.expressions import expression
 from streamdp.config.releases import ReleaseSection
@@ -210,6 +210,30 @@ MeasureSection = CountSection | HistogramSection | MomentSection
 """One of the measures of a release."""
 
 
+def _written_out(value: Any) -> Any:
+    return {"count": "records"} if value == "count" else value
+
+
+def _form(value: Any) -> str:
+    """The measure that the keys name, so that errors are of that one alone."""
+    if isinstance(value, Section):
+        return type(value).__name__
+    keys = value if isinstance(value, dict) else {}
+    if "count" in keys:
+        return "CountSection"
+    return "HistogramSection" if "histogram" in keys else "MomentSection"
+
+
+Measure = Annotated[
+    Annotated[CountSection, Tag("CountSection")]
+    | Annotated[HistogramSection, Tag("HistogramSection")]
+    | Annotated[MomentSection, Tag("MomentSection")],
+    Discriminator(_form),
+    BeforeValidator(_written_out),
+]
+"""A measure as it is written: a section, or the word `count`."""
+
+
 class StatisticsSection(ReleaseSection):
     """Counts, histograms, sums, means and variances of every batch of one source."""
 
@@ -221,9 +245,7 @@ class StatisticsSection(ReleaseSection):
     kind: Literal["statistics"] = Field(
         description="`statistics`: counts, histograms, sums, means and variances."
     )
-    measures: dict[
-        Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,62}$")], MeasureSection
-    ] = Field(
+    measures: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,62}$")], Measure] = Field(
         description="Measures to release, by name. Each is `count`, or a section with one of"
         " count, histogram, sum, mean and variance. They share epsilon by weight.",
         examples=[
@@ -233,11 +255,10 @@ class StatisticsSection(ReleaseSection):
 
     @field_validator("measures", mode="before")
     @classmethod
-    def _by_their_keys(cls, value: Any) -> Any:
-        """A mapping is validated as the measure that its keys name: the errors are that one's."""
+    def _names_some(cls, value: Any) -> Any:
         if not isinstance(value, dict) or not value:
             raise ValueError("name at least one measure: a mapping of names to measures")
-        return {name: _measure(each) for name, each in value.items()}
+        return value
 
     @model_validator(mode="after")
     def _hang_together(self) -> StatisticsSection:
@@ -257,15 +278,3 @@ class StatisticsSection(ReleaseSection):
             for each in self.measures.values()
         )
         return sum(sizes) * max(1, len(self.groups))
-
-
-def _measure(value: Any) -> Any:
-    if value == "count":
-        return CountSection(count="records")
-    if not isinstance(value, dict):
-        return value
-    if "count" in value:
-        return CountSection.model_validate(value)
-    if "histogram" in value:
-        return HistogramSection.model_validate(value)
-    return MomentSection.model_validate(value)
