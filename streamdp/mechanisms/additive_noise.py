@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
-from streamdp.privacy.discrete_laplace import discrete_laplace
+from streamdp.privacy.discrete_laplace import discrete_laplace, discrete_laplace_variance
 from streamdp.privacy.events import pure
 from streamdp.types import Entropy, Json
 
@@ -37,8 +37,7 @@ class AdditiveNoise:
     @property
     def variance(self) -> float:
         """Of the noise of one entry."""
-        log_ratio = -1.0 / float(self.scale)
-        return 2.0 * math.exp(log_ratio) / math.expm1(log_ratio) ** 2
+        return discrete_laplace_variance(self.scale)
 
     def reach(self, level: float) -> int:
         """The least w with P(|z| <= w) >= level: P(|z| > w) = 2·q^(w + 1)/(1 + q).

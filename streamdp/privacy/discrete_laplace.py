@@ -9,6 +9,7 @@ References:
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 from streamdp.privacy.exponential_coins import exactly_below, exponential_coin
@@ -40,3 +41,9 @@ def discrete_laplace(scale: Fraction, entropy: Entropy) -> int:
         negative = entropy.bits(1)
         if size or not negative:
             return -size if negative else size
+
+
+def discrete_laplace_variance(scale: Fraction) -> float:
+    """Variance of the noise of a scale: 2q/(1 - q)², q = e^(-1/scale)."""
+    log_ratio = -1.0 / float(scale)
+    return 2.0 * math.exp(log_ratio) / math.expm1(log_ratio) ** 2

@@ -13,7 +13,7 @@ import numpy as np
 from streamdp.kinds.experts.leader import Leader
 from streamdp.kinds.experts.learner import OnlineLearner, State
 from streamdp.kinds.experts.losses import LEVEL_SHARE, Actions, Rules, sensitivity
-from streamdp.privacy.discrete_laplace import discrete_laplace
+from streamdp.privacy.discrete_laplace import discrete_laplace, discrete_laplace_variance
 from streamdp.privacy.events import pure, sequence
 from streamdp.types import (
     Batch,
@@ -197,13 +197,11 @@ class Experts:
     def _covariance(self) -> FloatArray:
         """Of the noise in one release's losses, but for their common level, shape (k, k)."""
         matrix = self.losses.matrix / self.expected_rows
-        return np.asarray(matrix @ matrix.T) * variance(self.noise().scale)
+        return np.asarray(matrix @ matrix.T) * discrete_laplace_variance(self.noise().scale)
 
     def _level_variance(self, noise: Noise) -> float:
-        return 0.0 if noise.level is None else variance(noise.level) / self.expected_rows**2
-
-
-def variance(scale: Fraction) -> float:
-    """Variance of discrete Laplace noise, 2q/(1 - q)² with q = e^(-1/scale)."""
-    ratio = math.exp(-1.0 / float(scale))
-    return 2.0 * ratio / (1.0 - ratio) ** 2
+        return (
+            0.0
+            if noise.level is None
+            else discrete_laplace_variance(noise.level) / self.expected_rows**2
+        )

@@ -22,7 +22,7 @@ from streamdp.kinds.workload.refit import Measurement
 from streamdp.mechanisms.finite_choice import exponent, permute_and_flip
 from streamdp.mechanisms.sharpness import Relation
 from streamdp.privacy import events
-from streamdp.privacy.discrete_laplace import discrete_laplace
+from streamdp.privacy.discrete_laplace import discrete_laplace, discrete_laplace_variance
 from streamdp.types import Entropy, IntArray, Json
 
 CHOICE_SHARE = Fraction(1, 10)
@@ -70,8 +70,7 @@ class Design:
     @property
     def variance(self) -> float:
         """Of the noise of a cell."""
-        ratio = math.exp(-1.0 / float(self.scale))
-        return 2.0 * ratio / (1.0 - ratio) ** 2
+        return discrete_laplace_variance(self.scale)
 
     def event(self) -> Json:
         """What one record pays, for the ledger."""
