@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.benchmarks.report import Row, main
-from tests.privacy import choices, gate_cases
+from tests.privacy import choices, gate_cases, gaussian
 from tests.privacy.cases import CASES, LONG, largest_loss
 from tests.privacy.gate_mutants import GATE_MUTANTS
 from tests.privacy.gradients import BOUGHT, GRADIENT_MUTANTS
@@ -23,6 +23,7 @@ def rows(quick: bool) -> Iterator[Row]:
     for mutant in MUTANTS:
         yield _row(mutant.case.name, mutant.case.relation, mutant.loss(), mutant.name)
     yield from _gradients()
+    yield from (_row(name, "shift", ratio, mutant) for name, ratio, mutant in gaussian.rows())
     yield from _choices()
     yield from _gates(quick)
 
