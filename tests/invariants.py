@@ -7,8 +7,9 @@ from pathlib import Path
 
 from sqlite_utils import Database
 
-from streamdp.store import archive, chain
+from streamdp.store import archive
 from streamdp.store.database import connect_to_read
+from streamdp.store.ledger import chain
 
 
 def violations(path: Path, sinks: int | None = None) -> list[str]:

@@ -123,7 +123,7 @@ def test_learning_never_sees_a_statistic() -> None:
         assert "grains" not in {name.split(".")[-1] for name in imports(path)}, path
 
 
-SIMULATES = {"streamdp/cli/simulate.py", "streamdp/planning/comparison.py"}
+SIMULATES = {"streamdp/cli/prepare/simulate.py", "streamdp/planning/comparison.py"}
 """The only modules outside of the room that may evaluate against a truth."""
 
 
@@ -145,7 +145,7 @@ def test_the_daemon_loads_no_simulation() -> None:
         "engine.runner",
         "wiring",
         "store.sqlite",
-        "cli.run",
+        "cli.work.run",
     )
     code = f"import sys, {', '.join(f'streamdp.{name}' for name in rooms)}\n"
     code += "from streamdp.kinds.registry import all_kinds; list(all_kinds())\n"
@@ -180,11 +180,12 @@ def test_no_other_room_knows_the_name_of_a_kind(path: Path) -> None:
     assert not names_in(path) & set(registry.OWN)
 
 
-WORDS = {"section", "values", "expressions", "formats", "paths", "yaml", "schedules", "releases"}
-"""Modules of `config` that sections of kinds and gates are made of; the rest stands above them."""
+BASE = ROOT / "config" / "base"
+"""What sections of kinds and gates are made of; the rest of `config` stands above them."""
 
 
-def config_modules(path: Path) -> set[str]:
+def config_parts(path: Path) -> set[str]:
+    """The folders and modules of `config` that a module imports."""
     names = (name.split(".") for name in imports(path))
     return {name[2] for name in names if name[:2] == ["streamdp", "config"] and len(name) > 2}
 
@@ -194,12 +195,23 @@ def config_modules(path: Path) -> set[str]:
 )
 def test_kinds_and_gates_stand_between_two_halves_of_config(path: Path) -> None:
     """They use what sections are made of; what reads a file and checks the whole uses them."""
-    assert config_modules(path) <= WORDS
+    assert config_parts(path) <= {"base"}
 
 
-@pytest.mark.parametrize("name", sorted(WORDS))
-def test_what_sections_are_made_of_knows_no_kind(name: str) -> None:
+@pytest.mark.parametrize("path", sorted(BASE.glob("*.py")), ids=lambda path: str(path.name))
+def test_what_sections_are_made_of_knows_no_kind(path: Path) -> None:
     """So there is no cycle between configuration and kinds."""
-    path = ROOT / "config" / f"{name}.py"
     assert "kinds" not in rooms_imported(path)
-    assert config_modules(path) <= WORDS
+    assert config_parts(path) <= {"base"}
+
+
+@pytest.mark.parametrize(
+    "folder", [path for path in ROOT.rglob("*") if path.is_dir()], ids=lambda path: str(path.name)
+)
+def test_a_folder_holds_what_a_person_can_look_over(folder: Path) -> None:
+    """A folder of more modules than this wants folders of its own."""
+    assert len(list(folder.glob("*.py"))) <= WIDEST
+
+
+WIDEST = 18
+"""Modules of a folder, `__init__` among them."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from streamdp.backends.scan import Scan
-from streamdp.backends.words import Role, Words
+from streamdp.backends.sql.scan import Scan
+from streamdp.backends.sql.words import Role, Words
 from streamdp.errors import SourceError
 from streamdp.types import CellQuery, Query
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from streamdp.config.yaml import Document, Path
+from streamdp.config.base.yaml import Document, Path
 from streamdp.errors import ConfigurationError
 from streamdp.types import Json
 

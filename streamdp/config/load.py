@@ -11,12 +11,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from streamdp.config.checks import check
+from streamdp.config.base.yaml import Document, parse
+from streamdp.config.checks.sections import check
 from streamdp.config.environment import interpolate
 from streamdp.config.model import Configuration
-from streamdp.config.sinks import SINK_KINDS
+from streamdp.config.sections.sinks import SINK_KINDS
 from streamdp.config.wording import nearest, wording
-from streamdp.config.yaml import Document, parse
 from streamdp.errors import ConfigurationError
 from streamdp.gates.tests_section import TEST_KINDS
 

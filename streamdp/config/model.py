@@ -7,17 +7,17 @@ from typing import Literal
 
 from pydantic import Field
 
-from streamdp.config.alerts import Alerts
-from streamdp.config.by_kind import Release
-from streamdp.config.caps import CapsSection
-from streamdp.config.releases import Name, ReleaseSection
-from streamdp.config.schedules import Schedule
-from streamdp.config.section import Section
-from streamdp.config.sinks import Sink
-from streamdp.config.sources import Source
-from streamdp.config.units import Unit
-from streamdp.config.values import PositiveDuration, Size
-from streamdp.config.web import Web
+from streamdp.config.base.releases import Name, ReleaseSection
+from streamdp.config.base.schedules import Schedule
+from streamdp.config.base.section import Section
+from streamdp.config.base.values import PositiveDuration, Size
+from streamdp.config.sections.alerts import Alerts
+from streamdp.config.sections.by_kind import Release
+from streamdp.config.sections.caps import CapsSection
+from streamdp.config.sections.sinks import Sink
+from streamdp.config.sections.sources import Source
+from streamdp.config.sections.units import Unit
+from streamdp.config.sections.web import Web
 from streamdp.gates.section import Gate
 from streamdp.types import Json
 

@@ -8,8 +8,8 @@ from typing import NoReturn
 
 from pydantic import SecretStr
 
-from streamdp.config.secrets import SecretFile, has_password
-from streamdp.config.yaml import Document, Path
+from streamdp.config.base.yaml import Document, Path
+from streamdp.config.sections.secrets import SecretFile, has_password
 from streamdp.errors import ConfigurationError
 
 

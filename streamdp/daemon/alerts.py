@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from sqlite_utils import Database
 
 from streamdp.config import Configuration
-from streamdp.config.alerts import Alerts
+from streamdp.config.sections.alerts import Alerts
 from streamdp.privacy.amounts import NANO, epsilon_text
-from streamdp.store import watch
 from streamdp.store.problems import problems
-from streamdp.store.reports import owed_rows, scope_reports
+from streamdp.store.reading import watch
+from streamdp.store.reading.reports import owed_rows, scope_reports
+from streamdp.store.reading.watch import Alert
 from streamdp.store.sqlite import SqliteStore
-from streamdp.store.watch import Alert
 from streamdp.types import Entropy, Log
 
 IDENTITY_BITS = 96

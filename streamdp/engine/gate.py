@@ -1,6 +1,6 @@
 """The walk of one test of a gate: arm, use a test up, read, draw, answer, wait for the slot.
 
-Privacy: all answers of a run cost its epsilon (`mechanisms.thresholding`), charged before its
+Privacy: all answers of a run cost its epsilon (`sparse_vector.thresholding`), charged before its
 threshold is drawn; a batch joins the run, and the test is used up, before the batch is read. The
 log, the store's readers and the sinks get the answer and the time of its slot. What is left to
 show is a test that ends without an answer:

@@ -10,7 +10,7 @@ from streamdp.errors import ConfigurationError
 from streamdp.gates.section import Gate
 from streamdp.gates.tests import Around, Drift, Growth, Question, Threshold
 from streamdp.gates.tests_section import CustomTest, DriftTest, GrowthTest, ThresholdTest
-from streamdp.mechanisms.drift import Tolerance
+from streamdp.mechanisms.sparse_vector.drift import Tolerance
 from streamdp.types import Grid
 
 ENTRY_POINTS = "streamdp.tests"

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from streamdp.gates.tests import Question
-from streamdp.mechanisms.thresholding import Terms, Thresholding
+from streamdp.mechanisms.sparse_vector.thresholding import Terms, Thresholding
 from streamdp.privacy.amounts import nano_up
 from streamdp.privacy.events import epsilon_of, rho_of
 from streamdp.types import Batch, CellCounts, CellQuery, Charge, Entropy, Json, Past

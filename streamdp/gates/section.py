@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from streamdp.config.schedules import Schedule
-from streamdp.config.section import Section
-from streamdp.config.values import PositiveDuration, PositiveRational, Rational
+from streamdp.config.base.schedules import Schedule
+from streamdp.config.base.section import Section
+from streamdp.config.base.values import PositiveDuration, PositiveRational, Rational
 from streamdp.gates.tests_section import CustomTest, DriftTest, Test
 
 

@@ -1,11 +1,11 @@
 """Tests: what a gate asks of each batch.
 
 A question turns a batch into a test. Most are a *score*, an excess of records of sensitivity one
-(`mechanisms.drift`): of quantiles outside their tolerance, of a quantile beyond a level, of a
+(`sparse_vector.drift`): of quantiles outside their tolerance, of a quantile beyond a level, of a
 count above a level. A score is compared with its noise directly, lowered by the margin: below zero
 the answer is no, from the margin on it is yes, but with probability beta over a whole run. Other
 tests are any private procedure that says yes with some chance, computed or drawn
-(`mechanisms.thresholding`).
+(`mechanisms.sparse_vector.thresholding`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Literal, Protocol
 
-from streamdp.mechanisms.drift import Tolerance, best, excess, rows
-from streamdp.mechanisms.drift_chance import DriftChance
-from streamdp.mechanisms.thresholding import Chance, Runs
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
+from streamdp.mechanisms.sparse_vector.drift import Tolerance, best, excess, rows
+from streamdp.mechanisms.sparse_vector.drift_chance import DriftChance
+from streamdp.mechanisms.sparse_vector.thresholding import Chance, Runs
 from streamdp.types import CellCounts, Grid, Json, Past, Row
 
 Test = Fraction | Chance | Runs

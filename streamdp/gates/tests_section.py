@@ -8,8 +8,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from streamdp.config.section import Section
-from streamdp.config.values import PositiveRational, Rational
+from streamdp.config.base.section import Section
+from streamdp.config.base.values import PositiveRational, Rational
 
 
 def quantiles_of(release: Section | None) -> tuple[Fraction, ...]:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 from streamdp.types import CellCounts, CellQuery, Format, Neighbours, ReleaseKind, Row
 
 if TYPE_CHECKING:
-    from streamdp.config.expressions import Dialect
-    from streamdp.config.releases import CheckContext, Problem, ReleaseSection
+    from streamdp.config.base.expressions import Dialect
+    from streamdp.config.base.releases import CheckContext, Problem, ReleaseSection
     from streamdp.kinds.study import Study
 
 

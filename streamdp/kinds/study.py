@@ -10,7 +10,7 @@ from streamdp.learning.features import Feature
 from streamdp.types import Batch, FloatArray, Json, Outcome, Plan, ReleaseKind
 
 if TYPE_CHECKING:
-    from streamdp.config.releases import ReleaseSection
+    from streamdp.config.base.releases import ReleaseSection
 
 ORACLE = "oracle"
 """The variant that is shown the truth of all past batches: the floor."""

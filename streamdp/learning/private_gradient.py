@@ -18,7 +18,7 @@ import numpy as np
 from streamdp.learning.gradient import LONGEST, OnlineGradient
 from streamdp.learning.learner import Features
 from streamdp.learning.surrogate import worst_of
-from streamdp.mechanisms.noisy_gradient import Slope
+from streamdp.mechanisms.quantile_tree.noisy_gradient import Slope
 from streamdp.types import FloatArray, Json
 
 

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 
 from streamdp.config import Configuration
+from streamdp.config.base.yaml import Document, Path
 from streamdp.config.load import validated
 from streamdp.config.model import Privacy
-from streamdp.config.yaml import Document, Path
 from streamdp.errors import ConfigurationError
 from streamdp.types import Json
 

@@ -18,13 +18,13 @@ from streamdp.library.table import Table, table_of, table_of_releases
 from streamdp.privacy.amounts import NANO
 from streamdp.privacy.filters import Item
 from streamdp.sinks.columns import Kind
-from streamdp.store.browse import newest_releases
-from streamdp.store.cap_usage import rooms
-from streamdp.store.charges import ASSUMED, CUT_OFF
 from streamdp.store.database import snapshot, translate
-from streamdp.store.read_only import restrict
-from streamdp.store.reports import job_report, scope_reports
-from streamdp.store.schema import open_to_read
+from streamdp.store.ledger.cap_usage import rooms
+from streamdp.store.ledger.charges import ASSUMED, CUT_OFF
+from streamdp.store.reading.browse import newest_releases
+from streamdp.store.reading.read_only import restrict
+from streamdp.store.reading.reports import job_report, scope_reports
+from streamdp.store.schema.schema import open_to_read
 from streamdp.types import Json
 
 _JOBS = (

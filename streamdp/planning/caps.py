@@ -48,7 +48,7 @@ def copy_with_caps(configuration: Configuration, database: Database | None, now:
     """A copy to try charges on, under the caps that a start would set, with all that is there."""
     from streamdp import wiring
     from streamdp.store.archive import add_batch
-    from streamdp.store.dry_run import copy_of, lower_caps
+    from streamdp.store.ledger.dry_run import copy_of, lower_caps
 
     copy = copy_of(database)
     for name, section in configuration.sources.items():
@@ -77,7 +77,7 @@ def refusals(
         opened: How many tests the open run of each gate has left.
         now: POSIX time.
     """
-    from streamdp.store.dry_run import try_release, try_test
+    from streamdp.store.ledger.dry_run import try_release, try_test
 
     ended: set[str] = set()
     prices: dict[str, Charge] = {}

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from streamdp import wiring
-from streamdp.config.engines import DuckDBEngine
-from streamdp.config.formats import file_format
-from streamdp.config.sources import Windows
+from streamdp.config.base.formats import file_format
+from streamdp.config.sections.engines import DuckDBEngine
+from streamdp.config.sections.sources import Windows
 from streamdp.errors import ConfigurationError
 from streamdp.kinds import registry
 from streamdp.kinds.study import Stream, Study
@@ -28,8 +28,8 @@ from streamdp.wiring.sources import backend
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
-    from streamdp.config.releases import ReleaseSection
-    from streamdp.config.sources import Source
+    from streamdp.config.base.releases import ReleaseSection
+    from streamdp.config.sections.sources import Source
     from streamdp.types import Batch, Neighbours, Query, ReleaseKind
 
 

@@ -61,7 +61,7 @@ def unanswered(
     """Windows that are complete by some time and were neither answered nor released unasked."""
     from streamdp import wiring
     from streamdp.store.archive import released_batches
-    from streamdp.store.gate_reports import answered_batches
+    from streamdp.store.reading.gate_reports import answered_batches
 
     section = configuration.all_gates()[gate]
     name = configuration.source_of(section)

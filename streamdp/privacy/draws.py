@@ -36,7 +36,7 @@ def choose(log_weights: FloatArray, entropy: Entropy) -> int:
 
     Privacy: the relative error of every share is below 2^-40 for weights within e^±1000 of the
     largest (rounding 2^-42, the change of base 2^-43, the spare bits 2^-64), which costs at most
-    4·2^-40 of pure privacy loss; `mechanisms.sharpness` books it.
+    4·2^-40 of pure privacy loss; `mechanisms.quantile_tree.sharpness` books it.
     """
     peak = float(log_weights.max(initial=-math.inf))
     if peak == -math.inf:

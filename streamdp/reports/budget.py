@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from sqlite_utils import Database
 
 from streamdp.config import Configuration
-from streamdp.config.gate_checks import gates_of, price_of_gates
+from streamdp.config.checks.gates import gates_of, price_of_gates
 from streamdp.privacy.amounts import exact, nano_up
 from streamdp.privacy.filters import Item
-from streamdp.store.cap_usage import Room, rooms
-from streamdp.store.reports import ScopeReport, last_rho, scope_reports
+from streamdp.store.ledger.cap_usage import Room, rooms
+from streamdp.store.reading.reports import ScopeReport, last_rho, scope_reports
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from streamdp.reports.happenings import Happenings, happenings
 from streamdp.reports.periods import Period, period_of
 from streamdp.reports.series import Picture, moment_of, picture
 from streamdp.reports.sheet import data_sheet
-from streamdp.store.browse import Stretch, newest_releases, sampled_releases
+from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
 from streamdp.types import Column, Json, Release
 
 MOST = 2000

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from sqlite_utils import Database
 
 from streamdp.config import Configuration
-from streamdp.store.browse import gate_answers, missed_batches
-from streamdp.store.gate_reports import standing
+from streamdp.store.reading.browse import gate_answers, missed_batches
+from streamdp.store.reading.gate_reports import standing
 
 MOST = 1000
 """Of each kind, the newest."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from sqlite_utils import Database
 
 from streamdp.config import Configuration
-from streamdp.store.ledger import burns_in_a_row
+from streamdp.store.ledger.ledger import burns_in_a_row
 from streamdp.store.problems import problems
 from streamdp.store.runs import open_run_of
 from streamdp.types.rests import rest_after

@@ -20,10 +20,10 @@ from streamdp.reports.status import (
     gate_status,
     job_status,
 )
-from streamdp.store.browse import newest_releases
-from streamdp.store.chain import spent_of
-from streamdp.store.ledger import caps_of, declaration_of
-from streamdp.store.reports import Heart, Spent, heart
+from streamdp.store.ledger.chain import spent_of
+from streamdp.store.ledger.ledger import caps_of, declaration_of
+from streamdp.store.reading.browse import newest_releases
+from streamdp.store.reading.reports import Heart, Spent, heart
 from streamdp.types import Release
 
 RECENT = 60

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import Literal
 
-from streamdp.store.browse import Stretch
+from streamdp.store.reading.browse import Stretch
 
 Period = Literal["day", "week", "month", "quarter", "year", "all"]
 PERIODS: tuple[Period, ...] = ("day", "week", "month", "quarter", "year", "all")

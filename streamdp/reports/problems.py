@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from sqlite_utils import Database
 
 from streamdp.config import Configuration
-from streamdp.config.sources import Windows
+from streamdp.config.sections.sources import Windows
 from streamdp.files import nearest, resolve
 from streamdp.store.problems import Problem, problems
 

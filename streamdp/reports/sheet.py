@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from sqlite_utils import Database
 
 from streamdp.config import Configuration
-from streamdp.config.schedules import Schedule
+from streamdp.config.base.schedules import Schedule
 from streamdp.privacy.amounts import epsilon_text, exact, nano_up
 from streamdp.reports.columns import columns_of
-from streamdp.store.browse import count_releases, newest_releases
-from streamdp.store.privacy_guarantee import claim_of, parameters_over_time
+from streamdp.store.ledger.privacy_guarantee import claim_of, parameters_over_time
+from streamdp.store.reading.browse import count_releases, newest_releases
 from streamdp.types import Column, Json, Release
 
 WORDS = {

@@ -10,10 +10,10 @@ from streamdp import __version__
 from streamdp.config import Configuration
 from streamdp.privacy.amounts import epsilon_text, exact, nano_up
 from streamdp.privacy.filters import Item
-from streamdp.store.cap_usage import Room, rooms
-from streamdp.store.ledger import declaration_of
-from streamdp.store.privacy_guarantee import loss_of, parameters_over_time
-from streamdp.store.reports import job_report
+from streamdp.store.ledger.cap_usage import Room, rooms
+from streamdp.store.ledger.ledger import declaration_of
+from streamdp.store.ledger.privacy_guarantee import loss_of, parameters_over_time
+from streamdp.store.reading.reports import job_report
 from streamdp.types import Json
 
 ASSUMED = "that no charge was chosen by looking at releases; the sum, and the caps, assume nothing"

@@ -12,10 +12,10 @@ from streamdp.config import Configuration, next_times
 from streamdp.privacy.amounts import exact, nano_up
 from streamdp.privacy.filters import Item
 from streamdp.reports.holds import Hold, holds
-from streamdp.store.cap_usage import held_by
-from streamdp.store.gate_reports import GateReport, Standing, gate_report, standing
-from streamdp.store.refusals import passed_over
-from streamdp.store.reports import Heart, JobReport, Spent, job_report, last_rho
+from streamdp.store.ledger.cap_usage import held_by
+from streamdp.store.ledger.refusals import passed_over
+from streamdp.store.reading.gate_reports import GateReport, Standing, gate_report, standing
+from streamdp.store.reading.reports import Heart, JobReport, Spent, job_report, last_rho
 from streamdp.store.runs import open_run_of
 
 Held = tuple[tuple[str, str], ...]

@@ -11,11 +11,12 @@ from sqlite_utils import Database
 
 from streamdp.config import Configuration
 from streamdp.errors import IntegrityError, StoreError
-from streamdp.store import archive, chain, row_checksums
-from streamdp.store.anchor import default_anchor
-from streamdp.store.anchor_check import require_agreement
+from streamdp.store import archive, row_checksums
+from streamdp.store.anchor.anchor import default_anchor
+from streamdp.store.anchor.check import require_agreement
 from streamdp.store.database import connect_to_read, require_sound
-from streamdp.store.migrations import is_current
+from streamdp.store.ledger import chain
+from streamdp.store.schema.migrations import is_current
 
 
 @dataclass(frozen=True, slots=True)

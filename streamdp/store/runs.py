@@ -15,9 +15,9 @@ from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError
 from streamdp.privacy.filters import Item
-from streamdp.store.chain import append
-from streamdp.store.charges import require_lifetime, require_own_source, require_room
-from streamdp.store.ledger import SETTLES, caps_of, spend
+from streamdp.store.ledger.chain import append
+from streamdp.store.ledger.charges import require_lifetime, require_own_source, require_room
+from streamdp.store.ledger.ledger import SETTLES, caps_of, spend
 from streamdp.types import Batch, Charge, Run
 
 

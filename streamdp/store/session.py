@@ -10,8 +10,8 @@ from typing import Self
 from sqlite_utils import Database
 
 from streamdp.errors import LockedError
-from streamdp.store.anchor import Anchor, default_anchor
-from streamdp.store.anchor_check import charges_after, state_of
+from streamdp.store.anchor.anchor import Anchor, default_anchor
+from streamdp.store.anchor.check import charges_after, state_of
 from streamdp.store.clock_guard import keep_time
 from streamdp.store.database import transaction, truncate_log
 from streamdp.store.verified_open import open_store

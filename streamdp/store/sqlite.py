@@ -11,15 +11,16 @@ from sqlite_utils import Database
 
 from streamdp import __version__
 from streamdp.errors import StoreError, StreamdpError
-from streamdp.store import archive, ledger, origins, outbox, problems, refusals, source_binding
-from streamdp.store.anchor import Anchor
-from streamdp.store.anchor_check import state_of
-from streamdp.store.budgets import Terms, bind
+from streamdp.store import archive, outbox, problems
+from streamdp.store.anchor.anchor import Anchor
+from streamdp.store.anchor.check import state_of
 from streamdp.store.clock_guard import keep_time
 from streamdp.store.gates import GateRuns
+from streamdp.store.ledger import ledger, origins, refusals, source_binding
+from streamdp.store.ledger.budgets import Terms, bind
+from streamdp.store.ledger.source_binding import Overlap
 from streamdp.store.pauses import paused_jobs
 from streamdp.store.session import StoreSession
-from streamdp.store.source_binding import Overlap
 from streamdp.types import (
     Batch,
     Belongs,

@@ -11,14 +11,15 @@ from sqlite_utils import Database
 from streamdp.errors import IntegrityError
 from streamdp.privacy.amounts import NANO
 from streamdp.privacy.events import pure
-from streamdp.store import archive, chain, ledger, row_checksums
-from streamdp.store.anchor import Anchor, start_of
-from streamdp.store.anchor_check import charges_after, difference, history, refusal, state_of
-from streamdp.store.anchor_lines import Line, Spending, State, missing, read
-from streamdp.store.charges import CUT_OFF
+from streamdp.store import archive, row_checksums
+from streamdp.store.anchor.anchor import Anchor, start_of
+from streamdp.store.anchor.check import charges_after, difference, history, refusal, state_of
+from streamdp.store.anchor.lines import Line, Spending, State, missing, read
 from streamdp.store.database import connect, require_sound, transaction, translate
-from streamdp.store.migrations import is_current, migrate, require_known
-from streamdp.store.schema import require_schema
+from streamdp.store.ledger import chain, ledger
+from streamdp.store.ledger.charges import CUT_OFF
+from streamdp.store.schema.migrations import is_current, migrate, require_known
+from streamdp.store.schema.schema import require_schema
 from streamdp.types import Charge, Json, Reservation
 
 

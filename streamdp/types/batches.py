@@ -10,7 +10,7 @@ from fractions import Fraction
 class Grid:
     """The public grid of cells a column is rounded to.
 
-    A value x falls in cell floor(x/resolution + 1/2), clamped to [lower, upper]; `backends.cells`
+    A value x falls in cell floor(x/resolution + 1/2), clamped to [lower, upper]; `sql.cells`
     says in which steps, so that every engine agrees to the last bit.
 
     Args:

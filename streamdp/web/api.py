@@ -13,10 +13,10 @@ from streamdp.reports.columns import columns_of
 from streamdp.reports.overview import JobLook, overview
 from streamdp.reports.status import GateStatus
 from streamdp.sinks.record import record
-from streamdp.store.browse import find_by_id, ledger_page, newest_releases
-from streamdp.store.cap_usage import Room
-from streamdp.store.chain import PURPOSES
-from streamdp.store.privacy_guarantee import claim_of
+from streamdp.store.ledger.cap_usage import Room
+from streamdp.store.ledger.chain import PURPOSES
+from streamdp.store.ledger.privacy_guarantee import claim_of
+from streamdp.store.reading.browse import find_by_id, ledger_page, newest_releases
 from streamdp.types import Json
 from streamdp.web import forms
 from streamdp.web.answers import as_json

@@ -14,11 +14,11 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
 from streamdp.config import Configuration
-from streamdp.config.secrets import reveal
-from streamdp.config.web import Web
+from streamdp.config.sections.secrets import reveal
+from streamdp.config.sections.web import Web
 from streamdp.errors import IntegrityError, StreamdpError
 from streamdp.reports.status import daemon_state
-from streamdp.store.reports import heart
+from streamdp.store.reading.reports import heart
 from streamdp.web import api, pages
 from streamdp.web.answers import problem, tagged
 from streamdp.web.downloads import download

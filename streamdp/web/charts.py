@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from streamdp.reports.charts.svg import chart_of, colours, grid, heat
 from streamdp.reports.happenings import Happenings, happenings
 from streamdp.reports.series import Line, Picture, picture
-from streamdp.reports.svg import chart_of, colours, grid, heat
-from streamdp.store.browse import Stretch, newest_releases, sampled_releases
+from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
 from streamdp.types import Json
 from streamdp.web.parameters import Parameters, bad
 from streamdp.web.reader import View

@@ -11,7 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streamdp.sinks.record import flat, record
-from streamdp.store.browse import newest_releases
+from streamdp.store.reading.browse import newest_releases
 from streamdp.types import Json, Release
 from streamdp.web.answers import tagged
 from streamdp.web.charts import wanted

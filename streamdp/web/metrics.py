@@ -19,8 +19,8 @@ from starlette.responses import Response
 from streamdp import __version__
 from streamdp.privacy.amounts import NANO
 from streamdp.reports.overview import JobLook, Overview, overview
-from streamdp.store.anchor import default_anchor
-from streamdp.store.reports import owed_rows
+from streamdp.store.anchor.anchor import default_anchor
+from streamdp.store.reading.reports import owed_rows
 from streamdp.web.parameters import Parameters
 from streamdp.web.reader import View
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streamdp import __version__
-from streamdp.store.chain import PURPOSES
+from streamdp.store.ledger.chain import PURPOSES
 from streamdp.types import Json
 from streamdp.web.charts import STRETCHES
 from streamdp.web.log import LEVELS

@@ -13,17 +13,17 @@ from starlette.responses import Response
 
 from streamdp.log.events import EVENTS
 from streamdp.reports.budget import budgets
+from streamdp.reports.charts.svg import spark, steps
 from streamdp.reports.columns import columns_of
 from streamdp.reports.overview import job_look, overview, told
 from streamdp.reports.series import picture
 from streamdp.reports.sheet import data_sheet
 from streamdp.reports.statement import statement
 from streamdp.reports.status import holders
-from streamdp.reports.svg import spark, steps
 from streamdp.reports.verification import verification
-from streamdp.store.browse import find_by_id, ledger_page, newest_releases, spending
-from streamdp.store.chain import PURPOSES
-from streamdp.store.privacy_guarantee import claim_of
+from streamdp.store.ledger.chain import PURPOSES
+from streamdp.store.ledger.privacy_guarantee import claim_of
+from streamdp.store.reading.browse import find_by_id, ledger_page, newest_releases, spending
 from streamdp.types import Column, Json, Release
 from streamdp.web.answers import tagged
 from streamdp.web.charts import PARAMETERS, STRETCHES, draw, wanted

@@ -1,7 +1,7 @@
 """The store as a page may see it: read-only, without the columns that are private.
 
-`store.read_only` restricts the connection: SQLite refuses every statement that would read a private
-column or do anything but read.
+`reading.read_only` restricts the connection: SQLite refuses every statement that would read a
+private column or do anything but read.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from sqlite_utils import Database
 from streamdp.config import Configuration, load
 from streamdp.errors import IntegrityError, StoreError, StreamdpError
 from streamdp.store.database import connect_to_read, snapshot
-from streamdp.store.migrations import is_current
-from streamdp.store.read_only import restrict
-from streamdp.store.reports import NOTHING, Spent, spent_of_job
+from streamdp.store.reading.read_only import restrict
+from streamdp.store.reading.reports import NOTHING, Spent, spent_of_job
+from streamdp.store.schema.migrations import is_current
 from streamdp.types import Column
 from streamdp.web.log import EventCounts
 

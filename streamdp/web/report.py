@@ -6,8 +6,8 @@ import base64
 
 from markupsafe import Markup
 
+from streamdp.reports.charts.svg import alone, chart_of
 from streamdp.reports.digest import Digest
-from streamdp.reports.svg import alone, chart_of
 from streamdp.types import Json
 from streamdp.web.forms import moment, number, render, static
 

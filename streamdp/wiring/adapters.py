@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamdp.config.model import Configuration
-from streamdp.config.sources import Source as SourceSection
-from streamdp.config.sources import Windows
+from streamdp.config.sections.sources import Source as SourceSection
+from streamdp.config.sections.sources import Windows
 from streamdp.engine.job import Job
 from streamdp.engine.protocols import Connected
 from streamdp.engine.release import EngineContext
@@ -26,7 +26,7 @@ from streamdp.wiring.sources import backend, data_of, same_data, source
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-    from streamdp.store.budgets import Terms
+    from streamdp.store.ledger.budgets import Terms
     from streamdp.store.sqlite import SqliteStore
 
 
@@ -66,7 +66,7 @@ def data(configuration: Configuration) -> dict[str, Json]:
 
 def store_paths(configuration: Configuration) -> tuple[Path, Path]:
     """The store's file and its anchor's."""
-    from streamdp.store.anchor import default_anchor
+    from streamdp.store.anchor.anchor import default_anchor
 
     section = configuration.store
     return section.path, section.anchor or default_anchor(section.path)
@@ -171,8 +171,8 @@ def require_admitted(configuration: Configuration, now: int) -> None:
         ConfigurationError: As `declare` would.
     """
     from streamdp.store.database import connect_to_read, transaction
-    from streamdp.store.dry_run import copy_of
-    from streamdp.store.migrations import is_current, require_known
+    from streamdp.store.ledger.dry_run import copy_of
+    from streamdp.store.schema.migrations import is_current, require_known
     from streamdp.store.sqlite import bind_all
 
     try:

@@ -19,7 +19,7 @@ from streamdp.wiring.sources import backend, source
 
 if TYPE_CHECKING:
     from streamdp.gates.run import ThresholdingGate
-    from streamdp.mechanisms.thresholding import Terms, Thresholding
+    from streamdp.mechanisms.sparse_vector.thresholding import Terms, Thresholding
 
 
 def gates(configuration: Configuration, jobs: Mapping[str, Job]) -> dict[str, EngineGate]:
@@ -42,7 +42,7 @@ def gate_kind(name: str, configuration: Configuration) -> ThresholdingGate:
     """
     from streamdp.gates.build import question_of
     from streamdp.gates.run import ThresholdingGate
-    from streamdp.mechanisms.thresholding import Terms, Thresholding
+    from streamdp.mechanisms.sparse_vector.thresholding import Terms, Thresholding
 
     section = configuration.all_gates()[name]
     query = _query(section, configuration)

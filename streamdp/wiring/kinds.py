@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from streamdp.config.formats import file_format
+from streamdp.config.base.formats import file_format
 from streamdp.errors import InternalError
 from streamdp.kinds.registry import find
 from streamdp.types import Batch, CellCounts, CellQuery, Format, Neighbours, ReleaseKind, UnitBound
 from streamdp.wiring.sources import format_of
 
 if TYPE_CHECKING:
-    from streamdp.config.expressions import Dialect
+    from streamdp.config.base.expressions import Dialect
+    from streamdp.config.base.releases import ReleaseSection
     from streamdp.config.model import Configuration
-    from streamdp.config.releases import ReleaseSection
-    from streamdp.config.units import Unit
+    from streamdp.config.sections.units import Unit
     from streamdp.kinds.charging import UnitCharging
     from streamdp.kinds.spec import KindSpec
 
@@ -75,7 +75,7 @@ class PublicFiles:
 
     def counts(self, path: str, format: Format | None, query: CellQuery) -> CellCounts:
         """Rows of a file by cell."""
-        from streamdp.backends.duckdb import DuckDBBackend
+        from streamdp.backends.duckdb.engine import DuckDBBackend
 
         whole, form = Batch("public", path), format_of(path, format)
         typed = query.expression is not None or form in ("parquet", "arrow")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamdp.config.addresses import require_address, require_key
-from streamdp.config.secrets import reveal
-from streamdp.config.sinks import (
+from streamdp.config.sections.addresses import require_address, require_key
+from streamdp.config.sections.secrets import reveal
+from streamdp.config.sections.sinks import (
     CommandSinkSection,
     DuckDBSinkSection,
     FilesSinkSection,

@@ -6,20 +6,20 @@ import os
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
-from streamdp.config.engines import PostgresEngine, SparkEngine
-from streamdp.config.formats import file_format
+from streamdp.config.base.formats import file_format
+from streamdp.config.base.paths import same_records
 from streamdp.config.load import DEMO
-from streamdp.config.paths import same_records
-from streamdp.config.queries import table_query
-from streamdp.config.secrets import reveal
-from streamdp.config.sources import Partitions, Windows
-from streamdp.config.sources import Source as SourceSection
+from streamdp.config.sections.engines import PostgresEngine, SparkEngine
+from streamdp.config.sections.queries import table_query
+from streamdp.config.sections.secrets import reveal
+from streamdp.config.sections.sources import Partitions, Windows
+from streamdp.config.sections.sources import Source as SourceSection
 from streamdp.errors import ConfigurationError
 from streamdp.types import Backend, Format, Json, Source
 from streamdp.wiring.extras import require_extra
 
 if TYPE_CHECKING:
-    from streamdp.backends.relation import Relation
+    from streamdp.backends.sql.relation import Relation
 
 
 def source(name: str, section: SourceSection) -> Source:
@@ -58,18 +58,18 @@ def backend(section: SourceSection) -> Backend:
     relation = _relation(section)
     if isinstance(engine, PostgresEngine):
         require_extra("psycopg", "postgres", "sources.engine")
-        from streamdp.backends.postgres import PostgresBackend
+        from streamdp.backends.postgres.engine import PostgresBackend
 
         limits = Limits(engine.memory, engine.timeout)
         return PostgresBackend(reveal(engine.connection), relation, time_column, limits)
     if isinstance(engine, SparkEngine):
         require_extra("pyspark", "spark", "sources.engine")
-        from streamdp.backends.spark import SparkBackend
+        from streamdp.backends.spark.engine import SparkBackend
 
         limits = Limits(engine.memory, engine.timeout)
         pattern = section.path if section.table_name() is None else ""
         return SparkBackend(engine.master, relation, time_column, limits, pattern)
-    from streamdp.backends.duckdb import DuckDBBackend
+    from streamdp.backends.duckdb.engine import DuckDBBackend
 
     limits = Limits(engine.memory, engine.timeout, engine.threads)
     if section.table_name() is not None:
@@ -84,7 +84,7 @@ def records(data: Any, name: str) -> Backend:
     Raises:
         SourceError: The data are no columns.
     """
-    from streamdp.backends.records import RecordsBackend, records_of
+    from streamdp.backends.duckdb.records import RecordsBackend, records_of
 
     return RecordsBackend("", "arrow", records=records_of(data, name))
 
@@ -96,7 +96,7 @@ def format_of(path: str, said: Format | None) -> Format:
 
 def _relation(section: SourceSection) -> Relation:
     """The table, or what the query makes of its rows."""
-    from streamdp.backends.relation import Relation
+    from streamdp.backends.sql.relation import Relation
 
     if section.query is None:
         return Relation(table=section.table or "")

@@ -17,8 +17,8 @@ import pytest
 from click.testing import CliRunner
 
 import streamdp
-from streamdp.backends import arrow
-from streamdp.backends.duckdb import DuckDBBackend
+from streamdp.backends.duckdb import arrow
+from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.cli import cli
 from streamdp.config import load
 from streamdp.errors import ConfigurationError, SourceError

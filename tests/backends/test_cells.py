@@ -7,7 +7,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdp.backends.cells import cells_of
+from streamdp.backends.sql.cells import cells_of
 from streamdp.types import Grid
 
 RESOLUTIONS = [Fraction(1), Fraction(1, 10), Fraction(5), Fraction(7, 3), Fraction(1, 10**9)]

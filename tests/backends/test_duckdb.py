@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamdp.backends.cells import cells_of
-from streamdp.backends.duckdb import DuckDBBackend
+from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.backends.sql.cells import cells_of
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellQuery, Grid
 
@@ -26,7 +26,7 @@ ODD = [math.nan, math.inf, -math.inf, -0.0, 0.0, 1e308, -1e308, 5e-324, 0.5, 1.5
 
 
 def expected(values: list[float | None], grid: Grid) -> dict[int, int]:
-    """Cells by the rule of `backends.cells`."""
+    """Cells by the rule of `backends.sql.cells`."""
     counts: dict[int, int] = {}
     for value in values:
         if value is None or not math.isfinite(value):

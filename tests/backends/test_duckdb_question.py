@@ -6,9 +6,9 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from streamdp.backends.bound import bounded
-from streamdp.backends.duckdb import DuckDBBackend
-from streamdp.backends.duckdb_words import DuckDBWords
+from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.backends.duckdb.words import DuckDBWords
+from streamdp.backends.sql.bound import bounded
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellCounts, CellQuery, Format, Grid, UnitBound
 from tests.worlds import parts

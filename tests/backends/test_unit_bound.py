@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdp.backends.memory import MemoryBackend
+from streamdp.backends.memory.engine import MemoryBackend
 from streamdp.errors import ConfigurationError
 from streamdp.types import Batch, CellQuery, Grid, UnitBound
 

@@ -29,11 +29,11 @@ from typing import Any
 import duckdb
 import numpy as np
 
-from streamdp.backends.duckdb import DuckDBBackend
-from streamdp.backends.postgres import PostgresBackend
-from streamdp.backends.relation import Relation
-from streamdp.backends.spark import SparkBackend
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.backends.postgres.engine import PostgresBackend
+from streamdp.backends.spark.engine import SparkBackend
+from streamdp.backends.sql.relation import Relation
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.types import Backend, Batch, CellCounts, CellQuery, Grid, UnitBound

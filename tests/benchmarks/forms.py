@@ -2,7 +2,7 @@
 
     python -m tests.benchmarks.forms [--json] [--quick]
 
-What `mechanism: auto` rests on where priors learn: the table of `mechanisms.choice` knows only
+What `mechanism: auto` rests on where priors learn: the table of `quantile_tree.choice` knows only
 priors that do not.
 """
 
@@ -23,7 +23,7 @@ from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.prior_section import Guess
 from streamdp.kinds.quantiles.priors import learner, shapes
 from streamdp.kinds.quantiles.section import QuantilesSection
-from streamdp.mechanisms.choice import CANDIDATES
+from streamdp.mechanisms.quantile_tree.choice import CANDIDATES
 from streamdp.wiring.kinds import PublicFiles
 from tests.benchmarks.daemon import CONFIG, release_errors
 from tests.benchmarks.report import Row, main

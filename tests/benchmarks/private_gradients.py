@@ -35,9 +35,9 @@ from streamdp.learning.fixed import Fixed
 from streamdp.learning.optimizers import coin_betting
 from streamdp.learning.private_gradient import PrivateGradient
 from streamdp.learning.surrogate import laplace, worst_of
-from streamdp.mechanisms.exact import exact_quantiles
-from streamdp.mechanisms.simulation import PublicEntropy
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
+from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy, Laplace
 from streamdp.priors.mixture import Mixture
 from streamdp.simulation.replay import errors_of, replay

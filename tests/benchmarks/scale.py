@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.types import CellCounts, FloatArray, Grid

@@ -20,7 +20,7 @@ from streamdp.kinds.selection.candidates import ThresholdRules
 from streamdp.kinds.selection.kind import Selection
 from streamdp.kinds.selection.scores import Errors
 from streamdp.mechanisms.finite_choice import exponential_choice
-from streamdp.mechanisms.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
 from streamdp.types import Batch, TableCounts
 from tests.benchmarks import flights
 from tests.benchmarks.report import Row, main

@@ -21,10 +21,10 @@ from pathlib import Path
 
 import duckdb
 
-from streamdp.backends.duckdb import DuckDBBackend
-from streamdp.backends.relation import Relation
-from streamdp.config.expressions import expression
-from streamdp.config.queries import table_query
+from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.backends.sql.relation import Relation
+from streamdp.config.base.expressions import expression
+from streamdp.config.sections.queries import table_query
 from streamdp.types import Batch, CellQuery, Grid
 from tests.benchmarks.engines import in_turns
 from tests.benchmarks.report import Row, main

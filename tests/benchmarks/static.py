@@ -13,8 +13,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamdp.mechanisms.choice import CANDIDATES, choose_tree
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, choose_tree
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy, HalfCauchy
 from streamdp.priors.joint import JointPrior
 from streamdp.priors.shapes import shapes_from_bounds, with_shapes

@@ -36,7 +36,7 @@ import numpy as np
 from streamdp.kinds.workload.hypotheses import UNIFORM, Memory
 from streamdp.kinds.workload.marginals import Workload, marginals_up_to
 from streamdp.kinds.workload.weights import Drawn, PrivateWeights
-from streamdp.mechanisms.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
 from streamdp.types import FloatArray, IntArray
 from tests.benchmarks.report import Row, main
 

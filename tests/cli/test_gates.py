@@ -16,7 +16,7 @@ from streamdp.cli import cli
 from streamdp.daemon.clock import SystemClock
 from streamdp.errors import ConfigurationError
 from streamdp.log.setup import close
-from streamdp.mechanisms.thresholding import Runs
+from streamdp.mechanisms.sparse_vector.thresholding import Runs
 from streamdp.types import CellCounts, Entropy, Grid, Json, Past
 
 DEMO = Path(__file__).parents[2] / "config.yaml"

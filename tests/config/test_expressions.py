@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdp.config.expressions import ALLOWED, Dialect, expression
+from streamdp.config.base.expressions import ALLOWED, Dialect, expression
 
 REFUSED = [
     "row_number() OVER (ORDER BY x) > 1",

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdp.backends.duckdb_words import DuckDBWords
-from streamdp.backends.relation import Relation
+from streamdp.backends.duckdb.words import DuckDBWords
+from streamdp.backends.sql.relation import Relation
 from streamdp.config import load
-from streamdp.config.queries import TableQuery, table_query
+from streamdp.config.sections.queries import TableQuery, table_query
 from streamdp.errors import ConfigurationError
 from tests.sources.test_databases import DATABASE, DAYS, SERVER, written
 

@@ -9,7 +9,7 @@ import pytest
 from pydantic import ValidationError
 
 from streamdp.config import json_schema
-from streamdp.config.section import Section
+from streamdp.config.base.section import Section
 from streamdp.kinds import registry
 
 

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from streamdp.config import load
-from streamdp.config.values import _mode, _size
+from streamdp.config.base.values import _mode, _size
 from streamdp.errors import ConfigurationError
 from tests.config.test_faults import GOOD
 

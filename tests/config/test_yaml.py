@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from streamdp.config import json_schema, load, next_times
-from streamdp.config.schedules import Schedule
-from streamdp.config.yaml import parse
+from streamdp.config.base.schedules import Schedule
+from streamdp.config.base.yaml import parse
 from streamdp.errors import ConfigurationError
 from streamdp.kinds.quantiles.section import QuantilesSection
 

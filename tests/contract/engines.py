@@ -9,11 +9,11 @@ from typing import Any, Protocol
 
 import duckdb
 
-from streamdp.backends.duckdb import DuckDBBackend
-from streamdp.backends.memory import MemoryBackend
-from streamdp.backends.postgres import PostgresBackend
-from streamdp.backends.relation import Relation
-from streamdp.backends.spark import SparkBackend
+from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.backends.memory.engine import MemoryBackend
+from streamdp.backends.postgres.engine import PostgresBackend
+from streamdp.backends.spark.engine import SparkBackend
+from streamdp.backends.sql.relation import Relation
 from streamdp.types import Backend
 
 POSTGRES_TYPES = {

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 import duckdb
 import pytest
 
-from streamdp.config.expressions import Dialect, expression
+from streamdp.config.base.expressions import Dialect, expression
 from tests.config.attempts import ADMITTED, ATTEMPTS, CLOCKS, SPARK
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*socket:pytest.PytestUnraisableExceptionWarning")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from streamdp.backends.memory import MemoryBackend
+from streamdp.backends.memory.engine import MemoryBackend
 from streamdp.errors import SourceError
 from streamdp.types import Backend, Batch, CellCounts, CellQuery, Grid, UnitBound
 from tests.contract.engines import Column, Columns, DuckDBFiles, Engine, Postgres, Spark

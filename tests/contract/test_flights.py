@@ -9,11 +9,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from streamdp.backends.duckdb import DuckDBBackend
-from streamdp.backends.memory import MemoryBackend
-from streamdp.backends.postgres import PostgresBackend
-from streamdp.backends.relation import Relation
-from streamdp.backends.spark import SparkBackend
+from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.backends.memory.engine import MemoryBackend
+from streamdp.backends.postgres.engine import PostgresBackend
+from streamdp.backends.spark.engine import SparkBackend
+from streamdp.backends.sql.relation import Relation
 from streamdp.types import Backend, Batch, CellQuery, Grid, UnitBound
 from tests.worlds import parts
 

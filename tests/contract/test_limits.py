@@ -10,11 +10,11 @@ from threading import Timer
 import duckdb
 import pytest
 
-from streamdp.backends.duckdb import DuckDBBackend
+from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.limits import Limits
-from streamdp.backends.postgres import PAUSES, PostgresBackend
-from streamdp.backends.relation import Relation
-from streamdp.backends.spark import SparkBackend
+from streamdp.backends.postgres.engine import PAUSES, PostgresBackend
+from streamdp.backends.spark.engine import SparkBackend
+from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellQuery, Grid, UnitBound
 

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamdp.backends.memory import MemoryBackend
-from streamdp.backends.relation import Relation
-from streamdp.backends.sql import SqlBackend
-from streamdp.config.expressions import Dialect
-from streamdp.config.queries import table_query
+from streamdp.backends.memory.engine import MemoryBackend
+from streamdp.backends.sql.engine import SqlBackend
+from streamdp.backends.sql.relation import Relation
+from streamdp.config.base.expressions import Dialect
+from streamdp.config.sections.queries import table_query
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellQuery, Grid, UnitBound
 from tests.contract.engines import Column, Columns, DuckDBTable, Engine, Postgres, Spark

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from streamdp.backends import scan
-from streamdp.backends.duckdb import DuckDBBackend
-from streamdp.backends.memory import MemoryBackend
-from streamdp.backends.relation import Relation
+from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.backends.memory.engine import MemoryBackend
+from streamdp.backends.sql import scan
+from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError
 from streamdp.types import (
     Batch,

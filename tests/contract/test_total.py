@@ -19,8 +19,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from streamdp.backends.duckdb import DuckDBBackend
-from streamdp.backends.relation import Relation
+from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.backends.sql.relation import Relation
 from streamdp.types import Backend, Batch, CellCounts, CellQuery, Grid, UnitBound
 
 pa = pytest.importorskip("pyarrow")
@@ -231,7 +231,7 @@ def test_a_long_line_is_no_record(tmp_path: Path, format: str, length: int) -> N
 
 def test_the_longest_record_is_told_by_itself_alone(tmp_path: Path) -> None:
     """At the limit it counts or not by its own length, wherever it stands in the file."""
-    from streamdp.backends.duckdb_files import LONGEST
+    from streamdp.backends.duckdb.files import LONGEST
 
     path = tmp_path / "r.jsonl"
     around = '{"x": %d, "y": "%s"}\n'
@@ -344,7 +344,7 @@ def test_groups_of_a_collation_of_postgresql_are_disjoint(postgres_server: str) 
     """Of one that calls different texts equal; skipped where the server is built without ICU."""
     import psycopg
 
-    from streamdp.backends.postgres import PostgresBackend
+    from streamdp.backends.postgres.engine import PostgresBackend
 
     with psycopg.connect(postgres_server, autocommit=True) as server:
         server.execute("DROP TABLE IF EXISTS collated")

@@ -13,8 +13,8 @@ from functools import partial
 from streamdp.daemon import runtime
 from streamdp.errors import BudgetExhaustedError, LockedError, StoreError, StreamdpError
 from streamdp.privacy.filters import Caps
-from streamdp.store import chain, ledger
 from streamdp.store.database import connect, transaction
+from streamdp.store.ledger import chain, ledger
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge
 from tests.crash import tracer

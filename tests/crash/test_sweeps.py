@@ -16,15 +16,16 @@ import pytest
 import yaml
 from sqlite_utils import Database
 
-from streamdp.backends.duckdb import DuckDBBackend
+from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.kinds import registry
 from streamdp.kinds.selection.kind import Selection
 from streamdp.sinks.jsonl import JsonLinesSink
 from streamdp.sinks.record import record
-from streamdp.store import archive, chain, database, row_checksums, verified_open
-from streamdp.store.anchor import Anchor
-from streamdp.store.anchor_lines import Line, Spending, State
+from streamdp.store import archive, database, row_checksums, verified_open
+from streamdp.store.anchor.anchor import Anchor
+from streamdp.store.anchor.lines import Line, Spending, State
 from streamdp.store.gates import GateRuns
+from streamdp.store.ledger import chain
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, CellCounts, CellQuery, Entropy, GateRun, Outcome, Plan
 from tests.crash import __main__ as sweeps

@@ -18,8 +18,8 @@ from pathlib import Path
 from streamdp import wiring
 from streamdp.errors import IntegrityError, StreamdpError
 from streamdp.privacy.filters import Caps
-from streamdp.store import ledger
-from streamdp.store.reconcile import adopt, reconcile
+from streamdp.store.anchor.reconcile import adopt, reconcile
+from streamdp.store.ledger import ledger
 from streamdp.store.sqlite import SqliteStore
 from tests.crash import tracer
 from tests.crash.home import CONFIG, Home, folder

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from streamdp.store.database import connect_to_read
-from streamdp.store.reports import heart
+from streamdp.store.reading.reports import heart
 from tests.invariants import violations
 
 DEMO = Path(__file__).parents[2] / "config.yaml"

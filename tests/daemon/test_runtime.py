@@ -18,7 +18,7 @@ from streamdp.daemon.runtime import HEARTBEAT, Runtime, runtime
 from streamdp.engine.runner import Outcomes
 from streamdp.errors import IntegrityError, LockedError, StoreError
 from streamdp.store.database import connect_to_read
-from streamdp.store.reports import Heart, heart
+from streamdp.store.reading.reports import Heart, heart
 from tests.worlds import EventLog, HandClock, ReplayedEntropy
 
 DEMO = Path(__file__).parents[2] / "config.yaml"

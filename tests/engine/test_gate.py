@@ -12,7 +12,7 @@ from streamdp.engine.gate import Gate
 from streamdp.engine.job import Job
 from streamdp.gates.run import ThresholdingGate
 from streamdp.gates.tests import Around, Drift, Growth
-from streamdp.mechanisms.thresholding import Thresholding
+from streamdp.mechanisms.sparse_vector.thresholding import Thresholding
 from streamdp.privacy.filters import Caps
 from streamdp.sources.windows import DAY
 from streamdp.store.gates import rearm

@@ -14,7 +14,7 @@ import pytest
 from streamdp.engine.gate import Gate
 from streamdp.gates.run import ThresholdingGate
 from streamdp.gates.tests import Growth
-from streamdp.mechanisms.thresholding import Thresholding
+from streamdp.mechanisms.sparse_vector.thresholding import Thresholding
 from streamdp.store.database import connect_to_read
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import CellQuery

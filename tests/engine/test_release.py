@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from streamdp.backends.duckdb import DuckDBBackend
+from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.engine.release import RELEASE_ID_BITS
 from streamdp.engine.runner import Outcomes, Task
 from streamdp.errors import LockedError, StoreError
 from streamdp.privacy.filters import Caps, Limit
 from streamdp.sources.files import FileSource
 from streamdp.sources.windows import DAY, WindowSource
-from streamdp.store.ledger import set_caps
+from streamdp.store.ledger.ledger import set_caps
 from streamdp.store.pauses import pause_job, resume_job
 from streamdp.types import CellCounts, Entropy, Json, Outcome, Plan
 from streamdp.types.rests import FIRST_REST, LONGEST_REST
@@ -386,7 +386,7 @@ def test_statistics_do_not_show_themselves() -> None:
     """Neither cell counts nor grains print what they hold."""
     import numpy as np
 
-    from streamdp.mechanisms.grains import Grains
+    from streamdp.mechanisms.quantile_tree.grains import Grains
 
     counts = CellCounts(np.array([123456]), np.array([98765]))
     for secret in (counts, Grains.of(counts)):

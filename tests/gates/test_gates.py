@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from streamdp.gates.run import ThresholdingGate
 from streamdp.gates.tests import Around, Drift, Growth, Question, Threshold
-from streamdp.mechanisms.drift import Tolerance
-from streamdp.mechanisms.thresholding import Chance, Terms, Thresholding
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
+from streamdp.mechanisms.sparse_vector.drift import Tolerance
+from streamdp.mechanisms.sparse_vector.thresholding import Chance, Terms, Thresholding
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.types import CellCounts, CellQuery, Grid, Past
 from tests.worlds import ReplayedEntropy

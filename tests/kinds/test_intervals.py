@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from streamdp.kinds.quantiles.intervals import faint, intervals, is_noisy
-from streamdp.mechanisms.choice import CANDIDATES, Choice
-from streamdp.mechanisms.rank_law import rank_samples
-from streamdp.mechanisms.simulation import PublicEntropy
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, Choice
+from streamdp.mechanisms.quantile_tree.rank_law import rank_samples
+from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy, Uniform
 from streamdp.priors.joint import JointPrior
 from streamdp.priors.shapes import shapes_from_guess

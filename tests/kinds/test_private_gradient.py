@@ -22,8 +22,8 @@ from streamdp.learning.optimizers import coin_betting
 from streamdp.learning.private_gradient import PrivateGradient
 from streamdp.priors.families import Cauchy
 from streamdp.privacy.events import epsilon_of
-from streamdp.store.privacy_guarantee import loss_of, parameters_over_time
-from streamdp.store.recompute import recompute
+from streamdp.store.ledger.privacy_guarantee import loss_of, parameters_over_time
+from streamdp.store.ledger.recompute import recompute
 from streamdp.types import Batch, CellCounts, Grid, Plan, UnitBound
 from tests.worlds import START, ReplayedEntropy, World
 

@@ -11,8 +11,8 @@ import pytest
 
 from streamdp.learning.experts.mixture import ExpertMixture
 from streamdp.learning.public import fit_public
-from streamdp.mechanisms.simulation import PublicEntropy, rank_error
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy, rank_error
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.priors.public import PublicRows
 from streamdp.types import CellCounts, Grid

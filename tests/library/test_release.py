@@ -19,7 +19,7 @@ import yaml
 
 import streamdp
 from streamdp import wiring
-from streamdp.backends.records import RecordsBackend
+from streamdp.backends.duckdb.records import RecordsBackend
 from streamdp.config import load
 from streamdp.engine.ingest import due, ingest
 from streamdp.engine.release import EngineContext, prepare, release_batch

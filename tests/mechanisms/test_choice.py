@@ -5,11 +5,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamdp.mechanisms.accuracy import Believed, epsilon_needed, simulated_errors, stays_under
-from streamdp.mechanisms.choice import CANDIDATES, choose_tree
-from streamdp.mechanisms.choice_table import TABLE
-from streamdp.mechanisms.simulation import PublicEntropy, batch_of, rank_error
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree.accuracy import (
+    Believed,
+    epsilon_needed,
+    simulated_errors,
+    stays_under,
+)
+from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, choose_tree
+from streamdp.mechanisms.quantile_tree.choice_table import TABLE
+from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy, batch_of, rank_error
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.priors.joint import JointPrior
 from streamdp.types import CellCounts, Grid

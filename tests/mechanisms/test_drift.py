@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamdp.mechanisms.drift import Tolerance, best, excess, rows
-from streamdp.mechanisms.drift_chance import DriftChance, _points
-from streamdp.mechanisms.thresholding import Terms
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
+from streamdp.mechanisms.sparse_vector.drift import Tolerance, best, excess, rows
+from streamdp.mechanisms.sparse_vector.drift_chance import DriftChance, _points
+from streamdp.mechanisms.sparse_vector.thresholding import Terms
 from streamdp.types import CellCounts
 from tests.privacy.law import forking, law_of
 from tests.privacy.neighbours import counts_of, level, unit_grid

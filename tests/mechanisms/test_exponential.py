@@ -6,10 +6,10 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamdp.mechanisms.exponential import _Exponents, _Near
-from streamdp.mechanisms.grains import GRAINS, Grains, Region
-from streamdp.mechanisms.measure import Measure
-from streamdp.mechanisms.points import MOST_POINTS, aimed_at, public_points
+from streamdp.mechanisms.quantile_tree.exponential import _Exponents, _Near
+from streamdp.mechanisms.quantile_tree.grains import GRAINS, Grains, Region
+from streamdp.mechanisms.quantile_tree.measure import Measure
+from streamdp.mechanisms.quantile_tree.points import MOST_POINTS, aimed_at, public_points
 from streamdp.priors.families import Cauchy, Laplace, Uniform
 from streamdp.privacy.draws import choose
 from streamdp.types import CellCounts, Grid

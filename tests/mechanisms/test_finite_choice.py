@@ -10,7 +10,7 @@ import pytest
 
 from streamdp.mechanisms import finite_choice
 from streamdp.mechanisms.finite_choice import exponent, exponential_choice, permute_and_flip
-from streamdp.mechanisms.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
 from tests.privacy.ways import coin, even, even_again, law_of
 
 CHOICES = {"exponential": (exponential_choice, even_again), "permute": (permute_and_flip, even)}

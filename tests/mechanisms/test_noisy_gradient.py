@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from streamdp.mechanisms import noisy_gradient
-from streamdp.mechanisms.noisy_gradient import UNITS, NoisyGradient, clipped
+from streamdp.mechanisms.quantile_tree import noisy_gradient
+from streamdp.mechanisms.quantile_tree.noisy_gradient import UNITS, NoisyGradient, clipped
 from streamdp.types import CellCounts, FloatArray, Grid
 from tests.worlds import ReplayedEntropy
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamdp.mechanisms.joint import MOST_TERMS, ROUNDINGS, joint_slack
-from streamdp.mechanisms.passes import (
+from streamdp.mechanisms.quantile_tree.joint import MOST_TERMS, ROUNDINGS, joint_slack
+from streamdp.mechanisms.quantile_tree.passes import (
     CLIP,
     SHARPEST,
     Gap,

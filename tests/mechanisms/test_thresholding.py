@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdp.errors import ConfigurationError
-from streamdp.mechanisms.above_threshold import AboveThreshold
-from streamdp.mechanisms.simulation import PublicEntropy
-from streamdp.mechanisms.thresholding import Chance, Terms, Thresholding
+from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.sparse_vector.above_threshold import AboveThreshold
+from streamdp.mechanisms.sparse_vector.thresholding import Chance, Terms, Thresholding
 from streamdp.privacy.coins import heads
 from streamdp.privacy.events import epsilon_of
 from streamdp.privacy.one_sided import continuation, one_sided

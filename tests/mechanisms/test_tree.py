@@ -9,9 +9,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamdp.mechanisms.grains import GRAINS
-from streamdp.mechanisms.sharpness import addition_range, gaps, slot_ranges, substitution_range
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree.grains import GRAINS
+from streamdp.mechanisms.quantile_tree.sharpness import (
+    addition_range,
+    gaps,
+    slot_ranges,
+    substitution_range,
+)
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy, Laplace, Uniform
 from streamdp.priors.joint import JointPrior
 from streamdp.priors.shapes import linear_shapes, profile, with_shapes

@@ -10,10 +10,10 @@ from typing import Literal
 
 import numpy as np
 
-from streamdp.mechanisms import tree as tree_module
-from streamdp.mechanisms.exponential import Restriction
-from streamdp.mechanisms.sharpness import NodeKind, Relation
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree import tree as tree_module
+from streamdp.mechanisms.quantile_tree.exponential import Restriction
+from streamdp.mechanisms.quantile_tree.sharpness import NodeKind, Relation
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior, Shapes
 from tests.privacy.law import Law, forking, law_of
 from tests.privacy.neighbours import (

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamdp.mechanisms.thresholding import Chance, Terms, Thresholding
+from streamdp.mechanisms.sparse_vector.thresholding import Chance, Terms, Thresholding
 from tests.privacy.gates import Asked, coarse, loss
 
 STEPS = {False: (6, 1), True: (3, 0)}

@@ -12,9 +12,9 @@ from unittest.mock import PropertyMock, patch
 import numpy as np
 from scipy.stats import binom
 
-from streamdp.mechanisms.above_threshold import AboveThreshold
-from streamdp.mechanisms.sampling import Sampling
-from streamdp.mechanisms.thresholding import Chance, Terms, Thresholding
+from streamdp.mechanisms.sparse_vector.above_threshold import AboveThreshold
+from streamdp.mechanisms.sparse_vector.sampling import Sampling
+from streamdp.mechanisms.sparse_vector.thresholding import Chance, Terms, Thresholding
 from streamdp.types import FloatArray
 from tests.privacy import gates
 from tests.privacy.gate_cases import STEPS, asked

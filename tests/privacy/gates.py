@@ -19,9 +19,9 @@ from unittest.mock import patch
 import numpy as np
 from scipy.stats import binom
 
-from streamdp.mechanisms import above_threshold, thresholding
-from streamdp.mechanisms.sampling import Sampling
-from streamdp.mechanisms.thresholding import Chance, Terms, Thresholding
+from streamdp.mechanisms.sparse_vector import above_threshold, thresholding
+from streamdp.mechanisms.sparse_vector.sampling import Sampling
+from streamdp.mechanisms.sparse_vector.thresholding import Chance, Terms, Thresholding
 from streamdp.privacy import one_sided as one_sided_module
 from streamdp.types import Entropy, FloatArray, IntArray
 

@@ -21,9 +21,9 @@ from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.optimizers import coin_betting
 from streamdp.learning.private_gradient import PrivateGradient
-from streamdp.mechanisms import noisy_gradient
-from streamdp.mechanisms.noisy_gradient import UNITS, NoisyGradient
-from streamdp.mechanisms.sharpness import Relation
+from streamdp.mechanisms.quantile_tree import noisy_gradient
+from streamdp.mechanisms.quantile_tree.noisy_gradient import UNITS, NoisyGradient
+from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.types import Batch, CellCounts, Entropy, Json, Plan, UnitBound
 from tests.privacy.law import forking, law_of
 from tests.privacy.neighbours import counts_of, level, pairs, unit_grid

@@ -18,8 +18,8 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from streamdp.mechanisms import grains
-from streamdp.mechanisms.points import public_points
+from streamdp.mechanisms.quantile_tree import grains
+from streamdp.mechanisms.quantile_tree.points import public_points
 from streamdp.privacy import draws
 from streamdp.types import Entropy, FloatArray
 

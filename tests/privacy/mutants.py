@@ -14,10 +14,10 @@ from unittest.mock import patch
 
 import numpy as np
 
-from streamdp.mechanisms import exponential, grains, joint, sharpness, tree
-from streamdp.mechanisms.grains import Region
-from streamdp.mechanisms.measure import Measure
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree import exponential, grains, joint, sharpness, tree
+from streamdp.mechanisms.quantile_tree.grains import Region
+from streamdp.mechanisms.quantile_tree.measure import Measure
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from tests.privacy.cases import Case, largest_loss
 
 Mutation = Callable[[], Any]

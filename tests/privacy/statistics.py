@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 from unittest.mock import patch
 
-from streamdp.backends.memory import MemoryBackend
+from streamdp.backends.memory.engine import MemoryBackend
 from streamdp.kinds.statistics.counts import Count
 from streamdp.kinds.statistics.kind import Statistics
 from streamdp.kinds.statistics.measure import Measure

@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamdp.mechanisms.measure import Measure
-from streamdp.mechanisms.sharpness import RELATIVE_ERROR
+from streamdp.mechanisms.quantile_tree.measure import Measure
+from streamdp.mechanisms.quantile_tree.sharpness import RELATIVE_ERROR
 from streamdp.priors.families import Cauchy, HalfCauchy, Laplace, Uniform
 from streamdp.priors.mixture import Mixture
 from streamdp.priors.tabulated import Tabulated

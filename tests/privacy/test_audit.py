@@ -5,8 +5,8 @@ from unittest.mock import patch
 
 import pytest
 
-from streamdp.mechanisms import sharpness
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree import sharpness
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from tests.privacy.audit import Draw, epsilon_lower_bound
 from tests.privacy.neighbours import Records, Steps, counts_of, unit_grid

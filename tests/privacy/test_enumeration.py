@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamdp.mechanisms import exponential, passes
-from streamdp.mechanisms.sharpness import NodeKind, Relation
+from streamdp.mechanisms.quantile_tree import exponential, passes
+from streamdp.mechanisms.quantile_tree.sharpness import NodeKind, Relation
 from streamdp.privacy.events import epsilon_of
 from tests.privacy.cases import CASES, EPSILON, LONG, Case, largest_loss, loss_under, release_law
 from tests.privacy.law import choice_law, expected_widths, forking

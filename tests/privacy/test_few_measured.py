@@ -15,7 +15,7 @@ from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.kinds.spec import BuildContext
 from streamdp.learning.experts.mixture import ExpertMixture
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.privacy.events import epsilon_of
 from streamdp.types import Batch, CellCounts, Entropy, Json, Outcome, Plan

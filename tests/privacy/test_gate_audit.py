@@ -21,7 +21,7 @@ from streamdp.engine.protocols import Store
 from streamdp.engine.release import EngineContext
 from streamdp.gates.run import ThresholdingGate
 from streamdp.gates.tests import Growth
-from streamdp.mechanisms.thresholding import Thresholding
+from streamdp.mechanisms.sparse_vector.thresholding import Thresholding
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.sources.windows import DAY, WindowSource
 from streamdp.types import (
@@ -151,7 +151,7 @@ def test_the_answers_of_a_run_prove_no_more_than_its_charge() -> None:
 
 def test_a_run_that_goes_on_after_a_yes_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     """The audit has power: let an acceptance not end its run, and the answers prove too much."""
-    monkeypatch.setattr("streamdp.mechanisms.above_threshold.one_sided", rough)
+    monkeypatch.setattr("streamdp.mechanisms.sparse_vector.above_threshold.one_sided", rough)
     assert epsilon_lower_bound(pair(TESTS), 1_000) <= EPSILON
     assert epsilon_lower_bound(pair(TESTS, endless=True), 1_000) > EPSILON
 

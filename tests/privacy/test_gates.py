@@ -10,10 +10,10 @@ from unittest.mock import patch
 import pytest
 from scipy.stats import binom
 
-from streamdp.mechanisms import thresholding
-from streamdp.mechanisms.above_threshold import AboveThreshold
-from streamdp.mechanisms.sampling import Sampling
-from streamdp.mechanisms.thresholding import Chance, Terms, Thresholding
+from streamdp.mechanisms.sparse_vector import thresholding
+from streamdp.mechanisms.sparse_vector.above_threshold import AboveThreshold
+from streamdp.mechanisms.sparse_vector.sampling import Sampling
+from streamdp.mechanisms.sparse_vector.thresholding import Chance, Terms, Thresholding
 from streamdp.privacy.one_sided import one_sided
 from tests.privacy.gate_cases import STEPS, largest_loss
 from tests.privacy.gate_mutants import GATE_MUTANTS, GateMutant

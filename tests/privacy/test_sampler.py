@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamdp.mechanisms.simulation import PublicEntropy
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.types import CellCounts, Entropy
 from tests.privacy.law import Law, forking, law_of, replaced

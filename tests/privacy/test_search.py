@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streamdp.mechanisms import measure
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree import measure
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Uniform
 from streamdp.types import Entropy, Grid
 from tests.privacy.law import Law, forking, law_of

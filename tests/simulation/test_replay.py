@@ -16,7 +16,7 @@ from streamdp.kinds.quantiles.synthetic import RESOLUTION, moving, synthetic
 from streamdp.kinds.study import ORACLE, Stream, Trace
 from streamdp.learning.experts.mixture import ExpertMixture
 from streamdp.learning.fixed import Fixed
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.simulation.comparison import Comparison, Trial, chance, run
 from streamdp.simulation.replay import errors_of, replay

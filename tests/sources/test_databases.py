@@ -11,8 +11,8 @@ from pydantic import SecretStr
 
 from streamdp.cli import cli
 from streamdp.config import load
-from streamdp.config.engines import PostgresEngine
-from streamdp.config.sources import Source, Windows
+from streamdp.config.sections.engines import PostgresEngine
+from streamdp.config.sections.sources import Source, Windows
 from streamdp.errors import ConfigurationError
 from streamdp.log.setup import close
 from streamdp.wiring import data_of
@@ -145,7 +145,7 @@ def test_a_server_that_is_not_there_is_told_without_its_password(
 ) -> None:
     """Nothing is spent, and neither error nor log nor store holds the connection."""
     pytest.importorskip("psycopg")
-    monkeypatch.setattr("streamdp.backends.postgres.PAUSES", ())
+    monkeypatch.setattr("streamdp.backends.postgres.engine.PAUSES", ())
     monkeypatch.setenv("PG", "host=127.0.0.1 port=1 password=CANARY connect_timeout=1")
     path = written(tmp_path, SERVER, "{kind: stdout}")
     result = CliRunner().invoke(cli, ["run", "--once", "-c", str(path)])

@@ -16,8 +16,8 @@ from streamdp.config import load
 from streamdp.errors import StreamdpError
 from streamdp.files import file_at, resolve
 from streamdp.log.setup import close
-from streamdp.store import origins
 from streamdp.store.database import connect_to_read
+from streamdp.store.ledger import origins
 from streamdp.store.problems import problems
 
 CONFIGURATION = """\

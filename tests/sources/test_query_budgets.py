@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from streamdp.cli import cli
 from streamdp.config import load
-from streamdp.config.sources import Source
+from streamdp.config.sections.sources import Source
 from streamdp.errors import ConfigurationError
 from streamdp.log.setup import close
 from streamdp.wiring import data_of, same_data

@@ -6,8 +6,8 @@ from sqlite_utils import Database
 
 from streamdp.privacy.filters import Caps, Place
 from streamdp.store import runs
-from streamdp.store.budgets import Terms
-from streamdp.store.charges import borne_by
+from streamdp.store.ledger.budgets import Terms
+from streamdp.store.ledger.charges import borne_by
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge, Run
 

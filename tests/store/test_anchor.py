@@ -14,9 +14,10 @@ from sqlite_utils import Database
 
 from streamdp.errors import BudgetExhaustedError, IntegrityError, LockedError, StoreError
 from streamdp.privacy.filters import Caps
-from streamdp.store import chain, database
-from streamdp.store.anchor import Anchor, default_anchor
-from streamdp.store.anchor_lines import Spending, State, read
+from streamdp.store import database
+from streamdp.store.anchor.anchor import Anchor, default_anchor
+from streamdp.store.anchor.lines import Spending, State, read
+from streamdp.store.ledger import chain
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge
 from tests.worlds import EPSILON_NANO, World, without
@@ -352,6 +353,6 @@ def test_a_folder_that_cannot_be_synced_is_an_error_of_the_store(
     def full(folder: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("streamdp.store.anchor.sync", full)
+    monkeypatch.setattr("streamdp.store.anchor.anchor.sync", full)
     with pytest.raises(StoreError, match="anchor"):
         World(tmp_path)

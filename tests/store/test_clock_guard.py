@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamdp.config.schedules import Schedule, next_times
+from streamdp.config.base.schedules import Schedule, next_times
 from streamdp.errors import ClockError
 from streamdp.sources.windows import DAY, WindowSource
 from streamdp.store.sqlite import SqliteStore

@@ -7,8 +7,8 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
-from streamdp.mechanisms.choice import CANDIDATES
-from streamdp.store.privacy_guarantee import loss_of
+from streamdp.mechanisms.quantile_tree.choice import CANDIDATES
+from streamdp.store.ledger.privacy_guarantee import loss_of
 from streamdp.types import Batch
 from tests.worlds import World, quantiles_kind
 

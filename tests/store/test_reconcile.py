@@ -11,12 +11,13 @@ import pytest
 
 from streamdp.errors import IntegrityError, StoreError
 from streamdp.privacy.filters import Caps
-from streamdp.store import ledger, runs
-from streamdp.store.anchor import default_anchor
-from streamdp.store.anchor_check import require_agreement
+from streamdp.store import runs
+from streamdp.store.anchor.anchor import default_anchor
+from streamdp.store.anchor.check import require_agreement
+from streamdp.store.anchor.reconcile import adopt, reconcile
 from streamdp.store.backup import backup, put_back
 from streamdp.store.database import connect_to_read
-from streamdp.store.reconcile import adopt, reconcile
+from streamdp.store.ledger import ledger
 from streamdp.store.verified_open import verify
 from streamdp.types import Batch, Charge
 from tests.store.kept import terms

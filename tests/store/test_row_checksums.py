@@ -8,9 +8,9 @@ import pytest
 
 from streamdp.errors import IntegrityError
 from streamdp.store import archive
-from streamdp.store.migrations import STEPS, VERSIONS
 from streamdp.store.pauses import pause_job
 from streamdp.store.row_checksums import SEALED
+from streamdp.store.schema.migrations import STEPS, VERSIONS
 from streamdp.store.sqlite import SqliteStore
 from tests.worlds import World
 

@@ -6,9 +6,9 @@ import pytest
 
 from streamdp.errors import BudgetExhaustedError, IntegrityError
 from streamdp.privacy.filters import Caps, Item, Limit
-from streamdp.store import chain, ledger
-from streamdp.store.cap_usage import rooms
-from streamdp.store.charges import ASSUMED
+from streamdp.store.ledger import chain, ledger
+from streamdp.store.ledger.cap_usage import rooms
+from streamdp.store.ledger.charges import ASSUMED
 from streamdp.types import Batch, Charge, Reservation
 from tests.store.kept import LedgerStore, batch_spent, terms
 

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from streamdp.errors import StoreError
-from streamdp.store import archive, migrations
-from streamdp.store.anchor import Anchor, default_anchor
-from streamdp.store.anchor_check import require_agreement
+from streamdp.store import archive
+from streamdp.store.anchor.anchor import Anchor, default_anchor
+from streamdp.store.anchor.check import require_agreement
 from streamdp.store.database import connect_to_read
+from streamdp.store.schema import migrations
 from streamdp.store.sqlite import SqliteStore
 from streamdp.store.verified_open import verify
 from tests.store.kept import batch_spent

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from streamdp.config.sinks import TableSinkSection
+from streamdp.config.sections.sinks import TableSinkSection
 from tests.engine.test_gate import CAPS, Scripted, gate_of
 from tests.worlds import World
 

@@ -7,12 +7,12 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from streamdp.cli.web import columns_of
+from streamdp.cli.look.web import columns_of
 from streamdp.config import load
-from streamdp.config.web import Web
+from streamdp.config.sections.web import Web
+from streamdp.reports.charts.svg import chart_of
 from streamdp.reports.digest import digest
-from streamdp.reports.svg import chart_of
-from streamdp.store.browse import newest_releases
+from streamdp.store.reading.browse import newest_releases
 from streamdp.web.app import application
 from streamdp.web.reader import Reader
 from streamdp.web.report import as_html, as_markdown

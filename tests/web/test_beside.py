@@ -17,9 +17,9 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from streamdp.cli.web import columns_of
+from streamdp.cli.look.web import columns_of
 from streamdp.config import load
-from streamdp.config.web import Web
+from streamdp.config.sections.web import Web
 from streamdp.web.app import application
 from streamdp.web.reader import Reader
 from tests.children import in_child

@@ -13,7 +13,7 @@ import duckdb
 import pytest
 from starlette.testclient import TestClient
 
-from streamdp.store.read_only import PRIVATE
+from streamdp.store.reading.read_only import PRIVATE
 from streamdp.web.reader import Reader
 from tests.web.addresses import addresses
 from tests.web.conftest import HOSTILE, release_id

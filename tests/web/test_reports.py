@@ -13,11 +13,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from streamdp.cli import cli
+from streamdp.reports.charts.svg import chart, grid, heat
 from streamdp.reports.columns import columns_of
 from streamdp.reports.periods import period_of
 from streamdp.reports.series import picture
-from streamdp.reports.svg import chart, grid, heat
-from streamdp.store.browse import Stretch
+from streamdp.store.reading.browse import Stretch
 from streamdp.types import Column, Release, Row
 from tests.web.conftest import HOSTILE
 

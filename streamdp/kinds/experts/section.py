@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, model_validator
 
-from streamdp.config.releases import FACTS, ReleaseSection
-from streamdp.config.section import Section
+from streamdp.config.base.releases import FACTS, ReleaseSection
+from streamdp.config.base.section import Section
 from streamdp.kinds.rules.section import Rules
 from streamdp.kinds.selection.section import Sql
 

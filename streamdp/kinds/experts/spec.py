@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from streamdp.config.expressions import Dialect, expression
-from streamdp.config.releases import CheckContext, Problem
+from streamdp.config.base.expressions import Dialect, expression
+from streamdp.config.base.releases import CheckContext, Problem
 from streamdp.kinds.experts.losses import Actions, Rules
 from streamdp.kinds.experts.section import ActionExperts, ExpertsSection
 from streamdp.kinds.spec import BuildContext, KindSpec

@@ -11,13 +11,13 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from streamdp.mechanisms import accuracy
-from streamdp.mechanisms.choice import choose_tree
+from streamdp.mechanisms.quantile_tree import accuracy
+from streamdp.mechanisms.quantile_tree.choice import choose_tree
 from streamdp.priors.joint import JointPrior
 
 if TYPE_CHECKING:
     from streamdp.kinds.quantiles.kind import Quantiles
-    from streamdp.mechanisms.tree import QuantileTree
+    from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 
 
 class RankError:

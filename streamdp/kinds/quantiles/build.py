@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamdp.config.expressions import Dialect, expression
+from streamdp.config.base.expressions import Dialect, expression
 from streamdp.kinds.quantiles.priors import learner, shapes
 from streamdp.kinds.quantiles.section import Derived, QuantilesSection
 from streamdp.types import CellQuery, Grid
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from streamdp.kinds.quantiles.kind import Quantiles
     from streamdp.kinds.spec import BuildContext, PublicData
     from streamdp.learning.features import Feature
-    from streamdp.mechanisms.choice import Choice
+    from streamdp.mechanisms.quantile_tree.choice import Choice
 
 TREND_ORIGIN = 1_767_225_600
 """2026-01-01: where the feature `trend` is 0."""
@@ -26,7 +26,7 @@ def build(section: QuantilesSection, context: BuildContext) -> Quantiles:
     from dataclasses import replace
 
     from streamdp.kinds.quantiles.kind import Quantiles
-    from streamdp.mechanisms.accuracy import Believed
+    from streamdp.mechanisms.quantile_tree.accuracy import Believed
 
     asked = question(section, context.dialect)
     epsilon = context.epsilon_of_record(section)
@@ -74,7 +74,7 @@ def _form(section: QuantilesSection, epsilon: Fraction) -> Choice:
     The table was made for priors that do not learn. Where one learns it is the binary tree, whose
     noise the learner of experts models, and the table's form while it knows too little.
     """
-    from streamdp.mechanisms.choice import CANDIDATES, Choice, choose_tree
+    from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, Choice, choose_tree
 
     chosen = section.mechanism
     if chosen != "auto":

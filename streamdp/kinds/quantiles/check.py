@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterable, Iterator
 from fractions import Fraction
 
-from streamdp.config.formats import file_format
-from streamdp.config.paths import overlap
-from streamdp.config.releases import CheckContext, Problem
+from streamdp.config.base.formats import file_format
+from streamdp.config.base.paths import overlap
+from streamdp.config.base.releases import CheckContext, Problem
 from streamdp.kinds.quantiles.prior_section import Family, MixtureOf
 from streamdp.kinds.quantiles.section import Derived, QuantilesSection
 

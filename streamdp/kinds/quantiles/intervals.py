@@ -1,7 +1,7 @@
 """Where this batch's true quantiles lie, given what was released: post-processing, so free.
 
 The law of the ranks that released values have in their batch follows from the tree and the public
-number of rows (`mechanisms.rank_law`); it is the same for any batch. Turned around, ranks G that
+number of rows (`quantile_tree.rank_law`); it is the same for any batch. Turned around, ranks G that
 the released values o may have had make a plausible batch: its distribution function goes through
 all points (o_j, G_j), and its quantiles are read off it. Between the points and beyond them it
 follows a law of Tukey's family, from the uniform one to ones with heavy tails, and its records lie
@@ -24,8 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamdp.kinds.quantiles.plausible import plausible
-from streamdp.mechanisms.rank_law import rank_samples, uniforms
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree.rank_law import rank_samples, uniforms
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.types import FloatArray, IntArray
 

@@ -13,12 +13,12 @@ from streamdp.learning.experts.mixture import ExpertMixture, Way
 from streamdp.learning.features import Feature, calendar
 from streamdp.learning.learner import Features, Learner
 from streamdp.learning.private_gradient import PrivateGradient
-from streamdp.mechanisms.accuracy import STANDARD, Believed
-from streamdp.mechanisms.choice import CANDIDATES, Choice
-from streamdp.mechanisms.exponential import Restriction
-from streamdp.mechanisms.noisy_gradient import NoisyGradient
-from streamdp.mechanisms.sharpness import Relation
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree.accuracy import STANDARD, Believed
+from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, Choice
+from streamdp.mechanisms.quantile_tree.exponential import Restriction
+from streamdp.mechanisms.quantile_tree.noisy_gradient import NoisyGradient
+from streamdp.mechanisms.quantile_tree.sharpness import Relation
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior, Shapes
 from streamdp.privacy.events import choice
 from streamdp.types import (
@@ -56,7 +56,7 @@ class Quantiles:
         epsilon: Price of one release for one record.
         grid: Public cells.
         learner: What makes priors of past releases, or says what is drawn at all.
-        form: Branching, node and budgets of the tree (`mechanisms.choice`).
+        form: Branching, node and budgets of the tree (`mechanisms.quantile_tree.choice`).
         relation: Neighbours.
         restriction: What becomes of a prior outside a region of the tree.
         shapes: Beliefs about the quantiles together, for joint nodes (`priors.shapes`).

@@ -20,8 +20,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.mechanisms.rank_law import uniforms
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree.rank_law import uniforms
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.types import FloatArray
 

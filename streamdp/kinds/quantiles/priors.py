@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamdp.config.expressions import expression
+from streamdp.config.base.expressions import expression
 from streamdp.errors import ConfigurationError
 from streamdp.kinds.quantiles.prior_section import Family, MixtureOf
 from streamdp.kinds.quantiles.section import Derived, QuantilesSection
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from streamdp.learning.experts.mixture import ExpertMixture
     from streamdp.learning.learner import Learner
     from streamdp.learning.public import PublicFit
-    from streamdp.mechanisms.tree import QuantileTree
+    from streamdp.mechanisms.quantile_tree.tree import QuantileTree
     from streamdp.priors.joint import Shapes
     from streamdp.priors.public import PublicRows
 
@@ -75,7 +75,7 @@ def _experts(
     """
     from streamdp.learning.experts.mixture import ExpertMixture
     from streamdp.learning.experts.ways import BroadShapes
-    from streamdp.mechanisms.choice import choose_tree
+    from streamdp.mechanisms.quantile_tree.choice import choose_tree
 
     rows, auto = section.expected_rows or 1, section.mechanism == "auto"
     form, broad = choose_tree(len(section.quantiles), tree.epsilon, section.expected_rows), None
@@ -143,7 +143,7 @@ def _fit(section: QuantilesSection, public: PublicRows) -> PublicFit:
     import numpy as np
 
     from streamdp.learning.public import fit_public
-    from streamdp.mechanisms.simulation import PublicEntropy
+    from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
 
     targets = np.array([float(quantile) for quantile in section.quantiles])
     rows, chance = section.expected_rows or 1, PublicEntropy("public rows")

@@ -9,10 +9,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from streamdp.config.expressions import expression
-from streamdp.config.releases import ReleaseSection
-from streamdp.config.section import Section
-from streamdp.config.values import PositiveRational, Rational
+from streamdp.config.base.expressions import expression
+from streamdp.config.base.releases import ReleaseSection
+from streamdp.config.base.section import Section
+from streamdp.config.base.values import PositiveRational, Rational
 from streamdp.kinds.quantiles.prior_section import Guess, PriorSection
 
 MOST_CELLS = 2**46

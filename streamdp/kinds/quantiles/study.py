@@ -16,7 +16,7 @@ from streamdp.kinds.quantiles.truth import rank_errors
 from streamdp.kinds.study import ORACLE, Step, Stream, Trace
 from streamdp.learning.experts.mixture import ExpertMixture
 from streamdp.learning.experts.trust import drift_names, drift_shares
-from streamdp.mechanisms.exact import exact_quantiles
+from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.types import CellCounts, FloatArray, Outcome
 
 

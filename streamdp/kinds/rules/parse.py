@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from streamdp.config.expressions import Dialect, checked, expression, parsed
+from streamdp.config.base.expressions import Dialect, checked, expression, parsed
 from streamdp.kinds.rules.grid import Operator, RuleGrid, Threshold, Value
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import Any
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from streamdp.config.expressions import Dialect
-from streamdp.config.section import Section
-from streamdp.config.values import PositiveRational, Rational
+from streamdp.config.base.expressions import Dialect
+from streamdp.config.base.section import Section
+from streamdp.config.base.values import PositiveRational, Rational
 from streamdp.kinds.rules.grid import RuleGrid
 from streamdp.kinds.rules.parse import conditions, grid_of, names_of
 

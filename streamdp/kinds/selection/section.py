@@ -16,10 +16,10 @@ from pydantic import (
     model_validator,
 )
 
-from streamdp.config.expressions import Dialect, expression
-from streamdp.config.releases import FACTS, ReleaseSection
-from streamdp.config.section import Section
-from streamdp.config.values import PositiveRational, Rational
+from streamdp.config.base.expressions import Dialect, expression
+from streamdp.config.base.releases import FACTS, ReleaseSection
+from streamdp.config.base.section import Section
+from streamdp.config.base.values import PositiveRational, Rational
 from streamdp.kinds.rules.section import MOST_CONDITIONS, Rules, refuse_column
 from streamdp.kinds.selection import scores
 from streamdp.types import Grid

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from streamdp.config.expressions import Dialect, expression
-from streamdp.config.releases import CheckContext, Problem
+from streamdp.config.base.expressions import Dialect, expression
+from streamdp.config.base.releases import CheckContext, Problem
 from streamdp.kinds.rules.parse import conditions
 from streamdp.kinds.rules.section import MOST_CONDITIONS, Rules
 from streamdp.kinds.selection.candidates import Candidates, Conditions, ThresholdRules

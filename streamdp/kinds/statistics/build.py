@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from streamdp.config.expressions import Dialect, expression
+from streamdp.config.base.expressions import Dialect, expression
 from streamdp.kinds.statistics.section import (
     CountSection,
     Derived,

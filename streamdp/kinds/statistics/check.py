@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from streamdp.config.releases import CheckContext, Problem
+from streamdp.config.base.releases import CheckContext, Problem
 from streamdp.kinds.statistics.section import (
     CountSection,
     Derived,

@@ -18,7 +18,7 @@ from streamdp.kinds.workload.distribution import MOST_CELLS
 from streamdp.kinds.workload.hypotheses import Memory
 from streamdp.kinds.workload.kind import WorkloadRelease
 from streamdp.kinds.workload.weights import PrivateWeights
-from streamdp.mechanisms.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
 from streamdp.types import FloatArray, IntArray
 
 RELEASES = 12

@@ -53,7 +53,7 @@ def condition(text: str, dimensions: Sequence[Dimension]) -> tuple[Axes, IntArra
     Raises:
         ValueError: It is no such condition.
     """
-    from streamdp.config.expressions import LONGEST, parsed
+    from streamdp.config.base.expressions import LONGEST, parsed
 
     reader = _Reader(dimensions)
     true, _ = reader.read(parsed(text, LONGEST))

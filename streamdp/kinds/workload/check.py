@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from streamdp.config.releases import CheckContext, Problem
+from streamdp.config.base.releases import CheckContext, Problem
 from streamdp.kinds.workload.axes import condition
 from streamdp.kinds.workload.build import dimensions, items
 from streamdp.kinds.workload.distribution import MOST_CELLS, elimination_size

@@ -20,7 +20,7 @@ from streamdp.kinds.workload.distribution import Distribution
 from streamdp.kinds.workload.marginals import Workload
 from streamdp.kinds.workload.refit import Measurement
 from streamdp.mechanisms.finite_choice import exponent, permute_and_flip
-from streamdp.mechanisms.sharpness import Relation
+from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.privacy import events
 from streamdp.privacy.discrete_laplace import discrete_laplace, discrete_laplace_variance
 from streamdp.types import Entropy, IntArray, Json

@@ -7,9 +7,9 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from streamdp.config.expressions import expression
-from streamdp.config.releases import FACTS, ReleaseSection
-from streamdp.config.section import Section
+from streamdp.config.base.expressions import expression
+from streamdp.config.base.releases import FACTS, ReleaseSection
+from streamdp.config.base.section import Section
 from streamdp.errors import ConfigurationError
 from streamdp.types import Dimension
 

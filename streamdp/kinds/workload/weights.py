@@ -15,7 +15,7 @@ from streamdp.kinds.workload.hypotheses import UNIFORM, Fit, Fitting, Memory
 from streamdp.kinds.workload.marginals import Workload
 from streamdp.kinds.workload.refit import Measurement
 from streamdp.kinds.workload.spread import schedule
-from streamdp.mechanisms.sharpness import Relation
+from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.privacy.events import choice
 from streamdp.types import Entropy, IntArray, Json
 

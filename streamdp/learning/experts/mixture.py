@@ -29,7 +29,7 @@ from streamdp.learning.experts.sequential import Reading, sequential_prior
 from streamdp.learning.experts.ways import BroadShapes, Turn, turns
 from streamdp.learning.learner import Features, Smoothed
 from streamdp.learning.public import PublicFit
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.priors.shapes import REACH
 from streamdp.types import FloatArray, Json, Prior

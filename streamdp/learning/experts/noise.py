@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.mechanisms.tree import Node, QuantileTree
+from streamdp.mechanisms.quantile_tree.tree import Node, QuantileTree
 from streamdp.types import FloatArray, Prior
 
 _DISTANCES = np.geomspace(0.1, 3e3, 11)

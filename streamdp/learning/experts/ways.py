@@ -15,7 +15,7 @@ import numpy as np
 from streamdp.learning.experts import density
 from streamdp.learning.experts.levels import Usual
 from streamdp.learning.experts.noise import NoisyDraw, noisy_draws
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.types import FloatArray
 

@@ -9,10 +9,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamdp.mechanisms.drift import Tolerance, excess
-from streamdp.mechanisms.drift_chance import DriftChance
-from streamdp.mechanisms.thresholding import Chance, Terms, Thresholding
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
+from streamdp.mechanisms.sparse_vector.drift import Tolerance, excess
+from streamdp.mechanisms.sparse_vector.drift_chance import DriftChance
+from streamdp.mechanisms.sparse_vector.thresholding import Chance, Terms, Thresholding
 from streamdp.priors.families import Cauchy
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.types import CellCounts, Entropy, Grid

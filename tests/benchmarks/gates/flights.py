@@ -18,12 +18,12 @@ from typing import Literal
 import duckdb
 import numpy as np
 
-from streamdp.mechanisms.above_threshold import AboveThreshold
-from streamdp.mechanisms.drift import Tolerance, excess
-from streamdp.mechanisms.drift_chance import DriftChance
-from streamdp.mechanisms.simulation import rank_error
-from streamdp.mechanisms.thresholding import Terms, Thresholding
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree.simulation import rank_error
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
+from streamdp.mechanisms.sparse_vector.above_threshold import AboveThreshold
+from streamdp.mechanisms.sparse_vector.drift import Tolerance, excess
+from streamdp.mechanisms.sparse_vector.drift_chance import DriftChance
+from streamdp.mechanisms.sparse_vector.thresholding import Terms, Thresholding
 from streamdp.priors.families import Cauchy
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.types import CellCounts, Grid

@@ -19,10 +19,10 @@ from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.last_release import LastRelease
 from streamdp.learning.learner import Learner
 from streamdp.learning.optimizers import coin_betting
-from streamdp.mechanisms.choice import CANDIDATES, choose_tree
-from streamdp.mechanisms.exact import exact_quantiles
-from streamdp.mechanisms.sharpness import Level
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, choose_tree
+from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
+from streamdp.mechanisms.quantile_tree.sharpness import Level
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.priors.shapes import shapes_from_guess
 from tests.benchmarks.streams.settings import DECILES, Setting

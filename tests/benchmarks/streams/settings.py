@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from importlib import resources
 
-from streamdp.backends.duckdb import DuckDBBackend
+from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.kinds.quantiles import synthetic
 from streamdp.kinds.study import Stream
 from streamdp.simulation.table import table_stream

@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdp.backends.duckdb_words import DuckDBWords
-from streamdp.backends.scan import Scan
-from streamdp.backends.scan_sql import scan_sql
+from streamdp.backends.duckdb.words import DuckDBWords
+from streamdp.backends.sql.scan import Scan
+from streamdp.backends.sql.scan_sql import scan_sql
 from streamdp.kinds.rules.grid import RuleGrid, Threshold
 from streamdp.kinds.rules.parse import conditions, grid_of, names_of
 from streamdp.types import TableCounts

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from streamdp.backends.duckdb import DuckDBBackend
-from streamdp.backends.memory import MemoryBackend
+from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.backends.memory.engine import MemoryBackend
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.spec import BuildContext
 from streamdp.kinds.statistics.build import build

@@ -19,7 +19,7 @@ from streamdp.kinds.workload.hypotheses import Memory
 from streamdp.kinds.workload.marginals import Workload
 from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms import finite_choice
-from streamdp.mechanisms.sharpness import Relation
+from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.privacy.events import epsilon_of
 from streamdp.types import IntArray
 from tests.privacy.ways import AgainError, coin, even, law_of

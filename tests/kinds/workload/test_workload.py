@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from streamdp.config.releases import CheckContext
+from streamdp.config.base.releases import CheckContext
 from streamdp.errors import ConfigurationError
 from streamdp.kinds.spec import BuildContext
 from streamdp.kinds.workload import distribution as distributions
@@ -29,7 +29,7 @@ from streamdp.kinds.workload.refit import Measurement, refit
 from streamdp.kinds.workload.section import WorkloadSection
 from streamdp.kinds.workload.state import from_json, to_json
 from streamdp.kinds.workload.weights import PrivateWeights
-from streamdp.mechanisms.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
 from streamdp.privacy.events import epsilon_of, rho_of
 from streamdp.types import Batch, Dimension, IntArray, TableCounts
 

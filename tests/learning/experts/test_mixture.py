@@ -13,8 +13,8 @@ from streamdp.learning.experts.mixture import ExpertMixture, Way
 from streamdp.learning.experts.trust import drift_names, drift_shares
 from streamdp.learning.experts.ways import BroadShapes
 from streamdp.learning.public import PublicFit
-from streamdp.mechanisms.choice import CANDIDATES
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree.choice import CANDIDATES
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.priors.shapes import shapes_from_guess
 from streamdp.types import CellCounts, FloatArray, Grid, Json

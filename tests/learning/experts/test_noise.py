@@ -7,8 +7,8 @@ import pytest
 
 from streamdp.learning.experts.belief import Belief, Release, observe
 from streamdp.learning.experts.noise import NoisyDraw, log_normaliser, noisy_draws
-from streamdp.mechanisms.sharpness import NodeKind
-from streamdp.mechanisms.tree import QuantileTree
+from streamdp.mechanisms.quantile_tree.sharpness import NodeKind
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy, Laplace
 from streamdp.types import Grid, Prior
 

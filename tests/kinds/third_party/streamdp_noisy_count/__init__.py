@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from streamdp.config.releases import CheckContext, Problem, ReleaseSection
+from streamdp.config.base.releases import CheckContext, Problem, ReleaseSection
 from streamdp.kinds.spec import BuildContext, KindSpec
 from streamdp.kinds.study import Step, Stream
 from streamdp.privacy.discrete_laplace import discrete_laplace

@@ -1,0 +1,1 @@
+"""DuckDB, the embedded default: files, tables and records in memory."""

@@ -1,0 +1,212 @@
+"""DuckDB: files read where they lie, or a table of a DuckDB database; the embedded default."""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from streamdp.backends.duckdb.files import Files, columns_named
+from streamdp.backends.duckdb.words import DuckDBWords, quoted
+from streamdp.backends.limits import NO_LIMITS, Limits, ended_after
+from streamdp.backends.sql.engine import SqlBackend
+from streamdp.backends.sql.relation import Relation
+from streamdp.errors import SourceError
+from streamdp.files import file_at, nearest, resolve
+from streamdp.types import Batch, File, Format, IntArray, Query
+
+if TYPE_CHECKING:
+    import duckdb
+
+_TABLES = (
+    "SELECT lower(table_schema), lower(table_name) FROM information_schema.tables"
+    " WHERE table_catalog = 'records' AND lower(table_name) = ?"
+)
+
+SPILL_NOTHING: dict[str, str | bool | int | float | list[str]] = {
+    "temp_directory": "",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+"""In memory, nothing spilled to disk, nothing fetched from the network."""
+
+
+@dataclass(slots=True)
+class DuckDBBackend(SqlBackend):
+    """Reads files or a database with DuckDB; the rows never enter Python.
+
+    A connection belongs to one thread: make a backend where it is used. A database file is opened
+    for reading while a question is asked and closed after it, so that others can write.
+
+    Args:
+        path: File or glob of a source cut by time, or a database file; a batch that is a file
+            brings its own.
+        format: Of the files.
+        time_column: Column whose UTC value puts a record in a window; None for files as batches.
+        limits: Memory, time and threads of one question.
+        relation: Table or query of a database file.
+        types: Declared types of columns of CSV and JSON lines; others are text.
+    """
+
+    path: str
+    format: Format | Literal["duckdb"]
+    time_column: str | None = None
+    limits: Limits = NO_LIMITS
+    relation: Relation | None = None
+    types: Mapping[str, str] = field(default_factory=dict)
+    _connection: duckdb.DuckDBPyConnection | None = field(default=None, init=False, repr=False)
+    _files: Files | None = field(default=None, init=False, repr=False)
+    _read: tuple[tuple[File, ...], list[str]] = field(default=((), []), init=False, repr=False)
+
+    opening_hint = "is it there, complete, readable, and of the configured format?"
+    reading_hint = "look at the engine's memory and at whether files change while being read"
+
+    def __post_init__(self) -> None:
+        if self.format != "duckdb":
+            self._files = Files(self.format, self.types)
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """A database file is attached as long as a question is asked."""
+        if self.format != "duckdb":
+            yield
+            return
+        connection = self._connect()
+        try:
+            connection.execute(f"ATTACH {quoted(self.path, chr(39))} AS records (READ_ONLY)")
+            connection.execute("USE records")
+        except self.failures():
+            raise SourceError(
+                "a DuckDB database cannot be opened",
+                where=self.path,
+                hint="is it there and readable, and does no other process write to it now?",
+            ) from None
+        try:
+            yield
+        finally:
+            connection.execute("USE memory")
+            connection.execute("DETACH records")
+
+    def words(self) -> DuckDBWords:
+        """DuckDB's."""
+        return DuckDBWords()
+
+    def table(self, query: Query, batch: Batch) -> str:
+        """The view of the files, or the table."""
+        if self._files is None:
+            return self.relation_sql(self.relation or Relation())
+        self._read = self._files_of(batch), self.named(query)
+        return self._files.view(self._connect(), *self._read)
+
+    def _files_of(self, batch: Batch) -> tuple[File, ...]:
+        """Files that the source found, still the same; without a source, those of the path.
+
+        Raises:
+            SourceError: There are none, or one was put in the place of another.
+        """
+        files = batch.files or resolve(glob.escape(batch.path) if batch.path else self.path)
+        if not files:
+            raise SourceError("there is no file", where=self.place(batch), hint=nearest(self.path))
+        for file in files:
+            found = file_at(file.path)
+            if found is None or found.id != file.id:
+                raise SourceError(
+                    "a file is gone, or another is in its place",
+                    where=file.path,
+                    hint="leave files where they are while they are read",
+                )
+        return files
+
+    def collated(self, columns: Mapping[str, str]) -> list[str]:
+        """All texts: DuckDB does not say which have a collation."""
+        return [name for name, kind in columns.items() if kind == "VARCHAR"]
+
+    def origins(self, batch: Batch) -> tuple[str, ...]:
+        """A table as its database calls it; files are known by the batch.
+
+        Raises:
+            SourceError: The database cannot be opened.
+        """
+        file = file_at(self.path) if self._files is None else None
+        if file is None or self.relation is None:
+            return ()
+        with self.session():
+            found = self._connect().execute(_TABLES, self.relation.table.lower().split(".")[-1:])
+            named = [f"{schema}.{name}" for schema, name in found.fetchall()]
+        wanted = self.relation.table.lower().split(".")[-2:]
+        suffix = ".".join(wanted) if len(wanted) > 1 else f"main.{wanted[0]}"
+        chosen = [name for name in named if name == suffix] or named
+        return tuple(f"{file.id}#{name}" for name in chosen)
+
+    def type_hint(self, source: str) -> str:
+        """Text formats say no types: the configuration does."""
+        if self.format not in ("csv", "jsonl"):
+            return SqlBackend.type_hint(self, source)
+        return f"if it holds what is wanted, say so: sources.{source}.types: {{COLUMN: number}}"
+
+    def place(self, batch: Batch) -> str:
+        """The file or the pattern."""
+        return batch.path or self.path
+
+    def describe(self, select: str) -> dict[str, str]:
+        """Names and types."""
+        found = self._connect().execute(f"DESCRIBE {select}").fetchall()
+        return {name: kind for name, kind, *_ in found}
+
+    def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
+        """Every file must have the columns."""
+        if self._files is not None:
+            named = [name for name in self.named(query) if name in columns]
+            files, _ = self._read
+            self._files.require_everywhere(self._connect(), files, named, batch.source)
+
+    def run(self, statement: str) -> IntArray:
+        """Arrays, straight from the engine."""
+        connection = self._connect()
+        try:
+            return self._arrays(statement)
+        except self.failures():
+            if self._files is None or self.format != "parquet":
+                raise
+            self._files.plain_view(connection, *self._read)
+            return self._arrays(statement)
+
+    def _arrays(self, statement: str) -> IntArray:
+        connection = self._connect()
+        with ended_after(self.limits.seconds, connection.interrupt):
+            arrays = connection.execute(statement).fetchnumpy()
+        columns = [np.asarray(column, dtype=np.int64) for column in arrays.values()]
+        return np.column_stack(columns)
+
+    def named_in(self, expression: str) -> list[str]:
+        """As DuckDB's parser tells."""
+        return columns_named(self._connect(), expression)
+
+    def moment(self, at: datetime) -> str:
+        """A timestamp in UTC, the time zone of the session."""
+        return f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S}'"
+
+    def failures(self) -> tuple[type[Exception], ...]:
+        """All of DuckDB's."""
+        import duckdb
+
+        return (duckdb.Error,)
+
+    def _connect(self) -> duckdb.DuckDBPyConnection:
+        if self._connection is None:
+            import duckdb
+
+            settings = dict(SPILL_NOTHING)
+            if self.limits.memory is not None:
+                settings["memory_limit"] = f"{self.limits.memory}B"
+            if self.limits.threads is not None:
+                settings["threads"] = self.limits.threads
+            self._connection = duckdb.connect(config=settings)
+            self._connection.execute("SET TimeZone = 'UTC'")
+            self._connection.execute("SET enable_progress_bar = false")
+        return self._connection

@@ -1,0 +1,131 @@
+"""Records that somebody holds in memory, answered by an embedded DuckDB of our own.
+
+Data frames and arrays become Arrow tables; a DuckDB relation is streamed from its own connection,
+whose settings therefore do not matter here. Arrow's values are made plain as those of files are
+(`backends.duckdb.arrow`), so that one record cannot fail the reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamdp.backends.duckdb import arrow
+from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.backends.duckdb.words import quoted
+from streamdp.errors import SourceError
+from streamdp.types import Batch, Query
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+_TAKEN = "give a DuckDB relation, a data frame, an Arrow table, or arrays of numbers, text or times"
+
+
+@dataclass(frozen=True, slots=True, repr=False, eq=False)
+class Records:
+    """Columns that can be read again for each scan. Private: the repr shows nothing.
+
+    Args:
+        schema: All columns.
+        read: Record batches of the named columns.
+    """
+
+    schema: pa.Schema
+    read: Callable[[Sequence[str]], Iterator[pa.RecordBatch]]
+
+    def __repr__(self) -> str:
+        return "Records(<private>)"
+
+
+@dataclass(slots=True, repr=False)
+class RecordsBackend(DuckDBBackend):
+    """Answers questions about records in memory."""
+
+    records: Records = field(kw_only=True)
+
+    opening_hint = _TAKEN
+    reading_hint = "can the data still be read, and is there enough memory?"
+
+    def table(self, query: Query, batch: Batch) -> str:
+        """The Arrow stream of the columns that are named."""
+        read = self.records.read
+        return arrow.register_records(
+            self._connect(), self.records.schema, lambda _, names: read(names), self.named(query)
+        )
+
+    def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
+        """There is nothing else: the schema is that of all records."""
+        return
+
+    def type_hint(self, source: str) -> str:
+        """A column has the type that it was handed over with."""
+        return "name another column, or cast it in an expression"
+
+    def place(self, batch: Batch) -> str:
+        """There is no file."""
+        return ""
+
+
+def records_of(data: Any, name: str) -> Records:
+    """Records of whatever holds them.
+
+    Args:
+        data: A relation of DuckDB, what has the Arrow stream interface and columns, a mapping from
+            names to arrays, or one array.
+        name: Of the column that one array is.
+
+    Raises:
+        SourceError: It is none of these, or has columns that Arrow has no type for.
+    """
+    import duckdb
+
+    if isinstance(data, duckdb.DuckDBPyRelation):
+        return _of_relation(data)
+    table = _table(data, name)
+    if not table.schema.names:
+        raise SourceError("the data have no columns", hint=_TAKEN)
+    return Records(table.schema, lambda names: iter(table.select(list(names)).to_batches()))
+
+
+def _of_relation(relation: duckdb.DuckDBPyRelation) -> Records:
+    import duckdb
+
+    def read(names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+        columns = ", ".join(quoted(name, '"') for name in names)
+        yield from relation.project(columns).to_arrow_reader(arrow.ROWS)
+
+    try:
+        schema = relation.limit(0).to_arrow_table().schema
+    except duckdb.Error:
+        raise SourceError("this relation cannot be read", hint=_TAKEN) from None
+    return Records(schema, read)
+
+
+def _table(data: Any, name: str) -> pa.Table:
+    """An Arrow table; Arrow's own errors are dropped, since they quote values."""
+    import pyarrow as pa
+
+    try:
+        if isinstance(data, Mapping):
+            return pa.table({str(each): _array(values) for each, values in data.items()})
+        if hasattr(data, "__arrow_c_stream__") and hasattr(data, "columns"):
+            return pa.table(data)
+        return pa.table({name: _array(data)})
+    except (pa.ArrowException, TypeError, ValueError):
+        raise SourceError(
+            "these data cannot be read as columns of one type and one length each", hint=_TAKEN
+        ) from None
+
+
+def _array(values: Any) -> Any:
+    """One column. A masked array keeps its mask: what is masked is null."""
+    import pyarrow as pa
+
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return values
+    return pa.array(values if hasattr(values, "dtype") else np.asarray(values))

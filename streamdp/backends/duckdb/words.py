@@ -1,0 +1,128 @@
+"""DuckDB's words for the one question."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from streamdp.backends.sql.words import Role
+
+WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
+WIDE = ("HUGEINT", "UHUGEINT")
+FLOATING = ("FLOAT", "DOUBLE")
+TIMESTAMPS = (
+    *("TIMESTAMP", "TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"),
+    "TIMESTAMP WITH TIME ZONE",
+)
+TIMES = ("DATE", *TIMESTAMPS)
+NUMBERS = (*WHOLE, *WIDE, *FLOATING, "DECIMAL", *TIMES, "INTERVAL")
+TEXTS = (*WHOLE, *WIDE, "BOOLEAN", "DATE", "VARCHAR", "ENUM", "UUID")
+FAMILIES: dict[Role, tuple[str, ...]] = {
+    "value": NUMBERS,
+    "unit": (*NUMBERS[:-1], "BOOLEAN", "VARCHAR", "ENUM", "UUID", "BLOB"),
+    "group": TEXTS,
+    "listed": TEXTS,
+    "time": TIMES,
+}
+
+NOTHING = '"NULL"'
+"""Type of a column that holds no value in any record; it may be every part, and counts nothing."""
+
+EXACT_DIGITS = 15
+"""A decimal of so many digits is an exact double times a power of ten; DuckDB casts it right."""
+
+
+def family(kind: str) -> str:
+    """A type without its parameters.
+
+    >>> family("DECIMAL(9,2)"), family("ENUM('a', 'b')")
+    ('DECIMAL', 'ENUM')
+    """
+    return kind.split("(")[0].upper()
+
+
+class DuckDBWords:
+    """See `words.Words`."""
+
+    keeps_order = True
+
+    def takes(self, role: Role, kind: str) -> bool:
+        return kind == NOTHING or family(kind) in FAMILIES[role]
+
+    def name(self, column: str) -> str:
+        return quoted(column, '"')
+
+    def text(self, value: str) -> str:
+        return quoted(value, "'")
+
+    def double(self, value: float) -> str:
+        return f"CAST('{value!r}' AS DOUBLE)"
+
+    def tried(self, expression: str) -> str:
+        return f"TRY({expression})"
+
+    def as_text(self, value: str, kind: str) -> str:
+        return f"CAST({value} AS VARCHAR)"
+
+    def position(self, text: str, texts: Sequence[str]) -> str:
+        """A cast to an enum looks a text up by its bytes, whatever the column's collation."""
+        listed = ", ".join(self.text(each) for each in texts)
+        return f"enum_code(TRY_CAST({text} AS ENUM({listed})))"
+
+    def number(self, value: str, kind: str) -> str:
+        name = family(kind)
+        if kind == NOTHING:
+            return "CAST(NULL AS DOUBLE)"
+        if name in WIDE or (name == "DECIMAL" and _digits(kind) > EXACT_DIGITS):
+            return f"CAST(CAST({value} AS VARCHAR) AS DOUBLE)"
+        if name in TIMESTAMPS:
+            return f"(CAST({_micros(value)} AS DOUBLE) / 1000000)"
+        if name == "DATE":
+            return f"(CAST({_days(value)} AS DOUBLE) * 86400)"
+        if name == "INTERVAL":
+            return f"(CAST(CAST({_span(value)} AS VARCHAR) AS DOUBLE) / 1000000)"
+        return f"CAST({value} AS DOUBLE)"
+
+    def canonical(self, unit: str, kind: str) -> str:
+        name = family(kind)
+        if name in TIMESTAMPS:
+            return f"CAST({_micros(unit)} AS VARCHAR)"
+        if name == "DATE":
+            return f"CAST({_days(unit)} AS VARCHAR)"
+        if name in (*FLOATING, "DECIMAL"):
+            whole = f"greatest(-1e15, least(1e15, {self.number(unit, kind)}))"
+            return f"CAST(CAST(floor({whole}) AS BIGINT) AS VARCHAR)"
+        if name == "BLOB":
+            return f"lower(hex({unit}))"
+        return f"CAST({unit} AS VARCHAR)"
+
+    def bytewise(self, column: str) -> str:
+        return f'{self.name(column)} COLLATE "C"'
+
+    def start(self, text: str) -> str:
+        return f"CAST('0x' || substr(md5({text}), 1, 4) AS BIGINT)"
+
+
+def quoted(name: str, quote: str) -> str:
+    """A name or text between quotes, those within doubled."""
+    return quote + name.replace(quote, quote * 2) + quote
+
+
+def _digits(kind: str) -> int:
+    found = re.search(r"\((\d+)", kind)
+    return int(found[1]) if found else 38
+
+
+def _micros(value: str) -> str:
+    return f"CASE WHEN isfinite({value}) THEN epoch_us({value}) END"
+
+
+def _days(value: str) -> str:
+    return f"CASE WHEN isfinite({value}) THEN {value} - DATE '1970-01-01' END"
+
+
+def _span(value: str) -> str:
+    """Microseconds of an interval, which has years, months, days and a time; a month is 30 days."""
+    days = f"(year({value})::HUGEINT * 12 + month({value})) * 30 + day({value})"
+    minutes = f"(({days}) * 24 + hour({value})) * 60 + minute({value})"
+    return f"(({minutes}) * 60000000 + microsecond({value}))"

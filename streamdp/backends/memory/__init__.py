@@ -1,0 +1,1 @@
+"""Records in memory: the reference that every engine must agree with."""

@@ -1,0 +1,1 @@
+"""PostgreSQL: asked where the records are."""

@@ -1,0 +1,204 @@
+"""PostgreSQL: a table or query of a database, asked where it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamdp.backends.limits import NO_LIMITS, Limits
+from streamdp.backends.postgres.words import PostgresWords
+from streamdp.backends.sql.engine import SqlBackend
+from streamdp.backends.sql.relation import Relation
+from streamdp.errors import SourceError
+from streamdp.types import Batch, IntArray, Query
+
+if TYPE_CHECKING:
+    import psycopg
+
+PAUSES = (0.5, 1.0, 2.0, 4.0)
+"""Seconds between attempts to connect; nothing is asked again once it was asked."""
+
+CONNECT_SECONDS = 10
+
+CHECKS_CLIENT = 140000
+"""Server version that can notice by itself that its client was killed."""
+
+_TYPES = (
+    "SELECT oid::bigint, CASE WHEN typtype = 'e' THEN 'text' ELSE format_type(oid, NULL) END"
+    " FROM pg_type WHERE oid = ANY(%s)"
+)
+
+
+_NONDETERMINISTIC = (
+    "SELECT attname FROM pg_attribute JOIN pg_collation c ON c.oid = attcollation"
+    " WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
+    " AND NOT collisdeterministic"
+)
+
+_SERVER = "SELECT system_identifier FROM pg_control_system()"
+"""Chosen when a cluster is made; its replicas share it."""
+
+_ORIGINS = (
+    "WITH RECURSIVE tree AS (SELECT to_regclass(%s)::oid AS oid UNION"
+    " SELECT inhrelid FROM pg_inherits JOIN tree ON inhparent = tree.oid),"
+    " named AS (SELECT (SELECT oid FROM pg_database WHERE datname = current_database()) AS base,"
+    " c.oid, nspname, relname FROM tree JOIN pg_class c ON c.oid = tree.oid"
+    " JOIN pg_namespace n ON n.oid = relnamespace)"
+    " SELECT base::text, oid::text FROM named"
+    " UNION ALL SELECT base::text, nspname || '.' || relname FROM named"
+)
+"""A table, and those that are parts of it, by number and by name."""
+
+
+@dataclass(slots=True)
+class PostgresBackend(SqlBackend):
+    """Asks a PostgreSQL server; a role that may SELECT from the relation is enough.
+
+    The session is read-only, in UTC, named `streamdp`, and the server ends a question that takes
+    longer than it may, or whose client died. An expression that fails on a record fails the
+    question: PostgreSQL cannot go on without that record.
+
+    Args:
+        conninfo: Where the server is, as libpq reads it; may hold a password, so it is not shown.
+        relation: Table or query.
+        time_column: Column whose UTC value puts a record in a window.
+        limits: Time of a question, and memory of each of its sorts and hashes.
+        sleep: Waits between attempts to connect.
+    """
+
+    conninfo: str = field(repr=False)
+    relation: Relation
+    time_column: str | None = None
+    limits: Limits = NO_LIMITS
+    sleep: Callable[[float], None] = time.sleep
+    _connection: psycopg.Connection[Any] | None = field(default=None, init=False, repr=False)
+
+    opening_hint = "is the name right, and may this role SELECT from it?"
+    reading_hint = "look at the server: was it stopped, or the query cancelled or out of time?"
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """A connection that answers; a question that is left unanswered is cancelled."""
+        try:
+            self._connect().execute("SELECT 1")
+        except self.failures():
+            self.close()
+            self._connect()
+        try:
+            yield
+        except BaseException:
+            self.close()
+            raise
+
+    def words(self) -> PostgresWords:
+        """PostgreSQL's."""
+        return PostgresWords()
+
+    def table(self, query: Query, batch: Batch) -> str:
+        """The relation."""
+        return self.relation_sql(self.relation)
+
+    def collated(self, columns: Mapping[str, str]) -> list[str]:
+        """Columns whose collation calls different texts equal."""
+        found = self._connect().execute(_NONDETERMINISTIC, [self.relation.bare(self.words())])
+        return [name for (name,) in found.fetchall()]
+
+    def origins(self, batch: Batch) -> tuple[str, ...]:
+        """The table, its parts, and its name, in the server's own numbers.
+
+        Where the role may not ask for the server's, it is told by host and port.
+
+        Raises:
+            SourceError: The server cannot be asked.
+        """
+        with self.session(), self._own_words(batch, "could not be asked", self.opening_hint):
+            connection = self._connect()
+            try:
+                (server,) = connection.execute(_SERVER).fetchone() or ("",)
+            except self.failures():
+                server = f"{connection.info.host}:{connection.info.port}"
+            rows = connection.execute(_ORIGINS, [self.relation.bare(self.words())]).fetchall()
+        return tuple(f"postgres:{server}/{database}/{which}" for database, which in rows)
+
+    def place(self, batch: Batch) -> str:
+        """The table."""
+        return self.relation.table
+
+    def describe(self, select: str) -> dict[str, str]:
+        """Names and types."""
+        columns = self._connect().execute(f"{select} LIMIT 0").description or []
+        oids = [column.type_code for column in columns]
+        kinds = dict(self._connect().execute(_TYPES, [oids]).fetchall())
+        return {column.name: kinds[column.type_code] for column in columns}
+
+    def run(self, statement: str) -> IntArray:
+        """Columns of integers, in binary."""
+        cursor = self._connect().cursor(binary=True).execute(statement)
+        rows = np.array(cursor.fetchall(), dtype=np.int64)
+        return rows.reshape(-1, len(cursor.description or ()))
+
+    def moment(self, at: datetime) -> str:
+        """A timestamp in UTC, the time zone of the session."""
+        return f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S}'"
+
+    def failures(self) -> tuple[type[Exception], ...]:
+        """All of psycopg's."""
+        import psycopg
+
+        return (psycopg.Error,)
+
+    def close(self) -> None:
+        """Cancel what runs and hang up."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(*self.failures()):
+                connection.cancel_safe(timeout=CONNECT_SECONDS)
+            connection.close()
+
+    def _connect(self) -> psycopg.Connection[Any]:
+        """The connection, made anew if it was lost."""
+        import psycopg
+
+        if self._connection is not None and self._connection.closed:
+            self._connection = None
+        for pause in (*PAUSES, None):
+            if self._connection is not None:
+                return self._connection
+            try:
+                self._connection = self._opened()
+            except psycopg.Error:
+                if pause is None:
+                    break
+                self.sleep(pause)
+        raise SourceError(
+            "the PostgreSQL server cannot be reached",
+            hint="is it up, and are host, user, password and database right?",
+        ) from None
+
+    def _opened(self) -> psycopg.Connection[Any]:
+        import psycopg
+
+        connection: psycopg.Connection[Any] = psycopg.connect(
+            self.conninfo,
+            autocommit=True,
+            connect_timeout=CONNECT_SECONDS,
+            application_name="streamdp",
+            prepare_threshold=None,  # a plan that is kept would fail when a column is added
+        )
+        settings = {"TimeZone": "UTC", "default_transaction_read_only": "on"}
+        settings |= {"standard_conforming_strings": "on", "extra_float_digits": "1"}
+        if connection.info.server_version >= CHECKS_CLIENT:
+            settings["client_connection_check_interval"] = "10s"
+        if self.limits.seconds is not None:
+            settings["statement_timeout"] = f"{self.limits.seconds}s"
+        if self.limits.memory is not None:
+            settings["work_mem"] = f"{max(64, self.limits.memory // 1024)}kB"
+        for name, value in settings.items():
+            connection.execute("SELECT set_config(%s, %s, false)", [name, value])
+        return connection

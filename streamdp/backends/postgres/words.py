@@ -1,0 +1,117 @@
+"""PostgreSQL's words for the one question; types are names of `pg_type` in `format_type`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from streamdp.backends.sql.words import Role
+
+WHOLE = ("smallint", "integer", "bigint")
+FLOATING = ("real", "double precision")
+TIMESTAMPS = ("timestamp without time zone", "timestamp with time zone")
+TEXTS = ("text", "character varying", "character", "uuid", "boolean")
+NUMBERS = (*WHOLE, *FLOATING, "numeric", "date", *TIMESTAMPS, "interval")
+KINDS: dict[Role, tuple[str, ...]] = {
+    "value": NUMBERS,
+    "unit": (*NUMBERS[:-1], *TEXTS, "bytea"),
+    "group": (*WHOLE, *TEXTS, "date"),
+    "listed": (*WHOLE, *TEXTS, "date", "numeric"),
+    "time": ("date", *TIMESTAMPS),
+}
+
+
+def family(kind: str) -> str:
+    """A type without its parameters.
+
+    >>> family("numeric(9,2)"), family("timestamp(3) without time zone")
+    ('numeric', 'timestamp without time zone')
+    """
+    head, bracket, rest = kind.partition("(")
+    return head + rest.partition(")")[2] if bracket else kind
+
+
+class PostgresWords:
+    """See `words.Words`."""
+
+    keeps_order = False
+
+    def takes(self, role: Role, kind: str) -> bool:
+        return family(kind) in KINDS[role]
+
+    def name(self, column: str) -> str:
+        return '"' + column.replace('"', '""') + '"'
+
+    def text(self, value: str) -> str:
+        return "'" + value.replace("'", "''") + "'"
+
+    def double(self, value: float) -> str:
+        return f"CAST('{value!r}' AS double precision)"
+
+    def tried(self, expression: str) -> str:
+        """As it is: an expression that fails on a record fails the question."""
+        return f"({expression})"
+
+    def as_text(self, value: str, kind: str) -> str:
+        """Parts of a time are numerics, whose whole ones are written without a fraction."""
+        whole = f"trim_scale({value})" if family(kind) == "numeric" else value
+        return f'(CAST({whole} AS text) COLLATE "C")'
+
+    def position(self, text: str, texts: Sequence[str]) -> None:
+        return None
+
+    def number(self, value: str, kind: str) -> str:
+        name = family(kind)
+        if name in TIMESTAMPS:
+            return f"(CAST({_micros(value)} AS double precision) / 1000000)"
+        if name == "date":
+            return f"(CAST({_days(value)} AS double precision) * 86400)"
+        if name == "interval":
+            return f"(CAST({_span(value)} AS double precision) / 1000000)"
+        if name == "numeric":
+            return _within_doubles(value)
+        return f"CAST({value} AS double precision)"
+
+    def canonical(self, unit: str, kind: str) -> str:
+        name = family(kind)
+        if name in TIMESTAMPS:
+            return f"CAST(CAST({_micros(unit)} AS bigint) AS text)"
+        if name == "date":
+            return f"CAST({_days(unit)} AS text)"
+        if name in (*FLOATING, "numeric"):
+            whole = f"greatest(-1e15, least(1e15, {self.number(unit, kind)}))"
+            return f"CAST(CAST(floor({whole}) AS bigint) AS text)"
+        if name == "bytea":
+            return f"encode({unit}, 'hex')"
+        return f"CAST({unit} AS text)"
+
+    def bytewise(self, column: str) -> str:
+        return f'{self.name(column)} COLLATE "C"'
+
+    def start(self, text: str) -> str:
+        digits = f"substr(md5(convert_to({text}, 'UTF8')), 1, 4)"
+        return f"CAST(CAST(CAST('x' || {digits} AS bit(16)) AS integer) AS bigint)"
+
+
+def _micros(value: str) -> str:
+    return f"CASE WHEN isfinite({value}) THEN extract(epoch FROM {value}) * 1000000 END"
+
+
+def _days(value: str) -> str:
+    return f"CASE WHEN isfinite({value}) THEN {value} - DATE '1970-01-01' END"
+
+
+def _span(value: str) -> str:
+    """Microseconds of an interval, a month being 30 days; PostgreSQL gives a year 365.25."""
+    excess = f"extract(year FROM {value}) * 453600"
+    return f"((extract(epoch FROM {value}) - {excess}) * 1000000)"
+
+
+def _within_doubles(value: str) -> str:
+    """A numeric beyond the doubles counts as the last of them, and one too near zero as zero."""
+    clipped = f"greatest(-1e308, least(1e308, {value}))"
+    finite = f"{value} NOT IN ('NaN', 'Infinity', '-Infinity')"
+    tiny = f"abs({value}) < 1e-300"
+    return (
+        f"CASE WHEN {finite} THEN CASE WHEN {tiny} THEN CAST(0 AS double precision)"
+        f" ELSE CAST({clipped} AS double precision) END END"
+    )

@@ -1,0 +1,1 @@
+"""Spark: for records that outgrow one machine."""

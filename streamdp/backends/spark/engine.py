@@ -1,0 +1,190 @@
+"""Spark: a table or query of its catalog, or files it reads, for those who outgrow one machine."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamdp.backends.limits import NO_LIMITS, Limits, ended_after
+from streamdp.backends.spark.words import SparkWords
+from streamdp.backends.sql.engine import SqlBackend
+from streamdp.backends.sql.relation import Relation
+from streamdp.errors import SourceError
+from streamdp.files import nearest, resolve
+from streamdp.types import Batch, File, IntArray, Query
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.variable.substitute": "false",
+}
+"""Of every question: UTC, null for what fails on a record, and no names of the shell in texts."""
+
+QUIET = {
+    "spark.log.level": "OFF",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+"""Of the engine: its log would quote rows, and its progress tell durations."""
+
+VIEW = "streamdp_batch_records"
+"""Name of the view of all files of a batch."""
+
+FARTHEST = (2**63 - 1) // 1000
+"""The last millisecond that has microseconds."""
+
+_MAGIC = re.compile(r"[*?{}\[\],\\]")
+"""Letters that Hadoop would read as a pattern."""
+
+GROUP = "streamdp"
+"""By which jobs are found to be cancelled."""
+
+
+@dataclass(slots=True)
+class SparkBackend(SqlBackend):
+    """Asks Spark; what comes back is one row an occupied cell.
+
+    Args:
+        master: URL of the cluster, or `local[*]` for this machine.
+        relation: Table, or query.
+        time_column: Column whose UTC value puts a record in a window.
+        limits: Time of a question, and memory of the driver where it starts here.
+        pattern: Path or glob of Parquet files in place of a relation.
+    """
+
+    master: str
+    relation: Relation
+    time_column: str | None = None
+    limits: Limits = NO_LIMITS
+    pattern: str = ""
+    _session: SparkSession | None = field(default=None, init=False, repr=False)
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """The engine, started if it does not run."""
+        reasons: tuple[type[Exception], ...] = (*self.failures(), OSError, RuntimeError)
+        try:
+            self._connect()
+        except reasons:
+            raise SourceError(
+                "Spark cannot be started",
+                hint="is there a Java 17 or later, and is the master's URL right?",
+            ) from None
+        yield
+
+    def words(self) -> SparkWords:
+        """Spark's."""
+        return SparkWords()
+
+    def table(self, query: Query, batch: Batch) -> str:
+        """The relation, or a view of all files of the batch."""
+        if not self.pattern:
+            return self.relation_sql(self.relation)
+        files = batch.files or resolve(self.pattern)
+        if not files:
+            raise SourceError("there is no file", where=self.pattern, hint=nearest(self.pattern))
+        for file in files:
+            if os.path.basename(file.path).startswith(("_", ".")):
+                raise SourceError(
+                    "Spark leaves out files whose names begin so", where=file.path, hint="rename it"
+                )
+        return self.relation_sql(Relation(query=self._view(files)))
+
+    def _view(self, files: Sequence[File]) -> str:
+        """All records of Parquet files; a time in milliseconds that has no microseconds is null.
+
+        Spark itself would end the question at such a time, so they are read as integers.
+        """
+        from streamdp.backends.duckdb.arrow import millisecond_columns
+
+        paths = [_MAGIC.sub(r"\\\g<0>", file.path) for file in files]
+        reader = self._connect().read.option("mergeSchema", "true")
+        schema = reader.parquet(*paths).schema
+        millis = millisecond_columns([file.path for file in files])
+        kinds = {each.name: each.dataType.simpleString() for each in schema.fields}
+        raw = ", ".join(
+            f"{self.words().name(name)} {'BIGINT' if name in millis else kind}"
+            for name, kind in kinds.items()
+        )
+        reader.schema(raw).parquet(*paths).createOrReplaceTempView(VIEW)
+        columns = (self._read(name, kind, millis) for name, kind in kinds.items())
+        return f"SELECT {', '.join(columns)} FROM {VIEW}"
+
+    def _read(self, column: str, kind: str, millis: Collection[str]) -> str:
+        name = self.words().name(column)
+        if column not in millis:
+            return name
+        near = f"{name} BETWEEN {-FARTHEST} AND {FARTHEST}"
+        return (
+            f"CAST(timestamp_micros(CASE WHEN {near} THEN {name} * 1000 END) AS {kind}) AS {name}"
+        )
+
+    def collated(self, columns: Mapping[str, str]) -> list[str]:
+        """Columns whose type names a collation."""
+        return [name for name, kind in columns.items() if " collate " in kind.lower()]
+
+    def origins(self, batch: Batch) -> tuple[str, ...]:
+        """A table as the catalog calls it; files are known by the batch.
+
+        Raises:
+            SourceError: The catalog cannot be asked.
+        """
+        if self.pattern or self.relation.query:
+            return ()
+        with self.session(), self._own_words(batch, "could not be asked", self.opening_hint):
+            found = self._connect().catalog.getTable(self.relation.table)
+        return (f"spark:{'.'.join((found.catalog or '', *(found.namespace or ()), found.name))}",)
+
+    def place(self, batch: Batch) -> str:
+        """The table or the files."""
+        return self.pattern or self.relation.table
+
+    def describe(self, select: str) -> dict[str, str]:
+        """Names and types; Spark plans and does not run."""
+        schema = self._connect().sql(select).schema
+        return {column.name: column.dataType.simpleString() for column in schema.fields}
+
+    def run(self, statement: str) -> IntArray:
+        """Columns of integers."""
+        session = self._connect()
+        context = session.sparkContext
+        context.setJobGroup(GROUP, GROUP, interruptOnCancel=True)
+        with ended_after(self.limits.seconds, lambda: context.cancelJobGroup(GROUP)):
+            asked = session.sql(statement)
+            rows = asked.collect()
+        found = np.array([tuple(row) for row in rows], dtype=np.int64)
+        return found.reshape(-1, len(asked.columns))
+
+    def moment(self, at: datetime) -> str:
+        """A timestamp in UTC, the time zone of the session."""
+        return f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S}'"
+
+    def failures(self) -> tuple[type[Exception], ...]:
+        """Python's side and Java's."""
+        from py4j.protocol import Py4JError
+        from pyspark.errors import PySparkException
+
+        return (PySparkException, Py4JError)
+
+    def _connect(self) -> SparkSession:
+        if self._session is None:
+            from pyspark.sql import SparkSession
+
+            builder = SparkSession.builder.master(self.master).appName("streamdp")
+            settings = SETTINGS | QUIET
+            if self.limits.memory is not None:
+                settings["spark.driver.memory"] = str(self.limits.memory)
+            for name, value in settings.items():
+                builder = builder.config(name, value)
+            self._session = builder.getOrCreate()
+        return self._session

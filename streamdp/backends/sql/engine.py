@@ -1,0 +1,233 @@
+"""What all SQL engines do alike: look at types, ask one question, say what failed."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from datetime import UTC, datetime
+from typing import Any
+
+from streamdp.backends.fields import fields_of, require_kinds
+from streamdp.backends.sql.question import counts_of, question
+from streamdp.backends.sql.relation import Relation
+from streamdp.backends.sql.scan import answers
+from streamdp.backends.sql.scan_sql import scan_sql
+from streamdp.backends.sql.words import Words
+from streamdp.errors import SourceError
+from streamdp.types import Batch, CellQuery, IntArray, Query, Statistic
+
+_QUERY_HINT = "look at its expressions and their types: each is SQL over the columns of one record"
+
+
+class SqlBackend(ABC):
+    """A backend of one engine: says how to open it, describe a SELECT, and run one.
+
+    The engine's own exceptions are replaced on every path: their texts quote rows.
+    """
+
+    __slots__ = ()
+
+    time_column: str | None
+    """Column whose UTC value puts a record in a window; None for files as batches."""
+
+    relation: Relation | None
+    """Table or query; None for files."""
+
+    opening_hint: str = "is it there, and may this user read it?"
+    reading_hint: str = "look at the engine: was it stopped, out of memory or out of time?"
+
+    def check(self, query: Query, batch: Batch) -> None:
+        """Look at names and types of the columns.
+
+        Raises:
+            SourceError: The source cannot be opened, a column is missing or of another type, or
+                an expression cannot be understood.
+        """
+        with self.session():
+            self._look_beneath(batch)
+            with self._own_words(batch, *self._unread()):
+                table = self.table(query, batch)
+                columns = self.describe(f"SELECT * FROM {table}")
+            for name in self.own_columns(query):
+                if name not in columns:
+                    raise _no_column(name, columns, batch.source)
+            with self._own_words(batch, "cannot be opened", self.opening_hint):
+                self.look_further(query, batch, columns)
+            kinds = self._kinds(query, table, columns, batch.source)
+        if self.time_column is not None:
+            kinds |= {"time": columns[self.time_column]}
+        require_kinds(
+            self.words(), query, self.time_column, kinds, batch.source, self.type_hint(batch.source)
+        )
+
+    def _look_beneath(self, batch: Batch) -> None:
+        """A query finds its columns in its table.
+
+        A name that no column has could mean something else to the engine: PostgreSQL would call a
+        function of it.
+        """
+        relation = self.relation
+        if relation is None or not relation.is_made():
+            return
+        with self._own_words(batch, "cannot be opened", self.opening_hint):
+            columns = self.describe(f"SELECT * FROM {relation.bare(self.words())} AS relation")
+        for name in relation.named:
+            if name not in columns:
+                raise _no_column(name, columns, batch.source)
+
+    def _unread(self) -> tuple[str, str]:
+        """What is wrong, and what to do, where the engine cannot say which columns there are."""
+        if self.relation is None or not self.relation.is_made():
+            return "cannot be opened", self.opening_hint
+        return "has a query that its engine cannot understand", _QUERY_HINT
+
+    def answer(self, query: Query, batch: Batch) -> Any:
+        """The statistic that answers a question, or one for each of its groups, from one scan.
+
+        Privacy: one record adds one to one cell of each table of one group, or nothing where its
+        value has no cell, and its clipped summand to each sum of that group, or nothing if its
+        value is null, NaN, infinite or (in text formats) no number. It counts nowhere if its group
+        is none of the public ones or the condition is not true of it. With a unit bound of k, one
+        unit has at most k records that count, the same ones in all parts of the question.
+
+        Raises:
+            SourceError: The engine failed; its own words are dropped, since they quote rows.
+        """
+        with self.session(), self._own_words(batch, "could not be read", self.reading_hint):
+            table = self.table(query, batch)
+            kinds = self._described(query, table)
+            found = self._asked(query, kinds, table, self._within(batch))
+        return found if query.by else found[0]
+
+    def _asked(
+        self, query: Query, kinds: Mapping[str, str], table: str, within: str
+    ) -> tuple[Statistic, ...]:
+        if isinstance(query, CellQuery):
+            return counts_of(query, self.run(question(self.words(), query, kinds, table, within)))
+        return answers(query, self.run(scan_sql(self.words(), query, kinds, table, within)))
+
+    @abstractmethod
+    def words(self) -> Words:
+        """The engine's words."""
+
+    @abstractmethod
+    def table(self, query: Query, batch: Batch) -> str:
+        """What stands behind FROM."""
+
+    @abstractmethod
+    def describe(self, select: str) -> dict[str, str]:
+        """Names and types of the columns of a SELECT, without running it."""
+
+    @abstractmethod
+    def run(self, statement: str) -> IntArray:
+        """The rows of the answer, integers all, in any order."""
+
+    @abstractmethod
+    def failures(self) -> tuple[type[Exception], ...]:
+        """The engine's exceptions."""
+
+    @abstractmethod
+    def moment(self, at: datetime) -> str:
+        """A literal of an instant, to compare the time column with."""
+
+    def collated(self, columns: Mapping[str, str]) -> Collection[str]:
+        """Columns of the relation's table that may be compared otherwise than by their bytes."""
+        return ()
+
+    def relation_sql(self, relation: Relation) -> str:
+        """A relation without the collations of its columns."""
+        columns = self.describe(f"SELECT * FROM {relation.bare(self.words())} AS relation")
+        return relation.sql(self.words(), columns, self.collated(columns))
+
+    def type_hint(self, source: str) -> str:
+        """What to do about a column of another type than its part takes."""
+        return "name another column, or cast it in an expression"
+
+    def session(self) -> AbstractContextManager[object]:
+        """What is held open while a question is asked; its errors are its own."""
+        return nullcontext()
+
+    def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
+        """Anything else to refuse before a charge is spent."""
+        return
+
+    def named_in(self, expression: str) -> list[str]:
+        """Columns that an expression names, as far as the engine tells."""
+        return []
+
+    def time(self) -> str:
+        """SQL of the time of a record."""
+        return self.words().name(self.time_column or "")
+
+    def own_columns(self, query: Query) -> list[str]:
+        """Columns that the configuration names outside of expressions."""
+        named = [field.column for field in fields_of(query) if field.expression is None]
+        return [*named, *([self.time_column] if self.time_column else [])]
+
+    def named(self, query: Query) -> list[str]:
+        """All columns that are named, once each."""
+        inside = [name for each in _expressions(query) for name in self.named_in(each)]
+        return list(dict.fromkeys([*self.own_columns(query), *inside]))
+
+    def _within(self, batch: Batch) -> str:
+        if self.time_column is None or batch.start is None or batch.end is None:
+            return "true"
+        start, end = (
+            self.moment(datetime.fromtimestamp(seconds, UTC))
+            for seconds in (batch.start, batch.end)
+        )
+        return f"{self.time()} >= {start} AND {self.time()} < {end}"
+
+    def _described(self, query: Query, table: str) -> dict[str, str]:
+        """Types of what is asked; the condition is parsed with it."""
+        words = self.words()
+        parts = ", ".join(f"{field.sql(words)} AS {field.alias}" for field in fields_of(query))
+        where = "true" if query.where is None else query.where
+        return self.describe(f"SELECT {parts or 1} FROM {table} WHERE ({where})")
+
+    def _kinds(
+        self, query: Query, table: str, columns: Mapping[str, str], source: str
+    ) -> dict[str, str]:
+        try:
+            return self._described(query, table)
+        except self.failures():
+            missing = [name for name in self.named(query) if name not in columns]
+            if missing:
+                raise _no_column(missing[0], columns, source) from None
+            raise SourceError(
+                f"an expression for source {source} cannot be understood by its engine",
+                where=" / ".join(_expressions(query)),
+                hint="write one SQL expression over the columns of one record",
+                source=source,
+            ) from None
+
+    @contextmanager
+    def _own_words(self, batch: Batch, what: str, hint: str) -> Iterator[None]:
+        try:
+            yield
+        except self.failures():
+            raise SourceError(
+                f"source {batch.source} {what}",
+                where=self.place(batch),
+                hint=hint,
+                source=batch.source,
+            ) from None
+
+    def place(self, batch: Batch) -> str:
+        """Where to look: a file or table, never a credential."""
+        return ""
+
+
+def _expressions(query: Query) -> list[str]:
+    """SQL of one record that the configuration brings."""
+    inside = [field.expression for field in fields_of(query)]
+    return list(dict.fromkeys(each for each in (*inside, query.where) if each is not None))
+
+
+def _no_column(name: str, columns: Mapping[str, str], source: str) -> SourceError:
+    return SourceError(
+        f"source {source} has no column {name!r}",
+        hint=f"it has: {', '.join(sorted(columns))}",
+        source=source,
+    )

@@ -1,0 +1,70 @@
+"""A table of a database, or a query over it, as a source of records."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from streamdp.backends.sql.words import Words
+from streamdp.types import RECORD, Made
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A table, what is made of each of its rows, and which of them are records.
+
+    Args:
+        table: Name, with its schema before a dot if it has one.
+        query: A SELECT in place of the table, one row a record.
+        columns: What is made of a row; empty for the table's own columns.
+        where: Condition over columns of `RECORD`; only rows it is true of are records.
+        named: Columns of the table that these name.
+
+    Privacy: a row of the relation is made of one row of the table and of nothing else, if the
+    expressions are such as `config.base.expressions` admits.
+    """
+
+    table: str = ""
+    query: str = ""
+    columns: tuple[Made, ...] = ()
+    where: str | None = None
+    named: tuple[str, ...] = ()
+
+    def is_made(self) -> bool:
+        """Whether it is more than a table."""
+        return bool(self.columns) or self.where is not None
+
+    def sql(self, words: Words, columns: Iterable[str] = (), collated: Collection[str] = ()) -> str:
+        """What stands behind FROM.
+
+        Args:
+            words: Of the engine.
+            columns: Of the table.
+            collated: Those that are compared otherwise than by their bytes; they no longer are.
+        """
+        table = self._bytewise(words, columns, collated) if collated else self.bare(words)
+        if not self.is_made():
+            return f"{table} AS relation"
+        made = ", ".join(
+            f"{each.sql if each.source else words.tried(each.sql)} AS {words.name(each.name)}"
+            for each in self.columns
+        )
+        where = "" if self.where is None else f" WHERE {words.tried(self.where)}"
+        rows = f"{table} AS {words.name(RECORD)}"
+        return f"(SELECT {made or '*'} FROM {rows}{where}) AS relation"
+
+    def _bytewise(self, words: Words, columns: Iterable[str], collated: Collection[str]) -> str:
+        """The table without collations: groups that are equal under one would share records."""
+        names = (
+            f"{words.bytewise(name)} AS {words.name(name)}"
+            if name in collated
+            else words.name(name)
+            for name in columns
+        )
+        return f"(SELECT {', '.join(names)} FROM {self.bare(words)} AS collated)"
+
+    def bare(self, words: Words) -> str:
+        """The table alone."""
+        if self.query:
+            return f"({self.query})"
+        return ".".join(words.name(part) for part in self.table.split("."))

@@ -1,0 +1,180 @@
+"""SQL of a scan: records as small integers, bounded by unit, counted and summed by grouping."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from streamdp.backends.sql.bound import bounded
+from streamdp.backends.sql.cells import LARGEST, cell_sql
+from streamdp.backends.sql.public_groups import key, public_groups
+from streamdp.backends.sql.scan import HALF, Scan, ScanQuery, in_halves, shift
+from streamdp.backends.sql.words import Words
+from streamdp.types import Dimension, TableQuery, Term
+
+
+def scan_sql(
+    words: Words, query: ScanQuery, kinds: Mapping[str, str], table: str, within: str
+) -> str:
+    """SQL whose rows are (grouping, code, records, n_1, sum_1, …); see `scan`.
+
+    Args:
+        words: Of the engine.
+        query: What is asked.
+        kinds: The engine's types by the aliases of `fields.fields_of`.
+        table: What stands behind FROM.
+        within: Condition that a record belongs to the batch.
+    """
+    scan = Scan.of(query)
+    rows = _placed(words, query, scan, kinds, table, within)
+    if query.bound is not None:
+        counting = f"SELECT * FROM ({rows}) AS placed WHERE u IS NOT NULL AND ({_counts(scan)})"
+        columns = ["part", *(f"d{i}" for i in range(len(scan.dimensions)))]
+        columns += [f"w{i}" for i in range(len(scan.terms))]
+        rows = bounded(words, query.bound, kinds["unit"], counting, columns)
+    return _grouped(words, scan, rows, weighted=query.bound is not None)
+
+
+def _placed(
+    words: Words,
+    query: ScanQuery,
+    scan: Scan,
+    kinds: Mapping[str, str],
+    table: str,
+    within: str,
+) -> str:
+    """SQL whose rows are (part, d_0, …, w_0, …, u): one a record of a public group."""
+    wanted, columns, joins = [], ["part" if query.by else "CAST(0 AS BIGINT) AS part"], ""
+    for i, axis in enumerate(scan.dimensions):
+        value = words.name(axis.name) if axis.sql is None else words.tried(axis.sql)
+        if axis.values is None:
+            wanted.append(f"{words.number(value, kinds[f'd{i}'])} AS x{i}")
+            columns.append(f"{_cut(words, axis, f'x{i}')} AS d{i}")
+        else:
+            wanted.append(f"{words.as_text(value, kinds[f'd{i}'])} AS x{i}")
+            columns.append(f"{_listed(words, axis, i)} AS d{i}")
+            joins += _list_join(words, axis.values, i)
+    for i, term in enumerate(scan.terms):
+        value = words.name(term.name) if term.sql is None else words.tried(term.sql)
+        wanted.append(f"{words.number(value, kinds[f'w{i}'])} AS y{i}")
+        columns.append(f"{_summand(words, term, f'y{i}')} AS w{i}")
+    if query.bound is not None:
+        wanted.append(f"{words.name(query.bound.column)} AS u")
+        columns.append("u")
+    wanted += [f"{key(words, query, i, kinds)} AS b{i}" for i in range(len(query.by))]
+    where = within if query.where is None else f"{within} AND {words.tried(query.where)}"
+    source = f"(SELECT {', '.join(wanted) or '1 AS one'} FROM {table} WHERE {where}) AS record"
+    if query.by:
+        source += f" JOIN {public_groups(words, query)}"
+    return f"SELECT {', '.join(columns)} FROM {source}{joins}"
+
+
+def _finite(words: Words, value: str) -> str:
+    return f"{value} BETWEEN {words.double(-LARGEST)} AND {words.double(LARGEST)}"
+
+
+def _null_code(axis: Dimension) -> int:
+    return axis.size if axis.null_cell is None else axis.null_cell
+
+
+def _cut(words: Words, axis: Dimension, value: str) -> str:
+    """Cell of a number."""
+    cells = _below(words, axis.cuts or (), value, 0)
+    finite = _finite(words, value)
+    return f"CAST(CASE WHEN {finite} THEN {cells} ELSE {_null_code(axis)} END AS BIGINT)"
+
+
+def _below(words: Words, cuts: Sequence[float], value: str, first: int) -> str:
+    """How many of the cuts are at most the value, by halving."""
+    if not cuts:
+        return str(first)
+    middle = len(cuts) // 2
+    low = _below(words, cuts[:middle], value, first)
+    high = _below(words, cuts[middle + 1 :], value, first + middle + 1)
+    return f"CASE WHEN {value} < {words.double(cuts[middle])} THEN {low} ELSE {high} END"
+
+
+def _listed(words: Words, axis: Dimension, i: int) -> str:
+    """Cell of a text x_i."""
+    position = words.position(f"x{i}", axis.values or ()) or f"p{i}"
+    unlisted = axis.listed if axis.other else axis.size
+    found = f"coalesce({position}, {unlisted})"
+    if _null_code(axis) != unlisted:
+        found = f"CASE WHEN x{i} IS NULL THEN {_null_code(axis)} ELSE {found} END"
+    return f"CAST({found} AS BIGINT)"
+
+
+def _list_join(words: Words, values: Sequence[str], i: int) -> str:
+    """A list of texts as a table, for engines that cannot look one up by itself."""
+    if not values or words.position("x", values) is not None:
+        return "" if values else f" LEFT JOIN (SELECT NULL AS p{i}) AS list{i} ON true"
+    rows = ", ".join(f"({words.text(value)}, {position})" for position, value in enumerate(values))
+    return f" LEFT JOIN (VALUES {rows}) AS list{i}(t{i}, p{i}) ON x{i} = t{i}"
+
+
+def _summand(words: Words, term: Term, value: str) -> str:
+    """What a record adds, from 0 up; null if it adds nothing."""
+    cell = cell_sql(value, term.grid, words.double)
+    added = f"{cell} - ({term.centre + shift(term)})"
+    if term.square:
+        added = f"({added}) * ({added})"
+    return f"CASE WHEN {_finite(words, value)} THEN {added} END"
+
+
+def _counts(scan: Scan) -> str:
+    """Condition that a record counts in some part; others take no place among a unit's records."""
+    found, first = [f"w{i} IS NOT NULL" for i in range(len(scan.terms))], 0
+    for part in scan.parts:
+        if isinstance(part, TableQuery):
+            for marginal in part.marginals:
+                cells = [f"d{first + i} < {part.dimensions[i].size}" for i in marginal]
+                found.append(f"({' AND '.join(cells) or 'true'})")
+            first += len(part.dimensions)
+    return " OR ".join(found)
+
+
+def _grouped(words: Words, scan: Scan, rows: str, *, weighted: bool) -> str:
+    """SQL that counts and sums by grouping.
+
+    Args:
+        words: Of the engine.
+        scan: What is asked.
+        rows: SQL whose rows are (part, d_0, …, w_0, …), and `records` if they are weighted.
+        weighted: Whether a row stands for several records.
+    """
+    codes, names = [], []
+    for i, axes in enumerate(scan.groupings()):
+        code = "part"
+        for axis in axes:
+            code = f"({code} * {scan.digits(axis)} + d{axis})"
+        codes.append(f"{code} AS m{i}")
+        names.append(f"m{i}")
+    kept = [*codes, *(f"w{i}" for i in range(len(scan.terms))), *(["records"] * weighted)]
+    shown = [f"{_sum('records')} AS records" if weighted else "count(*) AS records"]
+    for i, term in enumerate(scan.terms):
+        shown += _sums(words, term, f"w{i}", weighted=weighted)
+    number, code, sets = "0", "m0", "m0"
+    if len(names) > 1:
+        which = " ".join(f"WHEN {name} IS NOT NULL THEN {i}" for i, name in enumerate(names))
+        number, code = f"CASE {which} END", f"coalesce({', '.join(names)})"
+        sets = f"GROUPING SETS ({', '.join(f'({name})' for name in names)})"
+    coded = f"SELECT {', '.join(kept)} FROM ({rows}) AS chosen"
+    columns = ", ".join([f"{number} AS grouped", f"{code} AS code", *shown])
+    return f"SELECT {columns} FROM ({coded}) AS coded GROUP BY {sets}"
+
+
+def _sums(words: Words, term: Term, value: str, *, weighted: bool) -> list[str]:
+    """How many records have a summand, and its sum: whole, or in a high and a low half."""
+    times = " * records" if weighted else ""
+    one = f"CASE WHEN {value} IS NOT NULL THEN records END" if weighted else ""
+    count = _sum(one) if weighted else f"count({value})"
+    halves = [value]
+    if in_halves(term):
+        low = f"{value} % {HALF}"
+        high = f"CAST(({value} - {low}) * {words.double(1 / HALF)} AS BIGINT)"
+        halves = [high, f"({low})"]
+    sums = [f"{_sum(half + times)} AS {value}_{i}" for i, half in enumerate(halves)]
+    return [f"{count} AS {value}_n", *sums]
+
+
+def _sum(value: str) -> str:
+    return f"CAST(coalesce(sum({value}), 0) AS BIGINT)"

@@ -1,0 +1,1 @@
+"""Commands of budget and evidence: caps, statements, verification, copies and their return."""

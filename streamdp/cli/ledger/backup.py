@@ -1,0 +1,67 @@
+"""`streamdp backup` and `streamdp restore`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from streamdp.cli.options import config_option, load_configuration
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path, dir_okay=False))
+@config_option
+def backup(path: Path, config_path: Path) -> None:
+    """Copy the store to PATH, beside a running daemon, and verify the copy.
+
+    The copy is for this user alone (mode 0600): it holds releases, budget and learned states. A
+    store that is put back from it must be reconciled: what was spent since stays spent.
+    """
+    from streamdp.store.backup import backup as copy
+    from streamdp.store.database import connect_to_read
+    from streamdp.store.schema.migrations import is_current
+    from streamdp.store.verified_open import verify_copy
+
+    copy(load_configuration(config_path).store.path, path, verify_copy)
+    if is_current(connect_to_read(path)):
+        click.echo(f"{path}: copied and verified")
+    else:
+        click.echo(f"{path}: copied, of an earlier schema; its pages and ledger are verified")
+
+
+@click.command()
+@click.argument("path", type=click.Path(path_type=Path, dir_okay=False))
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@config_option
+def restore(path: Path, yes: bool, config_path: Path) -> None:
+    """Say what putting the backup PATH back would cost, and do it.
+
+    The store that is there, if one is, stays beside the new one. What was released since the
+    backup is no longer in the store; what it cost stays spent, which `streamdp reconcile` charges.
+    """
+    import time
+
+    from streamdp import wiring
+    from streamdp.daemon.lock import store_lock
+    from streamdp.privacy.amounts import epsilon_text
+    from streamdp.store.anchor.check import difference
+    from streamdp.store.backup import put_back
+    from streamdp.store.database import connect_to_read
+    from streamdp.store.verified_open import verify_copy
+
+    store, anchor = wiring.store_paths(load_configuration(config_path))
+    copy = connect_to_read(path)
+    verify_copy(copy)
+    sums: Counter[str] = Counter()
+    for spent in difference(copy, anchor).missing if anchor.exists() else ():
+        sums[spent.scope] += spent.epsilon_nano
+    for scope, nano in sums.items():
+        click.echo(f"{scope}: {epsilon_text(nano)} was spent since, and stays spent")
+    click.echo("what was released since is lost from the store, not from its sinks")
+    if not yes:
+        click.confirm(f"Put {path} in the place of {store}?", abort=True)
+    with store_lock(store):
+        put_back(path, store, int(time.time()), verify_copy)
+    click.echo("now: streamdp reconcile --assume-spent --operator NAME --reason TEXT")

@@ -1,0 +1,111 @@
+"""`streamdp budget`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streamdp.cli.options import config_option, json_option, load_configuration
+from streamdp.cli.output import Form, local, print_rows
+from streamdp.privacy.amounts import epsilon_text
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+    from streamdp.reports.budget import Budget
+    from streamdp.store.ledger.cap_usage import Room
+    from streamdp.types import Json
+
+
+@click.command()
+@config_option
+@click.option("--ledger", "whole", is_flag=True, help="Every row of the ledger.")
+@click.option("--recompute", "again", is_flag=True, help="Price the old events anew.")
+@json_option
+def budget(config_path: Path, whole: bool, again: bool, as_json: bool) -> None:
+    """Show what was spent, what is left, and for how many releases it lasts.
+
+    `worst batch` is the most that one record has lost, if its unit is in one batch only;
+    `lifetime` is the most that a unit has lost that is in all of them; `fullest` the most that one
+    has lost in a window. `fits next` is the largest epsilon that the next batch has room for, and
+    `has room` says when all releases of a batch fit.
+
+    With --recompute, today's accountants read the events of all charges again and show those that
+    they price otherwise; the exit code is then 1. The ledger stays as it is.
+    """
+    from streamdp.reports.budget import budgets
+    from streamdp.store.reading.reports import ledger_rows
+    from streamdp.store.schema.schema import open_to_read
+
+    configuration = load_configuration(config_path)
+    database = open_to_read(configuration.store.path)
+    form: Form = "json" if as_json else "table"
+    if again:
+        _recompute(database, form)
+    elif whole:
+        rows = ledger_rows(database)
+        amounts = ("epsilon_nano", "lifetime_spent_nano", "lifetime_cap_nano")
+        for row in rows:
+            row["at"] = local(row["at"])
+            for name in amounts:
+                row[name.removesuffix("_nano")] = epsilon_text(row.pop(name))
+        print_rows(rows, form)
+    else:
+        found = budgets(configuration, database)
+        rows = [_row(each) for each in found]
+        windows = [_window(each.report.scope, room) for each in found for room in each.windows]
+        print_rows(rows, form, "budget")
+        if windows:
+            print_rows(windows, form, "windows")
+
+
+def _recompute(database: Database, form: Form) -> None:
+    """Charges whose events cost other than what was booked; the ledger itself is never changed."""
+    from streamdp.store.ledger.recompute import recompute
+
+    charges = list(recompute(database))
+    found = [charge for charge in charges if charge.differs]
+    rows = [
+        {
+            "seq": charge.seq,
+            "scope": charge.scope,
+            "epsilon": epsilon_text(charge.epsilon_nano),
+            "epsilon_now": epsilon_text(charge.epsilon_now),
+            "rho": epsilon_text(charge.rho_nano),
+            "rho_now": epsilon_text(charge.rho_now),
+        }
+        for charge in found
+    ]
+    print_rows(rows, form, "differences")
+    click.echo(f"{len(charges)} charges read again, {len(found)} differ", err=True)
+    if found:
+        click.get_current_context().exit(1)
+
+
+def _row(budget: Budget) -> dict[str, Json]:
+    report = budget.report
+    return {
+        "scope": report.scope,
+        "worst_batch": epsilon_text(budget.worst_nano),
+        "batch_cap": epsilon_text(report.batch_cap_nano),
+        "lifetime": epsilon_text(report.lifetime_spent_nano),
+        "lifetime_cap": epsilon_text(report.lifetime_cap_nano),
+        "left": epsilon_text(budget.left_nano),
+        "fits_next": epsilon_text(budget.fits_next_nano),
+        "burnt": epsilon_text(report.burnt_nano),
+        "batches_left": budget.batches_left,
+    }
+
+
+def _window(scope: str, room: Room) -> dict[str, Json]:
+    return {
+        "scope": scope,
+        "window": room.limit.name,
+        "measure": room.limit.measure,
+        "cap": epsilon_text(room.limit.nano),
+        "fullest": epsilon_text(room.fullest_nano),
+        "fits_next": epsilon_text(room.left_nano),
+        "has_room": room.frees,
+    }

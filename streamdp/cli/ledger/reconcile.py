@@ -1,0 +1,85 @@
+"""`streamdp reconcile` and `streamdp anchor adopt`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streamdp.cli.options import config_option, load_configuration, operator_option, reason_option
+
+if TYPE_CHECKING:
+    from streamdp.store.anchor.check import Difference
+
+
+@click.command()
+@click.option("--assume-spent", is_flag=True, required=True, help="Charge all that is missing.")
+@operator_option
+@reason_option
+@config_option
+def reconcile(assume_spent: bool, operator: str, reason: str, config_path: Path) -> None:
+    """Charge what the anchor knows and the ledger does not, and go on from there.
+
+    For a store that was restored from a backup, or is a copy that was passed by: what was spent
+    since is charged and burnt, for nobody can tell any more what was learned with it. Where the
+    store is gone a new one is made, with these charges alone. Your name and reason stay in the
+    ledger.
+    """
+    import time
+
+    from streamdp import wiring
+    from streamdp.daemon.lock import store_lock
+    from streamdp.store.anchor.reconcile import reconcile as reconcile_store
+
+    if not assume_spent:
+        raise click.UsageError("what is missing can only be assumed spent: --assume-spent")
+    configuration = load_configuration(config_path)
+    path, anchor = wiring.store_paths(configuration)
+    about = {"operator": operator, "reason": reason}
+    with store_lock(path):
+        terms, data = wiring.terms(configuration), wiring.data(configuration)
+        found = reconcile_store(path, anchor, terms, data, about, int(time.time()))
+    _say(found)
+
+
+def _say(found: Difference) -> None:
+    from streamdp.privacy.amounts import epsilon_text
+
+    sums: Counter[str] = Counter()
+    for spent in found.missing:
+        sums[spent.scope] += spent.epsilon_nano
+    for scope, nano in sums.items():
+        click.echo(f"{scope}: charged {epsilon_text(nano)} that the ledger did not know of")
+    click.echo(
+        f"{len(found.missing)} charges written behind row {found.ledger_seq}; the store can be"
+        " worked with again"
+    )
+
+
+@click.group()
+def anchor() -> None:
+    """The file that finds out a store put back from a backup."""
+
+
+@anchor.command()
+@operator_option
+@reason_option
+@config_option
+def adopt(operator: str, reason: str, config_path: Path) -> None:
+    """Go on with a new anchor where it is lost, or with one older than the store.
+
+    Only if this store is the newest: what an older one has forgotten, a new anchor cannot know.
+    Your name and reason stay in the ledger.
+    """
+    import time
+
+    from streamdp import wiring
+    from streamdp.daemon.lock import store_lock
+    from streamdp.store.anchor.reconcile import adopt as adopt_anchor
+
+    path, where = wiring.store_paths(load_configuration(config_path))
+    with store_lock(path):
+        adopt_anchor(path, where, {"operator": operator, "reason": reason}, int(time.time()))
+    click.echo(f"the store goes on with the anchor {where}")

@@ -1,0 +1,51 @@
+"""`streamdp statement`."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+from pathlib import Path
+
+import click
+
+from streamdp.cli.jobs import complete_job, require_job
+from streamdp.cli.options import config_option, json_option, load_configuration
+from streamdp.privacy.amounts import exact
+
+
+@click.command()
+@click.argument("job", required=False, shell_complete=complete_job)
+@click.option("--markdown", "as_markdown", is_flag=True, help="Markdown, which is the default.")
+@click.option("--delta", default="1e-9", show_default=True, help="For figures with a delta.")
+@config_option
+@json_option
+def statement(
+    job: str | None, as_markdown: bool, delta: str, config_path: Path, as_json: bool
+) -> None:
+    """Say what is promised, of one JOB or of all: unit, neighbours, epsilon, caps and limits.
+
+    Every figure is of the ledger. Figures with a delta are the best of several valid bounds, and
+    are reports: the caps in force are what the ledger keeps.
+    """
+    from streamdp.reports import statement as reports
+    from streamdp.store.schema.schema import open_to_read
+
+    if as_json and as_markdown:
+        raise click.UsageError("either --json or --markdown")
+    configuration = load_configuration(config_path)
+    if job is not None:
+        require_job(configuration, job)
+    database = open_to_read(configuration.store.path)
+    names = [job] if job else list(configuration.releases)
+    whole = reports.statement(configuration, database, names, _delta(delta))
+    click.echo(json.dumps(whole) if as_json else "\n".join(reports.markdown(whole)))
+
+
+def _delta(text: str) -> Fraction:
+    try:
+        delta = exact(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error), param_hint="--delta") from None
+    if not 0 < delta < 1:
+        raise click.BadParameter("it lies between 0 and 1", param_hint="--delta")
+    return delta

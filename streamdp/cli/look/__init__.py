@@ -1,0 +1,1 @@
+"""Commands that show what was published and how the daemon fares."""

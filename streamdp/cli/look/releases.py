@@ -1,0 +1,183 @@
+"""`streamdp releases` and `streamdp show`."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streamdp.cli.jobs import complete_job, job_argument, require_job
+from streamdp.cli.options import config_option, json_option, load_configuration, moment
+from streamdp.cli.output import Form, print_rows
+from streamdp.errors import StreamdpError
+from streamdp.privacy.amounts import NANO
+from streamdp.text import iso
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from streamdp.config import Configuration
+    from streamdp.store.reading.gate_reports import Standing
+    from streamdp.types import Column, Json, Release
+
+
+MOST_SPARKLINES = 12
+"""Below a table on a terminal."""
+
+
+@click.command()
+@click.argument("job", required=False, shell_complete=complete_job)
+@config_option
+@click.option("--since", callback=moment, help="First day or time of the windows (ISO, UTC).")
+@click.option("--until", callback=moment, help="End of the windows (ISO, UTC).")
+@click.option("--last", type=click.IntRange(min=1), help="Only the last so many releases.")
+@click.option("--csv", "as_csv", is_flag=True, help="Comma-separated values with a header.")
+@json_option
+def releases(
+    job: str | None,
+    config_path: Path,
+    since: int | None,
+    until: int | None,
+    last: int | None,
+    as_csv: bool,
+    as_json: bool,
+) -> None:
+    """List releases, of one JOB or of all.
+
+    A table has one line a release and one column a value; --json has the object that sinks get, one
+    a release, and --csv the lines that a CSV sink writes. Where a gate lets a release stand for
+    later batches too, `stands to` is the last of them.
+    """
+    from streamdp.reports.columns import columns_of
+    from streamdp.store.archive import select_releases
+    from streamdp.store.reading.gate_reports import standing
+    from streamdp.store.schema.schema import open_to_read
+
+    configuration = load_configuration(config_path)
+    if job is not None:
+        require_job(configuration, job)
+    database = open_to_read(configuration.store.path)
+    form: Form = "json" if as_json else "csv" if as_csv else "table"
+    by_job: dict[str, list[Release]] = {}
+    for release in select_releases(database, job, since, until, last):
+        by_job.setdefault(release.job, []).append(release)
+    for name, found in by_job.items():
+        stands = standing(database, name, int(time.time()))
+        columns = columns_of(found)
+        print_rows(_shown(found, stands, columns, form), form, title=name)
+        _say_what_is_missing(configuration, name, columns)
+        if form == "table" and sys.stdout.isatty() and len(found) > 1:
+            _sparklines(found)
+    if not by_job and form == "table":
+        click.echo("no releases", err=True)
+
+
+@click.command()
+@job_argument
+@click.argument("batch")
+@config_option
+@json_option
+def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
+    """Show the release of BATCH by JOB: what was published, when, at what price.
+
+    If a gate rejected BATCH, it is the release that still stands for it.
+    """
+    from streamdp.sinks.record import record
+    from streamdp.store.archive import find_release
+    from streamdp.store.ledger.privacy_guarantee import claim_of
+    from streamdp.store.reading.gate_reports import standing_for
+    from streamdp.store.schema.schema import open_to_read
+
+    configuration = load_configuration(config_path)
+    require_job(configuration, job)
+    database = open_to_read(configuration.store.path)
+    stands = standing_for(database, job, batch, int(time.time()))
+    release = find_release(database, job, stands or batch)
+    if release is None:
+        raise StreamdpError(
+            f"{job} has no release of {batch!r}",
+            hint="`streamdp releases` lists the batches that were released",
+        )
+    about = {"claim": claim_of(database, release.id)}
+    whole = record(release) | about | ({"stands_for": batch} if stands else {})
+    if as_json:
+        click.echo(json.dumps(whole))
+        return
+    rows, claim = whole.pop("rows"), whole.pop("claim") or {}
+    whole |= {f"claim: {name}": value for name, value in claim.items()}
+    print_rows([{"fact": name, "value": value} for name, value in whole.items()], "table")
+    print_rows(rows, "table")
+
+
+def _say_what_is_missing(
+    configuration: Configuration, job: str, columns: tuple[Column, ...]
+) -> None:
+    """Once a job without error bars, on standard error: why."""
+    section = configuration.releases.get(job)
+    has_bars = any(each.role == "lower" and each.about == "value" for each in columns)
+    about = None if section is None or has_bars else section.about_errors()
+    if about is not None:
+        click.echo(f"{job}: {about}", err=True)
+
+
+def _sparklines(found: list[Release]) -> None:
+    """Each series over the releases that were listed, the size of a word."""
+    from streamdp.reports.charts.sparklines import sparkline
+    from streamdp.reports.series import picture
+
+    for each in picture(found).series[:MOST_SPARKLINES]:
+        click.echo(f"{each.name:>12} {sparkline(each.best.values, 60)}")
+
+
+def _shown(
+    found: list[Release], stands: Mapping[str, Standing], columns: Sequence[Column], form: Form
+) -> list[dict[str, Json]]:
+    """Releases of one job in a form."""
+    from streamdp.sinks.record import flat, record
+
+    if form == "table":
+        return [_line(release, stands, columns) for release in found]
+    if form == "json":
+        return [record(release) | _stands_to(release, stands) for release in found]
+    lines = [
+        {"release_id": release.id, "row": at} | line | _stands_to(release, stands)
+        for release in found
+        for at, line in enumerate(flat(release))
+    ]
+    names = dict.fromkeys(name for line in lines for name in line)
+    return [{name: line.get(name) for name in names} for line in lines]
+
+
+def _stands_to(release: Release, stands: Mapping[str, Standing]) -> dict[str, Json]:
+    """The last batch that a release stands for, where a gate let some stand for later ones."""
+    if not stands:
+        return {}
+    return {"stands_to": stands[release.id].last if release.id in stands else None}
+
+
+def _line(
+    release: Release, stands: Mapping[str, Standing], columns: Sequence[Column]
+) -> dict[str, Json]:
+    """Batch and values, each named by the labels of its row."""
+    values: dict[str, Json] = {
+        "window_start": iso(release.window_start),
+        "window_end": iso(release.window_end),
+        "epsilon": release.epsilon_nano / NANO,
+        **_stands_to(release, stands),
+    }
+    labels = [each.name for each in columns if each.role == "label"]
+    drawn = [each.name for each in columns if each.role == "value"]
+    for row in release.rows:
+        for name in drawn:
+            words = [_text(row[label]) for label in labels if row.get(label) is not None]
+            words += [name] if len(drawn) > 1 or not words else []
+            values[" ".join(words)] = row.get(name)
+    return {"job": release.job, "batch": release.batch, **values}
+
+
+def _text(value: Json) -> str:
+    return f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,0 +1,103 @@
+"""`streamdp report` and `streamdp plot`."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streamdp.cli.jobs import job_argument, require_job
+from streamdp.cli.options import config_option, load_configuration, moment
+from streamdp.errors import StreamdpError
+
+if TYPE_CHECKING:
+    from streamdp.reports.digest import Digest
+    from streamdp.reports.periods import Period
+
+_PERIODS = ("day", "week", "month", "quarter", "year", "all")
+
+_output = click.option(
+    "-o",
+    "--output",
+    required=True,
+    type=click.Path(path_type=Path, dir_okay=False, writable=True),
+    help="The file to write.",
+)
+_period = click.option(
+    "--period",
+    type=click.Choice(_PERIODS),
+    default="month",
+    show_default=True,
+    help="Of the calendar, in UTC: the one the last batch lies in.",
+)
+_until = click.option("--at", callback=moment, help="The one that this day lies in instead.")
+
+
+@click.command()
+@job_argument
+@config_option
+@_period
+@_until
+@_output
+def report(job: str, config_path: Path, period: Period, at: int | None, output: Path) -> None:
+    """Write what JOB published in a period as one file, .html or .md, with its chart inside.
+
+    It holds what was released and facts of the ledger, nothing else. Needs the extra `web`. A PDF
+    is made of the HTML by any browser: its style is made for paper too.
+    """
+    from streamdp.cli.look.web import require_extra
+
+    if output.suffix not in (".html", ".md"):
+        raise StreamdpError(
+            f"a report is .html or .md, not {output.suffix or 'without an ending'}",
+            hint="print the HTML from a browser for a PDF",
+        )
+    require_extra()
+    from streamdp.web.report import as_html, as_markdown
+
+    found, now = _digest(job, config_path, period, at), int(time.time())
+    text = as_html(found, now) if output.suffix == ".html" else as_markdown(found, now)
+    _write(output, text.encode())
+
+
+@click.command()
+@job_argument
+@config_option
+@_period
+@_until
+@_output
+def plot(job: str, config_path: Path, period: Period, at: int | None, output: Path) -> None:
+    """Draw what JOB published in a period: .svg, or .png and .pdf with the extra `plot`."""
+    found = _digest(job, config_path, period, at)
+    if output.suffix == ".svg":
+        from streamdp.reports.charts.svg import alone, chart_of
+
+        _write(output, alone(chart_of(job, found.picture, found.events)).encode())
+        return
+    if output.suffix not in (".png", ".pdf"):
+        raise StreamdpError("a picture is .svg, .png or .pdf", where=str(output))
+    from streamdp.reports.charts.plot import drawn
+
+    _write(output, drawn(found, output.suffix[1:]))
+
+
+def _digest(job: str, path: Path, period: Period, at: int | None) -> Digest:
+    from streamdp.cli.look.web import columns_of
+    from streamdp.reports.digest import digest
+    from streamdp.store.database import connect_to_read
+
+    configuration = load_configuration(path)
+    require_job(configuration, job)
+    database = connect_to_read(configuration.store.path)
+    columns = columns_of(configuration, job)
+    return digest(configuration, database, job, period, at, int(time.time()), columns)
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Whole or not at all."""
+    made = path.with_name(f".{path.name}.{os.getpid()}")
+    made.write_bytes(content)
+    made.replace(path)

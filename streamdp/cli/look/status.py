@@ -1,0 +1,191 @@
+"""`streamdp status`."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streamdp.cli.options import config_option, json_option, load_configuration
+from streamdp.cli.output import print_rows
+from streamdp.privacy.amounts import NANO, epsilon_text
+from streamdp.text import iso, printable
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+    from streamdp.config import Configuration
+    from streamdp.reports.holds import Hold
+    from streamdp.reports.status import GateStatus, JobStatus
+    from streamdp.store.problems import Problem
+    from streamdp.types import Json
+
+
+WIDE = 130
+"""Columns of a terminal that has room for a picture of each job."""
+
+
+@click.command()
+@config_option
+@click.option("--watch", is_flag=True, help="Show it anew every two seconds, until Ctrl-C.")
+@json_option
+def status(config_path: Path, watch: bool, as_json: bool) -> None:
+    """Show whether the daemon lives, where each job stands, and what holds it; works without it.
+
+    A job is active, or what holds it is said: paused, waits (for a cap to free or a gate to be
+    rearmed), exhausted, rests (after burnt charges), failing (its source cannot be read), empty
+    (no batch has arrived). Below stand batches that are not released, or that changed afterwards,
+    with the reason. `passed over` counts batches that a cap refused.
+
+    Exits with 1 if the daemon died or hangs; with 3 if a job is exhausted.
+    """
+    import time
+
+    configuration = load_configuration(config_path)
+    while watch:
+        click.clear()
+        _show(configuration, as_json=as_json)
+        try:
+            time.sleep(2)
+        except KeyboardInterrupt:
+            return
+    click.get_current_context().exit(_show(configuration, as_json=as_json))
+
+
+def _show(configuration: Configuration, *, as_json: bool) -> int:
+    """Print all that is known now; returns the exit code that fits."""
+    import time
+
+    from streamdp.daemon.lock import is_locked
+    from streamdp.reports.problems import wrong_now
+    from streamdp.reports.status import daemon_state, gate_status, job_status
+    from streamdp.store.reading.reports import heart
+    from streamdp.store.schema.schema import open_to_read
+
+    database = open_to_read(configuration.store.path)
+    pulse, now = heart(database), int(time.time())
+    state = daemon_state(pulse, now, locked=is_locked(configuration.store.path))
+    jobs = [job_status(configuration, database, job, now) for job in configuration.releases]
+    names = configuration.all_gates()
+    gates = [_gate_row(gate_status(configuration, database, name, now)) for name in names]
+    wrong = [_problem_row(each) for each in wrong_now(configuration, database)]
+    if as_json:
+        first = {
+            "type": "daemon",
+            "daemon": state,
+            "pid": pulse.pid,
+            "heartbeat_at": iso(pulse.heartbeat_at),
+        }
+        print_rows([first, *(_whole(configuration, each) for each in jobs)], "json")
+        print_rows([{"type": "gate", **row} for row in gates], "json")
+        print_rows([{"type": "problem", **row} for row in wrong], "json")
+    else:
+        beat = iso(pulse.heartbeat_at)
+        click.echo(f"daemon: {state}" + (f", last sign of life {beat}" if beat else ""))
+        gated = bool(configuration.gated())
+        rows = [_row(each, gated=gated) for each in jobs]
+        if sys.stdout.isatty() and shutil.get_terminal_size().columns >= WIDE:
+            for row in rows:
+                row["recent"] = _recent(configuration, database, row["job"])
+        print_rows(rows, "table")
+        for each in jobs:
+            for hold in each.holds:
+                click.echo(printable(f"{each.report.job}: {_in_words(hold)}"))
+        for more in (gates, wrong):
+            if more:
+                print_rows(more, "table")
+    if state in ("dead", "hung"):
+        return 1
+    return 3 if any(each.state == "exhausted" for each in jobs) else 0
+
+
+def _in_words(hold: Hold) -> str:
+    """What holds a job, since when, and until when."""
+    since = f", since {iso(hold.since)}" if hold.since else ""
+    until = f", until {hold.until}" if hold.until else ""
+    return f"{hold.state}: {hold.reason}{since}{until}"
+
+
+def _row(status: JobStatus, *, gated: bool) -> dict[str, Json]:
+    """A job in a table: what a person looks for first."""
+    report, first = status.report, next(iter(status.holds), None)
+    row: dict[str, Json] = {
+        "job": report.job,
+        "state": status.state,
+        "since": iso(first.since) if first else None,
+        "last_batch": report.last_batch,
+        "released_at": iso(report.last_released_at),
+        "next_at": iso(status.next_at),
+        "releases": report.releases,
+        "spent": epsilon_text(report.spent_nano),
+        "passed_over": status.passed_over,
+        "burnt": report.burnt,
+        "undelivered": report.undelivered,
+        "dead_letters": report.dead_letters,
+    }
+    return row | ({"stands_to": status.stands_to} if gated else {})
+
+
+def _whole(configuration: Configuration, status: JobStatus) -> dict[str, Json]:
+    """A job as one object, with all that holds it."""
+    from streamdp.reports.status import holders
+
+    report = status.report
+    return {
+        "type": "job",
+        **_row(status, gated=bool(configuration.gated())),
+        "spent": report.spent_nano / NANO,
+        "spent_exact": epsilon_text(report.spent_nano),
+        "held_by": holders(status.held),
+        "holds": [
+            {
+                "state": hold.state,
+                "reason": hold.reason,
+                "since": iso(hold.since),
+                "until": hold.until or None,
+            }
+            for hold in status.holds
+        ],
+    }
+
+
+def _recent(configuration: Configuration, database: Database, job: str) -> str:
+    """The middle series of a job's last releases, the size of a word."""
+    from streamdp.cli.look.web import columns_of
+    from streamdp.reports.charts.sparklines import sparkline
+    from streamdp.reports.series import picture
+    from streamdp.store.reading.browse import newest_releases
+
+    found = newest_releases(database, job, 20)
+    series = picture(found, columns_of(configuration, job)).series
+    return sparkline(series[len(series) // 2].best.values, 20) if series else ""
+
+
+def _problem_row(problem: Problem) -> dict[str, Json]:
+    return {
+        "problem_of": problem.about,
+        "batch": problem.batch or None,
+        "code": problem.code,
+        "since": iso(problem.since) if problem.since else None,
+        "reason": problem.reason,
+    }
+
+
+def _gate_row(status: GateStatus) -> dict[str, Json]:
+    from streamdp.reports.status import holders
+
+    report = status.report
+    return {
+        "gate": report.gate,
+        "state": status.state,
+        "held_by": holders(status.held),
+        "asked": report.asked,
+        "accepted": report.accepted,
+        "last_batch": report.last_batch,
+        "last_accepted": report.last_accepted,
+        "runs": report.runs,
+        "spent": epsilon_text(report.spent_nano),
+    }

@@ -1,0 +1,1 @@
+"""Commands before the first release: write, check, foretell and simulate a configuration."""

@@ -1,0 +1,189 @@
+"""`streamdp doctor`."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streamdp.cli.options import config_option, json_option, load_configuration
+from streamdp.cli.output import print_rows
+from streamdp.errors import StreamdpError
+
+if TYPE_CHECKING:
+    from streamdp.config import Configuration
+    from streamdp.config.sections.sources import Source
+    from streamdp.store.problems import Problem
+
+EARLIEST = 1_767_225_600
+"""2026-01-01: a clock that shows less was never set."""
+
+BEHIND = 60
+"""Seconds that a clock may have gone back unremarked."""
+
+LEAST_FREE = 100 * 10**6
+"""Bytes the store's disk should have left."""
+
+Check = tuple[str, Callable[[], str]]
+
+
+@click.command()
+@config_option
+@json_option
+def doctor(config_path: Path, as_json: bool) -> None:
+    """Look at everything a release needs, without releasing: sources, store, clock, permissions.
+
+    Opens schemas, reads no rows, spends nothing. Exits with 1 if something is wrong.
+    """
+    configuration = load_configuration(config_path)
+    rows, sick = [], False
+    for what, look in _checks(configuration):
+        try:
+            state, finding = "ok", look()
+        except StreamdpError as error:
+            state, finding, sick = "WRONG", str(error).replace("\n", " "), True
+        rows.append({"check": what, "state": state, "finding": finding})
+    print_rows(rows, "json" if as_json else "table")
+    if sick:
+        click.get_current_context().exit(1)
+
+
+def _checks(configuration: Configuration) -> Iterator[Check]:
+    yield "clock", lambda: _clock(configuration)
+    yield "store", lambda: _store(configuration)
+    yield "store folder", lambda: _folder(configuration.store.path.parent)
+    for number, problem in enumerate(_problems(configuration), start=1):
+        yield f"problem {number}", lambda problem=problem: _said(problem)  # type: ignore[misc]
+    yield "anchor", lambda: _anchor(configuration)
+    for name in configuration.releases:
+        yield f"source of {name}", lambda name=name: _source(configuration, name)  # type: ignore[misc]
+    for name, sink in configuration.sinks.items():
+        path = getattr(sink, "path", None)
+        if path is not None:
+            yield f"sink {name}", lambda path=path: _folder(path.parent)  # type: ignore[misc]
+        if getattr(sink, "secret", None) is not None:
+            yield f"secrets of {name}", lambda at=name: _secrets(configuration, at)  # type: ignore[misc]
+
+
+def _clock(configuration: Configuration) -> str:
+    """The clock as `run` sees it: against the last time the store knew."""
+    from streamdp.store.clock_guard import require_followed
+    from streamdp.store.schema.schema import open_to_read
+
+    now = int(time.time())
+    if now < EARLIEST:
+        raise StreamdpError("the clock was never set", hint="set it: windows are cut by it")
+    section, shown = configuration.store, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
+    if not section.path.exists():
+        return shown
+    behind = require_followed(open_to_read(section.path), now, section.max_clock_step)
+    if behind > BEHIND:
+        raise StreamdpError(
+            f"the clock is {behind} s behind the last time the store knew",
+            hint="set it: until then no batch is new",
+        )
+    return shown
+
+
+def _store(configuration: Configuration) -> str:
+    from streamdp import wiring
+    from streamdp.daemon.lock import is_locked
+    from streamdp.store.anchor.check import require_agreement
+    from streamdp.store.database import connect_to_read
+    from streamdp.store.ledger import chain
+    from streamdp.store.schema.migrations import is_current
+
+    path = configuration.store.path
+    if not path.exists():
+        return "not made yet; `streamdp run` makes it"
+    if path.stat().st_mode & 0o077:
+        raise StreamdpError("others may read the store", where=str(path), hint="chmod 600")
+    database = connect_to_read(path)
+    chain.verify(database)
+    if not is_current(database):
+        return "ledger verified; the next run brings the store up to this version"
+    anchor = wiring.store_paths(configuration)[1]
+    require_agreement(database, anchor)
+    return "ledger verified, its anchor agrees" + (
+        ", a daemon is working on it" if is_locked(path) else ""
+    )
+
+
+def _problems(configuration: Configuration) -> list[Problem]:
+    from streamdp.reports.problems import wrong_now
+    from streamdp.store.database import connect_to_read
+
+    path = configuration.store.path
+    try:
+        return list(wrong_now(configuration, connect_to_read(path) if path.exists() else None))
+    except StreamdpError:
+        return []
+
+
+def _said(problem: Problem) -> str:
+    """A path that finds nothing yet, and a second name of a file, are told and not wrong."""
+    about = f"{problem.about}{' batch ' if problem.batch else ''}{problem.batch}: {problem.reason}"
+    if problem.code in ("no-file", "same-file"):
+        return about
+    raise StreamdpError(about)
+
+
+def _anchor(configuration: Configuration) -> str:
+    from streamdp import wiring
+
+    store, anchor = wiring.store_paths(configuration)
+    free = _folder(anchor.parent)
+    if anchor.parent.stat().st_dev == store.parent.stat().st_dev:
+        return f"{free}; on the volume of the store: store.anchor can name another"
+    return free
+
+
+def _folder(folder: Path) -> str:
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise StreamdpError("this folder cannot be written", where=str(folder))
+    statistics = os.statvfs(folder)
+    free = statistics.f_bavail * statistics.f_frsize
+    if free < LEAST_FREE:
+        raise StreamdpError("the disk is nearly full", where=str(folder), hint="free 100 MB")
+    return f"{free // 10**9} GB free"
+
+
+def _secrets(configuration: Configuration, name: str) -> str:
+    from streamdp.config.sections.secrets import reveal
+
+    sink = configuration.sinks[name]
+    for key in ("url", "secret"):
+        reveal(getattr(sink, key))
+    return "can be read"
+
+
+def _source(configuration: Configuration, name: str) -> str:
+    from streamdp import wiring
+    from streamdp.config.sections.sources import Windows
+
+    job = wiring.jobs(configuration)[name]
+    first = next(iter(job.source.batches(int(time.time()))), None)
+    if first is None:
+        section = configuration.sources[configuration.releases[name].source]
+        files = not isinstance(section.batches, Windows)
+        return _waiting(section) if files else "no batch is complete yet"
+    try:
+        job.backend.check(job.kind.plan(job.kind.init(), first).query, first)
+    finally:
+        wiring.hang_up([job])
+    return "can be read, its columns are there"
+
+
+def _waiting(section: Source) -> str:
+    from streamdp.files import resolve
+
+    count = len(resolve(section.path))
+    if not count:
+        return f"no file is there yet: {section.path}"
+    if section.batches == "files":
+        return f"{count} files are not left alone for {section.settle} s yet"
+    return "no folder has its marker yet"

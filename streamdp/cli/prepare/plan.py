@@ -1,0 +1,176 @@
+"""`streamdp plan`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streamdp.cli.options import config_option, json_option, load_configuration
+from streamdp.cli.output import Form, print_rows
+from streamdp.errors import BudgetExhaustedError
+from streamdp.planning.caps import Refused, copy_with_caps, open_tests, refusals
+from streamdp.planning.gates import gate_row, unanswered
+from streamdp.privacy.amounts import epsilon_text, nano_up
+
+DAY = 86_400
+
+if TYPE_CHECKING:
+    from sqlite_utils import Database
+
+    from streamdp.config import Configuration
+    from streamdp.types import Batch, Json
+
+
+@click.command()
+@click.option("--days", type=click.IntRange(min=1), default=30, show_default=True)
+@click.option(
+    "--rank-error",
+    "wanted",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Also show the epsilon with which 95 % of releases stay within this share of ranks.",
+)
+@config_option
+@json_option
+def plan(days: int, wanted: float | None, config_path: Path, as_json: bool) -> None:
+    """Show what will be spent in the next days, and what a cap would refuse; touches no data.
+
+    Counts the windows that are due already and those that will end. Batches that are files come
+    when they come: only those already there are counted. Exits with 3 if a cap would refuse one;
+    `frees` says when it has room for as much in a later batch.
+
+    Where a release has expected_rows, `rank error 95` is the share of ranks that 95 % of first
+    releases stay within, simulated from the prior; later ones have learned.
+    """
+    from streamdp.store.ledger.chain import spent_of
+
+    configuration = load_configuration(config_path)
+    database, now = _store(configuration), int(time.time())
+    copy = copy_with_caps(configuration, database, now)
+    jobs = [name for name in configuration.releases if name not in configuration.gated()]
+    waiting = {
+        name: _windows(configuration, database, copy, name, now + days * DAY) for name in jobs
+    }
+    asked = {
+        name: _unanswered(configuration, database, copy, name, now + days * DAY)
+        for name in configuration.all_gates()
+    }
+    form: Form = "json" if as_json else "table"
+    rows = [
+        _job_row(
+            configuration, name, found, len(_windows(configuration, database, copy, name, now))
+        )
+        | _accuracy(configuration, name, wanted)
+        for name, found in waiting.items()
+    ]
+    print_rows(rows, form, f"releases of the next {days} days")
+    if asked:
+        rows = [gate_row(configuration, database, name, asked[name]) for name in asked]
+        print_rows(rows, form, f"gates in the next {days} days")
+    scopes = {configuration.releases[name].source for name in waiting}
+    scopes |= {configuration.source_of(gate) for gate in configuration.all_gates().values()}
+    before = {scope: spent_of(copy, scope) for scope in sorted(scopes)}
+    opened = open_tests(configuration, database)
+    refused = list(refusals(configuration, copy, waiting | asked, opened, now))
+    if refused:
+        print_rows([each.row() for each in refused], form, "refused by a cap")
+    rows = [_budget_row(copy, scope, spent, refused) for scope, spent in before.items()]
+    print_rows(rows, form, "budget")
+    if refused:
+        click.get_current_context().exit(BudgetExhaustedError.exit_code)
+
+
+def _store(configuration: Configuration) -> Database | None:
+    from streamdp.store.schema.schema import open_to_read
+
+    path = configuration.store.path
+    return open_to_read(path) if path.exists() else None
+
+
+def _windows(
+    configuration: Configuration, database: Database | None, copy: Database, job: str, until: int
+) -> list[Batch]:
+    """Windows that are complete by some time, and neither released nor refused before."""
+    from streamdp import wiring
+    from streamdp.store.archive import released_batches
+
+    name = configuration.releases[job].source
+    done = released_batches(database, job, name) if database else frozenset()
+    source = wiring.source(name, configuration.sources[name])
+    found = [batch for batch in source.batches(until) if batch.key not in done]
+    return _not_refused(copy, job, found)
+
+
+def _unanswered(
+    configuration: Configuration, database: Database | None, copy: Database, gate: str, until: int
+) -> list[Batch]:
+    return _not_refused(copy, gate, unanswered(configuration, database, gate, until))
+
+
+def _not_refused(copy: Database, task: str, batches: list[Batch]) -> list[Batch]:
+    """What a round tries: it passes over what the caps in force refused before."""
+    from streamdp.store.ledger.refusals import passed_over
+
+    refused = passed_over(copy, batches[0].source) if batches else frozenset()
+    return [batch for batch in batches if (task, batch.key) not in refused]
+
+
+def _job_row(
+    configuration: Configuration, job: str, windows: list[Batch], due: int
+) -> dict[str, Json]:
+    release = configuration.releases[job]
+    price = nano_up(release.epsilon)
+    return {
+        "job": job,
+        "protects": str(configuration.privacy.unit),
+        "due_now": due,
+        "later": len(windows) - due,
+        "first": windows[0].key if windows else None,
+        "last": windows[-1].key if windows else None,
+        "epsilon_each": epsilon_text(price),
+        "epsilon_in_all": epsilon_text(price * len(windows)),
+    }
+
+
+def _accuracy(configuration: Configuration, job: str, wanted: float | None) -> dict[str, Json]:
+    """What accuracy to expect, and the epsilon for a wanted one; simulated, a few seconds."""
+    from streamdp import wiring
+
+    section, unit = configuration.releases[job], configuration.privacy.unit
+    dialect = configuration.sources[section.source].engine.kind
+    accuracy = wiring.spec_of(section).accuracy
+    if accuracy is None:
+        return {}
+    kind = wiring.kind(section, configuration.privacy.neighbours, unit.rows, dialect)
+    row: dict[str, Json] = dict(accuracy.expected(kind))
+    if not any(row.values()) and section.about_errors():
+        row["errors"] = section.about_errors()
+    if wanted is not None:
+        needed = accuracy.epsilon_for(kind, wanted)
+        row[f"epsilon_for_{wanted:g}"] = (
+            None if needed is None else f"{float(needed * unit.rows):g}"
+        )
+    return row
+
+
+def _budget_row(copy: Database, scope: str, spent: int, refused: list[Refused]) -> dict[str, Json]:
+    """Spent, planned and left of one scope, and the window at which the lifetime cap ends it.
+
+    Of gates what they cost at least is planned: what they let through is not to be known.
+    """
+    from streamdp.store.ledger.chain import spent_of
+    from streamdp.store.ledger.ledger import caps_of
+
+    cap, total = caps_of(copy, scope).lifetime_nano, spent_of(copy, scope)
+    ends = (each.batch for each in refused if each.is_the_end and each.batch.source == scope)
+    end = next(ends, None)
+    return {
+        "scope": scope,
+        "spent": epsilon_text(spent),
+        "planned": epsilon_text(total - spent),
+        "lifetime_cap": epsilon_text(cap),
+        "left_after": epsilon_text(max(cap - total, 0)),
+        "cap_reached_at": end.key if end else "not reached",
+    }

@@ -1,0 +1,1 @@
+"""Commands that release: on schedule, once, or for a stretch of time."""

@@ -1,0 +1,92 @@
+"""`streamdp backfill`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from streamdp.cli.jobs import job_argument, require_job
+from streamdp.cli.options import config_option, load_configuration, moment
+from streamdp.cli.work.run_once import finish, one_round
+from streamdp.errors import ConfigurationError
+from streamdp.privacy.amounts import epsilon_text, nano_up
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from streamdp.config import Configuration
+    from streamdp.types import Batch
+
+
+@click.command()
+@job_argument
+@click.option("--from", "since", callback=moment, required=True, help="First day (ISO, UTC).")
+@click.option("--to", "until", callback=moment, required=True, help="Day after the last (ISO).")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@config_option
+def backfill(job: str, since: int, until: int, yes: bool, config_path: Path) -> None:
+    """Release the windows of JOB between two times that were not released, and say the cost first.
+
+    A window that was released keeps its release: it is listed, never computed again.
+    """
+    from streamdp.config.sections.sources import Windows
+
+    configuration = load_configuration(config_path)
+    require_job(configuration, job)
+    if job in configuration.gated():
+        raise ConfigurationError(
+            f"what {job} releases is for its gate to say",
+            where=f"gates.{configuration.gated()[job]}",
+            hint=f"`streamdp release {job}` asks it about what is due",
+        )
+    if since >= until:
+        raise click.BadParameter("it is not after --from", param_hint="'--to'")
+    if not isinstance(configuration.sources[configuration.releases[job].source].batches, Windows):
+        raise ConfigurationError(
+            f"the batches of {job} are files, which have no times",
+            where=f"sources.{configuration.releases[job].source}",
+            hint=f"`streamdp release {job} --batch NAME` releases one of them",
+        )
+
+    def wanted(batch: Batch) -> bool:
+        return (
+            batch.start is not None
+            and batch.end is not None
+            and batch.start >= since
+            and batch.end <= until
+        )
+
+    known, new = _split(configuration, job, wanted)
+    price = nano_up(configuration.releases[job].epsilon)
+    click.echo(
+        f"{job}: {len(known) + len(new)} windows, {len(known)} already released,"
+        f" {len(new)} to release at {epsilon_text(price)} each"
+        f" = {epsilon_text(price * len(new))} in all"
+    )
+    for batch in known:
+        click.echo(f"{batch.key} stands: `streamdp show {job} {batch.key}`")
+    if not new:
+        return
+    if not yes:
+        click.confirm("Spend it?", abort=True)
+    finish(one_round(configuration, [job], wanted))
+
+
+def _split(
+    configuration: Configuration, job: str, wanted: Callable[[Batch], bool]
+) -> tuple[list[Batch], list[Batch]]:
+    """Windows that were released, and windows that were not."""
+    from streamdp import wiring
+    from streamdp.store.archive import released_batches
+    from streamdp.store.schema.schema import open_to_read
+
+    name = configuration.releases[job].source
+    source = wiring.source(name, configuration.sources[name])
+    batches = [batch for batch in source.batches(int(time.time())) if wanted(batch)]
+    path = configuration.store.path
+    done = released_batches(open_to_read(path), job, name) if path.exists() else frozenset()
+    known = [batch for batch in batches if batch.key in done]
+    return known, [batch for batch in batches if batch.key not in done]

@@ -1,0 +1,214 @@
+"""The section `releases`: the keys that all kinds share; each kind adds its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
+
+from streamdp.config.base.expressions import Dialect, expression
+from streamdp.config.base.schedules import Schedule
+from streamdp.config.base.section import Section
+from streamdp.config.base.values import PositiveRational
+from streamdp.config.base.yaml import Path
+from streamdp.gates.section import GateTerms
+from streamdp.types import Neighbours
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")]
+
+MOST_GROUPS = 1000
+
+FACTS = frozenset(
+    {"release_id", "row", "job", "batch", "window_start", "window_end", "kind", "epsilon"}
+    | {"released_at"}
+)
+"""Columns of every release, which a group's columns would hide."""
+
+DATA_DEFINED = (
+    "groups must be a public list: groups found in the data would tell who is there, and no private"
+    " selection of keys is configured"
+)
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, int | str):
+        return str(value)
+    raise ValueError("a group's value is text, a whole number, or true or false")
+
+
+Group = tuple[Annotated[str, BeforeValidator(_as_text), WithJsonSchema({})], ...]
+
+
+class ReleaseSection(Section):
+    """What is published of every batch of one source; a kind adds keys of its own."""
+
+    published: ClassVar[frozenset[str]] = frozenset()
+    """Columns of a release of this kind, which a group's columns would hide."""
+
+    kind: str = Field(description="Kind of statistic.")
+    source: str = Field(
+        description="Name of the source whose batches are released.", examples=["flights"]
+    )
+    where: str | None = Field(
+        default=None,
+        description="SQL condition on one record, in DuckDB's dialect. Records for which it is"
+        " false or null are left out. Default: all records count.",
+        examples=["delay IS NOT NULL"],
+    )
+    by: tuple[str, ...] = Field(
+        default=(),
+        description="Column or columns that give the group of a record. Default: no groups.",
+        examples=["carrier", ["carrier", "origin"]],
+    )
+    groups: tuple[Group, ...] = Field(
+        default=(),
+        description="Public list of groups; records of other groups are left out. With several"
+        " columns, each group is a list. Groups are disjoint, so all cost one epsilon.",
+        examples=[["AA", "UA"], [["AA", "JFK"], ["UA", "EWR"]]],
+    )
+    expected_rows: int | None = Field(
+        default=None,
+        ge=1,
+        le=10**10,
+        description="Approximate number of records of a batch, or of each group: a public number,"
+        " not one counted from the data. It chooses the mechanism and gives the"
+        " expected accuracy. Default: unknown.",
+        examples=[1000],
+    )
+    group_rows: dict[str, Annotated[int, Field(ge=1, le=10**10)]] = Field(
+        default={},
+        description="Expected rows of groups that differ from `expected_rows`, by group; values of"
+        " several columns are joined by commas. Default: none.",
+        examples=[{"AA": 3000, "UA": 500}],
+    )
+    epsilon: PositiveRational = Field(
+        description="Privacy cost of one release of one batch.", examples=[0.1]
+    )
+    schedule: Schedule = Field(
+        default=Schedule(on="batch"),
+        description="When the job wakes: `cron`, `every` or `on: batch`. Default: `on: batch`.",
+        examples=[{"cron": "0 6 * * *"}],
+    )
+    gate: GateTerms | None = Field(
+        default=None,
+        description="Private test that must accept a batch before it is released. Default: every"
+        " batch is released.",
+        examples=[{"test": {"kind": "drift", "ranks": 0.15}, "epsilon": 1, "horizon": 365}],
+    )
+    sinks: tuple[str, ...] = Field(
+        default=(),
+        description="Names of the sinks that get each release. Default: the store alone.",
+        examples=[["file"]],
+    )
+
+    @field_validator("where")
+    @classmethod
+    def _of_one_record(cls, value: str | None) -> str | None:
+        if value is not None:
+            expression(value)
+        return value
+
+    @field_validator("by", mode="before")
+    @classmethod
+    def _one_or_several(cls, value: Any) -> Any:
+        return [value] if isinstance(value, str) else value
+
+    @field_validator("groups", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        if not isinstance(value, list | tuple):
+            raise ValueError(DATA_DEFINED)
+        return [each if isinstance(each, list | tuple) else [each] for each in value]
+
+    @field_validator("epsilon")
+    @classmethod
+    def _not_tiny(cls, value: Fraction) -> Fraction:
+        if value < Fraction(1, 10**6):
+            raise ValueError("an epsilon below 0.000001 buys nothing but noise")
+        return value
+
+    @model_validator(mode="after")
+    def _groups_are_public(self) -> ReleaseSection:
+        if self.by and not self.groups:
+            raise ValueError(DATA_DEFINED)
+        if self.groups and not self.by:
+            raise ValueError("groups need by: the columns that say a record's group")
+        if len(set(self.by)) != len(self.by) or set(self.by) & (FACTS | self.published):
+            raise ValueError("by names a column twice, or one that releases have themselves")
+        for number, group in enumerate(self.groups, start=1):
+            if len(group) != len(self.by):
+                raise ValueError(
+                    f"group {number} has {len(group)} values for {len(self.by)} columns"
+                )
+        if len(set(self.groups)) != len(self.groups):
+            raise ValueError("a group is listed twice: it would be released twice at one price")
+        if len(self.groups) > MOST_GROUPS:
+            raise ValueError(f"there are at most {MOST_GROUPS} groups")
+        return self
+
+    @model_validator(mode="after")
+    def _rows_are_of_groups(self) -> ReleaseSection:
+        if self.group_rows and self.expected_rows is None:
+            raise ValueError("group_rows needs expected_rows, for the groups it does not name")
+        for name in self.group_rows:
+            if name not in map(",".join, self.groups):
+                raise ValueError(f"group_rows names {name!r}, which is no group of this release")
+        return self
+
+    def with_rows_of(self, group: Group) -> Self:
+        """The section of one group: with the rows that it is expected to have."""
+        rows = self.group_rows.get(",".join(group), self.expected_rows)
+        return self.model_copy(update={"expected_rows": rows})
+
+    def about_errors(self) -> str | None:
+        """What published intervals hold, and what they assume; why there are none."""
+        return None
+
+    def auxiliary_share(self) -> Fraction:
+        """The part of epsilon that buys what is not published, such as a learner's gradients."""
+        return Fraction(0)
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """What does not hang together in a section.
+
+    Args:
+        path: Keys from the section on.
+        what: Is wrong.
+        hint: What to do.
+    """
+
+    path: Path
+    what: str
+    hint: str
+
+
+@dataclass(frozen=True, slots=True)
+class CheckContext:
+    """What a kind checks its section against.
+
+    Args:
+        dialect: Of the engine that reads expressions.
+        neighbours: Relation of one record.
+        rows: The most records of one unit that count.
+        paths: Of the sources that are files, by name.
+    """
+
+    dialect: Dialect
+    neighbours: Neighbours
+    rows: int
+    paths: Mapping[str, str]
+
+    def problem_of(self, text: str, path: Path) -> Problem | None:
+        """What the engine cannot make of an expression: what is total in DuckDB may fail there."""
+        try:
+            expression(text, self.dialect)
+        except ValueError as error:
+            return Problem(path, str(error), "or leave it out")
+        return None

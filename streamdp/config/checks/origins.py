@@ -1,0 +1,145 @@
+"""What must hold of sources: one name for one set of records, in a form that can be read."""
+
+from __future__ import annotations
+
+import os
+
+from pydantic import SecretStr
+
+from streamdp.config.base.formats import file_format
+from streamdp.config.base.paths import same_records
+from streamdp.config.base.yaml import Document, Path
+from streamdp.config.model import Configuration
+from streamdp.config.refusal import refuse, refuse_password
+from streamdp.config.sections.engines import DuckDBEngine, PostgresEngine, SparkEngine
+from streamdp.config.sections.queries import table_query
+from streamdp.config.sections.sources import Source, Windows
+
+_NAMING = ("path", "query", "table")
+"""Keys that say where the records are, in the order in which one of them is told."""
+
+_QUERY = (
+    "SELECT column, expression AS name FROM table WHERE condition; what needs more stands in a view"
+    " of one row a record, which `table` or the query names"
+)
+
+
+def check_sources(configuration: Configuration, document: Document) -> None:
+    """Two names for the same records would be two budgets for one person's data.
+
+    Raises:
+        ConfigurationError: There are two, or a source cannot be read as it is described.
+    """
+    seen: dict[str, str] = {}
+    for name, source in configuration.sources.items():
+        path: Path = ("sources", name)
+        _check_query(source, configuration.privacy.unit.column, document, path)
+        _check_form(source, document, path)
+        place = _place(source)
+        for known, other in seen.items():
+            if same_records(place, known):
+                refuse(
+                    f"this is the same data as source {other!r}, with a budget of its own",
+                    document,
+                    (*path, next(key for key in _NAMING if getattr(source, key))),
+                    f"give both releases the source {other!r}",
+                )
+        seen[place] = name
+
+
+def _place(source: Source) -> str:
+    """Where the records are; for the comparison alone, as it may hold a password."""
+    table = (source.table_name() or "").lower()
+    if source.path:
+        real = os.path.realpath(source.path)
+        return f"{real}#{table}" if table else real
+    engine = source.engine
+    if isinstance(engine, PostgresEngine):
+        found = engine.connection
+        text = found.get_secret_value() if isinstance(found, SecretStr) else str(found.file)
+        return f"postgres#{text}#{table}"
+    return f"spark#{table}"
+
+
+def _check_query(source: Source, unit: str | None, document: Document, path: Path) -> None:
+    """It is made of parts of one record, among them its unit and the time it is cut by."""
+    if source.query is None:
+        return
+    if source.table is not None:
+        refuse("the query says which table is read", document, (*path, "table"), "leave it out")
+    place: Path = (*path, "query")
+    try:
+        found = table_query(source.query, source.engine.kind)
+        if unit is not None:
+            found.origin(unit)
+        if isinstance(source.batches, Windows):
+            place = (*path, "batches", "column")
+            found.origin(source.batches.column)
+    except ValueError as error:
+        refuse(str(error), document, place, _QUERY)
+
+
+def _check_form(source: Source, document: Document, path: Path) -> None:
+    """Path, table and engine fit together."""
+    engine, table = source.engine, source.table_name()
+    if isinstance(engine, PostgresEngine):
+        refuse_password(engine.connection, document, (*path, "engine", "connection"))
+    if "settle" in source.model_fields_set and source.batches != "files":
+        refuse(
+            "only files that are batches settle",
+            document,
+            (*path, "settle"),
+            "windows have lateness, partitions their marker",
+        )
+    if source.types and table is not None:
+        refuse("a table knows the types of its columns", document, (*path, "types"), "leave it out")
+    if table is None and not isinstance(engine, PostgresEngine):
+        _check_files(source, document, path)
+    elif source.batches == "files" or not hasattr(source.batches, "every"):
+        refuse(
+            "a table is cut by time",
+            document,
+            (*path, "batches"),
+            "batches: {column: , every: , start: }",
+        )
+    if (
+        (table is None and isinstance(engine, PostgresEngine))
+        or (table is not None and isinstance(engine, DuckDBEngine) and not source.path)
+        or (source.path and isinstance(engine, PostgresEngine))
+        or (source.path and table is not None and isinstance(engine, SparkEngine))
+    ):
+        refuse(
+            f"path and table do not fit the engine {engine.kind}",
+            document,
+            path,
+            "duckdb reads path, or table in the database at path; postgres a table; spark either",
+        )
+
+
+def _check_files(source: Source, document: Document, path: Path) -> None:
+    if not source.path:
+        refuse("this key is missing", document, (*path, "path"), "a file, glob or database")
+    format = source.format or file_format(source.path)
+    if format is None:
+        refuse(
+            "the format is not to be told from this name",
+            document,
+            (*path, "path"),
+            "add format: parquet, csv, jsonl or arrow",
+        )
+    if source.types and format not in ("csv", "jsonl"):
+        refuse(
+            f"the types of columns stand in {format} files",
+            document,
+            (*path, "types"),
+            "leave it out",
+        )
+    if "\\" in source.path:
+        refuse(
+            "a backslash is no separator of folders",
+            document,
+            (*path, "path"),
+            "write / between folders, and rename a file whose name holds a backslash",
+        )
+    if isinstance(source.engine, SparkEngine) and (format != "parquet" or "`" in source.path):
+        refuse("spark reads Parquet files", document, (*path, "path"), "or name a table")

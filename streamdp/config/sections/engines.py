@@ -1,0 +1,70 @@
+"""What reads a source: the embedded engine, or a server near the records."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from streamdp.config.base.section import Section
+from streamdp.config.base.values import PositiveDuration, Size
+from streamdp.config.sections.secrets import Concealed
+
+
+class _Limited(Section):
+    """What one question may take; by default, what the engine gives it."""
+
+    memory: Size | None = Field(
+        default=None,
+        description="Most memory for one query, in B, kB, MB or GB. With PostgreSQL it is for each"
+        " sort or hash, with Spark for the driver. Default: the engine's own.",
+        examples=["2 GB"],
+    )
+    timeout: PositiveDuration | None = Field(
+        default=None,
+        description="Longest time for one query, as a duration. Default: the engine's own.",
+        examples=["10m"],
+    )
+
+
+class DuckDBEngine(_Limited):
+    """Embedded: reads files, or a table of a DuckDB database."""
+
+    kind: Literal["duckdb"] = Field(
+        description="`duckdb`: the embedded engine, for files and DuckDB databases."
+    )
+    threads: int | None = Field(
+        default=None,
+        ge=1,
+        le=1024,
+        strict=True,
+        description="Number of threads of the engine. Default: its own choice.",
+    )
+
+
+class PostgresEngine(_Limited):
+    """A PostgreSQL server."""
+
+    kind: Literal["postgres"] = Field(description="`postgres`: a PostgreSQL server.")
+    connection: Concealed = Field(
+        description="Connection URL or libpq string. A role with SELECT suffices. A password must"
+        " come from the environment or a file.",
+        examples=["postgresql://reader@db/warehouse", {"file": "/run/secrets/connection"}],
+    )
+
+
+class SparkEngine(_Limited):
+    """Spark: a table of its catalog, or Parquet files."""
+
+    kind: Literal["spark"] = Field(
+        description="`spark`: Apache Spark, for tables of its catalog and Parquet files."
+    )
+    master: str = Field(
+        default="local[*]",
+        min_length=1,
+        description="URL of the Spark master. Default: `local[*]`, this machine.",
+        examples=["spark://host:7077"],
+    )
+
+
+Engine = Annotated[DuckDBEngine | PostgresEngine | SparkEngine, Field(discriminator="kind")]

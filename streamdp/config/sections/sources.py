@@ -1,0 +1,215 @@
+"""The section `sources`: where records come from and how they are cut into batches."""
+
+from __future__ import annotations
+
+import glob
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+
+from streamdp.config.base.section import Section
+from streamdp.config.base.values import Duration, Moment, PositiveDuration
+from streamdp.config.sections.engines import DuckDBEngine, Engine
+from streamdp.config.sections.queries import TABLE, table_query
+from streamdp.types import Format, Json
+
+SETTLE = 60
+"""Seconds; a program that writes a file piece by piece pauses for less."""
+
+FieldType = Literal["number", "timestamp", "date", "boolean", "text"]
+"""What a column of a text format may be declared to hold."""
+
+
+class Windows(Section):
+    """Batches cut by time: half-open windows in UTC."""
+
+    column: str = Field(
+        min_length=1,
+        description="Column of type date or timestamp that gives the time of a record.",
+        examples=["created_at"],
+    )
+    every: PositiveDuration = Field(
+        description="Length of a window, as a duration of at least 1m.", examples=["1d"]
+    )
+    start: Moment = Field(
+        description="Start of the first window, an ISO date or time; UTC unless it has an offset.",
+        examples=["2026-01-01"],
+    )
+    end: Moment | None = Field(
+        default=None,
+        description="End of the last window, an ISO date or time. Default: windows go on.",
+        examples=["2027-01-01"],
+    )
+    lateness: Duration = Field(
+        default=0,
+        description="Time after its end during which a window still takes records, as a duration."
+        " Later records are in no batch. Default 0s.",
+        examples=["6h"],
+    )
+    growing: bool = Field(
+        default=False,
+        strict=True,
+        description="Each batch holds all records up to the window's end, for gates that renew one"
+        " answer. Default false.",
+    )
+    marker: str | None = Field(
+        default=None,
+        description="Path of a file that says that a window is complete; `{key}` stands for the"
+        " batch's key. Default: no marker.",
+        examples=["done/{key}"],
+    )
+
+    @field_validator("marker")
+    @classmethod
+    def _names_its_batch(cls, value: str | None) -> str | None:
+        return value if value is None else _with_key(value)
+
+    @field_validator("every")
+    @classmethod
+    def _not_too_short(cls, value: int) -> int:
+        if value < 60:
+            raise ValueError("a window is a minute or longer")
+        return value
+
+    @model_validator(mode="after")
+    def _ends_after_it_starts(self) -> Windows:
+        if self.end is not None and self.end < self.start + self.every:
+            raise ValueError("between start and end there is no whole window")
+        return self
+
+
+class Partitions(Section):
+    """Batches that are folders: one for each value of the partition column in the path."""
+
+    partition: str = Field(
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",
+        description="Name of the partition column in the path: `day` for `day=*/`.",
+        examples=["day"],
+    )
+    marker: str = Field(
+        description="Path of a file that says that a partition is complete; `{key}` stands for the"
+        " batch's key.",
+        examples=["sales/day={key}/_SUCCESS"],
+    )
+
+    @field_validator("marker")
+    @classmethod
+    def _names_its_batch(cls, value: str) -> str:
+        return _with_key(value)
+
+
+def _with_key(marker: str) -> str:
+    if "{key}" not in marker or glob.has_magic(marker):
+        raise ValueError("a marker is a path with {key} in it, where the batch's key stands")
+    return marker
+
+
+def _form(value: Any) -> str:
+    """Which of the three was meant, so that errors speak of that alone."""
+    if isinstance(value, Partitions) or (isinstance(value, dict) and "partition" in value):
+        return "Partitions"
+    return "files" if isinstance(value, str) else "Windows"
+
+
+Batches = Annotated[
+    Annotated[Literal["files"], Tag("files")]
+    | Annotated[Windows, Tag("Windows")]
+    | Annotated[Partitions, Tag("Partitions")],
+    Discriminator(_form),
+]
+
+
+class Source(Section):
+    """Where records come from and how they are cut into batches."""
+
+    path: str = Field(
+        default="",
+        description="File, glob or DuckDB database, relative to the configuration; `demo:NAME` for"
+        " data that comes with streamdp.",
+        examples=["flights/*.parquet"],
+    )
+    table: str | None = Field(
+        default=None,
+        pattern=TABLE,
+        description="Table or view of the database. One row must be one record.",
+        examples=["public.flights"],
+    )
+    query: str | None = Field(
+        default=None,
+        description="Query in place of `table`: SELECT columns and expressions of one record FROM"
+        " one table [WHERE condition]. It is in DuckDB's dialect whatever the engine.",
+        examples=["SELECT at, price * pieces AS amount FROM sales"],
+    )
+    engine: Engine = Field(
+        default=DuckDBEngine(kind="duckdb"),
+        description="Engine that reads the records, with its limits. Default: DuckDB.",
+        examples=[{"kind": "duckdb", "memory": "2 GB"}],
+    )
+    format: Format | None = Field(
+        default=None, description="Format of the files. Default: from the ending of the file name."
+    )
+    types: dict[str, FieldType] = Field(
+        default={},
+        description="Types of columns in CSV and JSON lines, by column name. Default: text.",
+        examples=[{"price": "number", "at": "timestamp"}],
+    )
+    batches: Batches = Field(
+        description="How records are cut into batches: time windows, `files` (one file a batch),"
+        " or partitions (one folder a batch).",
+        examples=[{"column": "at", "every": "1d", "start": "2026-01-01"}, "files"],
+    )
+    settle: Duration = Field(
+        default=SETTLE,
+        description="Time for which a file must be unchanged before it counts as complete, as a"
+        " duration; with `batches: files`. Default 1m.",
+        examples=["5m"],
+    )
+
+    @field_validator("path")
+    @classmethod
+    def _can_be_a_path(cls, value: str) -> str:
+        if "\0" in value:
+            raise ValueError("a path holds no null character")
+        return value
+
+    @field_validator("batches", mode="before")
+    @classmethod
+    def _never_by_count(cls, value: Any) -> Any:
+        counting = {"rows", "records", "count", "size", "every_rows"}
+        if isinstance(value, dict) and re.fullmatch(r"\d+\s*[smhdw]", str(value.get("size"))):
+            raise ValueError(f"the length of a window is called every: every: {value['size']}")
+        if isinstance(value, int) or (isinstance(value, dict) and counting & value.keys()):
+            raise ValueError(
+                "batches cannot be cut by counting records: one record more would move the"
+                " borders of every later batch, so it would be in all of their releases;"
+                " cut by time, or give each batch a file"
+            )
+        return value
+
+    @model_validator(mode="after")
+    def _has_its_partition(self) -> Source:
+        if isinstance(self.batches, Partitions):
+            above, found, below = self.path.partition(f"/{self.batches.partition}=*/")
+            if not found or not below or glob.has_magic(above):
+                raise ValueError(
+                    f"the path needs /{self.batches.partition}=*/ before the files, and no wildcard"
+                    " before that"
+                )
+        return self
+
+    def table_name(self) -> str | None:
+        """The table whose records these are, named or read by the query; None for files."""
+        return self.table if self.query is None else table_query(self.query).table
+
+    def origin(self, column: str) -> Json:
+        """What a column is made of: its name in the table, or an expression; in no engine's words.
+
+        Raises:
+            ValueError: The query has no such column.
+        """
+        return column if self.query is None else table_query(self.query).origin(column)
+
+    def is_growing(self) -> bool:
+        """Whether a record is in all batches from its own on."""
+        return isinstance(self.batches, Windows) and self.batches.growing

@@ -1,0 +1,1 @@
+"""Quantiles of a batch: the quantile tree, its draws, their calibration and their accuracy."""

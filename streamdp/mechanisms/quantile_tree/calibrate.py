@@ -1,0 +1,108 @@
+"""Makes the table of `choice`, from simulation alone: `python -m` this module.
+
+For each number of quantiles and each epsilon times rows, every candidate releases the same
+synthetic batches: normal, exponential, two humps and heavy tails, at random places and scales
+within bounds about forty scales wide, known by their bounds only.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from fractions import Fraction
+
+import numpy as np
+
+from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, Choice
+from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy, batch_of, levels, rank_error
+from streamdp.priors.families import Cauchy
+from streamdp.priors.shapes import profile, shapes_from_bounds
+from streamdp.types import FloatArray, Grid, Json
+
+HEAD = '''"""The table of `choice`: printed by `quantile_tree.calibrate`, then formatted."""
+
+from __future__ import annotations
+
+from streamdp.types import Json
+
+'''
+FOOT = '''"""Rows of `quantiles`, `epsilon_rows`, `choice` and each candidate\'s mean rank error."""
+'''
+
+QUANTILES = (1, 3, 9, 29, 99)
+EPSILON_ROWS = (10, 30, 100, 300, 1_000, 3_000, 10_000, 100_000)
+BATCHES = 24
+ROWS = 4096
+MOST_JOINT = 40
+"""Targets of one joint draw; more take too long for what they gain."""
+MOST_ROOT = 3_000
+"""Epsilon times rows up to which a tree that spends all on its root is tried."""
+MARGIN = 0.97
+"""A later, slower candidate must err less than this share of the best before it."""
+
+BOUNDS = (-20.0, 20.0)
+GRID = Grid(Fraction(1, 2000), -40_000, 40_000)
+
+
+def main() -> None:
+    """Print the module `choice_table`, and one progress line a row to standard error."""
+    rows = []
+    for count in QUANTILES:
+        for information in EPSILON_ROWS:
+            rows.append(_row(count, information))
+            sys.stderr.write(f"{rows[-1]}\n")
+    lines = "".join(f"    {row!r},\n" for row in rows)
+    sys.stdout.write(f"{HEAD}TABLE: tuple[Json, ...] = (\n{lines})\n{FOOT}")
+
+
+def _row(count: int, information: int) -> Json:
+    targets = tuple(Fraction(i, count + 1) for i in range(1, count + 1))
+    epsilon = Fraction(information, ROWS)
+    errors: dict[str, float] = {}
+    best = "binary"
+    for name, candidate in CANDIDATES.items():
+        if candidate.branching == 0 and count > MOST_JOINT:
+            continue
+        if 2 < candidate.branching > count:
+            continue
+        if candidate.level_power and information > MOST_ROOT:
+            continue
+        errors[name] = round(_mean_error(candidate, targets, epsilon), 5)
+        if errors[name] < MARGIN * errors[best]:
+            best = name
+    return {"quantiles": count, "epsilon_rows": information, "choice": best, "errors": errors}
+
+
+def _mean_error(choice: Choice, targets: tuple[Fraction, ...], epsilon: Fraction) -> float:
+    tree = choice.tree(targets, epsilon, GRID)
+    robust = (Cauchy(0.0, (BOUNDS[1] - BOUNDS[0]) / 20.0),) * len(targets)
+    groups = shapes_from_bounds(targets, *BOUNDS, float(GRID.resolution))
+    prior = choice.prior(robust, groups)
+    entropy = PublicEntropy("calibrate")
+    errors = []
+    for index in range(BATCHES):
+        batch = batch_of(_values(index), ROWS, GRID)
+        errors.append(rank_error(batch, targets, tree.draw(batch, prior, entropy)))
+    return float(np.mean(errors))
+
+
+def _values(index: int) -> FloatArray:
+    """A batch: its law, place and scale follow from the index."""
+    chance = PublicEntropy(f"batch {index}")
+    shift, scale = 12.0 * chance.uniform() - 6.0, math.exp(1.4 * chance.uniform() - 0.7)
+    share = levels(ROWS)
+    exact = tuple(Fraction(each) for each in share.tolist())
+    match index % 4:
+        case 0:
+            standard = profile(exact, "normal")
+        case 1:
+            standard = profile(exact, "right")
+        case 2:
+            standard = np.sort(profile(exact, "normal") / 2.0 + np.where(share < 0.5, -1.0, 1.0))
+        case _:
+            standard = np.tan(math.pi * (share - 0.5)).clip(-30.0, 30.0) / 2.0
+    return shift + scale * standard
+
+
+if __name__ == "__main__":
+    main()

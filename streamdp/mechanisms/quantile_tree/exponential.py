@@ -1,0 +1,184 @@
+"""One quantile of a region: the exponential mechanism, drawn exactly.
+
+P(o) ∝ μ(o)·exp(-c·min(|q·n - rank(o)|, 45/c)) over the fine points o of the region, where n and
+rank count the region's own grains. The clip keeps every weight above e^-45 of its mass; it is
+monotone and 1-Lipschitz, so the range of the cost's change is not larger than without it.
+
+References:
+    Smith 2011 (exponential mechanism for quantiles); Dong, Durfee & Rogers 2020 (bounded range).
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Literal
+
+import numpy as np
+
+from streamdp.mechanisms.quantile_tree.grains import GRAINS, Grains, Region
+from streamdp.mechanisms.quantile_tree.measure import Measure, log_share
+from streamdp.privacy.draws import choose, uniform_below
+from streamdp.types import Entropy, FloatArray, IntArray
+
+CLIP = 45.0
+"""Largest exponent c·cost: e^-45 = 3e-20 of utility is what the clip can lose."""
+
+Restriction = Literal["conditional", "edge"]
+"""What becomes of the prior's mass outside a region: dropped, or put on the region's two ends."""
+
+
+def draw_quantile(
+    grains: Grains,
+    region: Region,
+    quantile: Fraction,
+    sharpness: float,
+    measure: Measure,
+    entropy: Entropy,
+    restriction: Restriction = "conditional",
+) -> int:
+    """Draw a fine point of the region near its own quantile.
+
+    Only cells whose rank is within 45/c of the target have weights of their own; the rest are two
+    tails of constant weight. So the work depends on 1/c, not on the number of records.
+
+    Args:
+        grains: The batch. Private.
+        region: Stretch whose own grains are ranked.
+        quantile: Target q in (0, 1), exact.
+        sharpness: c.
+        measure: μ, fixed before the data was touched; positive on the region.
+        entropy: Source of chance.
+        restriction: `edge` adds the mass of μ left of the region to its first point, and that
+            right of it to its last (Khodak et al. 2023, Theorem 3.2).
+
+    Privacy: add/remove, one record of weight w ≤ 1 in the region: loss of range
+    c·w·2·max(q, 1 - q) (`sharpness.addition_range`), pure and bounded-range; substitute: weight
+    w goes and w' comes: `sharpness.substitution_range`. Total: any counts, none included, take
+    the same path.
+    """
+    costs = _Exponents(grains, region, quantile, sharpness)
+    near = _Near(grains, region, *costs.window())
+    log_weights = measure.between(near.edges)
+    log_weights[0::2] += _log_level_sums(near, costs)
+    log_weights[1::2] -= costs.at(near.gap_ranks)
+    if restriction == "edge":
+        log_weights = np.append(log_weights, _outside(near, measure) - costs.at(near.end_ranks))
+    chosen = choose(log_weights, entropy)
+    if chosen >= 2 * len(near.cells) - 1:
+        return region.start if chosen % 2 else region.last
+    index, is_gap = divmod(chosen, 2)
+    if is_gap:
+        cell = measure.draw(int(near.cells[index]) + 1, int(near.cells[index + 1]), entropy)
+        return cell * GRAINS + uniform_below(GRAINS, entropy)
+    level = choose(-costs.at(near.ranks_within(index)), entropy)
+    return int(near.cells[index]) * GRAINS + near.first_level(index) + level
+
+
+class _Exponents:
+    """c·cost of ranks within one region; integers until the last product."""
+
+    def __init__(
+        self, grains: Grains, region: Region, quantile: Fraction, sharpness: float
+    ) -> None:
+        base = grains.left_of(region.start)
+        size = grains.left_of(region.stop) - base
+        whole, rest = divmod(quantile.numerator * size, quantile.denominator)
+        self._middle = base + whole
+        self._rest = rest / quantile.denominator
+        self.per_grain = sharpness / GRAINS
+
+    def signed(self, ranks: IntArray) -> FloatArray:
+        """c·(rank - q·n), ranks in grains of the whole batch."""
+        return np.asarray(((ranks - self._middle) - self._rest) * self.per_grain)
+
+    def at(self, ranks: IntArray) -> FloatArray:
+        """c·cost, clipped."""
+        return np.asarray(np.minimum(np.abs(self.signed(ranks)), CLIP))
+
+    def window(self) -> tuple[int, int]:
+        """Ranks (records of the whole batch) between which the cost is not clipped."""
+        reach = math.ceil(min(CLIP / self.per_grain, 2.0**60)) + 1
+        return (self._middle - reach) // GRAINS, -(-(self._middle + reach) // GRAINS)
+
+
+class _Near:
+    """The region cut at its first cell, its near cells and its last: cell, gap, ..., gap, cell.
+
+    A gap has no near record, so one rank; the two outer gaps also hold the far cells, whose cost
+    is clipped and so is that of the gap beside them. Gaps may be empty. The first and the last
+    cell may be cut by the region, and may hold no record.
+    """
+
+    def __init__(self, grains: Grains, region: Region, low: int, high: int) -> None:
+        first, last = region.start // GRAINS, region.last // GRAINS
+        left = int(grains.cells.searchsorted(first))
+        right = int(grains.cells.searchsorted(last, side="right"))
+        begin = left + int(left < right and grains.cells[left] == first)
+        end = right - int(right > begin and grains.cells[right - 1] == last)
+        begin = max(begin, int(grains.before[1:].searchsorted(low, side="right")))
+        end = max(begin, min(end, int(grains.before[:-1].searchsorted(high))))
+        ends = [first] if first == last else [first, last]
+        self.cells: IntArray = np.array([first, *ends[1:]], dtype=np.int64)
+        if len(ends) > 1:
+            self.cells = np.concatenate(([first], grains.cells[begin:end], [last]))
+        self._region = region
+        self._grains = grains
+        self.end_ranks: IntArray = np.array(
+            [grains.left_of(region.start), grains.left_of(region.last)], dtype=np.int64
+        )
+        self.edges: IntArray = np.empty(2 * len(self.cells), dtype=np.int64)
+        self.edges[0::2] = self.cells
+        self.edges[1::2] = self.cells + 1
+        self.inner_counts: IntArray = grains.counts[begin:end]
+        self.inner_ranks: IntArray = grains.before[begin:end] * GRAINS
+        self.gap_ranks: IntArray = grains.before[begin : end + 1] * GRAINS
+        if len(ends) == 1:
+            self.gap_ranks = self.gap_ranks[:0]
+            self.inner_counts, self.inner_ranks = self.inner_counts[:0], self.inner_ranks[:0]
+
+    def first_level(self, index: int) -> int:
+        """First level of a cell that lies in the region."""
+        return self._region.start % GRAINS if index == 0 else 0
+
+    def ranks_within(self, index: int) -> IntArray:
+        """Ranks of the levels of a cell that lie in the region, grains of the whole batch."""
+        start = int(self.cells[index]) * GRAINS + self.first_level(index)
+        stop = min(int(self.cells[index] + 1) * GRAINS, self._region.last + 1)
+        rank = self._grains.left_of(start)
+        step = self._grains.left_of(start + 1) - rank
+        return rank + step * np.arange(stop - start)
+
+
+def _log_level_sums(near: _Near, costs: _Exponents) -> FloatArray:
+    """ln of Σ_levels exp(-c·cost)/GRAINS of each near cell, the sum in closed form.
+
+    The exponent is linear over the levels of a cell, so the sum is geometric, save in the few
+    cells that hold the target, or an end of the clip, or of the region: those are summed term by
+    term.
+    """
+    result = np.empty(len(near.cells))
+    counts = near.inner_counts
+    first = costs.signed(near.inner_ranks)
+    step = costs.per_grain * counts
+    last = first + step * (GRAINS - 1)
+    with np.errstate(under="ignore"):
+        sums = np.log(np.expm1(-step * GRAINS) / np.expm1(-step))
+    result[1 : 1 + len(counts)] = sums + np.where(last <= 0.0, last, -first)
+    bent = ((first < 0.0) & (last > 0.0)) | (first < -CLIP) | (last > CLIP)
+    for index in (0, len(near.cells) - 1, *(np.flatnonzero(bent) + 1).tolist()):
+        result[index] = math.log(np.exp(-costs.at(near.ranks_within(index))).sum())
+    return np.asarray(result - math.log(GRAINS))
+
+
+def _outside(near: _Near, measure: Measure) -> FloatArray:
+    """ln mass of μ left and right of the region, the cut cells in proportion."""
+    first, last = int(near.cells[0]), int(near.cells[-1])
+    edges = np.array([measure.grid.lower, first, first + 1, last, last + 1])
+    masses = measure.between(np.append(np.maximum.accumulate(edges), measure.grid.upper + 1))
+    levels_right = GRAINS - near.first_level(len(near.cells) - 1) * (first == last)
+    levels_right -= len(near.ranks_within(len(near.cells) - 1))
+    of_last = masses[1] if first == last else masses[3]
+    left = np.logaddexp(masses[0], masses[1] + log_share(near.first_level(0), GRAINS))
+    right = np.logaddexp(masses[4], of_last + log_share(levels_right, GRAINS))
+    return np.array([left, right])

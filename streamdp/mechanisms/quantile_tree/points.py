@@ -1,0 +1,87 @@
+"""The public points a joint draw may fall on: quantiles of the robust prior, or every fine point.
+
+They depend on the prior and the grid alone. Each stands for the stretch up to the next one.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamdp.mechanisms.quantile_tree.grains import GRAINS
+from streamdp.mechanisms.quantile_tree.measure import Measure
+from streamdp.types import FloatArray, Grid, IntArray, Prior
+
+LEAST_POINTS, MOST_POINTS = 2**13, 2**15
+"""Points aimed at for many targets and for few; a grid of fewer fine points is used whole."""
+
+WORK = 2**17
+"""Points times targets aimed at between them."""
+
+_FAN = 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Points:
+    """Public points.
+
+    Args:
+        points: Fine points, strictly increasing, the grid's first among them; shape (p,).
+        log_masses: ln of the prior's mass of [points[i], points[i + 1]) for each target,
+            shape (m, p).
+    """
+
+    points: IntArray
+    log_masses: FloatArray
+
+
+@functools.lru_cache(maxsize=64)
+def public_points(priors: tuple[Prior, ...], grid: Grid) -> Points:
+    """Points whose stretches have about a p-th of the mean prior's mass, p = `aimed_at`.
+
+    A stretch above its share is halved, down to cells; a cell above its share is cut in up
+    to GRAINS levels. So there are fewer than 4p for one prior.
+    """
+    distinct, aimed = tuple(dict.fromkeys(priors)), aimed_at(len(priors))
+    edges = np.array([grid.lower, grid.upper + 1], dtype=np.int64)
+    while True:
+        shares = aimed * _mean_shares(distinct, grid, edges)
+        widths = np.diff(edges)
+        fine = widths.sum() * GRAINS <= aimed
+        crowded = (widths > 1) & ((shares > 1.0) | fine)
+        if not crowded.any():
+            break
+        parts = np.where(crowded, np.minimum(_FAN, widths), 1)
+        offset = _ramp(parts)
+        inner = np.repeat(edges[:-1], parts) + np.repeat(widths, parts) * offset // np.repeat(
+            parts, parts
+        )
+        edges = np.append(inner, edges[-1])
+    wanted = np.exp2(np.ceil(np.log2(np.clip(shares, 1.0, GRAINS))))
+    levels = np.where(widths == 1, GRAINS if fine else wanted, 1).astype(np.int64)
+    points = np.repeat(edges[:-1], levels) * GRAINS + _ramp(levels) * np.repeat(
+        GRAINS // levels, levels
+    )
+    share = {prior: Measure(prior, grid).between(edges) - np.log(levels) for prior in distinct}
+    masses = np.stack([np.repeat(share[prior], levels) for prior in priors])
+    return Points(points, masses)
+
+
+def aimed_at(targets: int) -> int:
+    """Number of points a joint draw of so many targets can afford."""
+    return min(max(WORK // targets, LEAST_POINTS), MOST_POINTS)
+
+
+def _mean_shares(priors: tuple[Prior, ...], grid: Grid, edges: IntArray) -> FloatArray:
+    """Mean over priors of the share of each stretch in the grid's mass."""
+    mass = np.exp([Measure(prior, grid).between(edges) for prior in priors])
+    return np.asarray((mass / mass.sum(axis=1, keepdims=True)).mean(axis=0))
+
+
+def _ramp(lengths: IntArray) -> IntArray:
+    """0 ... l - 1 for each length, one after the other."""
+    starts = np.cumsum(lengths) - lengths
+    return np.asarray(np.arange(math.fsum(lengths)) - np.repeat(starts, lengths)).astype(np.int64)

@@ -1,0 +1,1 @@
+"""Private tests in a row for one price: AboveThreshold and generalized thresholding."""

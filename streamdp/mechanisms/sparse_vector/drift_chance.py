@@ -1,0 +1,144 @@
+"""The probability that a release of a binary tree leaves its tolerances: computed, not sampled.
+
+M_t draws the tree at a small epsilon on public points, all of the same prior mass, and says yes if
+a quantile falls outside its interval. Given the two released points that bound a node, its draw
+depends on nothing else, so with stay S and leave L of the part below a node,
+
+    S(a, b) = Σ_{o inside} P(o | a, b)·S_left(a, o)·S_right(o, b),
+    L(a, b) = Σ_{o outside} P(o | a, b) + Σ_{o inside} P(o | a, b)·(L_left + S_left·L_right),
+
+over bounds a, b inside their own intervals. Every term is positive, nothing cancels: both are
+right to a relative 2·m·(c·n·2^-51 + p·2^-52): the costs are integers, a rest and one product, then
+an exponential and sums of p terms round. That is below 2^-18·epsilon_t, what `Chance` asks, for m
+up to 30 quantiles, n up to 2^26 records (c is at most epsilon_t), p up to 2^12 points and epsilon_t
+from 1/1000. There is no clip: weights are taken over the largest.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamdp.mechanisms.quantile_tree.grains import GRAINS, Grains
+from streamdp.mechanisms.quantile_tree.tree import Node, QuantileTree
+from streamdp.mechanisms.sparse_vector.thresholding import Chance
+from streamdp.types import CellCounts, FloatArray, IntArray
+
+Bounds = tuple[int, int]
+Law = tuple[FloatArray, FloatArray]
+Laws = dict[tuple[int, int], Law]
+
+_FAR = 1e300
+"""Stands for the cost of bounds that cross, which no release has."""
+
+_LEAST = 1e-250
+"""Probabilities are cut here, for both neighbours alike: weights below e^-700 are rounded away."""
+
+
+@dataclass(frozen=True, slots=True)
+class DriftChance:
+    """A drift test of known success probability.
+
+    Args:
+        tree: What M_t draws: binary, independent, conditional; its epsilon is epsilon_t.
+        tolerances: Cells [low, high] for each target, within the grid, neither end decreasing.
+        pieces: Points in each tolerance, and in each stretch between two.
+
+    Raises:
+        ValueError: Another kind of tree, or tolerances that are none.
+    """
+
+    tree: QuantileTree
+    tolerances: tuple[Bounds, ...]
+    pieces: int = 8
+
+    def __post_init__(self) -> None:
+        tree = self.tree
+        if (tree.branching, tree.node, tree.restriction) != (2, "independent", "conditional"):
+            raise ValueError("the tree must be binary with conditional independent draws")
+        if len(self.tolerances) != len(tree.quantiles):
+            raise ValueError("each quantile needs a tolerance")
+        for low, high in self.tolerances:
+            if not tree.grid.lower <= low <= high <= tree.grid.upper:
+                raise ValueError("a tolerance must be a stretch of the grid")
+
+    def chance(self, statistic: CellCounts) -> Chance:
+        """Success: some quantile of the release is outside its tolerance.
+
+        Privacy: the chance itself is private; a draw with it is (epsilon_t, 0)-private, by the
+        argument of `QuantileTree.draw` with a prior of equal mass on public points.
+        """
+        points = self.points()
+        grains = Grains.of(statistic)
+        ranks = np.append(grains.left_of_each(points), int(grains.before[-1]) * GRAINS)
+        inside = [
+            np.flatnonzero((points >= low * GRAINS) & (points < (high + 1) * GRAINS))
+            for low, high in self.tolerances
+        ]
+        laws: Laws = {}
+        for node in reversed(self.tree.nodes()):
+            laws[node.left, node.right] = self._law(node, ranks, inside, laws)
+        stay, leave = laws[-1, len(self.tolerances)]
+        return Chance(max(float(leave[0, 0]), _LEAST), max(float(stay[0, 0]), _LEAST))
+
+    def points(self) -> IntArray:
+        """Public fine points: the ends of tolerances, and even steps between them."""
+        return _points(self)
+
+    def _law(self, node: Node, ranks: IntArray, inside: list[IntArray], laws: Laws) -> Law:
+        """S and L of a node, for each left bound (first axis) and right bound (second)."""
+        (target,) = node.targets
+        bounded = node.right < len(inside)
+        left = inside[node.left] if node.left >= 0 else np.array([0])
+        right = inside[node.right] if bounded else np.array([len(ranks) - 2])
+        stops = ranks[right] if bounded else ranks[-1:]
+        weights = self._weights(node, ranks[:-1], (left, right), stops)
+        reachable = (inside[target] >= left[0]) & (inside[target] <= right[-1])
+        chosen = inside[target][reachable] - left[0]
+        within = weights[:, :, chosen]
+        outside = np.delete(weights, chosen, axis=2).sum(axis=2)
+        certain = np.ones((1, 1)), np.zeros((1, 1))
+        stay_left, leave_left = laws.get((node.left, target), certain)
+        stay_right, leave_right = laws.get((target, node.right), certain)
+        if stay_left.size > 1:
+            stay_left, leave_left = stay_left[:, reachable], leave_left[:, reachable]
+        if stay_right.size > 1:
+            stay_right, leave_right = stay_right[reachable], leave_right[reachable]
+        before = within * stay_left[:, None, :]
+        stay = (before * stay_right.T).sum(axis=2)
+        leave = (within * leave_left[:, None, :] + before * leave_right.T).sum(axis=2) + outside
+        total = np.maximum(weights.sum(axis=2), 1.0)
+        return stay / total, leave / total
+
+    def _weights(
+        self, node: Node, ranks: IntArray, bounds: tuple[IntArray, IntArray], stops: IntArray
+    ) -> FloatArray:
+        """exp(-c·cost) of points from the first left bound on; at most 1, out of bounds 0."""
+        (quantile,) = node.quantiles
+        left, right = bounds
+        sharpness = float(self.tree.levels()[node.level].sharpness(node.quantiles)) / GRAINS
+        candidates = np.arange(left[0], right[-1] + 1)
+        starts = ranks[left][:, None]
+        sizes = quantile.numerator * (stops[None, :] - starts)
+        middle, rest = np.divmod(sizes, quantile.denominator)
+        signed = (ranks[candidates] - (starts + middle)[:, :, None]).astype(float)
+        signed -= (rest / quantile.denominator)[:, :, None]
+        allowed = (candidates >= left[:, None, None]) & (candidates <= right[None, :, None])
+        exponents = np.where(allowed, np.abs(signed) * sharpness, np.inf)
+        return np.asarray(
+            np.exp(np.minimum(exponents.min(axis=2, keepdims=True), _FAR) - exponents)
+        )
+
+
+@functools.lru_cache(maxsize=64)
+def _points(test: DriftChance) -> IntArray:
+    grid = test.tree.grid
+    ends = {grid.lower * GRAINS, (grid.upper + 1) * GRAINS}
+    ends |= {low * GRAINS for low, _ in test.tolerances}
+    ends |= {(high + 1) * GRAINS for _, high in test.tolerances}
+    edges = np.array(sorted(ends))
+    steps = np.arange(test.pieces)
+    cuts = edges[:-1, None] + np.diff(edges)[:, None] * steps // test.pieces
+    return np.unique(cuts)

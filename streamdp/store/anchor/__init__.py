@@ -1,0 +1,1 @@
+"""The anchor: an append-only file on another volume that knows every charge before the ledger."""

@@ -1,0 +1,235 @@
+"""The anchor: an append-only file that knows of every charge before the ledger does.
+
+A ledger alone cannot tell that it is an old copy of itself. The anchor can; it should live on
+another volume. It is written, and on the disk, before each transaction that adds rows to the
+ledger commits, and again before a committed release is handed to a sink.
+
+A *state* of a store is its epoch, and number and hash of its last ledger row. A line of the anchor
+is an intent: from state `base` to state `target`, with the charges between. The base of a line is
+the target of the line before if that one was committed, else that one's base; one bit says which.
+A line whose target is its base confirms that the line before was committed. The lines hang
+together in a hash chain of their own.
+
+The order is: insert ledger rows, append the line, fsync, COMMIT (durable when it returns). So only
+the transaction of the last line can be missing from the ledger:
+
+* A crash while the line is written leaves it torn, without its newline. Its transaction is not
+  committed: the store stands at the target of the line before. Ordinary.
+* A crash between line and COMMIT: the store stands at the base of the last line. Ordinary; charges
+  of that line are charged and burnt, so that nothing rests on what their process got to see.
+* A crash after COMMIT: the store stands at the target of the last line. Ordinary.
+* A COMMIT that fails while its process lives, as on a full disk: nothing was spent, no data was
+  read, and the next line starts from the same base.
+
+Every other state is refused. A store that was restored, cut or cloned stands at neither, unless it
+is behind by one line that was never confirmed, and then nothing is lost that counts: if that line
+is a charge, its release was not committed (there would be a line more), and it is burnt; if it is
+a commit, its release reached no sink (there would be a confirmation), and its charge stands open
+in the ledger, hence is burnt. Not found out is a store that was put back together with its anchor.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Self
+
+from streamdp.disk import keep_private, open_file, sync
+from streamdp.errors import IntegrityError, LockedError, StoreError
+from streamdp.store.anchor.lines import FORMAT, Line, Spending, State, scan, sealed, words
+from streamdp.types import Json
+
+_LONGEST = 1 << 20
+_TRIES, _PAUSE = 40, 0.05
+
+
+def default_anchor(store: Path) -> Path:
+    """Beside the store, by whatever link that is reached."""
+    store = store.resolve()
+    return store.with_name(store.name + ".anchor")
+
+
+def start_of(base: State) -> State:
+    """Where every store stood before its first ledger row."""
+    return State.of(base.epoch, 0, "0" * 64)
+
+
+class Anchor:
+    """The anchor of one store, written by one process at a time.
+
+    Args:
+        path: Of the file.
+        file: Its descriptor, opened for appending.
+    """
+
+    def __init__(self, path: Path, file: int) -> None:
+        self.path, self._file = path, file
+        self.store_id: str | None = None
+        self.last: Line | None = None
+        self._check, self._size = "", 0
+
+    @classmethod
+    def open(cls, path: Path, *, create: bool = False) -> Self:
+        """Read it to the end; a torn last line is cut off by the next append.
+
+        Raises:
+            IntegrityError: It was altered.
+            StoreError: It cannot be used.
+        """
+        anchor = cls(path, _opened(path, os.O_CREAT if create else 0))
+        try:
+            anchor._read()
+        except BaseException:
+            anchor.close()
+            raise
+        return anchor
+
+    def _read(self) -> None:
+        with self.path.open("rb") as file:
+            for check, size, found in scan(self.path, file):
+                self._check, self._size = check, size
+                if isinstance(found, str):
+                    self.store_id = found
+                else:
+                    self.last = found
+        if self.last is None:
+            self.store_id, self._check, self._size = None, "", 0
+
+    def close(self) -> None:
+        """Give the file back."""
+        os.close(self._file)
+
+    def begin(self, store_id: str, past: Sequence[tuple[State, Spending]], base: State) -> None:
+        """Write whose anchor it is, a line for each charge there was, and where the store stands.
+
+        A beginning that a crash has cut off is written to its end.
+
+        Raises:
+            StoreError: It cannot be written.
+        """
+        start, done = start_of(base), self.last.target.seq if self.last else 0
+        head = [] if self.last else [[FORMAT, store_id], words(Line(True, True, start, start))]
+        lines = [
+            *(Line(True, False, at, at, (spent,)) for at, spent in past if at.seq > done),
+            Line(True, False, base, base),
+        ]
+        self._append(*head, *map(words, lines))
+        try:
+            sync(self.path.parent)
+        except OSError as error:
+            raise _unusable(self.path, error) from None
+        self.store_id, self.last = store_id, lines[-1]
+
+    def intend(self, base: State, target: State, spent: Sequence[Spending] = ()) -> None:
+        """Say what is about to be committed.
+
+        Raises:
+            IntegrityError: The store does not stand where this anchor left it.
+            LockedError: Another process wrote to it.
+            StoreError: It cannot be written; nothing may be committed.
+        """
+        if self.last is None or base not in (self.last.target, self.last.base):
+            raise IntegrityError(
+                "the ledger was written without its anchor",
+                where=str(self.path),
+                hint="end all processes that use the store; the next start says how they differ",
+            )
+        self._write(Line(base == self.last.target, False, base, target, tuple(spent)))
+
+    def confirm(self, state: State) -> None:
+        """Say that the last intent was committed, unless that is known."""
+        if self.last is None or not self.last.base == self.last.target == state:
+            self.intend(state, state)
+
+    def rebind(self, base: State, target: State, spent: Sequence[Spending]) -> None:
+        """Go on from a state that does not follow; `spent` is what this anchor did not know."""
+        unfinished = self.last is not None and self.last.rebound and self.last.base == base
+        self._write(Line(not unfinished, True, base, target, tuple(spent)))
+
+    def _write(self, line: Line) -> None:
+        self._append(words(line))
+        self.last = line
+
+    def _append(self, *lines: Json) -> None:
+        """Write lines and wait for the disk; all of them or, as far as can be, none."""
+        check, text = self._check, b""
+        for word in lines:
+            check, line = sealed(check, word)
+            text += line
+        with _alone(self.path, self._file):
+            self._require_mine()
+            try:
+                if os.write(self._file, text) != len(text):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+                os.fsync(self._file)
+            except OSError as error:
+                with contextlib.suppress(OSError):
+                    os.ftruncate(self._file, self._size)
+                raise _unusable(self.path, error) from None
+        self._check, self._size = check, self._size + len(text)
+
+    def _require_mine(self) -> None:
+        """Refuse a file that was replaced, cut, or written to by others; cut off a torn line."""
+        end = f'"{self._check}"]\n'.encode() if self._size else b""
+        try:
+            here, held = self.path.stat(), os.fstat(self._file)
+            tail = os.pread(self._file, _LONGEST, self._size - len(end))
+            whole = tail[len(end) :].count(b"\n") - (self.last is None)
+            if tail != end and tail.startswith(end) and whole <= 0:
+                os.ftruncate(self._file, self._size)
+                tail = end
+        except OSError as error:
+            raise _unusable(self.path, error) from None
+        if (here.st_dev, here.st_ino) != (held.st_dev, held.st_ino) or not tail.startswith(end):
+            raise IntegrityError("the anchor was replaced or cut", where=str(self.path))
+        if tail != end:
+            raise _shared(self.path)
+
+
+def _opened(path: Path, flags: int) -> int:
+    try:
+        file = open_file(path, os.O_RDWR | os.O_APPEND | flags)
+        keep_private(file)
+    except OSError as error:
+        raise _unusable(path, error) from None
+    return file
+
+
+@contextlib.contextmanager
+def _alone(path: Path, file: int) -> Iterator[None]:
+    """Keep other writers out while a line is written: two copies of a store may share a file."""
+    for patience in range(_TRIES, -1, -1):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        except OSError:
+            if patience == 0:
+                raise _shared(path) from None
+            time.sleep(_PAUSE)
+    try:
+        yield
+    finally:
+        fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def _shared(path: Path) -> LockedError:
+    return LockedError(
+        "another process writes to the anchor of this store",
+        where=str(path),
+        hint="there is one store for one anchor: stop the other, or this one",
+    )
+
+
+def _unusable(path: Path, error: OSError) -> StoreError:
+    return StoreError(
+        f"the anchor cannot be used: {error.strerror}",
+        where=str(path),
+        hint="its folder is not there: make it, or mount its volume; store.anchor names it"
+        if not path.parent.is_dir()
+        else "nothing is charged without it: look at its volume, free space and permissions",
+    )

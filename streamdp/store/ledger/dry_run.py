@@ -1,0 +1,71 @@
+"""What the caps would say: charges tried on a copy of ledger and batches in memory.
+
+The copy is charged by the functions that charge the ledger, so a plan has no arithmetic of its own.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+
+from sqlite_utils import Database
+
+from streamdp.errors import BudgetExhaustedError
+from streamdp.privacy.filters import Caps
+from streamdp.store.archive import add_batch
+from streamdp.store.ledger.ledger import caps_of, declaration_of, reserve, set_caps
+from streamdp.store.runs import close_run, join_run, open_run, open_run_of
+from streamdp.store.schema.migrations import migrate
+from streamdp.types import Batch, Charge
+
+
+def copy_of(database: Database | None) -> Database:
+    """Ledger and batches of a store, or those of a new one."""
+    copy = Database(sqlite3.connect(":memory:", isolation_level=None), execute_plugins=False)
+    migrate(copy, 0)
+    if database is not None:
+        known = "SELECT source, key, window_start, window_end, arrived_at FROM batch"
+        copy.table("batch").insert_all(database.query(known))
+        copy.table("ledger").insert_all(database.query("SELECT * FROM ledger ORDER BY seq"))
+    return copy
+
+
+def lower_caps(copy: Database, scope: str, caps: Caps, now: int) -> None:
+    """Set the configured caps as a start does, but never above those in force."""
+    if declaration_of(copy, scope) is not None:
+        old = caps_of(copy, scope)
+        if caps == old:
+            return
+        windows = tuple(dict.fromkeys((*caps.windows, *old.windows)))
+        batch = min(caps.batch_nano, old.batch_nano)
+        caps = Caps(batch, min(caps.lifetime_nano, old.lifetime_nano), windows)
+    set_caps(copy, scope, caps, {"by": "plan"}, now)
+
+
+def try_release(
+    copy: Database, job: str, batch: Batch, charge: Charge, now: int
+) -> BudgetExhaustedError | None:
+    """Charge a release on the copy; the refusal, if a cap refuses it."""
+    add_batch(copy, batch, None, now)
+    try:
+        reserve(copy, batch.source, job, batch, charge, now)
+    except BudgetExhaustedError as error:
+        return error
+    return None
+
+
+def try_test(
+    copy: Database, gate: str, batch: Batch, charge: Charge | None, now: int
+) -> BudgetExhaustedError | None:
+    """Let a batch join the open run of a gate, or, with a charge, a new one; or the refusal."""
+    add_batch(copy, batch, None, now)
+    run = open_run_of(copy, gate)
+    try:
+        if charge is not None:
+            if run is not None:
+                close_run(copy, run, now)
+            run = open_run(copy, batch.source, gate, charge, now)
+        if run is not None:
+            join_run(copy, run, batch, now)
+    except BudgetExhaustedError as error:
+        return error
+    return None

@@ -1,0 +1,213 @@
+"""The ledger: append-only rows (`ledger.chain`); every charge is written before data is touched.
+
+A charge is spent when its `reserve` row is written. The reservation is settled by one `commit` or
+`burn` row of amount 0: nothing is refunded. `cap` rows say what a scope may spend from then on;
+`open`, `join` and `close` rows are a gate's runs (`store.runs`), `refuse` rows what a cap refused
+(`store.ledger.refusals`).
+Functions here run inside a transaction of their caller.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, replace
+from typing import Any
+
+from sqlite_utils import Database
+
+from streamdp.errors import IntegrityError
+from streamdp.privacy.filters import Caps, Item, Limit
+from streamdp.store.ledger import chain
+from streamdp.store.ledger.charges import CUT_OFF, require_own_source, require_room
+from streamdp.types import Batch, Charge, Json, Reservation
+
+WHOLE_STORE = "*"
+"""Scope of rows that concern all scopes; no source has this name."""
+
+SETTLES = "purpose IN ('commit', 'burn', 'close')"
+"""Of the rows that end a charge: in the words of their index, SQLite uses it for no others."""
+
+
+def reserve(
+    database: Database, scope: str, job: str, batch: Batch, charge: Charge, now: int
+) -> Reservation:
+    """Spend a charge if every cap admits it.
+
+    Raises:
+        BudgetExhaustedError: A cap refuses; nothing was written.
+    """
+    caps = caps_of(database, scope)
+    require_own_source(scope, batch)
+    item = Item(0, charge.epsilon_nano, charge.rho_nano)
+    require_room(database, caps, job, batch, item, new=True)
+    seq = spend(database, "reserve", scope, job, batch.key, charge, caps, now)
+    return Reservation(seq, scope, job, batch.key)
+
+
+def spend(
+    database: Database,
+    purpose: str,
+    scope: str,
+    job: str,
+    batch: str | None,
+    charge: Charge,
+    caps: Caps,
+    now: int,
+) -> int:
+    """Write the row of a charge and return its number; that the caps have room was looked at."""
+    return chain.append(
+        database,
+        at=now,
+        purpose=purpose,
+        scope=scope,
+        job=job,
+        batch=batch,
+        epsilon_nano=charge.epsilon_nano,
+        rho_nano=charge.rho_nano,
+        event=charge.event,
+        caps=caps,
+    )
+
+
+def settle(
+    database: Database,
+    reservation: Reservation,
+    now: int,
+    release_id: str | None = None,
+    seal: str | None = None,
+) -> None:
+    """Close a reservation: as committed if there is a release, as burnt if there is none.
+
+    The seal is `archive.seal_of` the release: it brings the archive under the ledger's chain.
+    """
+    chain.append(
+        database,
+        at=now,
+        purpose="commit" if release_id else "burn",
+        scope=reservation.scope,
+        job=reservation.job,
+        batch=reservation.batch,
+        reservation=reservation.seq,
+        event={"type": "settled"} | ({"seal": seal} if seal else {}),
+        release_id=release_id,
+        caps=caps_of(database, reservation.scope),
+    )
+
+
+def open_reservations(database: Database) -> tuple[Reservation, ...]:
+    """Charges without an end: their process died."""
+    rows = database.query(
+        "SELECT seq, scope, job, batch FROM ledger r"  # noqa: S608
+        " WHERE purpose = 'reserve' AND NOT EXISTS"
+        f" (SELECT 1 FROM ledger s WHERE s.reservation = r.seq AND s.{SETTLES}) ORDER BY seq"
+    )
+    return tuple(Reservation(**row) for row in rows)
+
+
+def set_caps(database: Database, scope: str, caps: Caps, about: Json, now: int) -> None:
+    """Write what a scope may spend from now on; `about` says who and why."""
+    windows = [asdict(limit) for limit in caps.windows]
+    chain.append(
+        database,
+        at=now,
+        purpose="cap",
+        scope=scope,
+        event={"type": "cap", **about, **({"windows": windows} if windows else {})},
+        caps=caps,
+    )
+
+
+def note(database: Database, about: Json, now: int) -> None:
+    """Write down what a person decided about the store as a whole."""
+    chain.append(
+        database,
+        at=now,
+        purpose="note",
+        scope=WHOLE_STORE,
+        event={"type": "note", **about},
+        caps=Caps(0, 0),
+    )
+
+
+def notes(database: Database) -> list[Json]:
+    """What was decided about the store as a whole, oldest first."""
+    rows = database.execute("SELECT event FROM ledger WHERE purpose = 'note' ORDER BY seq")
+    return [json.loads(event) for (event,) in rows]
+
+
+def assume_spent(
+    database: Database, reservation: Reservation, charge: Charge, about: Json, now: int
+) -> None:
+    """Charge and burn what was spent as far as anyone knows, whatever the caps say."""
+    scope, batch = reservation.scope, reservation.batch
+    known = replace(charge, event={**charge.event, **about})
+    caps = caps_of(database, scope)
+    seq = spend(database, "reserve", scope, reservation.job, batch, known, caps, now)
+    settle(database, replace(reservation, seq=seq), now)
+
+
+def burns_in_a_row(database: Database, scope: str, job: str) -> tuple[int, int]:
+    """Charges of a job that were burnt since its last release, and when the last was (or 0)."""
+    row: tuple[int, int] = database.execute(
+        "SELECT count(*), coalesce(max(at), 0) FROM ledger WHERE scope = :scope"
+        " AND job IN (:job, :cut_off) AND purpose = 'burn' AND seq > coalesce("
+        " (SELECT max(seq) FROM ledger WHERE job = :job AND purpose = 'commit'), 0)",
+        {"scope": scope, "job": job, "cut_off": CUT_OFF},
+    ).fetchone()
+    return row
+
+
+def charges_after(database: Database, seq: int) -> list[tuple[Any, ...]]:
+    """Every charge behind a row: number, hash, scope, batch, epsilon, rho, whether a run's."""
+    return database.execute(
+        "SELECT l.seq, l.hash, l.scope, coalesce(l.batch, ''),"
+        " coalesce(r.epsilon_nano, l.epsilon_nano), coalesce(r.rho_nano, l.rho_nano),"
+        " l.purpose = 'join'"
+        " FROM ledger l LEFT JOIN ledger r ON l.purpose = 'join' AND r.seq = l.reservation"
+        " WHERE l.seq > ? AND l.purpose IN ('reserve', 'open', 'join') ORDER BY l.seq",
+        [seq],
+    ).fetchall()
+
+
+def spent_by_scope(database: Database) -> Counter[str]:
+    """What every scope that has spent anything has spent over its life, added up anew."""
+    rows = database.execute(
+        "SELECT scope, sum(epsilon_nano) FROM ledger WHERE epsilon_nano > 0 GROUP BY scope"
+    )
+    return Counter(dict(rows.fetchall()))
+
+
+def declaration_of(database: Database, scope: str) -> Json | None:
+    """What a scope was bound to by its first row, and by later ones that said more.
+
+    None for a new scope.
+    """
+    rows = database.execute(
+        "SELECT event FROM ledger WHERE +scope = ? AND purpose = 'cap' AND job IS NULL"
+        " ORDER BY seq DESC",
+        [scope],
+    )
+    said: dict[str, Json] = {}
+    for (event,) in rows:
+        said |= json.loads(event)
+    return said or None
+
+
+def caps_of(database: Database, scope: str) -> Caps:
+    """The caps in force: those of the last row that set some.
+
+    Such rows have no job, by which an index finds them whatever was charged since.
+
+    Raises:
+        IntegrityError: The scope was never declared.
+    """
+    row = database.execute(
+        "SELECT batch_cap_nano, lifetime_cap_nano, event FROM ledger"
+        " WHERE +scope = ? AND purpose = 'cap' AND job IS NULL ORDER BY seq DESC LIMIT 1",
+        [scope],
+    ).fetchone()
+    if row is None:
+        raise IntegrityError(f"the ledger has no caps for {scope}", scope=scope)
+    windows = json.loads(row[2]).get("windows", ())
+    return Caps(row[0], row[1], tuple(Limit(**window) for window in windows))

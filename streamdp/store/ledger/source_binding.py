@@ -1,0 +1,103 @@
+"""Which data each budget belongs to: what a scope has ever read, in notes of the ledger.
+
+A budget is found by the name of its source, but it belongs to the data. What a source reads, and
+by which column it is cut into batches, is written down at its first use; later it changes only by
+a person's word, and no other source may read data that a scope has ever claimed.
+Functions here run inside a transaction of their caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Any
+
+from sqlite_utils import Database
+
+from streamdp.errors import ConfigurationError
+from streamdp.store.ledger import chain, ledger
+from streamdp.types import Json
+
+Overlap = Callable[[Json, Json], bool]
+"""Whether two claims can mean the same records."""
+
+_CLAIM = "source claimed"
+
+
+def claims_of(database: Database) -> dict[str, list[Json]]:
+    """What each scope has ever read, oldest first."""
+    claims: dict[str, list[Json]] = {}
+    for about in ledger.notes(database):
+        if about.get("what") == _CLAIM:
+            claims.setdefault(about["scope"], []).append(_with_port(about["data"]))
+    return claims
+
+
+def _with_port(data: Json) -> Json:
+    """A claim as it is made today: a port that was left out is the usual one."""
+    path = data["path"] if isinstance(data, dict) else ""
+    if not path.startswith("postgres://") or ":None/" not in path:
+        return data
+    return {**data, "path": path.replace(":None/", ":5432/", 1)}
+
+
+def claim(database: Database, wanted: Mapping[str, Json], overlap: Overlap, now: int) -> None:
+    """Bind scopes to what they read, or hold that they still read it.
+
+    Raises:
+        ConfigurationError: A source reads what belongs to another's budget, or other data than
+            before.
+    """
+    known = claims_of(database)
+    for scope, data in wanted.items():
+        _refuse_foreign(database, scope, data, known, overlap, wanted)
+        if scope not in known:
+            write(database, scope, data, {"by": "first use"}, now)
+        elif data not in known[scope]:
+            raise ConfigurationError(
+                f"source {scope} reads other data than before, or takes its time or units from"
+                " another column",
+                where=f"sources.{scope}",
+                hint="set it as it was; if these are the same records in another place,"
+                f" `streamdp source {scope} --moved` says so in the ledger",
+            )
+
+
+def move(
+    database: Database, scope: str, data: Json, overlap: Overlap, about: Mapping[str, Any], now: int
+) -> None:
+    """Let a scope read its data in another place, by a person's word.
+
+    Raises:
+        ConfigurationError: The data belongs to another's budget.
+    """
+    _refuse_foreign(database, scope, data, claims_of(database), overlap, ())
+    write(database, scope, data, about, now)
+
+
+def _refuse_foreign(
+    database: Database,
+    scope: str,
+    data: Json,
+    known: Mapping[str, list[Json]],
+    overlap: Overlap,
+    configured: Collection[str],
+) -> None:
+    """Refuse data of another budget.
+
+    Where nothing was spent, and no source of that name is left, there is no budget to come back to:
+    such a claim binds nobody.
+    """
+    for other, claims in known.items():
+        if other == scope or not any(overlap(data, each) for each in claims):
+            continue
+        if other in configured or chain.spent_of(database, other):
+            raise ConfigurationError(
+                f"source {scope} reads data whose budget is that of {other}",
+                where=f"sources.{scope}",
+                hint=f"a budget belongs to the data, whatever it is called: name it {other} again",
+            )
+
+
+def write(database: Database, scope: str, data: Json, about: Mapping[str, Any], now: int) -> None:
+    """Say what a scope reads; `about` says who does and why."""
+    ledger.note(database, {"what": _CLAIM, "scope": scope, "data": data, **about}, now)

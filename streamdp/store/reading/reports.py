@@ -1,0 +1,155 @@
+"""What the store tells a person: read-only, beside a running daemon, ledger facts alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlite_utils import Database
+
+from streamdp.store.ledger.charges import CHARGES
+from streamdp.types import Json
+
+_OWED = (
+    "SELECT o.release_id, m.job, m.batch, o.sink, o.attempts, o.next_at, o.dead_at, o.reason"
+    " FROM outbox o JOIN (SELECT id, job, batch FROM release UNION ALL"
+    "   SELECT id, job, batch FROM notice WHERE noticed_at <= unixepoch() UNION ALL"
+    "   SELECT id, about AS job, batch FROM alert) m"
+    "   ON m.id = o.release_id"
+    " WHERE o.delivered_at IS NULL"
+)
+"""What sinks have not confirmed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Heart:
+    """Signs of life of the daemon.
+
+    Args:
+        pid: Of the process that works, or None after it has stopped on purpose.
+        heartbeat_at: Last sign of life (POSIX seconds), or None if there never was one.
+        stopped_at: When it last stopped on purpose.
+    """
+
+    pid: int | None
+    heartbeat_at: int | None
+    stopped_at: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class JobReport:
+    """One job as the ledger knows it; amounts in nano units."""
+
+    job: str
+    releases: int
+    last_batch: str | None
+    last_released_at: int | None
+    burnt: int
+    spent_nano: int
+    undelivered: int
+    dead_letters: int
+    paused: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Spent:
+    """What a job was charged up to a row of the ledger, which is append-only."""
+
+    seq: int
+    nano: int
+
+
+NOTHING = Spent(0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeReport:
+    """The budget of one scope; amounts in nano units."""
+
+    scope: str
+    batch_cap_nano: int
+    worst_batch_nano: int
+    lifetime_cap_nano: int
+    lifetime_spent_nano: int
+    burnt_nano: int
+
+
+def heart(database: Database) -> Heart:
+    """Signs of life."""
+    row = database.execute("SELECT pid, heartbeat_at, stopped_at FROM instance").fetchone()
+    return Heart(*row)
+
+
+def spent_of_job(database: Database, job: str, known: Spent = NOTHING) -> Spent:
+    """Sum of all charges of a job; only rows behind those that are known are read."""
+    (head,) = database.execute("SELECT coalesce(max(seq), 0) FROM ledger").fetchone()
+    (more,) = database.execute(
+        "SELECT coalesce(sum(epsilon_nano), 0) FROM ledger WHERE job = ?"
+        " AND purpose IN ('reserve', 'open') AND seq > ?",
+        [job, known.seq],
+    ).fetchone()
+    return Spent(head, known.nano + more)
+
+
+def job_report(database: Database, job: str, spent: Spent | None = None) -> JobReport:
+    """Counts of ledger rows and releases of one job; its spending, unless it is known."""
+    (row,) = database.query(
+        f"WITH owed AS ({_OWED}), last AS (SELECT batch, released_at FROM release WHERE id ="  # noqa: S608
+        " (SELECT release_id FROM ledger WHERE job = :job AND purpose = 'commit'"
+        "  ORDER BY seq DESC LIMIT 1)) SELECT :job AS job,"
+        " (SELECT count(*) FROM release WHERE job = :job) AS releases,"
+        " (SELECT batch FROM last) AS last_batch,"
+        " (SELECT released_at FROM last) AS last_released_at,"
+        " (SELECT count(*) FROM ledger WHERE job = :job AND purpose = 'burn') AS burnt,"
+        " (SELECT count(*) FROM owed WHERE job = :job) AS undelivered,"
+        " (SELECT count(*) FROM owed WHERE job = :job AND dead_at NOT NULL) AS dead_letters,"
+        " EXISTS (SELECT 1 FROM pause WHERE job = :job) AS paused",
+        {"job": job},
+    )
+    spent = spent or spent_of_job(database, job)
+    return JobReport(**{**row, "paused": bool(row["paused"]), "spent_nano": spent.nano})
+
+
+def scope_reports(database: Database) -> tuple[ScopeReport, ...]:
+    """Every scope the ledger knows, with the caps in force and the batch that has lost most."""
+    rows = database.query(
+        "SELECT scope, batch_cap_nano, lifetime_cap_nano,"  # noqa: S608
+        " (SELECT coalesce(max(of_batch), 0) FROM"
+        f"   (SELECT sum(epsilon_nano) AS of_batch FROM {CHARGES} r"
+        "    WHERE r.scope = c.scope GROUP BY r.batch))"
+        "   AS worst_batch_nano,"
+        " (SELECT coalesce(sum(epsilon_nano), 0) FROM ledger r"
+        "   WHERE r.scope = c.scope) AS lifetime_spent_nano,"
+        " (SELECT coalesce(sum(r.epsilon_nano), 0) FROM ledger s JOIN ledger r"
+        "   ON r.seq = s.reservation WHERE s.scope = c.scope AND s.purpose = 'burn') AS burnt_nano"
+        " FROM ledger c WHERE seq IN"
+        " (SELECT max(seq) FROM ledger WHERE purpose = 'cap' GROUP BY scope) ORDER BY scope"
+    )
+    return tuple(ScopeReport(**row) for row in rows)
+
+
+def last_rho(database: Database, job: str) -> int:
+    """Zero-concentrated loss of the last charge of a job, in nano units; 0 before the first."""
+    row = database.execute(
+        "SELECT rho_nano FROM ledger WHERE job = ? AND purpose IN ('reserve', 'open')"
+        " ORDER BY seq DESC LIMIT 1",
+        [job],
+    ).fetchone()
+    return int(row[0]) if row else 0
+
+
+def owed_rows(database: Database) -> list[dict[str, Json]]:
+    """What sinks have not confirmed, oldest first; `dead_at` where they gave up."""
+    return list(database.query(f"{_OWED} ORDER BY o.seq"))
+
+
+def ledger_rows(database: Database, scope: str | None = None) -> list[dict[str, Json]]:
+    """Rows of the ledger, oldest first."""
+    return list(
+        database.query(
+            "SELECT seq, at, purpose, scope, job, batch, reservation, epsilon_nano, release_id,"
+            " lifetime_spent_nano, lifetime_cap_nano, event ->> 'what' AS decided,"
+            " coalesce(event ->> 'operator', event ->> 'by') AS by, event ->> 'reason' AS reason"
+            " FROM ledger WHERE (:scope IS NULL OR scope = :scope) ORDER BY seq",
+            {"scope": scope},
+        )
+    )

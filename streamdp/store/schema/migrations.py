@@ -1,0 +1,265 @@
+"""The schema, as forward-only steps; each is recorded in the transaction that makes it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from sqlite_utils import Database
+
+from streamdp.errors import IntegrityError
+from streamdp.store import row_checksums
+from streamdp.store.backup import backup
+from streamdp.store.columns import COLUMNS
+from streamdp.store.database import require_sound, transaction
+from streamdp.store.ledger.origins import ORIGINS
+from streamdp.store.reading.watch import ALERTS
+from streamdp.store.schema.gate_steps import ANSWERS_OF_SOURCES, GATES, NOTICES, REASONS
+from streamdp.store.schema.views import VIEWS
+
+Step = tuple[str | Callable[[Database], None], ...]
+
+_FIRST = (
+    """
+    CREATE TABLE instance (
+        id INTEGER PRIMARY KEY CHECK (id = 1),
+        store_id TEXT NOT NULL,
+        digest_key BLOB NOT NULL,
+        epoch INTEGER NOT NULL,
+        pid INTEGER,
+        heartbeat_at INTEGER,
+        stopped_at INTEGER
+    ) STRICT
+    """,
+    """
+    CREATE TABLE batch (
+        source TEXT NOT NULL,
+        key TEXT NOT NULL,
+        window_start INTEGER,
+        window_end INTEGER,
+        digest BLOB,
+        arrived_at INTEGER NOT NULL,
+        PRIMARY KEY (source, key)
+    ) STRICT, WITHOUT ROWID
+    """,
+    """
+    CREATE TABLE ledger (
+        seq INTEGER PRIMARY KEY,
+        at INTEGER NOT NULL,
+        purpose TEXT NOT NULL CHECK (purpose IN ('cap', 'reserve', 'commit', 'burn')),
+        scope TEXT NOT NULL,
+        job TEXT,
+        batch TEXT,
+        reservation INTEGER REFERENCES ledger (seq),
+        epsilon_nano INTEGER NOT NULL CHECK (epsilon_nano >= 0),
+        rho_nano INTEGER NOT NULL CHECK (rho_nano >= 0),
+        event TEXT NOT NULL,
+        release_id TEXT,
+        batch_cap_nano INTEGER NOT NULL,
+        lifetime_cap_nano INTEGER NOT NULL,
+        lifetime_spent_nano INTEGER NOT NULL,
+        previous TEXT NOT NULL,
+        hash TEXT NOT NULL UNIQUE
+    ) STRICT
+    """,
+    "CREATE INDEX ledger_of_batch ON ledger (scope, batch) WHERE purpose = 'reserve'",
+    "CREATE UNIQUE INDEX ledger_settles_once ON ledger (reservation) WHERE reservation NOT NULL",
+    """
+    CREATE TRIGGER ledger_keeps_rows BEFORE DELETE ON ledger
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END
+    """,
+    """
+    CREATE TRIGGER ledger_keeps_values BEFORE UPDATE ON ledger
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END
+    """,
+    """
+    CREATE TABLE release (
+        id TEXT PRIMARY KEY,
+        job TEXT NOT NULL,
+        source TEXT NOT NULL,
+        batch TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        epsilon_nano INTEGER NOT NULL,
+        reservation INTEGER NOT NULL UNIQUE REFERENCES ledger (seq),
+        released_at INTEGER NOT NULL,
+        version TEXT NOT NULL,
+        rows TEXT NOT NULL,
+        UNIQUE (job, source, batch),
+        FOREIGN KEY (source, batch) REFERENCES batch (source, key)
+    ) STRICT
+    """,
+    """
+    CREATE TABLE learner (
+        job TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        release_id TEXT NOT NULL UNIQUE REFERENCES release (id),
+        signature TEXT NOT NULL,
+        state TEXT NOT NULL,
+        PRIMARY KEY (job, version)
+    ) STRICT
+    """,
+    """
+    CREATE TABLE outbox (
+        release_id TEXT NOT NULL REFERENCES release (id),
+        sink TEXT NOT NULL,
+        attempts INTEGER NOT NULL DEFAULT 0,
+        next_at INTEGER NOT NULL,
+        delivered_at INTEGER,
+        PRIMARY KEY (release_id, sink)
+    ) STRICT
+    """,
+    "CREATE INDEX outbox_waiting ON outbox (next_at) WHERE delivered_at IS NULL",
+    """
+    CREATE TABLE pause (
+        job TEXT PRIMARY KEY,
+        since INTEGER NOT NULL
+    ) STRICT
+    """,
+)
+
+_RUNS = (
+    """
+    CREATE TABLE new_ledger (
+        seq INTEGER PRIMARY KEY,
+        at INTEGER NOT NULL,
+        purpose TEXT NOT NULL,
+        scope TEXT NOT NULL,
+        job TEXT,
+        batch TEXT,
+        reservation INTEGER REFERENCES ledger (seq),
+        epsilon_nano INTEGER NOT NULL CHECK (epsilon_nano >= 0),
+        rho_nano INTEGER NOT NULL CHECK (rho_nano >= 0),
+        event TEXT NOT NULL,
+        release_id TEXT,
+        batch_cap_nano INTEGER NOT NULL,
+        lifetime_cap_nano INTEGER NOT NULL,
+        lifetime_spent_nano INTEGER NOT NULL,
+        previous TEXT NOT NULL,
+        hash TEXT NOT NULL UNIQUE
+    ) STRICT
+    """,
+    "INSERT INTO new_ledger SELECT * FROM ledger",
+    "DROP TABLE ledger",
+    "ALTER TABLE new_ledger RENAME TO ledger",
+    "CREATE INDEX ledger_of_batch ON ledger (scope, batch) WHERE purpose IN ('reserve', 'join')",
+    "CREATE INDEX ledger_of_scope ON ledger (scope, seq, rho_nano)",
+    "CREATE INDEX ledger_of_job ON ledger (job, purpose)",
+    """
+    CREATE UNIQUE INDEX ledger_settles_once ON ledger (reservation)
+    WHERE purpose IN ('commit', 'burn', 'close')
+    """,
+    "CREATE UNIQUE INDEX ledger_joins_once ON ledger (reservation, batch) WHERE purpose = 'join'",
+    """
+    CREATE TRIGGER ledger_keeps_rows BEFORE DELETE ON ledger
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END
+    """,
+    """
+    CREATE TRIGGER ledger_keeps_values BEFORE UPDATE ON ledger
+    BEGIN SELECT RAISE(ABORT, 'the ledger is append-only'); END
+    """,
+    "CREATE INDEX batch_in_order ON batch (source, coalesce(window_start, 0), key)",
+    "CREATE INDEX batch_in_time ON batch (source, coalesce(window_end, arrived_at))",
+)
+"""Runs of gates: more purposes of a row, which the table no longer lists (`chain.verify` does)."""
+
+_ANCHORED: Step = ("ALTER TABLE instance ADD COLUMN anchored INTEGER NOT NULL DEFAULT 0",)
+"""Whether the store has an anchor; and in the ledger `note` rows, for what people decided."""
+
+_SEALS: Step = (*row_checksums.COLUMNS, row_checksums.update_all)
+"""A digest in each row of the tables beside the ledger."""
+
+_TIMED: Step = ("ALTER TABLE instance ADD COLUMN known_at INTEGER",)
+"""The last time the store has seen, by a clock that was followed."""
+
+_TIME_SEALED: Step = (row_checksums.update_time,)
+"""A flipped bit in the last time the store has seen is found as well."""
+
+_SINKS: Step = (*ANSWERS_OF_SOURCES, *REASONS, row_checksums.update_debts)
+"""Answers by source, and reasons in the outbox, under its seals."""
+
+STEPS: tuple[Step, ...] = (
+    *(_FIRST, _RUNS, _ANCHORED, NOTICES),
+    *(_SEALS, _TIMED, GATES, _TIME_SEALED, _SINKS, ORIGINS, COLUMNS),
+    *(ALERTS, VIEWS),
+)
+"""Statements of each schema version; a step is never edited once it has been released."""
+
+VERSIONS = (
+    "CREATE TABLE IF NOT EXISTS migration"
+    " (version INTEGER PRIMARY KEY, applied_at INTEGER NOT NULL) STRICT"
+)
+"""The table that knows which steps were taken."""
+
+_DAMAGED = "it was altered by other hands: restore it from a backup"
+
+
+def migrate(database: Database, now: int) -> None:
+    """Bring the schema up to date; many processes may try at once.
+
+    Raises:
+        IntegrityError: The store was written by a newer streamdp.
+    """
+    with _tables_replaceable(database), transaction(database):
+        database.execute(VERSIONS)
+        done = require_known(database)
+        if 0 < done < len(STEPS):
+            _keep(database, done, now)
+        for version, statements in enumerate(STEPS[done:], start=done + 1):
+            apply(database, statements)
+            database.execute("INSERT INTO migration VALUES (?, ?)", [version, now])
+        if done < len(STEPS) and database.execute("PRAGMA foreign_key_check").fetchone():
+            raise IntegrityError("the store holds rows that belong to none", hint=_DAMAGED)
+        if done == 0:
+            database.execute(
+                "INSERT INTO instance (id, store_id, digest_key, epoch) VALUES (1, ?, ?, 0)",
+                [secrets.token_hex(16), secrets.token_bytes(32)],
+            )
+            row_checksums.update(database, "instance")
+
+
+def require_known(database: Database) -> int:
+    """The schema of a store; refuses one that a later streamdp has made.
+
+    Raises:
+        IntegrityError: It is newer.
+    """
+    (done,) = database.execute("SELECT coalesce(max(version), 0) FROM migration").fetchone()
+    if done > len(STEPS):
+        raise IntegrityError(
+            f"the store has schema {done}, this streamdp knows {len(STEPS)}",
+            hint="install the version that wrote it, or a later one",
+        )
+    return int(done)
+
+
+def is_current(database: Database) -> bool:
+    """Whether a store has the schema of this streamdp, looked at without changing it."""
+    (done,) = database.execute("SELECT max(version) FROM migration").fetchone()
+    return bool(done == len(STEPS))
+
+
+def apply(database: Database, statements: Step) -> None:
+    """Take one step."""
+    for statement in statements:
+        if callable(statement):
+            statement(database)
+        else:
+            database.execute(statement)
+
+
+def _keep(database: Database, done: int, now: int) -> None:
+    """Copy the store as it was, beside it, before a migration touches it."""
+    path = Path(database.execute("PRAGMA database_list").fetchone()[2])
+    backup(path, path.with_name(f"{path.name}.schema-{done}.{now}"), require_sound)
+
+
+@contextmanager
+def _tables_replaceable(database: Database) -> Iterator[None]:
+    """A table that others refer to can only be replaced while references are not followed."""
+    database.execute("PRAGMA foreign_keys = OFF")
+    try:
+        yield
+    finally:
+        database.execute("PRAGMA foreign_keys = ON")
