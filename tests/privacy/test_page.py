@@ -18,6 +18,6 @@ def test_the_proof_points_at_tests_and_code_that_exist() -> None:
         r"`(?:privacy\.|mechanisms\.)?(sharpness|exponential|measure|joint|draws|events)\.(\w+)"
     )
     for module, name in re.findall(pattern, PAGE):
-        package = "privacy" if module in ("draws", "events") else "mechanisms"
+        package = "privacy" if module in ("draws", "events") else "mechanisms/quantile_tree"
         text = (ROOT / "streamdp" / package / f"{module}.py").read_text("utf-8")
         assert re.search(rf"(def|class) {name}\b|^{name}\b", text, re.MULTILINE), name
