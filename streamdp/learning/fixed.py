@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streamdp.learning.learner import Features, Smoothed
+from streamdp.learning.learner import Features, MakesPriors, Observation
 from streamdp.types import Json, Prior
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed:
-    """What is believed is believed for ever.
+class Fixed(MakesPriors):
+    """The same priors before every release.
 
     Args:
         first: One prior a quantile.
@@ -30,10 +30,6 @@ class Fixed:
         """The first priors."""
         return self.first
 
-    def learn(self, state: Json, values: tuple[float, ...], features: Features = ()) -> Json:
+    def observe(self, state: Json, seen: Observation) -> Json:
         """Nothing."""
         return {}
-
-    def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
-        """Nothing."""
-        return ()

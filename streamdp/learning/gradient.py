@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.learning.learner import Features, Smoothed
+from streamdp.learning.learner import Features, MakesPriors, Observation
 from streamdp.learning.optimizers import Optimizer
 from streamdp.learning.public import PublicFit
 from streamdp.learning.surrogate import Surrogate, laplace, worst_of
@@ -26,7 +26,7 @@ LONGEST = 1_000.0
 
 
 @dataclass(frozen=True, slots=True)
-class OnlineGradient:
+class OnlineGradient(MakesPriors):
     """Prior of quantile j: (1 - λ)·Laplace((W_j·f)/φ_j, 1/φ_j) + λ·robust.
 
     Args:
@@ -67,10 +67,10 @@ class OnlineGradient:
             for where, inverse in zip(locations, phi, strict=True)
         )
 
-    def learn(self, state: Json, values: tuple[float, ...], features: Features = ()) -> Json:
+    def observe(self, state: Json, seen: Observation) -> Json:
         """One step on the loss of the release."""
-        released, inputs = np.array(values), np.array([1.0, *features])
-        weights, phi = self._parameters(state, len(values), len(features))
+        released, inputs = np.array(seen.values), np.array([1.0, *seen.features])
+        weights, phi = self._parameters(state, len(released), len(seen.features))
         losses = self.surrogate(
             weights @ inputs, phi, released - self.radius, released + self.radius
         )
@@ -84,10 +84,6 @@ class OnlineGradient:
         longest = LONGEST * self.guess[1]
         stepped[:, -1] = np.clip(stepped[:, -1], 1.0 / longest, 1.0 / self.narrowest)
         return {"parameters": stepped.tolist(), "optimizer": kept}
-
-    def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
-        """Nothing: the surrogate predicts the next batch, it does not revise the last."""
-        return ()
 
     def _parameters(self, state: Json, count: int, features: int) -> tuple[FloatArray, FloatArray]:
         """W of shape (m, 1 + features) and φ of shape (m,)."""

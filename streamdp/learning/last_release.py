@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streamdp.learning.learner import Features, Smoothed
+from streamdp.learning.learner import Features, MakesPriors, Observation
 from streamdp.priors.families import Laplace
 from streamdp.priors.mixture import Mixture
 from streamdp.types import Json, Prior
@@ -14,7 +14,7 @@ RATE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class LastRelease:
+class LastRelease(MakesPriors):
     """Prior of quantile j: (1 - λ)·Laplace(last value, mean absolute change) + λ·robust.
 
     The mean change is at first the scale of the guess, and never below the resolution.
@@ -51,8 +51,9 @@ class LastRelease:
             for value, change in zip(state["values"], state["changes"], strict=True)
         )
 
-    def learn(self, state: Json, values: tuple[float, ...], features: Features = ()) -> Json:
+    def observe(self, state: Json, seen: Observation) -> Json:
         """The state after one more release."""
+        values = seen.values
         if not state["values"]:
             return {"values": list(values), "changes": [self.scale] * len(values)}
         moves = [abs(new - old) for new, old in zip(values, state["values"], strict=True)]
@@ -61,7 +62,3 @@ class LastRelease:
             for change, move in zip(state["changes"], moves, strict=True)
         ]
         return {"values": list(values), "changes": changes}
-
-    def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
-        """Nothing: the last release is all that is known."""
-        return ()

@@ -1,15 +1,26 @@
-"""What a release kind asks of a learner: pure functions over past releases and public features."""
+"""What the kind `quantiles` asks of a learner: pure functions over past releases.
+
+A learner makes the priors of the next release, or plans the whole draw (a `Way`). It has no
+argument for data: an `Observation` is all that it is told of a batch, and every part of that is
+released or bought.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from fractions import Fraction
+from typing import Any, Protocol, Self
 
+from streamdp.mechanisms.quantile_tree.noisy_gradient import Slope
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.types import Json, Prior
 
 Features = tuple[float, ...]
 """Public numbers of one batch (`learning.features`)."""
+
+Cells = tuple[int, ...]
+"""Cells of some quantiles, non-decreasing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,8 +32,59 @@ class Smoothed:
     upper: float
 
 
+class Way(Protocol):
+    """How one batch is drawn, fixed before data is touched."""
+
+    @property
+    def number(self) -> int:
+        """Its place in `Learner.trees`."""
+        ...
+
+    @property
+    def tree(self) -> QuantileTree:
+        """The mechanism."""
+        ...
+
+    @property
+    def prior(self) -> JointPrior:
+        """Of the quantiles that it draws."""
+        ...
+
+    @property
+    def targets(self) -> tuple[int, ...]:
+        """Which of all quantiles those are."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What one release shows a learner; all of it is released or bought.
+
+    Args:
+        values: Released, one a quantile.
+        features: Public numbers of the batch.
+        way: How the batch was drawn, where the learner planned it.
+        gradient: Noisy gradient by each θ' and then by each φ', where the learner bought one.
+    """
+
+    values: tuple[float, ...]
+    features: Features = ()
+    way: Any = None
+    gradient: tuple[float, ...] | None = None
+
+
 class Learner(Protocol):
-    """Makes priors of past releases; has no argument for data."""
+    """Plans draws from past releases; has no argument for data."""
+
+    @property
+    def infers(self) -> bool:
+        """Whether some released values may follow from others instead of being drawn."""
+        ...
+
+    @property
+    def share(self) -> Fraction:
+        """The part of epsilon that buys gradients, in [0, 1)."""
+        ...
 
     def describe(self) -> Json:
         """Public parameters a state depends on."""
@@ -38,10 +100,83 @@ class Learner(Protocol):
         """Priors of `count` quantiles of the next batch."""
         ...
 
-    def learn(self, state: Json, values: tuple[float, ...], features: Features = ()) -> Json:
+    def trees(self) -> tuple[QuantileTree, ...]:
+        """Trees of all ways that it plans; none if it makes priors alone."""
+        ...
+
+    def way(self, state: Json, features: Features = (), calendar: Features = ()) -> Way | None:
+        """How to draw the next batch; None to draw every quantile under `priors`."""
+        ...
+
+    def values(self, way: Any, drawn: Cells) -> Cells:
+        """Cells of all quantiles, from those that were drawn in a planned way."""
+        ...
+
+    def inferred(self, way: Any, drawn: Cells, known: Cells) -> dict[int, tuple[float, float]]:
+        """Intervals of the quantiles that were not drawn, by index."""
+        ...
+
+    def slope(self, state: Json, count: int, features: Features = ()) -> Slope | None:
+        """The gradient to buy, as a function of the true quantiles; None if it buys none."""
+        ...
+
+    def observe(self, state: Json, seen: Observation) -> Json:
         """The state after one more release."""
         ...
 
     def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
         """What is believed of each quantile of the last batch; nothing if no more than it says."""
         ...
+
+    def weights(self, state: Json) -> dict[str, float]:
+        """Of the parts that it mixes, by name; nothing if it mixes none."""
+        ...
+
+    def drawing_all(self) -> Self:
+        """The same learner with every quantile drawn, as the oracle of a simulation is taught."""
+        ...
+
+
+class MakesPriors:
+    """The parts of a learner that makes priors alone: every quantile is drawn, none inferred."""
+
+    __slots__ = ()
+
+    infers = False
+
+    @property
+    def share(self) -> Fraction:
+        """It buys nothing."""
+        return Fraction(0)
+
+    def trees(self) -> tuple[QuantileTree, ...]:
+        """It plans no draw."""
+        return ()
+
+    def way(self, state: Json, features: Features = (), calendar: Features = ()) -> None:
+        """Draw every quantile under `priors`."""
+        return
+
+    def values(self, way: Any, drawn: Cells) -> Cells:
+        """All of them were drawn."""
+        return drawn
+
+    def inferred(self, way: Any, drawn: Cells, known: Cells) -> dict[int, tuple[float, float]]:
+        """None are."""
+        return {}
+
+    def slope(self, state: Json, count: int, features: Features = ()) -> Slope | None:
+        """It buys no gradient."""
+        return None
+
+    def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
+        """No more than the last release says."""
+        return ()
+
+    def weights(self, state: Json) -> dict[str, float]:
+        """It mixes nothing."""
+        return {}
+
+    def drawing_all(self) -> Self:
+        """It draws every quantile as it is."""
+        return self

@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from streamdp.learning.gradient import LONGEST, OnlineGradient
-from streamdp.learning.learner import Features
+from streamdp.learning.learner import Features, Observation
 from streamdp.learning.surrogate import worst_of
 from streamdp.mechanisms.quantile_tree.noisy_gradient import Slope
 from streamdp.types import FloatArray, Json
@@ -63,11 +63,12 @@ class PrivateGradient(OnlineGradient):
 
         return at
 
-    def learn(self, state: Json, values: tuple[float, ...], features: Features = ()) -> Json:
-        """One step along a noisy gradient: `values` are its 2m numbers, by θ' and then by φ'."""
-        by_theta, by_phi = np.reshape(values, (2, -1))
-        standard = self._standard(state, len(by_phi), features)
-        gradient = np.column_stack((np.outer(by_theta, [1.0, *features]), by_phi))
+    def observe(self, state: Json, seen: Observation) -> Json:
+        """One step along the noisy gradient that was bought."""
+        assert seen.gradient is not None  # noqa: S101
+        by_theta, by_phi = np.reshape(seen.gradient, (2, -1))
+        standard = self._standard(state, len(by_phi), seen.features)
+        gradient = np.column_stack((np.outer(by_theta, [1.0, *seen.features]), by_phi))
         kept = state["optimizer"] if state else self.optimizer.init(standard.shape)
         stepped, kept = self.optimizer.update(gradient, kept, standard)
         location, scale = self.guess

@@ -20,8 +20,9 @@ from streamdp import wiring
 from streamdp.config import load
 from streamdp.engine.job import Job
 from streamdp.kinds.quantiles.kind import Quantiles
+from streamdp.kinds.quantiles.learners import learner
 from streamdp.kinds.quantiles.prior_section import Guess
-from streamdp.kinds.quantiles.priors import learner, shapes
+from streamdp.kinds.quantiles.priors import shapes
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.mechanisms.quantile_tree.choice import CANDIDATES
 from streamdp.wiring.kinds import PublicFiles

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from streamdp.learning.gradient import OnlineGradient
+from streamdp.learning.learner import Observation
 from streamdp.learning.optimizers import Optimizer, coin_betting, gradient_descent
 from streamdp.learning.surrogate import laplace
 from streamdp.priors.families import Cauchy
@@ -30,7 +31,7 @@ def run(optimizer: Optimizer) -> FloatArray:
     for value in recorded():
         theta, phi = (0.0, 1.0) if not state else state["parameters"][0]
         losses.append(losses_of(np.array([theta]), np.array([phi]), np.array([value]))[0])
-        state = json.loads(json.dumps(learner.learn(state, (float(value),))))
+        state = json.loads(json.dumps(learner.observe(state, Observation((float(value),)))))
     return np.array(losses)
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
 from streamdp.learning.gradient import OnlineGradient
+from streamdp.learning.learner import Observation
 from streamdp.learning.optimizers import coin_betting, gradient_descent
 from streamdp.learning.private_gradient import PrivateGradient
 from streamdp.learning.surrogate import laplace, worst_of
@@ -27,6 +29,10 @@ def state_of(standard: FloatArray) -> Json:
     kept[:, -1] /= scale
     kept[:, 0] += location * kept[:, -1]
     return {"parameters": kept.tolist(), "optimizer": LEARNER.optimizer.init(kept.shape)}
+
+
+def bought(gradient: Sequence[float]) -> Observation:
+    return Observation((), gradient=tuple(gradient))
 
 
 def loss_of(standard: FloatArray) -> float:
@@ -49,7 +55,7 @@ def test_the_slope_is_the_derivative_of_the_loss() -> None:
 def test_steps_are_those_of_the_optimizer_in_standard_coordinates() -> None:
     """One plain step of descent, seen in the parameters that are kept."""
     learner = PrivateGradient(*PLAIN, gradient_descent(0.1, 10.0), 0.5, 0.5, share=Fraction(1, 2))
-    after = learner.learn(learner.init(), (0.5, -0.5, 0.0, 0.25))
+    after = learner.observe(learner.init(), bought((0.5, -0.5, 0.0, 0.25)))
     weights, phi = learner._parameters(json.loads(json.dumps(after)), 2, 0)
     assert phi * 20.0 == pytest.approx([1.0, 1.0 - 0.01 * 0.25])
     assert weights[:, 0] - 100.0 * phi == pytest.approx([-0.01 * 0.5, 0.01 * 0.5])
@@ -60,7 +66,7 @@ def test_without_noise_locations_come_to_the_truth() -> None:
     state = LEARNER.init()
     for _ in range(400):
         gradient = LEARNER.slope(state, 2)(VALUES)
-        state = LEARNER.learn(state, tuple(gradient.tolist()))
+        state = LEARNER.observe(state, bought(gradient.tolist()))
     weights, phi = LEARNER._parameters(state, 2, 0)
     assert np.abs(weights[:, 0] / phi - VALUES).max() < 3.0
     assert (1.0 / phi).max() < 10.0
@@ -71,7 +77,7 @@ def test_noise_alone_moves_priors_little() -> None:
     for size in (1.0, 100.0, 1e4):
         chance, state = np.random.default_rng(3), LEARNER.init()
         for _ in range(365):
-            state = LEARNER.learn(state, tuple(chance.laplace(0.0, size, 120).tolist()))
+            state = LEARNER.observe(state, bought(chance.laplace(0.0, size, 120).tolist()))
         weights, phi = LEARNER._parameters(state, 60, 0)
         standard = np.concatenate((weights[:, 0] - 100.0 * phi, 20.0 * phi - 1.0))
         assert np.quantile(np.abs(standard), 0.95) < 0.2

@@ -49,7 +49,7 @@ def expected_rank_error(kind: Quantiles, epsilon: Fraction | None = None) -> flo
 def _first_way_at(kind: Quantiles, epsilon: Fraction) -> tuple[QuantileTree, JointPrior]:
     """How a first release is drawn at another epsilon, where a public table may choose the form."""
     tree, prior = kind.first_way()
-    share, count = epsilon * (1 - kind.gradient_share()), len(kind.quantiles)
+    share, count = epsilon * (1 - kind.learner.share), len(kind.quantiles)
     now, then = (choose_tree(count, each, kind.expected_rows) for each in (tree.epsilon, share))
     chosen = tree == now.tree(tree.quantiles, tree.epsilon, tree.grid, tree.relation)
     if not chosen or (then.shapes and not prior.shapes):

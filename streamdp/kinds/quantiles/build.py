@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamdp.config.base.expressions import Dialect, expression
-from streamdp.kinds.quantiles.priors import learner, shapes
+from streamdp.kinds.quantiles.learners import learner
+from streamdp.kinds.quantiles.priors import shapes
 from streamdp.kinds.quantiles.section import Derived, QuantilesSection
 from streamdp.types import CellQuery, Grid
 

@@ -9,6 +9,7 @@ from fractions import Fraction
 from streamdp.config.base.formats import file_format
 from streamdp.config.base.paths import overlap
 from streamdp.config.base.releases import CheckContext, Problem
+from streamdp.kinds.quantiles.learners import LEARNERS
 from streamdp.kinds.quantiles.prior_section import Family, MixtureOf
 from streamdp.kinds.quantiles.section import Derived, QuantilesSection
 
@@ -74,12 +75,14 @@ def _public(section: QuantilesSection, context: CheckContext) -> Iterator[Proble
 
 def _prior(section: QuantilesSection) -> Iterator[Problem]:
     """The robust prior must believe in every cell: an impossible cell would be a leak."""
-    if section.prior.private_gradient is not None and not section.auxiliary_share():
-        yield Problem(
-            ("prior", "private_gradient"),
-            f"the learner {section.learner()} learns from releases and buys no gradient",
-            "leave it out, which is free and more accurate, or set learner: online-gradient",
-        )
+    for name, learner in LEARNERS.items():
+        given = learner.keys & section.prior.model_fields_set - LEARNERS[section.learner()].keys
+        for key in sorted(given):
+            yield Problem(
+                ("prior", key),
+                f"{key} is for the learner {name}, and this one is {section.learner()}",
+                f"leave it out, or set learner: {name}",
+            )
     place = ("prior", "robust")
     robust = section.prior.robust
     if isinstance(robust, str) and robust != "uniform" and section.guess is None:

@@ -9,10 +9,8 @@ from fractions import Fraction
 from typing import ClassVar
 
 from streamdp.kinds.quantiles.intervals import LEVEL, intervals
-from streamdp.learning.experts.mixture import ExpertMixture, Way
 from streamdp.learning.features import Feature, calendar
-from streamdp.learning.learner import Features, Learner
-from streamdp.learning.private_gradient import PrivateGradient
+from streamdp.learning.learner import Features, Learner, Observation, Way
 from streamdp.mechanisms.quantile_tree.accuracy import STANDARD, Believed
 from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, Choice
 from streamdp.mechanisms.quantile_tree.exponential import Restriction
@@ -76,7 +74,7 @@ class Quantiles:
     quantiles: tuple[Fraction, ...]
     epsilon: Fraction
     grid: Grid
-    learner: Learner | ExpertMixture
+    learner: Learner
     form: Choice = CANDIDATES["binary"]
     relation: Relation = "add-remove"
     restriction: Restriction = "conditional"
@@ -97,7 +95,7 @@ class Quantiles:
     def columns(self) -> tuple[Column, ...]:
         """The quantile, its value and where the truth lies; the smoothed series."""
         columns = [Column("quantile", "number", "label"), Column("value", "number", "value")]
-        if isinstance(self.learner, ExpertMixture):
+        if self.learner.infers:
             columns.append(Column("origin", "text", "origin", about="value"))
         if self.expected_rows is not None:
             columns += [
@@ -125,13 +123,9 @@ class Quantiles:
 
     def tree(self) -> QuantileTree:
         """The mechanism, at what is left of epsilon beside a gradient."""
-        epsilon = self.epsilon * (1 - self.gradient_share())
+        epsilon = self.epsilon * (1 - self.learner.share)
         tree = self.form.tree(self.quantiles, epsilon, self.grid, self.relation)
         return replace(tree, restriction=self.restriction)
-
-    def gradient_share(self) -> Fraction:
-        """The part of epsilon that buys a gradient for the learner, in place of accuracy."""
-        return self.learner.share if isinstance(self.learner, PrivateGradient) else Fraction(0)
 
     def query(self) -> CellQuery:
         """The question."""
@@ -150,7 +144,7 @@ class Quantiles:
         min(k, groups) groups at most: together they cost it the share of k times epsilon, once.
         """
         features = self.features(batch) if self.features else ()
-        way = self._way(state, batch, features)
+        way = self.learner.way(state, features, calendar(batch))
         tree, prior = (
             (way.tree, way.prior) if way else (self.tree(), self.believed(state, features))
         )
@@ -165,19 +159,13 @@ class Quantiles:
         mechanism = QuantilePlan(tree, prior, features, gradient, way)
         return Plan(self.query(), event, mechanism, gradient and gradient.event())
 
-    def _way(self, state: Json, batch: Batch, features: Features) -> Way | None:
-        """How the experts draw a batch; from past releases alone."""
-        if not isinstance(self.learner, ExpertMixture):
-            return None
-        return self.learner.way(state, features, calendar(batch))
-
     def _event(self, way: Way | None) -> Json:
         """What one record pays, whichever way past releases make a batch be drawn.
 
         All ways cost the same epsilon but not the same rho: were the drawn one booked, a sum of
         rho would depend on releases, and would bound no adversary who can steer them.
         """
-        trees = self.learner.trees() if isinstance(self.learner, ExpertMixture) else ()
+        trees = self.learner.trees()
         whole = self.tree().event()
         if way is None or len(trees) == 1:
             return whole
@@ -186,19 +174,17 @@ class Quantiles:
 
     def _gradient(self, state: Json, features: Features) -> NoisyGradient | None:
         """What buys the learner a gradient of this part of the batch."""
-        if not isinstance(self.learner, PrivateGradient):
+        slope = self.learner.slope(state, len(self.quantiles), features)
+        if slope is None:
             return None
         epsilon = self.epsilon * self.unit_rows * self.learner.share
-        slope = self.learner.slope(state, len(self.quantiles), features)
         turned = min(self.unit_rows, self.groups)
         return NoisyGradient(epsilon, self.quantiles, self.grid, slope, turned)
 
     def first_way(self) -> tuple[QuantileTree, JointPrior]:
         """How a first release is drawn."""
-        if isinstance(self.learner, ExpertMixture):
-            way = self.learner.way(self.init())
-            return way.tree, way.prior
-        return self.tree(), self.believed(self.init())
+        way = self.learner.way(self.init())
+        return (way.tree, way.prior) if way else (self.tree(), self.believed(self.init()))
 
     def draw(self, plan: Plan, statistic: CellCounts, entropy: Entropy) -> Outcome:
         """One row a quantile; with expected rows, each says where the true quantile lies.
@@ -220,7 +206,7 @@ class Quantiles:
         way, learner = plan.way, self.learner
         drawn: tuple[int, ...] = tuple(range(len(cells)))
         known, ends = cells, dict[int, tuple[float, float]]()
-        if way is not None and isinstance(learner, ExpertMixture):
+        if way is not None:
             drawn, known = way.targets, learner.values(way, cells)
             ends = learner.inferred(way, cells, known)
         if self.expected_rows is not None:
@@ -242,11 +228,9 @@ class Quantiles:
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
         """Tell the learner what was released, or what was bought for it."""
         mechanism: QuantilePlan = plan.mechanism
-        values = outcome.auxiliary or tuple(float(row["value"] or 0) for row in outcome.rows)
-        if isinstance(self.learner, ExpertMixture):
-            assert mechanism.way is not None  # noqa: S101
-            return self.learner.learn(mechanism.way, values)
-        return self.learner.learn(state, values, mechanism.features)
+        values = tuple(float(row["value"] or 0) for row in outcome.rows)
+        seen = Observation(values, mechanism.features, mechanism.way, outcome.auxiliary)
+        return self.learner.observe(state, seen)
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
         """The release, and beside it what all releases so far say of the same quantiles.

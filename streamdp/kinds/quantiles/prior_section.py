@@ -13,6 +13,8 @@ from streamdp.config.base.section import Section
 from streamdp.config.base.values import Finite, PositiveRational
 from streamdp.types import Format
 
+LearnerName = Literal["experts", "online-gradient", "last-release", "none"]
+
 
 class Guess(Section):
     """What is known of the column without looking at it."""
@@ -138,7 +140,7 @@ class PublicTable(Section):
 class PriorSection(Section):
     """What is believed before each release, and how it learns."""
 
-    learner: Literal["experts", "online-gradient", "last-release", "none"] | None = Field(
+    learner: LearnerName | None = Field(
         default=None,
         description="How priors are learned from past releases. Default: `experts` if"
         " `expected_rows` is given, else `last-release`; `none` with joint nodes.",

@@ -1,99 +1,23 @@
-"""What is believed of a configured release, and who learns."""
+"""The first priors of a configured release: its guess, its robust prior, its public rows."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from streamdp.config.base.expressions import expression
 from streamdp.errors import ConfigurationError
-from streamdp.kinds.quantiles.prior_section import Family, MixtureOf
+from streamdp.kinds.quantiles.prior_section import Family, FamilyName, MixtureOf
 from streamdp.kinds.quantiles.section import Derived, QuantilesSection
 from streamdp.types import CellQuery, Grid, Prior
 
 if TYPE_CHECKING:
     from streamdp.kinds.spec import PublicData
-    from streamdp.learning.experts.mixture import ExpertMixture
-    from streamdp.learning.learner import Learner
     from streamdp.learning.public import PublicFit
-    from streamdp.mechanisms.quantile_tree.tree import QuantileTree
     from streamdp.priors.joint import Shapes
     from streamdp.priors.public import PublicRows
 
-COCOB_NARROWEST = 0.01
-"""Least scale of the online-gradient prior, in guessed scales, as in the paper's experiments."""
-
 TABULATED_WEIGHT = 0.8
 """Share of the tabulated law in the robust prior; the rest holds where no public row lies."""
-
-
-def learner(
-    section: QuantilesSection, tree: QuantileTree, data: PublicData
-) -> Learner | ExpertMixture:
-    """The configured learner, with public rows behind its first priors if there are any.
-
-    Raises:
-        ConfigurationError: The public rows hold no number.
-        SourceError: They cannot be read.
-    """
-    public = _public_rows(section, tree.grid, data)
-    robust, guess = _robust_prior(section, public), guess_of(section)
-    fitted = None if public is None else _fit(section, public)
-    weight, resolution = section.prior.robust_weight, float(section.resolution)
-    name = section.learner()
-    if name == "experts":
-        return _experts(section, tree, robust, fitted)
-    if name == "online-gradient":
-        from streamdp.learning.gradient import OnlineGradient
-        from streamdp.learning.optimizers import coin_betting
-
-        half = resolution / 2.0
-        narrowest = max(half, COCOB_NARROWEST * guess[1])
-        about = (robust, weight, guess, coin_betting(), half, narrowest)
-        if share := section.auxiliary_share():
-            from streamdp.learning.private_gradient import PrivateGradient
-
-            return PrivateGradient(*about, first=fitted, share=share)
-        return OnlineGradient(*about, first=fitted)
-    first = (robust,) * len(section.quantiles)
-    if fitted is not None:
-        first = fitted.priors(robust, weight, resolution)
-    if name == "none":
-        from streamdp.learning.fixed import Fixed
-
-        return Fixed(first)
-    from streamdp.learning.last_release import LastRelease
-
-    return LastRelease(robust, weight, guess[1], resolution, first)
-
-
-def _experts(
-    section: QuantilesSection, tree: QuantileTree, robust: Prior, public: PublicFit | None
-) -> ExpertMixture:
-    """Experts that measure few quantiles, unless the mechanism is configured or rows are unknown.
-
-    While nothing is known they draw as `learner: none` does, where that is jointly.
-    """
-    from streamdp.learning.experts.mixture import ExpertMixture
-    from streamdp.learning.experts.ways import BroadShapes
-    from streamdp.mechanisms.quantile_tree.choice import choose_tree
-
-    rows, auto = section.expected_rows or 1, section.mechanism == "auto"
-    form, broad = choose_tree(len(section.quantiles), tree.epsilon, section.expected_rows), None
-    if auto and form.node == "joint":
-        like = form.tree(section.quantiles, tree.epsilon, tree.grid, tree.relation)
-        groups = shapes(section) if form.shapes else ()
-        prior = form.prior((robust,) * len(section.quantiles), groups)
-        broad = BroadShapes(like, prior, rows)
-    return ExpertMixture(
-        tree,
-        robust,
-        section.prior.robust_weight,
-        guess_of(section),
-        rows,
-        public,
-        few=auto and section.expected_rows is not None and section.prior.measure == "few",
-        broad=broad,
-    )
 
 
 def shapes(section: QuantilesSection) -> tuple[Shapes, ...]:
@@ -115,7 +39,7 @@ def guess_of(section: QuantilesSection) -> tuple[float, float]:
     return float((first + last) * section.resolution) / 2.0, width / 4.0
 
 
-def _public_rows(section: QuantilesSection, grid: Grid, data: PublicData) -> PublicRows | None:
+def public_rows(section: QuantilesSection, grid: Grid, data: PublicData) -> PublicRows | None:
     """The public rows of the column, rounded as records are."""
     public = section.prior.public
     if public is None:
@@ -138,7 +62,7 @@ def _public_rows(section: QuantilesSection, grid: Grid, data: PublicData) -> Pub
     return PublicRows(np.asarray(rows.cells * resolution), rows.counts, resolution)
 
 
-def _fit(section: QuantilesSection, public: PublicRows) -> PublicFit:
+def fit(section: QuantilesSection, public: PublicRows) -> PublicFit:
     """Fitted with chance that anyone can repeat, so that every start believes the same."""
     import numpy as np
 
@@ -150,7 +74,7 @@ def _fit(section: QuantilesSection, public: PublicRows) -> PublicFit:
     return fit_public(public, targets, rows, chance)
 
 
-def _robust_prior(section: QuantilesSection, public: PublicRows | None) -> Prior:
+def robust_prior(section: QuantilesSection, public: PublicRows | None) -> Prior:
     """The prior that holds when the past misleads: as configured, and as public rows lie."""
     configured = _configured_prior(section)
     if public is None or section.prior.public is None or not section.prior.public.tabulate:
@@ -163,32 +87,43 @@ def _robust_prior(section: QuantilesSection, public: PublicRows | None) -> Prior
 
 
 def _configured_prior(section: QuantilesSection) -> Prior:
-    robust = section.prior.robust
-    if isinstance(robust, MixtureOf):
-        from streamdp.priors.mixture import Mixture
+    match section.prior.robust:
+        case MixtureOf(mixture=members):
+            from streamdp.priors.mixture import Mixture
 
-        weights = tuple(member.weight for member in robust.mixture)
-        return Mixture(weights, tuple(_family(member) for member in robust.mixture))
-    if isinstance(robust, Family):
-        return _family(robust)
-    name = robust or ("cauchy" if section.guess else "uniform")
+            weights = tuple(member.weight for member in members)
+            return Mixture(weights, tuple(_family(member) for member in members))
+        case Family() as family:
+            return _family(family)
+        case None:
+            return _family(_named(section, "cauchy" if section.guess else "uniform"))
+        case name:
+            return _family(_named(section, name))
+
+
+def _named(section: QuantilesSection, name: FamilyName) -> Family:
+    """A family at the guess, or over the bounds."""
     if name == "uniform":
         first, last = section.cells()
         half = section.resolution / 2
         lower, upper = (float(cell * section.resolution) for cell in (first, last))
-        return _family(Family(family=name, lower=lower - float(half), upper=upper + float(half)))
+        return Family(family=name, lower=lower - float(half), upper=upper + float(half))
     assert section.guess is not None, "checked when the configuration was loaded"  # noqa: S101
-    return _family(Family(family=name, location=section.guess.location, scale=section.guess.scale))
+    return Family(family=name, location=section.guess.location, scale=section.guess.scale)
 
 
 def _family(section: Family) -> Prior:
     from streamdp.priors import families
 
-    if section.family == "uniform":
-        return families.Uniform(float(section.lower or 0), float(section.upper or 0))
     location, scale = float(section.location or 0), float(section.scale or 1)
-    if section.family == "cauchy":
-        return families.Cauchy(location, scale)
-    if section.family == "half-cauchy":
-        return families.HalfCauchy(location, scale)
-    return families.Laplace(location, scale)
+    match section.family:
+        case "uniform":
+            return families.Uniform(float(section.lower or 0), float(section.upper or 0))
+        case "cauchy":
+            return families.Cauchy(location, scale)
+        case "half-cauchy":
+            return families.HalfCauchy(location, scale)
+        case "laplace":
+            return families.Laplace(location, scale)
+        case _:
+            assert_never(section.family)

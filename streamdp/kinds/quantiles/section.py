@@ -13,7 +13,7 @@ from streamdp.config.base.expressions import expression
 from streamdp.config.base.releases import ReleaseSection
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational, Rational
-from streamdp.kinds.quantiles.prior_section import Guess, PriorSection
+from streamdp.kinds.quantiles.prior_section import Guess, LearnerName, PriorSection
 
 MOST_CELLS = 2**46
 """Cells lie within plus or minus this, so that fine points stay exact integers of a float."""
@@ -212,7 +212,7 @@ class QuantilesSection(ReleaseSection):
         """The column, or the expression in its place."""
         return self.column.sql if isinstance(self.column, Derived) else self.column
 
-    def learner(self) -> Literal["experts", "online-gradient", "last-release", "none"]:
+    def learner(self) -> LearnerName:
         """The configured learner, or the default."""
         if self.prior.learner is not None:
             return self.prior.learner

@@ -14,8 +14,6 @@ from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.kinds.quantiles.synthetic import GUESS, NAMES, RESOLUTION, expected_rows, synthetic
 from streamdp.kinds.quantiles.truth import rank_errors
 from streamdp.kinds.study import ORACLE, Step, Stream, Trace
-from streamdp.learning.experts.mixture import ExpertMixture
-from streamdp.learning.experts.trust import drift_names, drift_shares
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.types import CellCounts, FloatArray, Outcome
 
@@ -78,9 +76,7 @@ class QuantilesStudy:
 
     def taught(self, kind: Quantiles) -> Quantiles:
         """With every quantile drawn: a truth is known of all."""
-        if not isinstance(kind.learner, ExpertMixture):
-            return kind
-        return replace(kind, learner=replace(kind.learner, few=False, broad=None))
+        return replace(kind, learner=kind.learner.drawing_all())
 
     def truth(self, kind: Quantiles, statistic: CellCounts) -> Outcome:
         """The quantiles of the records."""
@@ -102,19 +98,20 @@ class QuantilesStudy:
         """The lowest, middle and highest quantile, and which expert is trusted."""
         count = len(kind.quantiles)
         targets = sorted({0, count // 2, count - 1})
-        truth, bands, weights = [], [], []
+        truth, bands, weights, names = [], [], [], tuple[str, ...]()
         for step in steps:
             empty = bool(np.isnan(step.errors).any())
             values = [np.nan if empty else step.truth.rows[j]["value"] for j in targets]
             truth.append(values)
             priors = kind.believed(step.state, step.plan.mechanism.features).robust
             bands.append([band(priors[j], kind.grid) for j in targets])
-            if isinstance(kind.learner, ExpertMixture):
-                weights.append(drift_shares(step.state))
+            mixed = kind.learner.weights(step.state)
+            weights.append(tuple(mixed.values()))
+            names = tuple(mixed)
         return Trace(
             tuple(f"quantile {float(kind.quantiles[j]):g}" for j in targets),
             np.array(truth, dtype=float),
             np.array(bands).reshape(-1, len(targets), len(SHARES)),
-            np.array(weights) if weights else None,
-            drift_names(),
+            np.array(weights) if names else None,
+            names,
         )

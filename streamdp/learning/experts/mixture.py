@@ -9,6 +9,8 @@ depends on past releases alone, and costs the same epsilon whichever way it is.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
@@ -26,9 +28,11 @@ from streamdp.learning.experts.panel import (
 )
 from streamdp.learning.experts.prior_scale import PriorRule
 from streamdp.learning.experts.sequential import Reading, sequential_prior
+from streamdp.learning.experts.trust import drift_names, drift_shares
 from streamdp.learning.experts.ways import BroadShapes, Turn, turns
-from streamdp.learning.learner import Features, Smoothed
+from streamdp.learning.learner import Features, Observation, Smoothed
 from streamdp.learning.public import PublicFit
+from streamdp.mechanisms.quantile_tree.noisy_gradient import Slope
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.priors.shapes import REACH
@@ -102,6 +106,8 @@ class ExpertMixture:
     public: PublicFit | None = None
     few: bool = False
     broad: BroadShapes | None = None
+    infers: ClassVar[bool] = True
+    share: ClassVar[Fraction] = Fraction(0)
     turns: tuple[Turn, ...] = field(init=False, repr=False, compare=False)
     whole: Turn = field(init=False, repr=False, compare=False)
     targets: FloatArray = field(init=False, repr=False, compare=False)
@@ -206,6 +212,14 @@ class ExpertMixture:
             if j not in way.targets
         }
 
+    def slope(self, state: Json, count: int, features: Features = ()) -> Slope | None:
+        """It buys no gradient."""
+        return None
+
+    def observe(self, state: Json, seen: Observation) -> Json:
+        """The state after one more release, from the way that it was drawn in."""
+        return self.learn(seen.way, seen.values)
+
     def learn(self, way: Way, values: tuple[float, ...]) -> Json:
         """The state after one more release; starts anew if it ceased to be finite.
 
@@ -250,6 +264,14 @@ class ExpertMixture:
         reach = REACH_OF_INTERVAL * np.array(state["deviation"]) + half
         ends = np.maximum.accumulate(point - reach), np.maximum.accumulate(point + reach)
         return tuple(Smoothed(*each) for each in np.column_stack((point, *ends)).tolist())
+
+    def weights(self, state: Json) -> dict[str, float]:
+        """Of the experts of each drift."""
+        return dict(zip(drift_names(), drift_shares(state).tolist(), strict=True))
+
+    def drawing_all(self) -> ExpertMixture:
+        """The same experts, with every quantile drawn each time."""
+        return replace(self, few=False, broad=None)
 
     def _draws_all(self, panel: Panel, seen: Seen, usual: Usual) -> bool:
         """Whether to draw all quantiles: while nothing is known, and where that errs far less."""

@@ -1,0 +1,150 @@
+"""The learners that `prior.learner` names.
+
+To add one: write a class with the methods of `learning.learner.Learner` (those of `MakesPriors`
+are there for one that makes priors alone), a function here that makes it, a line in `LEARNERS`,
+and its name in `prior_section.LearnerName`. The tests of `tests/learning/test_contract.py` then
+run on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from streamdp.kinds.quantiles.priors import fit, guess_of, public_rows, robust_prior, shapes
+
+if TYPE_CHECKING:
+    from streamdp.kinds.quantiles.prior_section import LearnerName
+    from streamdp.kinds.quantiles.section import QuantilesSection
+    from streamdp.kinds.spec import PublicData
+    from streamdp.learning.learner import Learner
+    from streamdp.learning.public import PublicFit
+    from streamdp.mechanisms.quantile_tree.tree import QuantileTree
+    from streamdp.types import Prior
+
+COCOB_NARROWEST = 0.01
+"""Least scale of the online-gradient prior, in guessed scales, as in the paper's experiments."""
+
+
+@dataclass(frozen=True, slots=True)
+class Basis:
+    """What a learner is made of.
+
+    Args:
+        section: The configured release.
+        tree: Over all quantiles, at what the learner leaves of epsilon.
+        robust: Prior that holds when the past misleads.
+        fitted: What public rows say before any release; None without.
+    """
+
+    section: QuantilesSection
+    tree: QuantileTree
+    robust: Prior
+    fitted: PublicFit | None
+
+
+@dataclass(frozen=True, slots=True)
+class LearnerSpec:
+    """A learner, as the configuration names it.
+
+    Args:
+        make: Makes it.
+        keys: Keys of `prior` that it alone reads.
+    """
+
+    make: Callable[[Basis], Learner]
+    keys: frozenset[str] = frozenset()
+
+
+def learner(section: QuantilesSection, tree: QuantileTree, data: PublicData) -> Learner:
+    """The configured learner, with public rows behind its first priors if there are any.
+
+    Raises:
+        ConfigurationError: The public rows hold no number.
+        SourceError: They cannot be read.
+    """
+    public = public_rows(section, tree.grid, data)
+    fitted = None if public is None else fit(section, public)
+    basis = Basis(section, tree, robust_prior(section, public), fitted)
+    return LEARNERS[section.learner()].make(basis)
+
+
+def _experts(basis: Basis) -> Learner:
+    """Experts that measure few quantiles, unless the mechanism is configured or rows are unknown.
+
+    While nothing is known they draw as `learner: none` does, where that is jointly.
+    """
+    from streamdp.learning.experts.mixture import ExpertMixture
+    from streamdp.learning.experts.ways import BroadShapes
+    from streamdp.mechanisms.quantile_tree.choice import choose_tree
+
+    section, tree, robust = basis.section, basis.tree, basis.robust
+    rows, auto = section.expected_rows or 1, section.mechanism == "auto"
+    form, broad = choose_tree(len(section.quantiles), tree.epsilon, section.expected_rows), None
+    if auto and form.node == "joint":
+        like = form.tree(section.quantiles, tree.epsilon, tree.grid, tree.relation)
+        groups = shapes(section) if form.shapes else ()
+        prior = form.prior((robust,) * len(section.quantiles), groups)
+        broad = BroadShapes(like, prior, rows)
+    return ExpertMixture(
+        tree,
+        robust,
+        section.prior.robust_weight,
+        guess_of(section),
+        rows,
+        basis.fitted,
+        few=auto and section.expected_rows is not None and section.prior.measure == "few",
+        broad=broad,
+    )
+
+
+def _online_gradient(basis: Basis) -> Learner:
+    """Steps along gradients of released values, or of bought ones."""
+    from streamdp.learning.gradient import OnlineGradient
+    from streamdp.learning.optimizers import coin_betting
+    from streamdp.learning.private_gradient import PrivateGradient
+
+    section, guess = basis.section, guess_of(basis.section)
+    half = float(section.resolution) / 2.0
+    narrowest = max(half, COCOB_NARROWEST * guess[1])
+    weight = section.prior.robust_weight
+    about = (basis.robust, weight, guess, coin_betting(), half, narrowest)
+    share = section.auxiliary_share()
+    if share:
+        return PrivateGradient(*about, first=basis.fitted, share=share)
+    return OnlineGradient(*about, first=basis.fitted)
+
+
+def _last_release(basis: Basis) -> Learner:
+    """Around the last release, as far as releases have lately moved."""
+    from streamdp.learning.last_release import LastRelease
+
+    weight, scale = basis.section.prior.robust_weight, guess_of(basis.section)[1]
+    resolution = float(basis.section.resolution)
+    return LastRelease(basis.robust, weight, scale, resolution, _first(basis))
+
+
+def _none(basis: Basis) -> Learner:
+    """The first priors for ever."""
+    from streamdp.learning.fixed import Fixed
+
+    return Fixed(_first(basis))
+
+
+def _first(basis: Basis) -> tuple[Prior, ...]:
+    """Before any release: what public rows say, or the robust prior of every quantile."""
+    section = basis.section
+    if basis.fitted is None:
+        return (basis.robust,) * len(section.quantiles)
+    weight = section.prior.robust_weight
+    return basis.fitted.priors(basis.robust, weight, float(section.resolution))
+
+
+LEARNERS: dict[LearnerName, LearnerSpec] = {
+    "experts": LearnerSpec(_experts, frozenset({"measure"})),
+    "online-gradient": LearnerSpec(_online_gradient, frozenset({"private_gradient"})),
+    "last-release": LearnerSpec(_last_release),
+    "none": LearnerSpec(_none),
+}
+"""All learners by the name that the configuration gives them."""

@@ -1,0 +1,225 @@
+"""What every learner of quantiles promises, however it learns."""
+
+from __future__ import annotations
+
+import inspect
+import json
+from dataclasses import fields, replace
+from fractions import Fraction
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+
+from streamdp.kinds.quantiles.build import build
+from streamdp.kinds.quantiles.kind import Quantiles
+from streamdp.kinds.quantiles.learners import LEARNERS
+from streamdp.kinds.quantiles.prior_section import LearnerName
+from streamdp.kinds.quantiles.section import QuantilesSection
+from streamdp.kinds.spec import BuildContext
+from streamdp.learning.learner import Learner, Observation
+from streamdp.priors.joint import JointPrior
+from streamdp.types import Batch, CellCounts, FloatArray, Json, Outcome
+from tests.worlds import ReplayedEntropy
+
+DAY = 86_400
+FAR = 9_999.0
+"""The highest cell there is."""
+
+CASES: dict[str, Json] = {
+    "experts": {"learner": "experts"},
+    "experts that draw all": {"learner": "experts", "measure": "all"},
+    "online-gradient": {"learner": "online-gradient"},
+    "bought gradients": {"learner": "online-gradient", "private_gradient": "1/4"},
+    "last-release": {"learner": "last-release"},
+    "none": {"learner": "none"},
+}
+"""Each learner that is registered, with each option that makes it learn in another way."""
+
+EXTREMES: dict[str, list[float]] = {
+    "the same for ever": [5.0] * 12,
+    "from end to end": [0.0, FAR] * 6,
+    "at one end": [FAR] * 12,
+    "one jump": [100.0] * 8 + [FAR] * 4,
+}
+
+every = pytest.mark.parametrize("case", CASES)
+
+
+def kind(case: str, **keys: Any) -> Quantiles:
+    """Quartiles of whole numbers, as the configuration makes them."""
+    about: Json = {"kind": "quantiles", "source": "s", "column": "x", "epsilon": "1/2"}
+    about |= {"quantiles": "quartiles", "resolution": 1, "bounds": [0, FAR], "expected_rows": 500}
+    about |= {"guess": {"location": 100, "scale": 30}, "prior": {**CASES[case], **keys}}
+    section = QuantilesSection.model_validate(about)
+    return build(section, BuildContext("add-remove", 1, 1, "duckdb", None))  # type: ignore[arg-type]
+
+
+def batches(count: int) -> list[Batch]:
+    return [Batch("s", str(day), day * DAY, (day + 1) * DAY) for day in range(count)]
+
+
+def after(made: Quantiles, values: list[float]) -> Json:
+    """The state after releases of quartiles that lie on each other, through JSON each time."""
+    state = made.init()
+    for batch, value in zip(batches(len(values)), values, strict=True):
+        plan = made.plan(state, batch)
+        rows = tuple({"quantile": float(q), "value": value} for q in made.quantiles)
+        bought = None if plan.mechanism.gradient is None else (value, -value, 1.0, -1.0, 0.0, 9.0)
+        state = json.loads(json.dumps(made.learn(state, plan, Outcome(rows, bought))))
+    return state
+
+
+def masses(prior: JointPrior) -> FloatArray:
+    """Logarithms of what each quantile's prior gives to some cells."""
+    edges = np.array([-0.5, 0.5, 89.5, 110.5, 999.5, FAR - 0.5, FAR + 0.5])
+    return np.array([each.log_mass(edges[:-1], edges[1:]) for each in prior.robust])
+
+
+def test_every_learner_is_here() -> None:
+    """One that is registered is held to what follows; the configuration names the same ones."""
+    assert {case["learner"] for case in CASES.values()} == set(LEARNERS)
+    assert set(LEARNERS) == set(get_args(LearnerName))
+
+
+@every
+def test_it_is_told_nothing_but_releases(case: str) -> None:
+    """No method has an argument for data, and an observation has no place for any."""
+    learner = type(kind(case).learner)
+    named = {"self", "state", "seen", "way", "drawn", "known", "count", "features", "calendar"}
+    for name in (name for name in dir(Learner) if not name.startswith("_")):
+        method = getattr(learner, name)
+        if callable(method):
+            assert set(inspect.signature(method).parameters) <= named, name
+    told = {field.name for field in fields(Observation)}
+    assert told == {"values", "features", "way", "gradient"}
+
+
+@every
+def test_it_is_pure(case: str) -> None:
+    """The same state and release give the same next state, and the state given stays as it is."""
+    made, state = kind(case), after(kind(case), [100.0, 130.0, 90.0])
+    before = json.dumps(state)
+    plan = made.plan(state, batches(4)[-1])
+    rows = tuple({"quantile": float(q), "value": 120.0} for q in made.quantiles)
+    outcome = Outcome(rows, (0.5,) * 6 if plan.mechanism.gradient else None)
+    once, again = (made.learn(state, plan, outcome) for _ in range(2))
+    assert once == again
+    assert json.dumps(state) == before
+
+
+@every
+def test_a_state_survives_json(case: str) -> None:
+    """What is read back plans the same draw."""
+    made, state = kind(case), after(kind(case), [100.0, 130.0, 90.0, 101.0, 99.0])
+    text = json.dumps(state, allow_nan=False)
+    batch = batches(6)[-1]
+    plans = [made.plan(each, batch) for each in (state, json.loads(text))]
+    assert plans[0].event == plans[1].event
+    assert len(text) < 16_000
+
+
+@every
+@pytest.mark.parametrize("stream", EXTREMES)
+def test_it_is_total_and_its_priors_leave_no_cell_without_mass(case: str, stream: str) -> None:
+    """Whatever was released: finite JSON, priors that find any cell, and a draw that goes on."""
+    made = kind(case)
+    state = after(made, EXTREMES[stream])
+    json.dumps(state, allow_nan=False)
+    prior = made.believed(state)
+    found = masses(prior)
+    assert np.isfinite(found).all()
+    floor = masses(kind("none").believed({})) + np.log(0.05 * 0.8) - 1e-9
+    assert (found >= floor).all(), "the robust prior has lost its weight"
+    plan = made.plan(state, batches(13)[-1])
+    empty = CellCounts(np.array([], dtype=np.int64), np.array([], dtype=np.int64))
+    outcome = made.draw(plan, empty, ReplayedEntropy())
+    values = [float(row["value"] or 0) for row in outcome.rows]
+    assert values == sorted(values)
+    assert 0.0 <= values[0] <= values[-1] <= FAR
+    made.learn(state, plan, outcome)
+
+
+@every
+def test_what_a_release_costs_does_not_depend_on_what_was_learned(case: str) -> None:
+    """Each way of drawing has the same event but for its number and the digest of the prior."""
+    made = kind(case)
+    plain = [
+        {name: told for name, told in plan.event.items() if name not in ("prior", "drawn")}
+        for plan in (
+            made.plan(after(made, stream), batches(13)[-1]) for stream in ([], *EXTREMES.values())
+        )
+    ]
+    assert all(each == plain[0] for each in plain)
+    assert 0 <= made.learner.share < 1
+    assert all(tree.epsilon == made.tree().epsilon for tree in made.learner.trees())
+
+
+@every
+def test_a_planned_way_is_one_of_its_trees_and_drawn_cells_stay(case: str) -> None:
+    """In every state; what was not drawn is filled in between, with an interval."""
+    made, learner = kind(case), kind(case).learner
+    trees = learner.trees()
+    for stream in ([], *EXTREMES.values()):
+        way = learner.way(after(made, stream))
+        if way is None:
+            assert trees == ()
+            continue
+        assert trees[way.number] == way.tree
+        assert [way.tree.quantiles] == [tuple(made.quantiles[j] for j in way.targets)]
+        drawn = tuple(range(7, 7 + len(way.targets)))
+        known = learner.values(way, drawn)
+        assert tuple(known[j] for j in way.targets) == drawn
+        assert list(known) == sorted(known)
+        ends = learner.inferred(way, drawn, known)
+        assert set(ends) == set(range(len(known))) - set(way.targets)
+        assert all(low <= known[j] <= high for j, (low, high) in ends.items())
+
+
+@every
+def test_another_question_is_another_signature_and_another_price_is_not(case: str) -> None:
+    """So the store starts a learner anew when its state would mislead, and only then."""
+    made = kind(case)
+    signature = made.signature()
+    assert json.loads(json.dumps(signature)) == signature
+    assert replace(made, epsilon=Fraction(1)).signature() == signature
+    others = [replace(made, column="y"), replace(made, where="y > 1")]
+    others += [replace(made, quantiles=made.quantiles[1:])]
+    assert all(other.signature() != signature for other in others)
+    known = [kind(each).signature() for each in CASES if not each.startswith("experts")]
+    assert [json.dumps(each) for each in known].count(json.dumps(signature)) <= 1
+
+
+@every
+def test_weights_are_shares_and_the_smoothed_are_in_order(case: str) -> None:
+    """Of the parts that it mixes; of what all releases say, where it says anything."""
+    made = kind(case)
+    state = after(made, [100.0, 130.0, 90.0, 101.0, 99.0])
+    for each in (made.init(), state):
+        weights = made.learner.weights(each)
+        assert not weights or sum(weights.values()) == pytest.approx(1.0)
+        assert all(weight >= 0.0 for weight in weights.values())
+    smoothed = made.learner.smoothed(state)
+    assert len(smoothed) in (0, len(made.quantiles))
+    assert made.learner.smoothed(made.init()) == ()
+    for each in smoothed:
+        assert each.lower <= each.point <= each.upper
+    assert [each.point for each in smoothed] == sorted(each.point for each in smoothed)
+
+
+@every
+def test_drawing_all_draws_every_quantile(case: str) -> None:
+    """As an oracle is taught, whatever was learned."""
+    made, learner = kind(case), kind(case).learner.drawing_all()
+    for stream in ([], *EXTREMES.values()):
+        way = learner.way(after(replace(made, learner=learner), stream))
+        assert way is None or way.targets == tuple(range(len(made.quantiles)))
+
+
+def test_only_the_experts_infer_and_only_bought_gradients_cost() -> None:
+    """Columns and prices follow from these two facts alone."""
+    assert {case for case in CASES if kind(case).learner.infers} == {
+        "experts",
+        "experts that draw all",
+    }
+    assert {case for case in CASES if kind(case).learner.share} == {"bought gradients"}
