@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from streamdp.config import Configuration
     from streamdp.store.reading.gate_reports import Standing
-    from streamdp.types import Column, Json, Release
+    from streamdp.types import Column, Json, Release, Row
 
 
 MOST_SPARKLINES = 12
@@ -48,9 +48,10 @@ def releases(
 ) -> None:
     """List releases, of one JOB or of all.
 
-    A table has one line a release and one column a value; --json has the object that sinks get, one
-    a release, and --csv the lines that a CSV sink writes. Where a gate lets a release stand for
-    later batches too, `stands to` is the last of them.
+    A table has one line a release and one column a value, with the ends of its interval in brackets
+    (in a pipe, in columns of their own); --json has the object that sinks get, one a release, and
+    --csv the lines that a CSV sink writes. Where a gate lets a release stand for later batches too,
+    `stands to` is the last of them.
     """
     from streamdp.reports.columns import columns_of
     from streamdp.store.archive import select_releases
@@ -171,12 +172,30 @@ def _line(
     }
     labels = [each.name for each in columns if each.role == "label"]
     drawn = [each.name for each in columns if each.role == "value"]
+    ends = {name: _ends(columns, name) for name in drawn}
     for row in release.rows:
         for name in drawn:
             words = [_text(row[label]) for label in labels if row.get(label) is not None]
             words += [name] if len(drawn) > 1 or not words else []
-            values[" ".join(words)] = row.get(name)
+            values |= _cells(" ".join(words), row, name, ends[name])
     return {"job": release.job, "batch": release.batch, **values}
+
+
+def _ends(columns: Sequence[Column], name: str) -> list[Column]:
+    """Columns of the interval around a value, the lower end first; none if it has no interval."""
+    found = {each.role: each for each in columns if each.about == name}
+    return [found[role] for role in ("lower", "upper") if role in found]
+
+
+def _cells(title: str, row: Row, name: str, ends: Sequence[Column]) -> dict[str, Json]:
+    """A value with its interval: in one cell for a person, in three for a program."""
+    value, bars = row.get(name), [row.get(each.name) for each in ends]
+    if not sys.stdout.isatty():
+        of_ends = zip(ends, bars, strict=True)
+        return {title: value, **{f"{title} {each.role}": bar for each, bar in of_ends}}
+    if len(bars) < 2 or None in bars:
+        return {title: value}
+    return {title: f"{_text(value)} [{_text(bars[0])}, {_text(bars[1])}]"}
 
 
 def _text(value: Json) -> str:
