@@ -1,5 +1,6 @@
 """Tables of counts and clipped sums are the same, whatever the engine, to the last record."""
 
+import math
 from dataclasses import replace
 from datetime import date
 from fractions import Fraction
@@ -85,6 +86,41 @@ def test_numbers_are_cut_and_summed(engine: Engine, kind: str, data: st.DataObje
         SumQuery(terms, by=by, groups=groups),
     )
     agree(engine, table, CompoundQuery(parts))
+
+
+NEAR = (-3.0, math.nextafter(-1.0, 0.0), 0.0, 0.5, 1.5, math.nextafter(7.0, 8.0))
+
+
+@pytest.mark.parametrize("kind", ["SMALLINT", "BIGINT"])
+@pytest.mark.parametrize("cuts", [NEAR, (0.0,), (2.0**31,), (-(2.0**31), 2.5 - 2**31)], ids=str)
+def test_whole_numbers_are_counted_by_value(
+    engine: Engine, kind: str, cuts: tuple[float, ...]
+) -> None:
+    """On the cuts, beside them and at the ends of the type, with groups and sums beside."""
+    last = 2 ** (15 if kind == "SMALLINT" else 63)
+    beside = {int(cut) + step for cut in cuts for step in (-2, -1, 0, 1, 2)}
+    values = [*sorted(each for each in beside if -last <= each < last), -last, last - 1, None]
+    table = {
+        "x": Column(kind, values),
+        "half": Column("BOOLEAN", [i % 2 == 0 for i in range(len(values))]),
+    }
+    axes = tuple(Dimension("x", cuts=cuts, nulls=nulls) for nulls in ("cell", "drop"))
+    agree(engine, table, TableQuery(axes, ((0,), (1,), (0, 1), ())))
+    by, groups = ("half",), (("true",), ("false",))
+    counted = TableQuery(axes, ((0, 1),), by=by, groups=groups)
+    agree(
+        engine, table, CompoundQuery((counted, SumQuery((Term("x", UNIT),), by=by, groups=groups)))
+    )
+
+
+def test_whole_numbers_that_make_few_groups_are_clipped() -> None:
+    """Cuts far apart, numbers with fractions and bounded units keep the comparison of cuts."""
+    near, far = Dimension("x", cuts=NEAR), Dimension("x", cuts=(0.0, 2.0**20))
+    clips = scan.Scan.of(TableQuery((near, far), ((0, 1),))).by_value(lambda axis: True).clips
+    assert {axis: (clip.low, clip.high) for axis, clip in clips.items()} == {0: (-4, 8)}
+    assert not scan.Scan.of(TableQuery((near,), ((0,),))).by_value(lambda axis: False).clips
+    bounded = TableQuery((near,), ((0,),), bound=UnitBound("u", 1))
+    assert not scan.Scan.of(bounded).by_value(lambda axis: True).clips
 
 
 @pytest.mark.parametrize("nulls", ["cell", "other", "drop"])

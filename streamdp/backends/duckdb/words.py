@@ -28,6 +28,8 @@ FAMILIES: dict[Role, tuple[str, ...]] = {
 NOTHING = '"NULL"'
 """Type of a column that holds no value in any record; it may be every part, and counts nothing."""
 
+_BARE = re.compile(r'"[^"]+"|[a-z_]\w*', re.ASCII | re.IGNORECASE)
+
 EXACT_DIGITS = 15
 """A decimal of so many digits is an exact double times a power of ten; DuckDB casts it right."""
 
@@ -59,7 +61,8 @@ class DuckDBWords:
         return f"CAST('{value!r}' AS DOUBLE)"
 
     def tried(self, expression: str) -> str:
-        return f"TRY({expression})"
+        """A bare column cannot fail, and TRY takes its time."""
+        return expression if _BARE.fullmatch(expression) else f"TRY({expression})"
 
     def as_text(self, value: str, kind: str) -> str:
         return f"CAST({value} AS VARCHAR)"
@@ -82,6 +85,9 @@ class DuckDBWords:
         if name == "INTERVAL":
             return f"(CAST(CAST({_span(value)} AS VARCHAR) AS DOUBLE) / 1000000)"
         return f"CAST({value} AS DOUBLE)"
+
+    def is_whole(self, kind: str) -> bool:
+        return family(kind) in WHOLE
 
     def canonical(self, unit: str, kind: str) -> str:
         name = family(kind)

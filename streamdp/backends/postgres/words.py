@@ -71,6 +71,9 @@ class PostgresWords:
             return _within_doubles(value)
         return f"CAST({value} AS double precision)"
 
+    def is_whole(self, kind: str) -> bool:
+        return family(kind) in WHOLE
+
     def canonical(self, unit: str, kind: str) -> str:
         name = family(kind)
         if name in TIMESTAMPS:

@@ -65,6 +65,9 @@ class SparkWords:
             return f"(CAST({_span(value)} AS DOUBLE) / {self.double(1e6)})"
         return f"CAST({value} AS DOUBLE)"
 
+    def is_whole(self, kind: str) -> bool:
+        return family(kind) in WHOLE
+
     def canonical(self, unit: str, kind: str) -> str:
         name = family(kind)
         if name in TIMESTAMPS:

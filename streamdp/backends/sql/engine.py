@@ -12,7 +12,7 @@ from streamdp.backends.fields import fields_of, require_kinds
 from streamdp.backends.sql.question import counts_of, question
 from streamdp.backends.sql.relation import Relation
 from streamdp.backends.sql.scan import answers
-from streamdp.backends.sql.scan_sql import scan_sql
+from streamdp.backends.sql.scan_sql import scan_of, scan_sql
 from streamdp.backends.sql.words import Words
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellQuery, IntArray, Query, Statistic
@@ -105,7 +105,10 @@ class SqlBackend(ABC):
     ) -> tuple[Statistic, ...]:
         if isinstance(query, CellQuery):
             return counts_of(query, self.run(question(self.words(), query, kinds, table, within)))
-        return answers(query, self.run(scan_sql(self.words(), query, kinds, table, within)))
+        scan = scan_of(self.words(), query, kinds)
+        return answers(
+            query, scan, self.run(scan_sql(self.words(), query, scan, kinds, table, within))
+        )
 
     @abstractmethod
     def words(self) -> Words:

@@ -10,11 +10,13 @@ cells by mixed radix, a dimension's last digit standing for a value without a ce
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from itertools import accumulate
 
 import numpy as np
 
+from streamdp.backends.sql.by_value import Clip, Clips
 from streamdp.errors import ConfigurationError
 from streamdp.types import (
     CompoundAnswer,
@@ -46,16 +48,35 @@ class Scan:
     Args:
         parts: The questions, whose dimensions and terms stand one after another.
         groups: How many public groups there are.
+        bounded: Whether a unit's records are chosen in the order of their cells.
+        clips: Axes that are counted by value.
     """
 
     parts: tuple[TableQuery | SumQuery, ...]
     groups: int
+    bounded: bool = False
+    clips: Clips = field(default_factory=dict)
 
     @classmethod
     def of(cls, query: ScanQuery) -> Scan:
         """The scan of a question."""
         parts = query.parts if isinstance(query, CompoundQuery) else (query,)
-        return cls(parts, len(query.groups))
+        return cls(parts, len(query.groups), query.bound is not None)
+
+    def by_value(self, is_whole: Callable[[int], bool]) -> Scan:
+        """The same, counting by value where that makes few rows; not where units are bounded.
+
+        Args:
+            is_whole: Whether a dimension's values are whole numbers.
+        """
+        found: dict[int, Clip] = {}
+        for axis, dimension in enumerate(self.dimensions):
+            clip = None if self.bounded or not is_whole(axis) else Clip.of(dimension)
+            if clip is not None:
+                tried = replace(self, clips={**found, axis: clip})
+                if tried._codes(tuple(range(len(self.dimensions)))) <= FEW_ROWS:
+                    found[axis] = clip
+        return replace(self, clips=found)
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
@@ -70,8 +91,9 @@ class Scan:
         return tuple(term for part in sums for term in part.terms)
 
     def digits(self, axis: int) -> int:
-        """Cells of a dimension, and one more for values that have none."""
-        return self.dimensions[axis].size + 1
+        """Cells of a dimension, and one more for values that have none; or clipped values."""
+        clip = self.clips.get(axis)
+        return self.dimensions[axis].size + 1 if clip is None else clip.digits
 
     def marginals(self) -> tuple[tuple[int, ...], ...]:
         """What is asked for, as axes of the scan; sums are asked for beside no axis."""
@@ -147,6 +169,8 @@ class Scan:
         cells: dict[int, IntArray] = {}
         for axis in reversed(axes):
             codes, cells[axis] = np.divmod(codes, self.digits(axis))
+            if axis in self.clips:
+                cells[axis] = self.clips[axis].cells(self.dimensions[axis])[cells[axis]]
         return codes, cells
 
     def _sums(self, rows: IntArray, number: int) -> list[list[int]]:
@@ -166,9 +190,9 @@ class Scan:
         return found
 
 
-def answers(query: ScanQuery, rows: IntArray) -> tuple[Statistic, ...]:
+def answers(query: ScanQuery, scan: Scan, rows: IntArray) -> tuple[Statistic, ...]:
     """Rows of a scan as one answer a group."""
-    return tuple(answer_of(query, each) for each in Scan.of(query).answers(rows))
+    return tuple(answer_of(query, each) for each in scan.answers(rows))
 
 
 def answer_of(query: ScanQuery, answer: CompoundAnswer) -> Statistic:

@@ -12,19 +12,24 @@ from streamdp.backends.sql.words import Words
 from streamdp.types import Dimension, TableQuery, Term
 
 
+def scan_of(words: Words, query: ScanQuery, kinds: Mapping[str, str]) -> Scan:
+    """How a question is asked of an engine that has these types; see `scan_sql`."""
+    return Scan.of(query).by_value(lambda axis: words.is_whole(kinds[f"d{axis}"]))
+
+
 def scan_sql(
-    words: Words, query: ScanQuery, kinds: Mapping[str, str], table: str, within: str
+    words: Words, query: ScanQuery, scan: Scan, kinds: Mapping[str, str], table: str, within: str
 ) -> str:
     """SQL whose rows are (grouping, code, records, n_1, sum_1, …); see `scan`.
 
     Args:
         words: Of the engine.
         query: What is asked.
+        scan: The question as a scan: `scan_of`.
         kinds: The engine's types by the aliases of `fields.fields_of`.
         table: What stands behind FROM.
         within: Condition that a record belongs to the batch.
     """
-    scan = Scan.of(query)
     rows = _placed(words, query, scan, kinds, table, within)
     if query.bound is not None:
         counting = f"SELECT * FROM ({rows}) AS placed WHERE u IS NOT NULL AND ({_counts(scan)})"
@@ -46,7 +51,10 @@ def _placed(
     wanted, columns, joins = [], ["part" if query.by else "CAST(0 AS BIGINT) AS part"], ""
     for i, axis in enumerate(scan.dimensions):
         value = words.name(axis.name) if axis.sql is None else words.tried(axis.sql)
-        if axis.values is None:
+        if i in scan.clips:
+            wanted.append(f"{value} AS x{i}")
+            columns.append(f"{scan.clips[i].sql(f'x{i}')} AS d{i}")
+        elif axis.values is None:
             wanted.append(f"{words.number(value, kinds[f'd{i}'])} AS x{i}")
             columns.append(f"{_cut(words, axis, f'x{i}')} AS d{i}")
         else:

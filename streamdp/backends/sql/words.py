@@ -47,6 +47,10 @@ class Words(Protocol):
         """A value of a type of the engine as a double, by the rule of `cells`."""
         ...
 
+    def is_whole(self, kind: str) -> bool:
+        """Whether values of this type are whole numbers, compared exactly with literal ones."""
+        ...
+
     def canonical(self, unit: str, kind: str) -> str:
         """A text that equal units share, the same in all engines."""
         ...

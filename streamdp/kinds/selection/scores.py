@@ -27,8 +27,6 @@ import numpy as np
 
 from streamdp.types import Dimension, Grid, IntArray, Neighbours
 
-LABELS = ("0", "1")
-
 
 @dataclass(frozen=True, slots=True)
 class Count:
@@ -113,8 +111,9 @@ def label_of(score: Score) -> str | None:
 
 def label_dimension(label: str) -> Dimension:
     """The axis that says whether a condition holds; records where it is null have no cell."""
-    sql = f"CASE WHEN {label} THEN '1' WHEN NOT ({label}) THEN '0' END"
-    return Dimension("label", sql, values=LABELS)
+    return Dimension(
+        "label", f"CASE WHEN {label} THEN 1 WHEN NOT ({label}) THEN 0 END", cuts=(1.0,)
+    )
 
 
 def of_cells(score: Score, counts: IntArray) -> IntArray:

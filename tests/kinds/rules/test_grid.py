@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamdp.backends.duckdb.words import DuckDBWords
-from streamdp.backends.sql.scan import Scan
-from streamdp.backends.sql.scan_sql import scan_sql
+from streamdp.backends.sql.scan_sql import scan_of, scan_sql
 from streamdp.kinds.rules.grid import RuleGrid, Threshold
 from streamdp.kinds.rules.parse import conditions, grid_of, names_of
 from streamdp.types import TableCounts
@@ -70,9 +69,10 @@ def test_unsigned_columns_meet_rules() -> None:
         threshold = Threshold("x", operator_, "t", (Fraction(0), Fraction(3)))  # type: ignore[arg-type]
         query, words = RuleGrid((threshold,)).query(), DuckDBWords()
         table = f"(SELECT CAST(x AS {kind}) AS x FROM t) AS typed"
-        sql = scan_sql(words, query, {"d0": kind}, table, "true")
+        scan = scan_of(words, query, {"d0": kind})
+        sql = scan_sql(words, query, scan, {"d0": kind}, table, "true")
         rows = np.array(connection.execute(sql).fetchall(), dtype=np.int64)
-        ((answer,),) = (each.parts for each in Scan.of(query).answers(rows))
+        ((answer,),) = (each.parts for each in scan.answers(rows))
         assert isinstance(answer, TableCounts)
         matching = RuleGrid((threshold,)).over_matching(answer.marginals[0]).tolist()
         assert matching == ([1, 2] if operator_ == "<=" else [2, 1])
