@@ -33,13 +33,13 @@ def metrics(request: Request, view: View) -> Response:
     """All metrics, in the text that whoever asks would rather have."""
     Parameters(request)
     registry = CollectorRegistry(auto_describe=False)
-    registry.register(_Facts(view))
+    registry.register(Facts(view))
     encode, kind = choose_encoder(request.headers.get("accept", ""))
     return Response(encode(registry), headers={"Content-Type": kind})
 
 
 @dataclass(frozen=True, eq=False)
-class _Facts(Collector):
+class Facts(Collector):
     """What one look at the store says."""
 
     view: View
