@@ -36,6 +36,8 @@ RELEASES = {
      dimensions: {note: {values: [a, b]}, size: {column: x, cuts: [0, 50]}}""",
     "measured": """kind: workload, expected_rows: 20, choose: public, raw: true, marginals: 1,
      dimensions: {note: {values: [a, b]}, size: {column: x, cuts: [0, 50]}}""",
+    "tested": """kind: workload, expected_rows: 4000, choose: online, tolerance: 0.9,
+     dimensions: {note: {values: [a, b]}, size: {column: x, cuts: [0, 50]}}""",
     "rule": """kind: selection, score: {errors: note = 'a'},
      among: {sql: "x >= {t}", t: {from: 0, to: 3}}""",
     "three": """kind: selection, top: 2, mechanism: permute-and-flip,
@@ -66,7 +68,7 @@ DAYS = ("15", "16")
 
 CONFIG = f"""
 store: {{path: store.db, anchor: vault/anchor}}
-privacy: {{unit: person, neighbours: add-remove, caps: {{batch: 1, lifetime: 20}}}}
+privacy: {{unit: person, neighbours: add-remove, caps: {{batch: 2, lifetime: 20}}}}
 sources:
   stream:
     path: stream.csv
@@ -80,7 +82,7 @@ log: {{path: streamdp.log, level: debug}}
 """
 
 COSTLY = CONFIG.replace("epsilon: 0.1", "epsilon: 5").replace(
-    "{batch: 1, lifetime: 20}", "{batch: 90, lifetime: 900}"
+    "{batch: 2, lifetime: 20}", "{batch: 90, lifetime: 900}"
 )
 """So sure of the best that how often a choice is tried moves with one record."""
 

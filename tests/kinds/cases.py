@@ -31,7 +31,7 @@ privacy: {unit: UNIT, caps: {batch: 1, lifetime: 10}}
 sources:
   trips: {path: trips.parquet, batches: {column: at, every: 1d, start: 2024-01-01}}
 releases:
-  it: {kind: KIND, source: trips, epsilon: EPSILON, expected_rows: 100, BODY}
+  it: {kind: KIND, source: trips, epsilon: EPSILON, expected_rows: 1000, BODY}
 """
 
 BODIES = {
@@ -50,6 +50,8 @@ BODIES = {
     ),
     "workload": (
         "dimensions: {city: {values: [a, b]}, x: {cuts: [10, 20], nulls: cell}}, marginals: 2",
+        "dimensions: {city: {values: [a, b]}, x: {cuts: [10, 20]}}, choose: online,"
+        " tolerance: 0.9, measured: 1",
     ),
     "selection": (
         'among: {sql: "x >= {t}", t: {from: 0, to: 9}}, score: {errors: late}',

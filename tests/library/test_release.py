@@ -85,7 +85,7 @@ def test_every_kind_can_be_released_of_units_and_groups_and_learned_from(
             ledger=ledger,
             previous=last,
             batch=f"2024-01-0{day + 1}",
-            expected_rows=100,
+            expected_rows=1000,
             **options(body),
             **groups,
         )

@@ -41,6 +41,7 @@ class AverageError:
             "average_error": learned,
             "average_error_at_first": first,
             "largest_error": largest,
+            **_of_tests(kind.mechanism),
         }
 
     def epsilon_for(self, kind: WorkloadRelease, error: float) -> Fraction | None:
@@ -54,6 +55,19 @@ class AverageError:
                 (low, middle) if _learned(kind.mechanism, middle) <= error else (middle, high)
             )
         return high
+
+
+def _of_tests(mechanism: PrivateWeights) -> dict[str, float | None]:
+    """With `online`: the margin of its tests, and the epsilon·rows from which they pay.
+
+    A test is sure to say no of errors below the tolerance less the margin. It pays once that is
+    half of the tolerance: then a distribution that has learned passes, and is not measured.
+    """
+    if mechanism.choose != "online":
+        return {}
+    rows, margin = mechanism.expected_rows, mechanism.gate().margin
+    pays = 2.0 * margin / mechanism.tolerance * float(mechanism.epsilon) * rows
+    return {"test_margin": round(margin / rows, 4), "pays_from_epsilon_rows": round(pays)}
 
 
 def _learned(mechanism: PrivateWeights, epsilon: Fraction) -> float:

@@ -8,9 +8,9 @@ import numpy as np
 
 from streamdp.kinds.workload.axes import labels
 from streamdp.kinds.workload.distribution import Distribution
-from streamdp.kinds.workload.hypotheses import UNIFORM, Fit
+from streamdp.kinds.workload.hypotheses import UNIFORM
 from streamdp.kinds.workload.marginals import Item, Workload
-from streamdp.kinds.workload.refit import Measurement
+from streamdp.kinds.workload.weights import Drawn
 from streamdp.privacy.draws import uniform_below
 from streamdp.types import Column, Dimension, Entropy, FloatArray, Row
 
@@ -20,11 +20,14 @@ _DECIMALS = 3
 _TICKET = 2**60
 
 
-def columns(dimensions: Sequence[Dimension], raw: bool, records: bool) -> tuple[Column, ...]:
+def columns(
+    dimensions: Sequence[Dimension], raw: bool, records: bool, online: bool = False
+) -> tuple[Column, ...]:
     """Of each row: which cell of which item, and its answer; or a record's cells."""
     axes = tuple(Column(each.name, "text", "label") for each in dimensions)
     if records:
         return axes
+    bound = (Column("bound", "number", "value", "records"),) if online else ()
     measured = (Column("measured", "number", "value", "records"),) if raw else ()
     return (
         Column("answer", "text", "label"),
@@ -32,6 +35,7 @@ def columns(dimensions: Sequence[Dimension], raw: bool, records: bool) -> tuple[
         Column("value", "number", "value", "records"),
         Column("lower", "number", "lower", "records", "value", LEVEL),
         Column("upper", "number", "upper", "records", "value", LEVEL),
+        *bound,
         *measured,
     )
 
@@ -40,25 +44,31 @@ def rows(
     workload: Workload,
     names: Sequence[str],
     dimensions: Sequence[Dimension],
-    measured: Sequence[Measurement],
-    fit: Fit,
+    drawn: Drawn,
     raw: bool,
+    online: bool = False,
 ) -> tuple[Row, ...]:
     """Every answer; they agree with each other, being of one distribution."""
+    fit, measured = drawn.fit, drawn.measured
     total = fit.distribution.total()
     noise = [each.variance * len(each.values) for each in measured]
     spread = 1.645 * float(np.sqrt(min(noise, default=0.0)))
-    found: list[Row] = [_answer(TOTAL, {}, total, spread) | ({"measured": None} if raw else {})]
+    facts = (("bound",) if online else ()) + (("measured",) if raw else ())
+    found: list[Row] = [_answer(TOTAL, {}, total, spread) | dict.fromkeys(facts)]
     for place, item in enumerate(workload.items):
         masses = fit.distribution.masses(item)
         halves = fit.spread.half_widths(
             workload, place, masses, measured, fit.hypothesis == UNIFORM
         )
         noisy = next((each.values for each in measured if each.place == place), None)
+        passed = drawn.passed.get(place)
+        bound = None if passed is None else passed.around(masses) + 10.0**-_DECIMALS
+        known = {"bound": bound, "measured": noisy}
         for cell, about in _cells(item, dimensions):
             row = _answer(names[place], about, masses[cell], halves[cell])
-            if raw:
-                row["measured"] = None if noisy is None else float(noisy[cell])
+            for name in facts:
+                values = known[name]
+                row[name] = None if values is None else round(float(values[cell]), _DECIMALS)
             found.append(row)
     return tuple(found)
 

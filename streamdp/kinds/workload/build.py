@@ -2,36 +2,48 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from streamdp.config.base.expressions import Dialect, expression
 from streamdp.kinds.workload.axes import condition
 from streamdp.kinds.workload.section import WorkloadSection
-from streamdp.types import Dimension
+from streamdp.types import Dimension, Neighbours
 
 if TYPE_CHECKING:
     from streamdp.kinds.spec import BuildContext
     from streamdp.kinds.workload.kind import WorkloadRelease
     from streamdp.kinds.workload.marginals import Workload
+    from streamdp.kinds.workload.weights import PrivateWeights
 
 
 def build(section: WorkloadSection, context: BuildContext) -> WorkloadRelease:
     """A workload with its mechanism, at the price of one record."""
     from streamdp.kinds.workload.kind import WorkloadRelease
-    from streamdp.kinds.workload.weights import PrivateWeights
 
     axes = dimensions(section, context.dialect)
-    names, workload = items(section, axes)
-    mechanism = PrivateWeights(
+    names, _ = items(section, axes)
+    weights = mechanism(section, context.epsilon_of_record(section), context.neighbours)
+    where = None if section.where is None else expression(section.where, context.dialect)
+    return WorkloadRelease(axes, names, weights, where, section.raw, section.publish == "records")
+
+
+def mechanism(
+    section: WorkloadSection, epsilon: Fraction, neighbours: Neighbours
+) -> PrivateWeights:
+    """How a section is drawn, at a price of one record."""
+    from streamdp.kinds.workload.weights import PrivateWeights
+
+    _, workload = items(section, dimensions(section))
+    return PrivateWeights(
         workload,
-        context.epsilon_of_record(section),
+        epsilon,
         section.expected_rows,
-        context.neighbours,
+        neighbours,
         section.choose,
         None if section.measured == "auto" else min(section.measured, len(workload.items)),
+        section.tolerated(),
     )
-    where = None if section.where is None else expression(section.where, context.dialect)
-    return WorkloadRelease(axes, names, mechanism, where, section.raw, section.publish == "records")
 
 
 def dimensions(section: WorkloadSection, dialect: Dialect = "duckdb") -> tuple[Dimension, ...]:

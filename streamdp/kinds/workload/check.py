@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from streamdp.config.base.releases import CheckContext, Problem
 from streamdp.kinds.workload.axes import condition
-from streamdp.kinds.workload.build import dimensions, items
+from streamdp.kinds.workload.build import dimensions, items, mechanism
 from streamdp.kinds.workload.distribution import MOST_CELLS, elimination_size
 from streamdp.kinds.workload.section import MOST_ANSWERS, MOST_ITEMS, WorkloadSection
 
@@ -23,8 +24,29 @@ def check(section: WorkloadSection, context: CheckContext) -> Iterator[Problem]:
                 "Spark numbers weekdays its own way",
                 "use sql and cuts: sql: extract(dow from COLUMN)",
             )
-    wrong = list(_predicates(section))
-    yield from wrong or _size(section)
+    wrong = list(_predicates(section)) or list(_size(section))
+    yield from wrong or _tests(section, context)
+
+
+def _tests(section: WorkloadSection, context: CheckContext) -> Iterator[Problem]:
+    """Refuse a tolerance that the tests cannot tell from nothing."""
+    if section.choose != "online":
+        return
+    least = min([section.expected_rows, *section.group_rows.values()])
+    smallest = section.model_copy(update={"expected_rows": least})
+    epsilon = section.epsilon / context.rows
+    try:
+        margin = math.ceil(mechanism(smallest, epsilon, context.neighbours).gate().margin)
+    except ValueError as error:
+        yield Problem(("epsilon",), f"its tests: {error}", "give more, or measured: 1")
+        return
+    if margin > smallest.tolerated():
+        yield Problem(
+            ("tolerance",),
+            f"it is {smallest.tolerated()} of {least} records; the tests would say yes of errors"
+            f" within {margin} of it, so of all",
+            f"give {margin / least:.2g} or more, a larger epsilon, or fewer measured",
+        )
 
 
 def _predicates(section: WorkloadSection) -> Iterator[Problem]:

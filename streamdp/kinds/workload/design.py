@@ -3,7 +3,8 @@
 A round chooses an item where the counts and the current distribution differ most, by
 permute-and-flip over integer scores with a tenth of the round's epsilon, and measures all its
 cells with discrete Laplace noise. With `choose: public` items are chosen from past releases alone,
-and the whole epsilon buys measurements.
+and the whole epsilon buys measurements. With `choose: online` each is tested in turn (`online`),
+and half of epsilon buys tests.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 
 from streamdp.kinds.workload.distribution import Distribution
 from streamdp.kinds.workload.marginals import Workload
+from streamdp.kinds.workload.online import Gate
 from streamdp.kinds.workload.refit import Measurement
 from streamdp.mechanisms.finite_choice import exponent, permute_and_flip
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
@@ -25,10 +27,14 @@ from streamdp.privacy import events
 from streamdp.privacy.discrete_laplace import discrete_laplace, discrete_laplace_variance
 from streamdp.types import Entropy, IntArray, Json
 
-CHOICE_SHARE = Fraction(1, 10)
-"""Of a round's epsilon, for its choice."""
+Choose = Literal["private", "public", "online"]
 
-Choose = Literal["private", "public"]
+CHOICE_SHARES: dict[Choose, Fraction] = {
+    "private": Fraction(1, 10),
+    "public": Fraction(),
+    "online": Fraction(1, 2),
+}
+"""Of a round's epsilon, for its choice."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +45,20 @@ class Design:
         epsilon: Pure loss of all draws together for one record.
         rounds: How many items are measured, at least 1.
         relation: Of neighbours.
-        choose: Whether the items are chosen by looking at the batch.
+        choose: How the items are chosen.
+        tolerance: Records by which a count may be off, for `online`.
     """
 
     epsilon: Fraction
     rounds: int
     relation: Relation = "add-remove"
     choose: Choose = "private"
+    tolerance: int = 1
 
     @property
     def choice_epsilon(self) -> Fraction:
         """Of one choice."""
-        return self.epsilon * CHOICE_SHARE / self.rounds if self.choose == "private" else Fraction()
+        return self.epsilon * CHOICE_SHARES[self.choose] / self.rounds
 
     @property
     def measured_epsilon(self) -> Fraction:
@@ -72,10 +80,14 @@ class Design:
         """Of the noise of a cell."""
         return discrete_laplace_variance(self.scale)
 
+    def gate(self, items: int) -> Gate:
+        """The tests of a release with so many items."""
+        return Gate(self.choice_epsilon, self.rounds, items, self.tolerance)
+
     def event(self) -> Json:
         """What one record pays, for the ledger."""
         parts = [events.pure(self.measured_epsilon)]
-        if self.choose == "private":
+        if self.choose != "public":
             parts.insert(0, events.pure(self.choice_epsilon))
         return events.sequence(
             parts * self.rounds, mechanism="multiplicative-weights", choose=self.choose

@@ -60,7 +60,7 @@ class WorkloadRelease:
     @property
     def columns(self) -> tuple[Column, ...]:
         """The answer's name, the cells of its axes, and its value between two ends."""
-        return answers.columns(self.dimensions, self.raw, self.records)
+        return answers.columns(self.dimensions, self.raw, self.records, self._online)
 
     def signature(self) -> Json:
         """Axes and items: what was learned of others would mislead."""
@@ -117,9 +117,11 @@ class WorkloadRelease:
         if self.records:
             return answers.records(self.dimensions, drawn.fit.distribution, entropy)
         workload = self.mechanism.workload
-        return answers.rows(
-            workload, self.names, self.dimensions, drawn.measured, drawn.fit, self.raw
-        )
+        return answers.rows(workload, self.names, self.dimensions, drawn, self.raw, self._online)
+
+    @property
+    def _online(self) -> bool:
+        return self.mechanism.choose == "online"
 
     def _marginals(self) -> tuple[tuple[int, ...], ...]:
         """Of each item's axes, each once."""

@@ -10,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from streamdp.config.base.expressions import expression
 from streamdp.config.base.releases import FACTS, ReleaseSection
 from streamdp.config.base.section import Section
+from streamdp.config.base.values import PositiveRational
 from streamdp.errors import ConfigurationError
 from streamdp.types import Dimension
 
@@ -128,7 +129,7 @@ class WorkloadSection(ReleaseSection):
     """Counts over public axes of every batch of one source, consistent with each other."""
 
     published: ClassVar[frozenset[str]] = frozenset(
-        {"answer", "value", "lower", "upper", "measured"}
+        {"answer", "value", "lower", "upper", "bound", "measured"}
     )
 
     kind: Literal["workload"] = Field(
@@ -161,10 +162,17 @@ class WorkloadSection(ReleaseSection):
         " none.",
         examples=[{"morning": "hour < 9"}],
     )
-    choose: Literal["private", "public"] = Field(
+    choose: Literal["private", "public", "online"] = Field(
         default="private",
         description="How the tables to measure are chosen: by a private look at the batch"
-        " (`private`), or without the batch (`public`). Default `private`.",
+        " (`private`), without the batch (`public`), or by testing each in turn (`online`), which"
+        " needs `tolerance`. Default `private`.",
+    )
+    tolerance: PositiveRational | None = Field(
+        default=None,
+        description="With `choose: online`: share of the expected rows by which a count may be off"
+        " without being measured, below 1. Default: none.",
+        examples=[0.05],
     )
     measured: Literal["auto"] | Annotated[int, Field(ge=1, le=100)] = Field(
         default="auto",
@@ -192,6 +200,10 @@ class WorkloadSection(ReleaseSection):
                 raise ValueError(f"marginal {list(axes)} must name dimensions, each once")
         if not self.marginals and not self.predicates:
             raise ValueError("give marginals or predicates")
+        if (self.choose == "online") != (self.tolerance is not None):
+            raise ValueError("tolerance and choose: online go together: give both or neither")
+        if self.tolerance is not None and self.tolerance >= 1:
+            raise ValueError("tolerance is a share of the expected rows: give one below 1")
         if self.raw and self.publish == "records":
             raise ValueError("raw counts stand beside answers: leave raw out")
         return self
@@ -206,6 +218,10 @@ class WorkloadSection(ReleaseSection):
         return tuple(
             dict.fromkeys(tuple(sorted(order[name] for name in axes)) for axes in self.marginals)
         )
+
+    def tolerated(self) -> int:
+        """Records of the tolerance, at least one."""
+        return max(round((self.tolerance or 0) * self.expected_rows), 1)
 
     def answers(self) -> int:
         """Cells of all marginals, with those of predicates."""

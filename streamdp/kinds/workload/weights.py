@@ -6,13 +6,14 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from streamdp.kinds.workload.design import Choose, Design, rounds_for
 from streamdp.kinds.workload.hypotheses import UNIFORM, Fit, Fitting, Memory
 from streamdp.kinds.workload.marginals import Workload
+from streamdp.kinds.workload.online import Gate, Passed
 from streamdp.kinds.workload.refit import Measurement
 from streamdp.kinds.workload.spread import schedule
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
@@ -27,10 +28,12 @@ class Drawn:
     Args:
         measured: Noisy counts, in the order they were drawn.
         fit: What they and past releases say of the batch.
+        passed: With `online`, the items that were tested and found right, by their place.
     """
 
     measured: tuple[Measurement, ...]
     fit: Fit
+    passed: Mapping[int, Passed] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,8 +45,9 @@ class PrivateWeights:
         epsilon: Pure loss of a release for one record.
         expected_rows: Public guess of a batch's records.
         relation: Of neighbours.
-        choose: Whether items are chosen by looking at the batch.
+        choose: How the items that are measured are chosen.
         rounds: Items measured a release; None for the public rule.
+        tolerance: Records by which a count may be off, for `online`.
     """
 
     workload: Workload
@@ -52,6 +56,7 @@ class PrivateWeights:
     relation: Relation = "add-remove"
     choose: Choose = "private"
     rounds: int | None = None
+    tolerance: int = 1
 
     def design(self, memory: Memory) -> Design:
         """The draws of the next release: how many depends on whether past ones are of use."""
@@ -71,10 +76,16 @@ class PrivateWeights:
         return choice(ways, **about, drawn=designs.index(drawn))
 
     def _design(self, *, cold: bool) -> Design:
+        """Of tests the number is always the same: it makes their margin."""
+        cold = cold and self.choose != "online"
         rounds = self.rounds or rounds_for(
             self.epsilon, self.expected_rows, self.relation, len(self.workload.items), cold=cold
         )
-        return Design(self.epsilon, rounds, self.relation, self.choose)
+        return Design(self.epsilon, rounds, self.relation, self.choose, self.tolerance)
+
+    def gate(self) -> Gate:
+        """The tests of a release."""
+        return self._design(cold=False).gate(len(self.workload.items))
 
     def draw(
         self, design: Design, memory: Memory, counts: Sequence[IntArray], entropy: Entropy
@@ -87,25 +98,62 @@ class PrivateWeights:
             counts: Of the cells of every item. Private.
             entropy: Source of chance.
 
-        Privacy: pure epsilon for one record. Each round is a choice and a measurement
-        (`Design.choice`, `Design.measure`) that depend on the batch through earlier rounds'
-        outputs alone besides: adaptive composition of `Design.event`.
+        Privacy: pure epsilon for one record. Each round is a choice, or a run of tests, and a
+        measurement (`Design.choice`, `Gate.is_off`, `Design.measure`) that depend on the batch
+        through earlier rounds' outputs alone besides: adaptive composition of `Design.event`.
         """
-        fitting, measured = Fitting(self.workload, memory), tuple[Measurement, ...]()
-        fit = fitting.fit(measured)
-        scheduled = self._schedule(design, memory, fit)
-        for number in range(design.rounds):
+        fitting = Fitting(self.workload, memory)
+        before = Drawn((), fitting.fit(()))
+        if design.choose == "online":
+            before = self._tested(design, fitting, counts, before, entropy)
+        drawn = before
+        scheduled = self._schedule(design, memory, before)
+        for number in range(design.rounds - len(before.measured)):
             if scheduled:
                 place = scheduled[number]
             else:
-                place = design.choice(self.workload, counts, fit.distribution, entropy)
-            measured = (*measured, design.measure(place, counts[place], entropy))
-            fit = fitting.fit(measured)
-        return Drawn(measured, fit)
+                place = design.choice(self.workload, counts, drawn.fit.distribution, entropy)
+            drawn = _measured(design, fitting, drawn, place, counts, entropy)
+        return drawn
 
-    def _schedule(self, design: Design, memory: Memory, before: Fit) -> tuple[int, ...]:
-        """Items that are chosen before the batch is read; none if they are chosen privately."""
+    def _tested(
+        self,
+        design: Design,
+        fitting: Fitting,
+        counts: Sequence[IntArray],
+        drawn: Drawn,
+        entropy: Entropy,
+    ) -> Drawn:
+        """Test the items in turn; measure those that are off while measurements are left."""
+        gate = design.gate(len(self.workload.items))
+        run = gate.arm(entropy)
+        for place, item in enumerate(self.workload.items):
+            while gate.is_off(run, item, counts[place], drawn.fit.distribution, entropy):
+                drawn = _measured(design, fitting, drawn, place, counts, entropy)
+                if len(drawn.measured) == design.rounds:
+                    return drawn
+                run = gate.arm(entropy)
+            passed = Passed(drawn.fit.distribution.masses(item), gate.bound)
+            drawn = replace(drawn, passed={**drawn.passed, place: passed})
+        return drawn
+
+    def _schedule(self, design: Design, memory: Memory, before: Drawn) -> tuple[int, ...]:
+        """Items that are chosen without the batch; none if they are chosen privately."""
         if design.choose == "private":
             return ()
-        masses = [before.distribution.masses(item) for item in self.workload.items]
-        return schedule(self.workload, memory.spread, masses, design.variance, design.rounds)
+        masses = [before.fit.distribution.masses(item) for item in self.workload.items]
+        rounds = design.rounds - len(before.measured)
+        return schedule(self.workload, memory.spread, masses, design.variance, rounds)
+
+
+def _measured(
+    design: Design,
+    fitting: Fitting,
+    drawn: Drawn,
+    place: int,
+    counts: Sequence[IntArray],
+    entropy: Entropy,
+) -> Drawn:
+    """One more measurement, and the fit to all."""
+    measured = (*drawn.measured, design.measure(place, counts[place], entropy))
+    return replace(drawn, measured=measured, fit=fitting.fit(measured))

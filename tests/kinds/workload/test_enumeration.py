@@ -146,7 +146,7 @@ def test_neighbours_lose_epsilon_and_no_more(
     neighbours: Relation, rounds: int, marginals: list[tuple[int, ...]], learned: bool
 ) -> None:
     """Choices and noisy counts of a whole release, with half of epsilon for choosing."""
-    with patch.object(design_module, "CHOICE_SHARE", Fraction(1, 2)):
+    with patch.dict(design_module.CHOICE_SHARES, private=Fraction(1, 2)):
         assert 0.6 < largest_loss(neighbours, rounds, marginals, learned) <= 1 + 1e-9
 
 
@@ -164,14 +164,14 @@ def test_half_the_range_under_substitute_is_caught() -> None:
     def eager(epsilon: Fraction, score_range: int) -> Fraction:
         return epsilon / 2
 
-    shares = patch.object(design_module, "CHOICE_SHARE", Fraction(1, 2))
+    shares = patch.dict(design_module.CHOICE_SHARES, private=Fraction(1, 2))
     with shares, patch.object(design_module, "exponent", eager):
         assert largest_loss("substitute", 1, ONE_WAY, learned=True) > 1.2
 
 
 def test_a_choice_on_unrounded_scores_is_caught() -> None:
     """Scores in other units than records move further than the range says."""
-    shares = patch.object(design_module, "CHOICE_SHARE", Fraction(1, 2))
+    shares = patch.dict(design_module.CHOICE_SHARES, private=Fraction(1, 2))
     with shares, patch.object(Design, "choice", unrounded):
         assert largest_loss("add-remove", 1, ONE_WAY, learned=True) > 1.2
 
@@ -194,7 +194,7 @@ def once(design: Design) -> Any:
 def test_a_prior_that_reads_the_batch_is_caught() -> None:
     """Masses that follow the batch's own total move with it."""
     workload = Workload.of((2, 2), ONE_WAY)
-    shares = patch.object(design_module, "CHOICE_SHARE", Fraction(9, 10))
+    shares = patch.dict(design_module.CHOICE_SHARES, private=Fraction(9, 10))
     with shares:
         honest = largest_loss("add-remove", 1, ONE_WAY, learned=True)
         reading = largest_loss("add-remove", 1, ONE_WAY, memory=lambda cells: seen(cells, workload))
