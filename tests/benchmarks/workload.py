@@ -33,8 +33,8 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
-from streamdp.kinds.workload.hypotheses import UNIFORM, Memory
-from streamdp.kinds.workload.marginals import Workload, marginals_up_to
+from streamdp.kinds.workload.fitting.hypotheses import UNIFORM, Memory
+from streamdp.kinds.workload.fitting.marginals import Workload, marginals_up_to
 from streamdp.kinds.workload.weights import Drawn, PrivateWeights
 from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
 from streamdp.types import FloatArray, IntArray

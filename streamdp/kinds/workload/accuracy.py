@@ -14,8 +14,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamdp.kinds.workload.distribution import MOST_CELLS
-from streamdp.kinds.workload.hypotheses import Memory
+from streamdp.kinds.workload.fitting.distribution import MOST_CELLS
+from streamdp.kinds.workload.fitting.hypotheses import Memory
 from streamdp.kinds.workload.kind import WorkloadRelease
 from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy

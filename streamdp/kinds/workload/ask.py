@@ -18,15 +18,15 @@ from streamdp.errors import ConfigurationError
 from streamdp.kinds.workload.answers import TOTAL
 from streamdp.kinds.workload.axes import condition, labels
 from streamdp.kinds.workload.build import dimensions, items
-from streamdp.kinds.workload.distribution import (
+from streamdp.kinds.workload.fitting.distribution import (
     MOST_CELLS,
     Distribution,
     distribution,
     elimination_size,
 )
-from streamdp.kinds.workload.marginals import Axes, Workload
+from streamdp.kinds.workload.fitting.marginals import Axes, Workload
+from streamdp.kinds.workload.fitting.spread import WIDTH
 from streamdp.kinds.workload.section import WorkloadSection
-from streamdp.kinds.workload.spread import WIDTH
 from streamdp.types import Dimension, FloatArray, IntArray, Row
 
 _QUESTION = re.compile(r"\s*count(\s+where\s+(?P<condition>.+))?\s*", re.IGNORECASE | re.DOTALL)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from streamdp.kinds.workload.marginals import Axes
+from streamdp.kinds.workload.fitting.marginals import Axes
 from streamdp.types import Dimension, IntArray
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from streamdp.types import Dimension, Neighbours
 
 if TYPE_CHECKING:
     from streamdp.kinds.spec import BuildContext
+    from streamdp.kinds.workload.fitting.marginals import Workload
     from streamdp.kinds.workload.kind import WorkloadRelease
-    from streamdp.kinds.workload.marginals import Workload
     from streamdp.kinds.workload.weights import PrivateWeights
 
 
@@ -63,7 +63,7 @@ def items(
     Raises:
         ValueError: A predicate is no condition over the axes.
     """
-    from streamdp.kinds.workload.marginals import Workload
+    from streamdp.kinds.workload.fitting.marginals import Workload
 
     bare = Workload(tuple(each.size for each in axes), ())
     names, found = [], []

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from streamdp.config.base.releases import CheckContext, Problem
 from streamdp.kinds.workload.axes import condition
 from streamdp.kinds.workload.build import dimensions, items, mechanism
-from streamdp.kinds.workload.distribution import MOST_CELLS, elimination_size
+from streamdp.kinds.workload.fitting.distribution import MOST_CELLS, elimination_size
 from streamdp.kinds.workload.section import MOST_ANSWERS, MOST_ITEMS, WorkloadSection
 
 

@@ -17,10 +17,10 @@ from typing import Literal
 
 import numpy as np
 
-from streamdp.kinds.workload.distribution import Distribution
-from streamdp.kinds.workload.marginals import Workload
+from streamdp.kinds.workload.fitting.distribution import Distribution
+from streamdp.kinds.workload.fitting.marginals import Workload
+from streamdp.kinds.workload.fitting.refit import Measurement
 from streamdp.kinds.workload.online import Gate
-from streamdp.kinds.workload.refit import Measurement
 from streamdp.mechanisms.finite_choice import exponent, permute_and_flip
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.privacy import events

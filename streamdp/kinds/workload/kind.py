@@ -10,8 +10,8 @@ from typing import ClassVar
 from streamdp.kinds.workload import answers
 from streamdp.kinds.workload.axes import labels
 from streamdp.kinds.workload.design import Design
-from streamdp.kinds.workload.hypotheses import Memory
-from streamdp.kinds.workload.state import from_json, to_json
+from streamdp.kinds.workload.fitting.hypotheses import Memory
+from streamdp.kinds.workload.fitting.state import from_json, to_json
 from streamdp.kinds.workload.weights import Drawn, PrivateWeights
 from streamdp.types import (
     Batch,

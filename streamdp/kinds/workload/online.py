@@ -25,8 +25,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamdp.kinds.workload.distribution import Distribution
-from streamdp.kinds.workload.marginals import Item
+from streamdp.kinds.workload.fitting.distribution import Distribution
+from streamdp.kinds.workload.fitting.marginals import Item
 from streamdp.mechanisms.sparse_vector.above_threshold import AboveThreshold
 from streamdp.types import Entropy, FloatArray, IntArray, Json
 

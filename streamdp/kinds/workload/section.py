@@ -210,7 +210,7 @@ class WorkloadSection(ReleaseSection):
 
     def axes_of_marginals(self) -> tuple[tuple[int, ...], ...]:
         """Axes by index, each set once."""
-        from streamdp.kinds.workload.marginals import marginals_up_to
+        from streamdp.kinds.workload.fitting.marginals import marginals_up_to
 
         if isinstance(self.marginals, int):
             return marginals_up_to(len(self.dimensions), self.marginals)

@@ -11,11 +11,11 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from streamdp.kinds.workload.design import Choose, Design, rounds_for
-from streamdp.kinds.workload.hypotheses import UNIFORM, Fit, Fitting, Memory
-from streamdp.kinds.workload.marginals import Workload
+from streamdp.kinds.workload.fitting.hypotheses import UNIFORM, Fit, Fitting, Memory
+from streamdp.kinds.workload.fitting.marginals import Workload
+from streamdp.kinds.workload.fitting.refit import Measurement
+from streamdp.kinds.workload.fitting.spread import schedule
 from streamdp.kinds.workload.online import Gate, Passed
-from streamdp.kinds.workload.refit import Measurement
-from streamdp.kinds.workload.spread import schedule
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.privacy.events import choice
 from streamdp.types import Entropy, IntArray, Json

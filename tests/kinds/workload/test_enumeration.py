@@ -15,8 +15,8 @@ import pytest
 
 from streamdp.kinds.workload import design as design_module
 from streamdp.kinds.workload.design import Design
-from streamdp.kinds.workload.hypotheses import Memory
-from streamdp.kinds.workload.marginals import Workload
+from streamdp.kinds.workload.fitting.hypotheses import Memory
+from streamdp.kinds.workload.fitting.marginals import Workload
 from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms import finite_choice
 from streamdp.mechanisms.quantile_tree.sharpness import Relation

@@ -20,8 +20,8 @@ from streamdp.kinds.workload.accuracy import AverageError
 from streamdp.kinds.workload.build import build
 from streamdp.kinds.workload.check import check
 from streamdp.kinds.workload.design import Design
-from streamdp.kinds.workload.hypotheses import Memory
-from streamdp.kinds.workload.marginals import Workload, marginals_up_to
+from streamdp.kinds.workload.fitting.hypotheses import Memory
+from streamdp.kinds.workload.fitting.marginals import Workload, marginals_up_to
 from streamdp.kinds.workload.online import Gate
 from streamdp.kinds.workload.section import WorkloadSection
 from streamdp.kinds.workload.weights import PrivateWeights

@@ -21,13 +21,13 @@ from streamdp.kinds.workload.axes import condition, labels
 from streamdp.kinds.workload.build import build
 from streamdp.kinds.workload.check import check
 from streamdp.kinds.workload.design import Design, rounds_for
-from streamdp.kinds.workload.distribution import Dense, Eliminated, elimination_size
-from streamdp.kinds.workload.hypotheses import LAST, SLOW, UNIFORM, Memory
+from streamdp.kinds.workload.fitting.distribution import Dense, Eliminated, elimination_size
+from streamdp.kinds.workload.fitting.hypotheses import LAST, SLOW, UNIFORM, Memory
+from streamdp.kinds.workload.fitting.marginals import Workload, marginals_up_to
+from streamdp.kinds.workload.fitting.refit import Measurement, refit
+from streamdp.kinds.workload.fitting.state import from_json, to_json
 from streamdp.kinds.workload.kind import WorkloadRelease
-from streamdp.kinds.workload.marginals import Workload, marginals_up_to
-from streamdp.kinds.workload.refit import Measurement, refit
 from streamdp.kinds.workload.section import WorkloadSection
-from streamdp.kinds.workload.state import from_json, to_json
 from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
 from streamdp.privacy.events import epsilon_of, rho_of
@@ -92,7 +92,7 @@ def test_a_refit_is_at_the_minimum() -> None:
         Measurement(place, generator.normal(100 / known.items[place].size, 5.0, size), 9.0)
         for place, size in ((1, 4), (3, 12), (5, 8))
     ]
-    still = patch.multiple("streamdp.kinds.workload.refit", STILL=1e-12, MOST_SWEEPS=10_000)
+    still = patch.multiple("streamdp.kinds.workload.fitting.refit", STILL=1e-12, MOST_SWEEPS=10_000)
     with still:
         tilts = refit(known, fitted, measured, 20.0)
     for each in measured:

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from streamdp.kinds.workload.distribution import Potentials
-from streamdp.kinds.workload.hypotheses import Memory
-from streamdp.kinds.workload.marginals import Workload
-from streamdp.kinds.workload.spread import Spread
+from streamdp.kinds.workload.fitting.distribution import Potentials
+from streamdp.kinds.workload.fitting.hypotheses import Memory
+from streamdp.kinds.workload.fitting.marginals import Workload
+from streamdp.kinds.workload.fitting.spread import Spread
 from streamdp.types import Json
 
 DIGITS = 6

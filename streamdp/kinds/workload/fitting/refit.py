@@ -17,8 +17,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import wrightomega
 
-from streamdp.kinds.workload.distribution import Distribution
-from streamdp.kinds.workload.marginals import Workload
+from streamdp.kinds.workload.fitting.distribution import Distribution
+from streamdp.kinds.workload.fitting.marginals import Workload
 from streamdp.types import FloatArray
 
 MOST_SWEEPS = 40

@@ -17,15 +17,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.kinds.workload.distribution import (
+from streamdp.kinds.workload.fitting.distribution import (
     LARGEST_POTENTIAL,
     Distribution,
     Potentials,
     distribution,
 )
-from streamdp.kinds.workload.marginals import Workload
-from streamdp.kinds.workload.refit import Measurement, refit
-from streamdp.kinds.workload.spread import Spread
+from streamdp.kinds.workload.fitting.marginals import Workload
+from streamdp.kinds.workload.fitting.refit import Measurement, refit
+from streamdp.kinds.workload.fitting.spread import Spread
 from streamdp.types import FloatArray
 
 UNIFORM, SLOW, LAST = range(3)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.kinds.workload.marginals import Workload
-from streamdp.kinds.workload.refit import Measurement
+from streamdp.kinds.workload.fitting.marginals import Workload
+from streamdp.kinds.workload.fitting.refit import Measurement
 from streamdp.types import FloatArray
 
 FIRST_OMEGA = 0.2

@@ -13,7 +13,7 @@ from typing import Protocol
 
 import numpy as np
 
-from streamdp.kinds.workload.marginals import Axes, Item, Workload
+from streamdp.kinds.workload.fitting.marginals import Axes, Item, Workload
 from streamdp.types import FloatArray
 
 MOST_CELLS = 2**20
