@@ -15,12 +15,12 @@ from pydantic import ValidationError
 from streamdp.config.base.releases import CheckContext
 from streamdp.errors import ConfigurationError
 from streamdp.kinds.spec import BuildContext
-from streamdp.kinds.workload import distribution as distributions
 from streamdp.kinds.workload.ask import ask
 from streamdp.kinds.workload.axes import condition, labels
 from streamdp.kinds.workload.build import build
 from streamdp.kinds.workload.check import check
 from streamdp.kinds.workload.design import Design, rounds_for
+from streamdp.kinds.workload.fitting import distribution as distributions
 from streamdp.kinds.workload.fitting.distribution import Dense, Eliminated, elimination_size
 from streamdp.kinds.workload.fitting.hypotheses import LAST, SLOW, UNIFORM, Memory
 from streamdp.kinds.workload.fitting.marginals import Workload, marginals_up_to
