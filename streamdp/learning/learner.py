@@ -25,7 +25,7 @@ Cells = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class Smoothed:
-    """A quantile as all releases so far show it: a point, and an interval of about 90 %."""
+    """A quantile as all releases so far show it: a point, and an interval of about 95 %."""
 
     point: float
     lower: float

@@ -73,6 +73,14 @@ def profile(quantiles: tuple[Fraction, ...], name: str) -> FloatArray:
     raise ValueError(f"no profile is called {name!r}")
 
 
+def tukey(shares: FloatArray, tail: FloatArray) -> FloatArray:
+    """Quantiles of Tukey's laws, (p^t - (1 - p)^t)/t; for t = 0, ln p/(1 - p)."""
+    logs = np.log(shares), np.log1p(-shares)
+    power = np.where(tail == 0.0, 1.0, tail)
+    curved = (np.exp(power * logs[0]) - np.exp(power * logs[1])) / power
+    return np.asarray(np.where(tail == 0.0, logs[0] - logs[1], curved))
+
+
 def linear_shapes(
     standard: FloatArray,
     shifts: tuple[float, float],

@@ -5,13 +5,16 @@ share of intervals that hold the batch's own quantile (any value at which its ra
 all quantiles and batches of the cell; `width_ratio` is their median width over the width that
 would hold 95 % of the true errors, 1 at best. Rows of `plan` say whether the epsilon it recommends
 reaches the rank error that was asked for. Synthetic batches are drawn anew for each release;
-real ones are the days of the flights. Any learner of the configuration can be asked for.
+real ones are the days of the flights. Any learner of the configuration can be asked for; `experts`
+is the default, which measures few quantiles in turn and infers the others, so its rows `value` hold
+both. `reason` says why intervals of a cell are wider than they need be, from public facts alone.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,6 +24,7 @@ import numpy as np
 
 from streamdp.kinds.quantiles.accuracy import RankError
 from streamdp.kinds.quantiles.build import build
+from streamdp.kinds.quantiles.intervals import faint, is_noisy
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.kinds.spec import BuildContext
 from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy, rank_error
@@ -33,6 +37,9 @@ ROWS = 1000
 
 WARM = 5
 """Releases that are not counted where one learns."""
+
+SURE = 0.99
+"""Coverage above which a cell is wider than its level asks for."""
 
 TARGETS = {
     "median": (Fraction(1, 2),),
@@ -48,6 +55,10 @@ FORMS: dict[str, Any] = {
     "joint": {"branching": 10, "node": "joint"},
     "tree of 4, shapes": {"branching": 4, "node": "joint", "level_power": 5, "shapes": True},
 }
+
+
+INFORMATIONS = (10, 30, 100, 300, 1000, 10_000)
+"""Epsilon times the records of a batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +194,23 @@ def cell(data: Data, quantiles: str, information: float, who: str, repeats: int)
     }
     for column in kind.columns:
         if column.role == "lower" and column.name in seen[0].rows[0]:
-            yield about | measured(seen, column.about, column.name, column.level)
+            found = measured(seen, column.about, column.name, column.level)
+            wide = found["coverage"] > SURE
+            yield about | found | {"reason": reason(kind, column.about) if wide else None}
+
+
+def reason(kind: Any, about: str) -> str:
+    """Why intervals are wider than they need be, from public facts."""
+    tree, rows = kind.first_way()[0], kind.expected_rows
+    if about == "smoothed":
+        return "releases do not say that batches are alike by more than chance"
+    if kind.learner.infers:
+        return "what is inferred rests on what batches usually are"
+    if faint(tree, rows):
+        return "some were drawn with little budget: they reach from neighbour to neighbour"
+    if is_noisy(tree, rows):
+        return "noise reaches the ends of a batch, whose shape is not known"
+    return "cells, or ties, are as wide as the noise; the shape between releases is not known"
 
 
 def measured(seen: list[Seen], what: str, lower: str, level: float | None) -> dict[str, Any]:
@@ -214,7 +241,7 @@ def planned(data: Data, quantiles: str, wanted: float, repeats: int) -> Row:
     about: dict[str, Any] = {"who": "plan", "data": data.name, "n": data.rows}
     about |= {"quantiles": quantiles, "what": f"rank error {wanted:g}", "level": 0.95}
     if epsilon is None:
-        return about | {"epsilon": None, "coverage": None, "width_ratio": None}
+        return about | {"epsilon": None, "coverage": None, "width_ratio": None, "reason": None}
     kind = kind_of(data, quantiles, float(epsilon) * data.rows, "auto")
     entropy, errors = PublicEntropy(f"plan {data.name}"), []
     plan = kind.plan(kind.init(), Batch("s", "plan"))
@@ -226,30 +253,48 @@ def planned(data: Data, quantiles: str, wanted: float, repeats: int) -> Row:
     within = float(np.mean(np.array(errors) <= wanted))
     reached = round(float(np.quantile(errors, 0.95)) / wanted, 2)
     about |= {"coverage": round(within, 3), "width_ratio": reached}
-    return about | {"epsilon": float(epsilon)}
+    return about | {"epsilon": float(epsilon), "reason": None}
 
 
 def rows(quick: bool) -> Iterator[Row]:
-    """Every form of tree without learning, then every learner, then what `plan` recommends."""
-    repeats = 10 if quick else 40
-    informations = (30, 1000) if quick else (10, 30, 100, 300, 1000, 10_000)
-    for each in data()[:3] if quick else data():
-        for information in informations:
-            for quantiles in ("median", "deciles") if quick else TARGETS:
-                more = 1 if len(TARGETS[quantiles]) > 3 else 2
-                yield from cell(each, quantiles, information, "auto", more * repeats)
-            for who in FORMS if not quick else ("binary",):
+    """Every form of tree without learning, every learner, then what `plan` recommends."""
+    if quick:
+        yield from _some()
+        return
+    for each in data():
+        for information in INFORMATIONS:
+            for quantiles in TARGETS:
+                yield from cell(each, quantiles, information, "auto", repeats(quantiles))
+            for who in FORMS:
                 if who != "auto":
-                    yield from cell(each, "deciles", information, who, repeats)
-    learners = ("experts",) if quick else ("experts", "last-release", "online-gradient")
-    for each in data()[1:2] if quick else data():
-        for information in (100,) if quick else (30, 100, 1000):
-            for who in learners:
-                yield from cell(each, "deciles", information, who, 2 * repeats)
-    for each in data()[:1] if quick else data():
-        for quantiles in ("median",) if quick else ("median", "0.99", "deciles"):
-            for wanted in (0.02,) if quick else (0.1, 0.02):
-                yield planned(each, quantiles, wanted, 3 * repeats)
+                    yield from cell(each, "deciles", information, who, repeats("deciles"))
+            for quantiles in ("median", "0.9 0.95 0.99", "deciles", "29"):
+                yield from cell(each, quantiles, information, "experts", repeats(quantiles))
+            if information in (100, 1000):
+                for who in ("last-release", "online-gradient"):
+                    yield from cell(each, "deciles", information, who, repeats("deciles"))
+    for each in data():
+        for quantiles in ("median", "0.99", "deciles"):
+            for wanted in (0.1, 0.02):
+                yield planned(each, quantiles, wanted, 80)
+
+
+def _some() -> Iterator[Row]:
+    """A few cells of every sort."""
+    for index, each in enumerate(data()):
+        information = (30, 1000)[index % 2]
+        yield from cell(each, "median", information, "auto", 40)
+        yield from cell(each, "deciles", information, "auto", 10)
+    for each in data()[:3]:
+        yield from cell(each, "0.9 0.95 0.99", 1000, "auto", 12)
+        yield from cell(each, "deciles", 100, "binary", 12)
+        yield from cell(each, "deciles", 100, "experts", 40)
+    yield planned(data()[0], "median", 0.02, 40)
+
+
+def repeats(quantiles: str) -> int:
+    """Releases of a cell: coverage is within .03 or so, since quantiles of one are not alike."""
+    return max(15, int(120 / math.sqrt(len(TARGETS[quantiles]))))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,9 @@ Where the noise reaches the ends of a batch, a released value may lie outside it
 the prior as much as by the data. Plausible batches of a few parameters, weighted by the law of the
 draws under the actual prior, are then looked at too (`plausible`), and the wider interval is given.
 A value that was drawn with little budget lies somewhere between its neighbours: its interval
-reaches from that of one to that of the other.
+reaches from that of one to that of the other. An outer value beyond which too few records are to
+hold it may be drawn far outside a batch that ends sharply: its interval reaches inwards to the
+released value that is surely on the other side of the quantile, or to the middle of its prior.
 
 References:
     Parzen, Wei & Xie 1994 (resampling by a pivotal function); Tukey's lambda distributions.
@@ -23,10 +25,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamdp.kinds.quantiles.bands import band
 from streamdp.kinds.quantiles.plausible import plausible
 from streamdp.mechanisms.quantile_tree.rank_law import rank_samples, uniforms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
+from streamdp.priors.shapes import tukey
 from streamdp.types import FloatArray, IntArray
 
 LEVEL = 0.95
@@ -46,6 +50,13 @@ FAR = 0.3
 
 FAINT = 6.0
 """Sharpness times records of a region below which what is drawn in it was hardly measured."""
+
+HELD = 8.0
+"""The same of the records beyond an outer value: with as many, a draw outside the batch is rare
+even if most of the prior lies there."""
+
+MIDDLE = (0.25, 0.75)
+"""Shares of a prior between which its middle lies."""
 
 _EDGES = np.array([0.0175, 0.9825])
 """Shares between which plausible values are taken: somewhat more than `LEVEL`, since how a batch is
@@ -83,6 +94,8 @@ def intervals(
     if is_noisy(tree, rows):
         few = plausible(tree, prior, rows, released, scale).edges(_EDGES)
         edges = np.stack([np.minimum(edges[0], few[0]), np.maximum(edges[1], few[1])])
+    inner = _inwards(tree, prior, rows, ranks, released)
+    edges = np.stack([np.minimum(edges[0], inner[0]), np.maximum(edges[1], inner[1])])
     lower, upper = _bracketed(tree, rows, *edges)
     return _on_grid(tree, np.minimum(lower, values), np.maximum(upper, values))
 
@@ -106,6 +119,26 @@ def faint(tree: QuantileTree, rows: int) -> dict[int, tuple[int, int]]:
     return found
 
 
+def _inwards(
+    tree: QuantileTree, prior: JointPrior, rows: int, ranks: FloatArray, released: FloatArray
+) -> FloatArray:
+    """Ends of outer values that may lie outside the batch, no bound for others; shape (2, m)."""
+    levels, last = tree.levels(), len(tree.quantiles) - 1
+    edges = [float(quantile) for quantile in tree.quantiles]
+    found = np.array([np.full(last + 1, np.inf), np.full(last + 1, -np.inf)])
+    for node in tree.nodes():
+        records = float(levels[node.level].sharpness(node.quantiles)) * rows
+        if last in node.targets and records * (1.0 - edges[-1]) < HELD:
+            surely = (ranks <= edges[-1]).mean(axis=0) >= _EDGES[1]
+            middle = band(prior.robust[last], tree.grid, MIDDLE[:1])
+            found[0, last] = max(released[surely], default=middle[0])
+        if 0 in node.targets and records * edges[0] < HELD:
+            surely = (ranks >= edges[0]).mean(axis=0) >= _EDGES[1]
+            middle = band(prior.robust[0], tree.grid, MIDDLE[1:])
+            found[1, 0] = min(released[surely], default=middle[0])
+    return found
+
+
 def _bracketed(
     tree: QuantileTree, rows: int, lower: FloatArray, upper: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
@@ -124,14 +157,6 @@ def _on_grid(tree: QuantileTree, lower: FloatArray, upper: FloatArray) -> tuple[
     high = np.ceil(upper / resolution - 1e-9).clip(grid.lower, grid.upper)
     pairs = zip(low.tolist(), high.tolist(), strict=True)
     return tuple(Interval(grid.value(int(a)), grid.value(int(b))) for a, b in pairs)
-
-
-def tukey(shares: FloatArray, tail: FloatArray) -> FloatArray:
-    """Quantiles of Tukey's laws, (p^t - (1 - p)^t)/t; for t = 0, ln p/(1 - p)."""
-    logs = np.log(shares), np.log1p(-shares)
-    power = np.where(tail == 0.0, 1.0, tail)
-    curved = (np.exp(power * logs[0]) - np.exp(power * logs[1])) / power
-    return np.asarray(np.where(tail == 0.0, logs[0] - logs[1], curved))
 
 
 def _untied(values: FloatArray, resolution: float) -> FloatArray:

@@ -8,6 +8,8 @@ depends on past releases alone, and costs the same epsilon whichever way it is.
 
 from __future__ import annotations
 
+import itertools
+import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -16,6 +18,7 @@ import numpy as np
 
 from streamdp.learning.experts import density
 from streamdp.learning.experts.belief import Belief, observe_all
+from streamdp.learning.experts.error_bars import ErrorBars
 from streamdp.learning.experts.levels import Usual
 from streamdp.learning.experts.panel import (
     FORGET,
@@ -38,7 +41,7 @@ from streamdp.priors.joint import JointPrior
 from streamdp.priors.shapes import REACH
 from streamdp.types import FloatArray, Json, Prior
 
-VERSION = 3
+VERSION = 4
 """Of the form of the state."""
 
 OPENING = 3
@@ -53,9 +56,6 @@ PUBLIC_CERTAINTY = 16.0
 
 MOST_CALENDAR = 12
 """Quantiles up to which experts know the calendar: their states grow with the square."""
-
-REACH_OF_INTERVAL = 2.6
-"""Deviations to either side that hold the quantile of 95 % of batches: laws have heavy tails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,13 +202,13 @@ class ExpertMixture:
         grid, resolution = self.tree.grid, self._resolution()
         released = {j: float(grid.value(cell)) for j, cell in zip(way.targets, drawn, strict=True)}
         belief = way.reading.after(released)
-        point, reach = belief.point(), REACH_OF_INTERVAL * belief.deviations()
-        lower = np.minimum(np.floor((point - reach) / resolution), known)
-        upper = np.maximum(np.ceil((point + reach) / resolution), known)
+        low, high = self._error_bars(way, belief, way.usual.density)
+        lower = np.minimum(np.floor(low / resolution), known)
+        upper = np.maximum(np.ceil(high / resolution), known)
         lower, upper = (np.clip(each, grid.lower, grid.upper) for each in (lower, upper))
         return {
             j: (float(grid.value(int(lower[j]))), float(grid.value(int(upper[j]))))
-            for j in range(len(point))
+            for j in range(len(known))
             if j not in way.targets
         }
 
@@ -248,8 +248,10 @@ class ExpertMixture:
         learned = replace(learned, drawn=drawn, turns=panel.turns + (drawn == "few"))
         if not learned.finite():
             return self.init()
-        smoothed = {"point": belief.point().tolist(), "deviation": belief.deviations().tolist()}
-        return learned.to_json() | smoothed
+        usual = learned.usual(self.targets, resolution)
+        lower, upper = self._error_bars(way, belief, usual.density)
+        smoothed = {"point": belief.point(), "lower": lower, "upper": upper}
+        return learned.to_json() | {name: each.tolist() for name, each in smoothed.items()}
 
     def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
         """What is believed about each quantile of the last batch, after its release.
@@ -260,10 +262,22 @@ class ExpertMixture:
         """
         if not state:
             return ()
-        point, half = np.array(state["point"]), self._resolution() / 2.0
-        reach = REACH_OF_INTERVAL * np.array(state["deviation"]) + half
-        ends = np.maximum.accumulate(point - reach), np.maximum.accumulate(point + reach)
-        return tuple(Smoothed(*each) for each in np.column_stack((point, *ends)).tolist())
+        each = zip(state["point"], state["lower"], state["upper"], strict=True)
+        return tuple(itertools.starmap(Smoothed, each))
+
+    def _error_bars(
+        self, way: Way, belief: Belief, density: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Ends of the intervals around what is believed after a release."""
+        bars = ErrorBars(self.targets, self.expected_rows, self._resolution())
+        return bars.around(belief, density, self._noise(way))
+
+    def _noise(self, way: Way) -> dict[int, float]:
+        """Deviations in ranks of what a way measures; a Laplace law of scale u has √2·u."""
+        if way.reading is not None:
+            return {draw.target: math.sqrt(2.0) * draw.unit(1.0) for draw in way.reading.draws}
+        assert self.broad is not None  # noqa: S101
+        return dict(enumerate(np.sqrt(np.diag(self.broad.noise)).tolist()))
 
     def weights(self, state: Json) -> dict[str, float]:
         """Of the experts of each drift."""

@@ -1,0 +1,86 @@
+"""Intervals of a belief: how far it may be off in ranks, carried to values along the quantiles.
+
+A belief is normal in values, with the density at each quantile. Where a batch grows thinner, an
+interval as wide on both sides misses on the thin one: so its ends are ranks, and become values on
+the curve through all believed quantiles, with heavy tails beyond the outer ones. The wider of the
+two ends counts.
+
+A batch is a sample, and its quantile of rank q has a deviation of √(q(1-q)/n) ranks about that of
+the population it comes from. Where records lie apart or are equal, noise hides such moves, and
+releases say neither that there are some nor that there are none. A belief counts as no surer than
+that, unless the quantile itself was measured better.
+
+References:
+    Tukey's lambda distributions (`priors.shapes.tukey`), as for what was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamdp.learning.experts.belief import Belief
+from streamdp.priors.shapes import tukey
+from streamdp.types import FloatArray
+
+REACH = 2.6
+"""Deviations to either side that hold the quantile of 95 % of batches: laws have heavy tails."""
+
+TAILS = (0.0, -0.25)
+"""Of the laws the curve follows: logistic, and heavier."""
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorBars:
+    """What intervals need beside a belief, all of it public or released.
+
+    Args:
+        targets: Quantiles, shape (m,).
+        rows: Expected number of records of a batch.
+        resolution: Width of a cell.
+    """
+
+    targets: FloatArray
+    rows: int
+    resolution: float
+
+    def around(
+        self, belief: Belief, density: FloatArray, noise: Mapping[int, float]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Ends that hold the quantiles of 95 % of batches, non-decreasing; each of shape (m,).
+
+        Args:
+            belief: After a release.
+            density: Share of a batch per unit of value at each quantile, shape (m,).
+            noise: Deviation in ranks of what was measured, by the index of the quantile.
+        """
+        point = belief.point()
+        ranks = np.sqrt(np.maximum((belief.deviations() * density) ** 2, self._sampling(noise)))
+        away = REACH * ranks
+        lower, upper = point - away / density, point + away / density
+        if len(point) > 1:
+            for tail in TAILS:
+                lower = np.minimum(lower, self._on_curve(point, self.targets - away, tail))
+                upper = np.maximum(upper, self._on_curve(point, self.targets + away, tail))
+        half = self.resolution / 2.0
+        return np.maximum.accumulate(lower - half), np.maximum.accumulate(upper + half)
+
+    def _sampling(self, noise: Mapping[int, float]) -> FloatArray:
+        """Least variance in ranks: that of a sample, as far as the measurement leaves it open."""
+        least = np.asarray(self.targets * (1.0 - self.targets) / self.rows)
+        for index, deviation in noise.items():
+            least[index] = 1.0 / (1.0 / least[index] + 1.0 / deviation**2)
+        return least
+
+    def _on_curve(self, point: FloatArray, ranks: FloatArray, tail: float) -> FloatArray:
+        """Values at some ranks, straight against a standard law between the quantiles."""
+        end = 0.5 / self.rows
+        law, wanted = np.full(1, tail), ranks.clip(end, 1.0 - end)
+        standard, at = tukey(self.targets, law), tukey(wanted, law)
+        values = point + 1e-3 * self.resolution * np.arange(len(point))
+        rises = np.diff(values) / np.diff(standard)
+        below = (standard[0] - at).clip(0.0) * rises[:2].max()
+        above = (at - standard[-1]).clip(0.0) * rises[-2:].max()
+        return np.asarray(np.interp(at, standard, values) - below + above)

@@ -1,0 +1,78 @@
+"""Intervals of a belief: wider where batches are thin, never surer than a sample, calibrated."""
+
+from __future__ import annotations
+
+from statistics import NormalDist
+
+import numpy as np
+import pytest
+
+from streamdp.learning.experts.belief import Belief
+from streamdp.learning.experts.error_bars import ErrorBars
+from streamdp.types import FloatArray
+
+DECILES = np.arange(1, 10) / 10.0
+
+
+def belief(point: FloatArray, deviation: FloatArray) -> Belief:
+    return Belief(np.zeros(1), point[None], np.diag(deviation**2)[None])
+
+
+def exponential() -> tuple[FloatArray, FloatArray]:
+    """Quantiles of a law that grows thinner, and its density at each."""
+    return -np.log1p(-DECILES), 1.0 - DECILES
+
+
+def test_an_interval_reaches_further_where_a_batch_is_thin() -> None:
+    """Of a law that thins out to the right, the upper half is the wider one of the last decile."""
+    point, density = exponential()
+    bars = ErrorBars(DECILES, 10_000, 0.001)
+    lower, upper = bars.around(belief(point, 0.03 / density), density, {})
+    assert upper[-1] - point[-1] > 1.3 * (point[-1] - lower[-1])
+    straight = 2.6 * 0.03 / density
+    assert (lower <= point - straight).all()
+    assert (upper >= point + straight).all()
+
+
+def test_a_belief_is_no_surer_than_a_sample() -> None:
+    """√(q(1-q)/n) ranks at least, unless the quantile itself was measured better than that."""
+    point, density = exponential()
+    bars, sure = ErrorBars(DECILES, 100, 0.001), belief(point, np.full(9, 1e-6))
+    lower, upper = bars.around(sure, density, {})
+    sampled = 2.0 * 2.6 * np.sqrt(DECILES * (1.0 - DECILES) / 100)
+    assert ((upper - lower) * density >= sampled).all()
+    lower, upper = bars.around(sure, density, dict.fromkeys(range(9), 0.001))
+    assert ((upper - lower) * density <= 0.02).all()
+
+
+@pytest.mark.parametrize("count", [1, 2, 9])
+@pytest.mark.parametrize("spread", [0.0, 1e-9, 1.0, 1e12])
+def test_any_belief_has_ends(count: int, spread: float) -> None:
+    """Finite, around the point, not decreasing: equal quantiles and hopeless beliefs too."""
+    targets = np.arange(1, count + 1) / (count + 1.0)
+    point = np.full(count, 7.0)
+    with np.errstate(all="raise", under="ignore"):
+        bars = ErrorBars(targets, 1, 1.0)
+        lower, upper = bars.around(belief(point, np.full(count, spread)), np.full(count, 0.1), {})
+    assert np.isfinite([lower, upper]).all()
+    assert (lower <= point).all()
+    assert (point <= upper).all()
+    assert (np.diff(lower) >= 0.0).all()
+    assert (np.diff(upper) >= 0.0).all()
+
+
+def test_ends_hold_what_a_belief_of_the_right_size_is_off_by() -> None:
+    """Points that are off by as many ranks as is believed: 95 % of the true quantiles lie within,
+    of a law that thins out as well as of a normal one."""
+    generator = np.random.default_rng(5)
+    for inverse in (lambda p: -np.log1p(-p), np.vectorize(NormalDist().inv_cdf)):
+        true = np.asarray(inverse(DECILES))
+        density = 0.02 / (inverse(DECILES + 0.01) - inverse(DECILES - 0.01))
+        held = []
+        for _ in range(200):
+            ranks = (DECILES + 0.03 * generator.normal(size=9)).clip(0.002, 0.998)
+            point = np.sort(np.asarray(inverse(ranks)))
+            bars = ErrorBars(DECILES, 10_000, 0.001)
+            lower, upper = bars.around(belief(point, 0.03 / density), density, {})
+            held.append((lower <= true) & (true <= upper))
+        assert np.mean(held, axis=0).min() > 0.95
