@@ -65,14 +65,22 @@ def test_ends_hold_what_a_belief_of_the_right_size_is_off_by() -> None:
     """Points that are off by as many ranks as is believed: 95 % of the true quantiles lie within,
     of a law that thins out as well as of a normal one."""
     generator = np.random.default_rng(5)
-    for inverse in (lambda p: -np.log1p(-p), np.vectorize(NormalDist().inv_cdf)):
-        true = np.asarray(inverse(DECILES))
+    for inverse in (_exponential, _normal):
+        true = inverse(DECILES)
         density = 0.02 / (inverse(DECILES + 0.01) - inverse(DECILES - 0.01))
         held = []
         for _ in range(200):
             ranks = (DECILES + 0.03 * generator.normal(size=9)).clip(0.002, 0.998)
-            point = np.sort(np.asarray(inverse(ranks)))
+            point = np.sort(inverse(ranks))
             bars = ErrorBars(DECILES, 10_000, 0.001)
             lower, upper = bars.around(belief(point, 0.03 / density), density, {})
             held.append((lower <= true) & (true <= upper))
         assert np.mean(held, axis=0).min() > 0.95
+
+
+def _exponential(shares: FloatArray) -> FloatArray:
+    return np.asarray(-np.log1p(-shares))
+
+
+def _normal(shares: FloatArray) -> FloatArray:
+    return np.array([NormalDist().inv_cdf(each) for each in shares.tolist()])
