@@ -63,7 +63,7 @@ def rows(quick: bool) -> Iterator[Row]:
     """All tables, epsilons and contenders; quick: one seed at an epsilon of 0.1."""
     epsilons, seeds = ((0.1,), 1) if quick else (EPSILONS, SEEDS)
     for what, sql in COUNTS.items():
-        truth, names = _counts(sql)
+        truth, names = counts_by_day(sql)
         runs = seeds * (5 if len(names) <= FEW else 1)
         for epsilon in epsilons:
             yield from _of_counts(what, truth, names, epsilon, runs)
@@ -76,8 +76,8 @@ def rows(quick: bool) -> Iterator[Row]:
 def _of_counts(
     what: str, truth: FloatArray, names: list[str], epsilon: float, seeds: int
 ) -> Iterator[Row]:
-    kind = _kind({"n": {"histogram": "x", "values": names}}, epsilon)
-    found = [_year(kind, lambda day: [truth[day]], len(truth)) for _ in range(seeds)]
+    kind = kind_of({"n": {"histogram": "x", "values": names}}, epsilon)
+    found = [a_year(kind, lambda day: [truth[day]], len(truth)) for _ in range(seeds)]
     yield from _ours(what, epsilon, found, truth)
     smoothed = [
         np.column_stack(
@@ -104,9 +104,9 @@ def _of_means(
 ) -> Iterator[Row]:
     measure = {"mean": "x", "resolution": 1, "bounds": list(bounds)}
     start = {"guess": {"location": guess[0], "scale": guess[1]}}
-    kind = _kind({"n": measure | start}, epsilon)
+    kind = kind_of({"n": measure | start}, epsilon)
     truth = np.array([[day.mean()] for day in values])
-    found = [_year(kind, lambda day: [values[day]], len(values)) for _ in range(seeds)]
+    found = [a_year(kind, lambda day: [values[day]], len(values)) for _ in range(seeds)]
     yield from _ours(what, epsilon, found, truth)
     for who, draw in (
         ("OpenDP", _opendp_mean(epsilon, bounds)),
@@ -148,14 +148,14 @@ def _error(released: FloatArray, truth: FloatArray) -> float:
     return float(np.abs(released - truth)[LATE:].mean())
 
 
-def _kind(measures: dict[str, Any], epsilon: float) -> Statistics:
+def kind_of(measures: dict[str, Any], epsilon: float) -> Statistics:
     section = StatisticsSection.model_validate(
         {"kind": "statistics", "source": "s", "epsilon": epsilon, "measures": measures}
     )
     return build(section, BuildContext("add-remove", 1, 1, "duckdb", None))  # type: ignore[arg-type]
 
 
-def _year(kind: Statistics, values: Callable[[int], list[FloatArray]], days: int) -> FloatArray:
+def a_year(kind: Statistics, values: Callable[[int], list[FloatArray]], days: int) -> FloatArray:
     """Releases of all days, the production kind with the chance of production."""
     names = ("value", "lower", "upper", "smoothed", "smoothed_lower", "smoothed_upper")
     state, entropy, found = kind.init(), OperatingSystemEntropy(), []
@@ -188,7 +188,7 @@ def _answer(query: CompoundQuery, values: FloatArray) -> CompoundAnswer:
     return CompoundAnswer(tuple(parts))
 
 
-def _counts(sql: str) -> tuple[FloatArray, list[str]]:
+def counts_by_day(sql: str) -> tuple[FloatArray, list[str]]:
     """Counts of each day and text, shape (days, texts)."""
     asked = f"SELECT date::DATE AS day, ({sql}) AS x, count(*) AS n FROM '{PATH}' GROUP BY ALL"
     found = duckdb.execute(asked).fetchnumpy()
