@@ -150,8 +150,12 @@ class Selection:
 
     def shortfall(self) -> float:
         """How far a chosen score may be below the best one left, in units of the score."""
-        least = ROBUST_WEIGHT if self.learned else 1.0
-        return shortfall(self.exponent, self.count, 1.0 - LEVEL, least)
+        return shortfall(self.exponent, self.count, 1.0 - LEVEL, self.least_prior)
+
+    @property
+    def least_prior(self) -> float:
+        """Least prior of a candidate, times their number."""
+        return ROBUST_WEIGHT if self.learned else 1.0
 
 
 def _scores(state: Json) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:

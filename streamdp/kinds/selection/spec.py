@@ -11,7 +11,7 @@ from streamdp.config.base.releases import CheckContext, Problem
 from streamdp.kinds.rules.parse import conditions
 from streamdp.kinds.rules.section import MOST_CONDITIONS, Rules
 from streamdp.kinds.selection.candidates import Candidates, Conditions, ThresholdRules
-from streamdp.kinds.selection.sample_size import records_needed
+from streamdp.kinds.selection.sample_size import Generalization
 from streamdp.kinds.selection.scores import Score, Total
 from streamdp.kinds.selection.section import Listed, SelectionSection, SumScore
 from streamdp.kinds.spec import BuildContext, KindSpec
@@ -79,13 +79,15 @@ class Shortfall:
     """How far the choice may be from the best, and how many records a small error takes."""
 
     def expected(self, kind: Selection) -> Mapping[str, float | None]:
-        """In units of the score, as a share of the expected records, and the PAC sample size."""
+        """In units of the score, as a share of the expected records, on new records (PAC)."""
         within, unit = kind.shortfall(), kind.unit()
         rows = kind.expected_rows
+        new = Generalization(kind.exponent, unit, kind.count, BETA, kind.least_prior)
         return {
             "shortfall_95": within,
             "error_rate_95": None if rows is None else within / (unit * rows),
-            "records_for_error_0.01": records_needed(0.01, kind.exponent, unit, kind.count, BETA),
+            "error_rate_on_new_records_95": None if rows is None else new.error(rows),
+            "records_for_error_0.01": new.records(0.01),
         }
 
     def epsilon_for(self, kind: Selection, error: float) -> Fraction | None:
