@@ -1,9 +1,10 @@
-"""Choose one of finitely many candidates by integer scores: two mechanisms, drawn exactly.
+"""Choose one of finitely many candidates by integer scores: two mechanisms, drawn with integers.
 
-A candidate is proposed at random and accepted with a coin of bias e^(-c·(best - score)). Proposing
-with replacement gives the exponential mechanism, without replacement permute-and-flip. Only
-differences of scores matter, so the loss is c times the *range* of the scores' changes: the
-largest change of a candidate minus the smallest, over the candidates, between neighbours.
+The exponential mechanism draws a candidate in proportion to e^(c·score), in a fixed number of
+steps. Permute-and-flip proposes candidates in random order and accepts one with a coin of bias
+e^(-c·(best - score)): its time depends on the scores. Only differences of scores matter, so the
+loss is c times the *range* of the scores' changes: the largest change of a candidate minus the
+smallest, over the candidates, between neighbours.
 
 A public integer may be added to every score (a prior as virtual records): it changes no range.
 
@@ -17,7 +18,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from fractions import Fraction
+from itertools import accumulate
 
+from streamdp.mechanisms.exponential_weights import CHANCE, exponential_weights
 from streamdp.privacy.exponential_coins import exactly_below, exponential_coin
 from streamdp.types import Entropy
 
@@ -35,23 +38,24 @@ def exponent(epsilon: Fraction, score_range: Fraction | int) -> Fraction:
 
 
 def exponential_choice(scores: Sequence[int], sharpness: Fraction, entropy: Entropy) -> int:
-    """Index i with P(i) ∝ e^(c·score_i).
+    """Index i with P(i) ∝ e^(c·score_i), in a number of steps that does not depend on the scores.
 
-    Expected proposals: the number of candidates over Σ e^(-c·(best - score_i)).
+    One pass over the candidates weighs them, and one finds where a fixed number of random bits
+    falls among the weights; neither ends early. What is left of time is how long the host takes
+    for integers of a few sizes. c is taken 2^-40 lower, which pays for rounding.
 
     Args:
         scores: Integers, at least one; higher is better. Private.
         sharpness: c = `exponent`.
-        entropy: Source of chance.
+        entropy: Source of chance; `CHANCE` bits are used.
 
     Privacy: loss of range c·R for neighbours that change the scores by amounts of range R:
-    `bounded-range`. Time and chance used depend on the scores: they are not to be shown.
+    `bounded-range` (`exponential_weights` has the proof).
     """
-    best, count = max(scores), len(scores)
-    while True:
-        proposed = exactly_below(count, entropy)
-        if _accepts(best - scores[proposed], sharpness, entropy):
-            return proposed
+    best, weights = max(scores), exponential_weights(sharpness)
+    ends = list(accumulate(weights.of(best - score) for score in scores))
+    place = entropy.bits(CHANCE) * ends[-1] >> CHANCE
+    return sum(end <= place for end in ends)
 
 
 def permute_and_flip(scores: Sequence[int], sharpness: Fraction, entropy: Entropy) -> int:

@@ -3,24 +3,34 @@
 import functools
 import itertools
 import math
+import sys
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from unittest.mock import patch
 
 import pytest
 
+from streamdp.mechanisms import exponential_weights as weighing
 from streamdp.mechanisms import finite_choice
+from streamdp.mechanisms.exponential_weights import exponential_weights
 from streamdp.mechanisms.finite_choice import exponent, exponential_choice, permute_and_flip
 from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
-from tests.privacy.ways import coin, even, even_again, law_of
+from tests.privacy.ways import coin, even, law_of
 
-CHOICES = {"exponential": (exponential_choice, even_again), "permute": (permute_and_flip, even)}
+CHOICES = {"exponential": exponential_choice, "permute": permute_and_flip}
 
 
 def law(name, scores, sharpness):
-    draw, below = CHOICES[name]
-    patched = patch.multiple(finite_choice, exactly_below=below, exponential_coin=coin)
+    if name == "exponential":
+        weights = integer_weights(scores, sharpness)
+        return {place: weight / sum(weights) for place, weight in enumerate(weights)}
+    patched = patch.multiple(finite_choice, exactly_below=even, exponential_coin=coin)
     with patched:
-        return law_of(lambda walk: draw(scores, sharpness, walk))
+        return law_of(lambda walk: permute_and_flip(scores, sharpness, walk))
+
+
+def integer_weights(scores, sharpness):
+    return [exponential_weights(sharpness).of(max(scores) - score) for score in scores]
 
 
 @pytest.mark.parametrize("scores", [(0,), (0, 0), (3, 1), (0, 2, 5), (-4, 7, 7, 1)])
@@ -98,5 +108,95 @@ def test_draws_are_total(name):
     """One candidate, ties, and scores of any size end."""
     entropy = PublicEntropy("total")
     for scores in ([5], [0] * 50, [-(10**30), 10**30, 0]):
-        chosen = CHOICES[name][0](scores, Fraction(1, 3), entropy)
+        chosen = CHOICES[name](scores, Fraction(1, 3), entropy)
         assert scores[chosen] == max(scores)
+
+
+@pytest.mark.parametrize("sharpness", [Fraction(1, 3), Fraction(5), Fraction(7, 10**6)], ids=str)
+@pytest.mark.parametrize("deep", [0, 1, 2, 10**9], ids=str)
+def test_weights_lose_what_is_written_with_nothing_on_top(sharpness, deep):
+    """Exact ratios of neighbours' laws, beyond the deepest score too: below e^(c·range), always."""
+    with localcontext(prec=60):
+        limit = (Decimal(sharpness.numerator) / Decimal(sharpness.denominator)).exp()
+        edge = exponential_weights(sharpness).deepest
+        for base in ((0, 0, 0), (0, deep, edge), (edge - 1, edge, edge + 1), (edge, 0, 3)):
+            for change in itertools.product((0, 1), repeat=3):
+                before = integer_weights(base, sharpness)
+                after = integer_weights(
+                    [a + b for a, b in zip(base, change, strict=True)], sharpness
+                )
+                for one, other in zip(before, after, strict=True):
+                    ratio = Fraction(one, sum(before)) / Fraction(other, sum(after))
+                    for each in (ratio, 1 / ratio):
+                        assert Decimal(each.numerator) / Decimal(each.denominator) < limit
+
+
+def test_rounding_without_its_margin_would_be_seen(monkeypatch):
+    """The same comparison fails where c is not lowered: it looks at the last digits."""
+    monkeypatch.setattr(weighing, "MARGIN", -weighing.MARGIN)
+    exponential_weights.cache_clear()
+    with pytest.raises(AssertionError):
+        test_weights_lose_what_is_written_with_nothing_on_top(Fraction(1, 3), 2)
+    exponential_weights.cache_clear()
+
+
+class Counting:
+    """Chance that counts what is asked of it."""
+
+    def __init__(self, chance):
+        self.chance, self.asked = chance, []
+
+    def bits(self, count):
+        self.asked.append(count)
+        return self.chance.bits(count)
+
+
+def steps_of(scores):
+    """Lines that a choice runs through, and the chance it asks for."""
+    entropy, lines = Counting(PublicEntropy("steps")), []
+
+    def trace(frame, event, argument):
+        lines.append((frame.f_code.co_name, frame.f_lineno))
+        return trace
+
+    exponential_choice(scores, Fraction(1, 7), entropy)
+    entropy.asked.clear()
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        exponential_choice(scores, Fraction(1, 7), entropy)
+    finally:
+        sys.settrace(before)
+    return lines, entropy.asked
+
+
+def test_the_exponential_mechanism_takes_the_same_steps_whatever_the_scores():
+    """Ties, one far ahead, and scores of any size: every line as often, as many random bits."""
+    steps = [
+        steps_of(scores)
+        for scores in ([0] * 9, [0] * 8 + [1000], list(range(0, 10**9, 10**8 + 9))[:9])
+    ]
+    lines, asked = steps[0]
+    assert all(each == steps[0] for each in steps)
+    assert len(lines) > 9
+    assert asked == [weighing.CHANCE]
+
+
+def test_chance_falls_among_the_weights():
+    """The first of all places is the first candidate's, the last the last one's."""
+
+    class Fixed:
+        def __init__(self, place):
+            self.place = place
+
+        def bits(self, count):
+            return self.place
+
+    whole = 2**weighing.CHANCE
+    scores, sharpness = (3, 1, 0), Fraction(1, 2)
+    weights = integer_weights(scores, sharpness)
+    for place, chosen in ((0, 0), (whole - 1, 2)):
+        assert exponential_choice(scores, sharpness, Fixed(place)) == chosen
+    edge = -(-whole * weights[0] // sum(weights))
+    assert exponential_choice(scores, sharpness, Fixed(edge - 1)) == 0
+    assert exponential_choice(scores, sharpness, Fixed(edge)) == 1

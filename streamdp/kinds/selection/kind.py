@@ -116,8 +116,9 @@ class Selection:
     def draw(self, plan: Plan, statistic: TableCounts | Sums, entropy: Entropy) -> Outcome:
         """The chosen candidates, best first.
 
-        Privacy: `neighbours` of one record, pure epsilon by the argument of `plan`. The time that
-        a draw takes depends on the scores: it is not to be shown.
+        Privacy: `neighbours` of one record, pure epsilon by the argument of `plan`. The
+        exponential mechanism takes the same steps whatever the scores; the time of
+        permute-and-flip depends on them and is not to be shown.
         """
         scores = self.candidates.scores(statistic)
         total = [score + bonus for score, bonus in zip(scores, plan.mechanism, strict=True)]

@@ -166,8 +166,9 @@ class SelectionSection(ReleaseSection):
     )
     mechanism: Literal["exponential", "permute-and-flip"] = Field(
         default="exponential",
-        description="Mechanism of the choice: the exponential mechanism or permute-and-flip."
-        " Default `exponential`.",
+        description="Mechanism of the choice: the exponential mechanism, whose steps are the same"
+        " whatever the records are, or permute-and-flip, whose time depends on them. Default"
+        " `exponential`.",
     )
     top: int = Field(
         default=1,

@@ -22,7 +22,9 @@ def test_the_sample_size_has_the_wanted_error(error: float, least_prior: float) 
 def test_the_bound_is_that_of_the_sample_alone_without_privacy() -> None:
     """2·ln(2|C|/β)/α² records; with privacy more than either part takes alone."""
     alone = 2 * np.log(2 * 2020 / 0.05) / 0.01**2
-    assert Generalization(Fraction(10**9), 1.0, 2020, 0.05).records(0.01) == pytest.approx(alone, abs=2)
+    assert Generalization(Fraction(10**9), 1.0, 2020, 0.05).records(0.01) == pytest.approx(
+        alone, abs=2
+    )
     both = Generalization(Fraction(1, 10), 1.0, 2020, 0.05).records(0.01)
     assert alone < both < 4 * alone
 
