@@ -36,14 +36,15 @@ def _violations(database: Database, sinks: int | None) -> list[str]:
     settled = number("SELECT count(*) FROM ledger WHERE purpose IN ('commit', 'burn')")
     twice = "SELECT count(*) FROM (SELECT 1 FROM release GROUP BY source, batch, job"
     over = (
-        "SELECT count(*) FROM (SELECT 1 FROM ledger WHERE purpose = 'reserve'"
-        " GROUP BY scope, batch HAVING sum(epsilon_nano) >"
+        "SELECT count(*) FROM (SELECT 1 FROM ledger l WHERE purpose = 'reserve'"
+        f" GROUP BY scope, batch HAVING {_in_measure('rho_nano', 'epsilon_nano', 'sum')} >"
         " (SELECT max(batch_cap_nano) FROM ledger))"
     )
-    lifetime = "purpose = 'reserve' AND lifetime_spent_nano > lifetime_cap_nano"
+    spent = _in_measure("lifetime_rho_nano", "lifetime_spent_nano")
+    lifetime = f"purpose = 'reserve' AND {spent} > lifetime_cap_nano"
     unpaid = (
         "SELECT count(*) FROM release r LEFT JOIN ledger l ON l.seq = r.reservation"
-        " WHERE l.seq IS NULL OR l.epsilon_nano != r.epsilon_nano"
+        " WHERE l.seq IS NULL OR l.epsilon_nano IS NOT r.epsilon_nano"
     )
     holds = {
         "committed charges = releases": number(f"SELECT count(*) {committed}") == releases,
@@ -53,10 +54,22 @@ def _violations(database: Database, sinks: int | None) -> list[str]:
         "no reservation is open": reserved == settled,
         "no batch is released twice": number(f"{twice} HAVING count(*) > 1)") == 0,
         "no batch is above its cap": number(over) == 0,
-        "no scope is above its cap": number(f"SELECT count(*) FROM ledger WHERE {lifetime}") == 0,
+        "no scope is above its cap": number(f"SELECT count(*) FROM ledger l WHERE {lifetime}") == 0,
         "every release is paid for": number(unpaid) == 0,
     }
     return [name for name, held in holds.items() if not held]
+
+
+def _in_measure(rho: str, epsilon: str, total: str = "") -> str:
+    """SQL of an amount of ledger rows `l` in the measure of the caps of their scope.
+
+    What has no pure loss is above every cap in epsilon.
+    """
+    in_rho = (
+        "(SELECT event ->> 'measure' FROM ledger c WHERE c.scope = l.scope AND c.purpose = 'cap'"
+        " ORDER BY c.seq DESC LIMIT 1) IS 'rho'"
+    )
+    return f"CASE WHEN {in_rho} THEN {total}({rho}) ELSE {total}(coalesce({epsilon}, 1 << 60)) END"
 
 
 def gate_violations(path: Path, jobs: int) -> list[str]:

@@ -18,7 +18,7 @@ Form = Literal["table", "json", "csv"]
 
 
 def print_rows(rows: Sequence[Mapping[str, Json]], form: Form, title: str = "") -> None:
-    """Print rows of equal keys; the keys are the header.
+    """Print rows; their keys are the header, and what a row lacks is left empty in a table.
 
     Args:
         rows: What to print.
@@ -28,7 +28,10 @@ def print_rows(rows: Sequence[Mapping[str, Json]], form: Form, title: str = "") 
     if form == "json":
         for row in rows:
             click.echo(json.dumps(row))
-    elif form == "csv":
+        return
+    names = dict.fromkeys(name for row in rows for name in row)
+    rows = [{name: row.get(name) for name in names} for row in rows]
+    if form == "csv":
         writer = csv.DictWriter(sys.stdout, list(rows[0]) if rows else [], lineterminator="\n")
         writer.writeheader()
         writer.writerows(rows)

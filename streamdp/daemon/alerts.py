@@ -85,7 +85,8 @@ def _low(database: Database, section: Alerts) -> Iterator[Alert]:
         left = max(report.lifetime_cap_nano - report.lifetime_spent_nano, 0)
         if left < section.budget_below * report.lifetime_cap_nano:
             share = f"{float(100 * section.budget_below):g} %"
-            of = f"of the lifetime cap of {epsilon_text(report.lifetime_cap_nano)}"
+            unit = "" if report.measure == "epsilon" else f"{report.measure} "
+            of = f"of the lifetime cap of {unit}{epsilon_text(report.lifetime_cap_nano)}"
             yield Alert("budget-low", report.scope, "", f"less than {share} {of} is left")
 
 
@@ -93,15 +94,16 @@ def _burnt(configuration: Configuration, database: Database) -> Iterator[Alert]:
     """Burnt charges behind the last release of each job."""
     for job in configuration.releases:
         row = database.execute(
-            "SELECT batch, epsilon_nano FROM ledger WHERE job = :job AND purpose = 'reserve'"
+            "SELECT batch, epsilon_nano, rho_nano FROM ledger"
+            " WHERE job = :job AND purpose = 'reserve'"
             " AND seq = (SELECT max(reservation) FROM ledger WHERE job = :job AND purpose = 'burn')"
             " AND seq > coalesce((SELECT max(reservation) FROM ledger WHERE job = :job"
             "   AND purpose = 'commit'), 0)",
             {"job": job},
         ).fetchone()
         if row is not None:
-            spent = f"{row[1] / NANO:g}"
-            yield Alert("burnt", job, row[0], f"epsilon {spent} was spent without a release")
+            spent = f"rho {row[2] / NANO:g}" if row[1] is None else f"epsilon {row[1] / NANO:g}"
+            yield Alert("burnt", job, row[0], f"{spent} was spent without a release")
 
 
 def _dead(database: Database) -> Iterator[Alert]:

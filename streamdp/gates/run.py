@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
 
 from streamdp.gates.tests import Question
 from streamdp.mechanisms.sparse_vector.thresholding import Terms, Thresholding
-from streamdp.privacy.amounts import nano_up
-from streamdp.privacy.events import epsilon_of, rho_of
-from streamdp.types import Batch, Charge, Entropy, Json, Past, Query, with_bound
+from streamdp.privacy.events import charge_of
+from streamdp.types import Batch, CellCounts, CellQuery, Charge, Entropy, Json, Past
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,16 +24,16 @@ class ThresholdingGate:
         rows_per_unit: Most records in which neighbours differ: one of a score.
     """
 
-    asked: Query
+    asked: CellQuery
     question: Question
     thresholding: Thresholding
     terms_of_test: Terms | None = None
     rows_per_unit: int = 1
 
-    def query(self, batch: Batch) -> Query:
+    def query(self, batch: Batch) -> CellQuery:
         """The question; which of a unit's records count is chosen anew in each batch."""
         bound = self.asked.bound
-        return with_bound(self.asked, bound and bound.of(batch))
+        return replace(self.asked, bound=bound and bound.of(batch))
 
     def terms(self) -> Json:
         """What the noise of a run was drawn for; a run of other terms cannot go on."""
@@ -52,14 +50,14 @@ class ThresholdingGate:
     def charge(self) -> Charge:
         """What a run costs."""
         event = self.thresholding.event() | {"question": self.question.describe()}
-        return Charge(event, nano_up(epsilon_of(event)), nano_up(rho_of(event)))
+        return charge_of(event)
 
     def start(self, entropy: Entropy) -> Json:
         """The hidden state of a run."""
         return self.thresholding.start(entropy)
 
     def accepts(
-        self, hidden: Json, number: int, past: Past, statistic: Any, entropy: Entropy
+        self, hidden: Json, number: int, past: Past, statistic: CellCounts, entropy: Entropy
     ) -> bool:
         """The answer for one batch.
 

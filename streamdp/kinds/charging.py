@@ -11,8 +11,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streamdp.privacy.amounts import nano_up
-from streamdp.privacy.events import epsilon_of, group, parallel, rho_of, sequence
+from streamdp.privacy.events import charge_of, group, parallel, sequence
 from streamdp.types import Batch, Charge, Json, Plan, Query, UnitBound, with_bound
 
 Group = tuple[str, ...]
@@ -27,7 +26,8 @@ class UnitCharging:
 
     Privacy: the event of a plan is a bound for two batches that differ in one record. A unit has at
     most k records in what the backend counts, so two batches with and without it are k steps of one
-    record apart, and it loses k times as much (event `group`). What is in `unit_event` is a bound
+    record apart, and it loses k times as much pure loss, k² times as much zero-concentrated loss
+    (event `group`). What is in `unit_event` is a bound
     for a whole unit already and is added to that.
     """
 
@@ -52,7 +52,7 @@ class UnitCharging:
             event = sequence([draws, plan.unit_event], **about)
         elif self.rows > 1:
             event = group(event, self.rows)
-        return Charge(event, nano_up(epsilon_of(event)), nano_up(rho_of(event)))
+        return charge_of(event)
 
 
 def disjoint(events: Sequence[Json], by: Sequence[str]) -> Json:

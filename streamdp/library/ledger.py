@@ -15,14 +15,17 @@ from streamdp.config.model import Privacy
 from streamdp.config.wording import wording
 from streamdp.errors import BudgetExhaustedError, ConfigurationError
 from streamdp.library.table import Table, table_of
-from streamdp.privacy.amounts import NANO, epsilon_text
-from streamdp.privacy.filters import Item
+from streamdp.privacy.amounts import NANO, NO_PURE_LOSS, UNBOUNDED, epsilon_text
+from streamdp.privacy.filters import Item, Measure
 from streamdp.types import Charge, Json, Neighbours
 
 Amount = float | int | str | Fraction
 """An exact amount: 0.1 is one tenth, "1/3" is one third."""
 
-UNBOUNDED = {"batch": 10**6, "lifetime": 10**6}
+NO_CAPS: Mapping[Measure, Mapping[str, Json]] = {
+    "epsilon": {"batch": 10**6, "lifetime": 10**6},
+    "rho": {"batch": {"rho": 10**6}, "lifetime": {"rho": 10**6}},
+}
 """Caps of a configuration that has others: the ledger's own limit refuses."""
 
 
@@ -76,11 +79,12 @@ class Ledger:
         allow_large_epsilon: bool = False,
     ) -> None:
         window = {"batches": "all", "epsilon": epsilon, "delta": delta, "rho": rho}
+        measure: Measure = "epsilon" if delta is None and rho is None else "rho"
         privacy = _validated(
             {
                 "unit": unit if isinstance(unit, str) else dict(unit),
                 "neighbours": neighbours,
-                "caps": UNBOUNDED | {"windows": [_without_none(window)]},
+                "caps": {**NO_CAPS[measure], "windows": [_without_none(window)]},
                 "allow_large_epsilon": allow_large_epsilon,
             }
         )
@@ -112,7 +116,7 @@ class Ledger:
         rows = [
             {
                 "what": each.what,
-                "epsilon": epsilon_text(each.charge.epsilon_nano),
+                "epsilon": _text(each.charge.epsilon_nano),
                 "rho": epsilon_text(each.charge.rho_nano),
                 "state": each.state,
             }
@@ -135,6 +139,13 @@ class Ledger:
         with self._lock:
             cost = _item(charge).amount(self._limit.measure)
             used, cap = self._spent_nano(), self._limit.nano
+            if cost >= UNBOUNDED:
+                raise BudgetExhaustedError(
+                    "the ledger is in pure epsilon, and this release has no pure loss: it is paid"
+                    " in rho",
+                    hint=NO_PURE_LOSS,
+                    left_nano=cap - used,
+                )
             if used + cost > cap:
                 raise BudgetExhaustedError(
                     f"the ledger has {epsilon_text(cap - used)} of {epsilon_text(cap)}"
@@ -158,6 +169,10 @@ class Ledger:
 
     def _spent_nano(self) -> int:
         return sum(_item(each.charge).amount(self._limit.measure) for each in self._entries)
+
+
+def _text(epsilon_nano: int | None) -> str:
+    return epsilon_text(UNBOUNDED if epsilon_nano is None else epsilon_nano)
 
 
 def _item(charge: Charge) -> Item:

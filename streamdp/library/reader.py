@@ -38,6 +38,7 @@ _OF_JOBS: dict[str, Kind] = {
     "releases": "integer",
     "last_batch": "text",
     "last_released_at": "time",
+    "measure": "text",
     "spent": "number",
     "burnt": "integer",
 }
@@ -74,7 +75,10 @@ class StoreReader:
         self._database, self._path = database, path
 
     def jobs(self) -> Table:
-        """Jobs that have spent something; `spent` is in epsilon, `burnt` counts lost charges."""
+        """Jobs that have spent something; `burnt` counts lost charges.
+
+        `spent` is in `measure`, that of their caps.
+        """
         with self._moment() as database:
             found = database.execute(_JOBS, [ASSUMED, CUT_OFF]).fetchall()
             return table_of([_job(database, name) for (name,) in found], _OF_JOBS)
@@ -162,6 +166,7 @@ def _job(database: Database, name: str) -> dict[str, Json]:
         "releases": report.releases,
         "last_batch": report.last_batch,
         "last_released_at": None if at is None else datetime.fromtimestamp(at, UTC),
+        "measure": report.measure,
         "spent": report.spent_nano / NANO,
         "burnt": report.burnt,
     }

@@ -50,9 +50,18 @@ class Released:
     learned: Learned = field(repr=False)
 
     @property
-    def epsilon(self) -> float:
-        """Pure loss that it cost; `charge.epsilon_nano` is the exact amount in 1e-9."""
-        return self.charge.epsilon_nano / NANO
+    def epsilon(self) -> float | None:
+        """Pure loss that it cost; `charge.epsilon_nano` is the exact amount in 1e-9.
+
+        None where it has none, as at a price in rho.
+        """
+        nano = self.charge.epsilon_nano
+        return None if nano is None else nano / NANO
+
+    @property
+    def rho(self) -> float:
+        """Zero-concentrated loss that it cost; `charge.rho_nano` is the exact amount in 1e-9."""
+        return self.charge.rho_nano / NANO
 
     @property
     def table(self) -> Table:
@@ -70,7 +79,8 @@ def release(
     data: Any,
     *,
     kind: str,
-    epsilon: Amount,
+    epsilon: Amount | None = None,
+    rho: Amount | None = None,
     ledger: Ledger,
     previous: Released | None = None,
     batch: str = "1",
@@ -86,6 +96,8 @@ def release(
             record.
         kind: Any registered release kind.
         epsilon: Price of the release to a unit of the ledger.
+        rho: Zero-concentrated price, in place of epsilon; of kinds with Gaussian noise, under a
+            ledger with `rho` or with `epsilon` and `delta`.
         ledger: Pays, before the data are read.
         previous: The release before this one, of the same section: what was learned with it is the
             prior of this one.
@@ -117,12 +129,17 @@ def release(
     """
     return draw_release(
         data,
-        {"kind": kind, "epsilon": epsilon, **options},
+        {"kind": kind, **_price(epsilon, rho), **options},
         ledger,
         previous,
         batch,
         OperatingSystemEntropy(),
     )
+
+
+def _price(epsilon: Amount | None, rho: Amount | None) -> dict[str, Amount]:
+    prices = {"epsilon": epsilon, "rho": rho}
+    return {name: price for name, price in prices.items() if price is not None}
 
 
 def draw_release(

@@ -85,7 +85,7 @@ def refusals(
         if task in ended:
             continue
         if task not in prices:
-            prices[task] = _charge(configuration, task, batch)
+            prices[task] = charge_of_task(configuration, task, batch)
         if task in opened:
             over = number - opened[task]
             arms = over >= 0 and over % configuration.all_gates()[task].horizon == 0
@@ -116,7 +116,7 @@ def _in_order(waiting: Mapping[str, Sequence[Batch]], now: int) -> Iterator[tupl
         yield task, number, batch
 
 
-def _charge(configuration: Configuration, task: str, batch: Batch) -> Charge:
+def charge_of_task(configuration: Configuration, task: str, batch: Batch) -> Charge:
     """What a release, or a run of a gate, costs in both measures."""
     from streamdp import wiring
 

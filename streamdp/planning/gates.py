@@ -32,7 +32,9 @@ def gate_row(
     left = tests_left(database, gate, section.horizon)
     runs = -(-max(len(windows) - left, 0) // section.horizon)
     sure = None if section.is_drawn() else kind.records_to_be_sure(section.horizon)
-    releases = sum(nano_up(configuration.releases[job].epsilon) for job in section.release)
+    prices = [configuration.releases[job].price for job in section.release]
+    releases = sum(price.nano for price in prices if price.measure == "epsilon")
+    rho = sum(price.nano for price in prices if price.measure == "rho")
     return {
         "gate": gate,
         "windows": len(windows),
@@ -41,6 +43,7 @@ def gate_row(
         "epsilon_of_a_run": epsilon_text(run),
         "epsilon_at_least": epsilon_text(run * runs),
         "epsilon_at_most": epsilon_text((run + releases) * len(windows)),
+        **({"and_rho_at_most": epsilon_text(rho * len(windows))} if rho else {}),
         "yes_from_records": sure,
     }
 

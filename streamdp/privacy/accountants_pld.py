@@ -39,13 +39,22 @@ def installed() -> bool:
 
 
 def draws_of(event: Json) -> Counter[Draw]:
-    """The draws of an event one after the other, each bounded-range or pure."""
+    """The draws of an event that has a pure loss, one after the other.
+
+    Each is bounded-range or pure.
+
+    Raises:
+        ValueError: The event has no pure loss.
+    """
     match event:
         case {"type": "sequence", "events": [*events]}:
             return sum((draws_of(each) for each in events), Counter[Draw]())
         case {"type": "bounded-range", "epsilon": str(epsilon)}:
             return Counter({("bounded-range", Fraction(epsilon)): 1})
-    return Counter({("pure", epsilon_of(event)): 1})
+    pure = epsilon_of(event)
+    if pure is None:
+        raise ValueError("a draw without pure loss has no pair of laws here")
+    return Counter({("pure", pure): 1})
 
 
 def epsilon_of_draws(draws: Counter[Draw], delta: Fraction) -> int:

@@ -3,10 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from fractions import Fraction
 
 NANO = 10**9
 """Units of the ledger in one epsilon."""
+
+
+UNBOUNDED = 10**30
+"""Stands for a loss that has no bound, in sums and comparisons; it is never stored."""
+
+NO_PURE_LOSS = (
+    "Gaussian noise has no pure epsilon: give the cap in rho ({rho: 0.1}) or in epsilon and delta"
+    " ({epsilon: 1, delta: 1e-9}), or give the release an epsilon in place of rho"
+)
+"""What to do where a cap in epsilon meets a charge that has only rho."""
 
 
 def nano_up(amount: Fraction) -> int:
@@ -38,9 +49,36 @@ def exact(number: float | int | str | Fraction) -> Fraction:
 def epsilon_text(nano: int) -> str:
     """An amount of nano units as a person reads it.
 
-    >>> epsilon_text(100_000_000), epsilon_text(1)
-    ('0.1', '0.000000001')
+    >>> epsilon_text(100_000_000), epsilon_text(1), epsilon_text(UNBOUNDED)
+    ('0.1', '0.000000001', 'no bound')
     """
+    if nano >= UNBOUNDED:
+        return "no bound"
     sign = "-" if nano < 0 else ""
     whole, rest = divmod(abs(nano), NANO)
     return f"{sign}{whole}.{rest:09d}".rstrip("0").rstrip(".") if rest else f"{sign}{whole}"
+
+
+def loss_text(epsilon_nano: int | None, rho_nano: int | None) -> str:
+    """A loss as a person reads it: pure, or zero-concentrated where it is not pure.
+
+    >>> loss_text(100_000_000, 5_000_000), loss_text(None, 17_500_000)
+    ('0.1', 'rho 0.0175')
+    """
+    if epsilon_nano is None or epsilon_nano >= UNBOUNDED:
+        return f"rho {epsilon_text(rho_nano or 0)}"
+    return epsilon_text(epsilon_nano)
+
+
+def total_text(losses: Iterable[tuple[int | None, int]]) -> str:
+    """The sum of pure and of zero-concentrated losses as a person reads it.
+
+    >>> total_text([(100_000_000, 5_000_000), (None, 17_500_000)])
+    '0.1 and rho 0.0175'
+    """
+    found = list(losses)
+    pure = sum(epsilon for epsilon, _ in found if epsilon is not None)
+    rho = sum(rho for epsilon, rho in found if epsilon is None)
+    return " and ".join(
+        [epsilon_text(pure)] * bool(pure or not rho) + [f"rho {epsilon_text(rho)}"] * bool(rho)
+    )

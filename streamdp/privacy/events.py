@@ -6,6 +6,8 @@ Amounts in events are exact rationals written as text.
 * `bounded-range`: one draw whose loss has range `epsilon` over outputs
   (Dong, Durfee & Rogers 2020): epsilon-DP and epsilon²/8-zCDP.
 * `pure`: anything of pure privacy loss `epsilon`: epsilon²/2-zCDP.
+* `zero-concentrated`: anything that is `rho`-zCDP and has no pure loss, such as Gaussian noise. Any
+  event that holds one has none either.
 * `parallel`: events on disjoint parts of a batch over which one record's weights sum to at most
   one; costs its worst.
 * `choice`: one of several events, picked by looking at past releases; costs its worst in each
@@ -21,7 +23,14 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from streamdp.errors import IntegrityError
-from streamdp.types import Json
+from streamdp.privacy.amounts import nano_up
+from streamdp.types import Charge, Json
+
+
+def charge_of(event: Json) -> Charge:
+    """An event with its price in both measures, rounded up."""
+    epsilon = epsilon_of(event)
+    return Charge(event, None if epsilon is None else nano_up(epsilon), nano_up(rho_of(event)))
 
 
 def bounded_range(epsilon: Fraction) -> Json:
@@ -32,6 +41,11 @@ def bounded_range(epsilon: Fraction) -> Json:
 def pure(epsilon: Fraction) -> Json:
     """Anything of pure privacy loss `epsilon`."""
     return {"type": "pure", "epsilon": str(epsilon)}
+
+
+def zero_concentrated(rho: Fraction) -> Json:
+    """Anything of zero-concentrated loss `rho` that has no pure loss."""
+    return {"type": "zero-concentrated", "rho": str(rho)}
 
 
 def sequence(events: Iterable[Json], **about: Json) -> Json:
@@ -54,8 +68,8 @@ def group(event: Json, size: int) -> Json:
     return {"type": "group", "size": size, "event": event}
 
 
-def epsilon_of(event: Json) -> Fraction:
-    """Pure privacy loss of an event.
+def epsilon_of(event: Json) -> Fraction | None:
+    """Pure privacy loss of an event; None where it has none.
 
     >>> epsilon_of(sequence([bounded_range(Fraction(1, 40))] * 4))
     Fraction(1, 10)
@@ -63,25 +77,40 @@ def epsilon_of(event: Json) -> Fraction:
     match event:
         case {"type": "bounded-range" | "pure", "epsilon": str(epsilon)}:
             return Fraction(epsilon)
+        case {"type": "zero-concentrated", "rho": str()}:
+            return None
         case {"type": "sequence", "events": [*events]}:
-            return sum((epsilon_of(each) for each in events), Fraction(0))
+            parts = _pure(events)
+            return None if parts is None else sum(parts, Fraction(0))
         case {"type": "parallel" | "choice", "events": [*events]}:
-            return max((epsilon_of(each) for each in events), default=Fraction(0))
+            parts = _pure(events)
+            return None if parts is None else max(parts, default=Fraction(0))
         case {"type": "group", "size": int(size), "event": one} if size >= 1:
-            return size * epsilon_of(one)
+            epsilon_of_one = epsilon_of(one)
+            return None if epsilon_of_one is None else size * epsilon_of_one
     raise _unknown(event)
+
+
+def _pure(events: Iterable[Json]) -> list[Fraction] | None:
+    """Pure losses of events; None if one has none."""
+    parts = [epsilon_of(each) for each in events]
+    known = [part for part in parts if part is not None]
+    return known if len(known) == len(parts) else None
 
 
 def rho_of(event: Json) -> Fraction:
     """Zero-concentrated loss ρ of an event; a bounded-range draw has ε²/8.
 
-    For `parallel`, weights w_v with sum at most 1 give Σ (w_v ε_v)²/8 ≤ max ε_v²/8.
+    For `parallel`, a share w_v of a record moves a draw by w_v as much: its ρ is w_v² times as
+    large (of a bounded-range draw (w_v ε_v)²/8), and w_v with sum at most 1 give at most the worst.
     """
     match event:
         case {"type": "bounded-range", "epsilon": str(epsilon)}:
             return Fraction(epsilon) ** 2 / 8
         case {"type": "pure", "epsilon": str(epsilon)}:
             return Fraction(epsilon) ** 2 / 2
+        case {"type": "zero-concentrated", "rho": str(rho)}:
+            return Fraction(rho)
         case {"type": "sequence", "events": [*events]}:
             return sum((rho_of(each) for each in events), Fraction(0))
         case {"type": "parallel" | "choice", "events": [*events]}:

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
+from streamdp.privacy.amounts import UNBOUNDED
+
 Measure = Literal["epsilon", "rho"]
 
 
@@ -71,16 +73,19 @@ class Caps:
             its loss for ever, if its unit never returns.
         lifetime_nano: In all releases of the source: the bound for units that return every batch.
         windows: Further limits, for units that return in some stretch.
+        measure: Of the first two.
     """
 
     batch_nano: int
     lifetime_nano: int
     windows: tuple[Limit, ...] = ()
+    measure: Measure = "epsilon"
 
     @property
     def limits(self) -> tuple[Limit, ...]:
         """All caps, the widest first."""
-        return (Limit(self.lifetime_nano), Limit(self.batch_nano, batches=1), *self.windows)
+        lifetime = Limit(self.lifetime_nano, self.measure)
+        return (lifetime, Limit(self.batch_nano, self.measure, batches=1), *self.windows)
 
     def above(self, other: Caps) -> tuple[Limit, ...]:
         """The other's limits that these caps do not keep: where these allow more."""
@@ -109,17 +114,19 @@ class Item:
 
     Args:
         seq: Names the charge: its row in the ledger.
-        epsilon_nano: Pure loss.
+        epsilon_nano: Pure loss; None where there is none.
         rho_nano: Zero-concentrated loss.
     """
 
     seq: int
-    epsilon_nano: int
+    epsilon_nano: int | None
     rho_nano: int
 
     def amount(self, measure: Measure) -> int:
-        """The loss in one measure."""
-        return self.epsilon_nano if measure == "epsilon" else self.rho_nano
+        """The loss in one measure; no cap has room for `UNBOUNDED`."""
+        if measure == "rho":
+            return self.rho_nano
+        return UNBOUNDED if self.epsilon_nano is None else self.epsilon_nano
 
 
 Borne = Mapping[str, Sequence[Item]]

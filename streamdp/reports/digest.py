@@ -9,6 +9,7 @@ from sqlite_utils import Database
 
 from streamdp.config import Configuration
 from streamdp.errors import StreamdpError
+from streamdp.privacy.amounts import total_text
 from streamdp.reports.happenings import Happenings, happenings
 from streamdp.reports.periods import Period, period_of
 from streamdp.reports.series import Picture, moment_of, picture
@@ -31,7 +32,7 @@ class Digest:
         every: Of how many releases each point is one.
         releases: Those in the picture, oldest first.
         events: What happened besides in the period.
-        epsilon_nano: What the releases in the picture cost together.
+        cost: What the releases in the picture cost together, in words.
         sheet: What, how often, how accurate, how private.
     """
 
@@ -41,7 +42,7 @@ class Digest:
     every: int
     releases: tuple[Release, ...]
     events: Happenings
-    epsilon_nano: int
+    cost: str
     sheet: dict[str, Json]
 
 
@@ -74,7 +75,7 @@ def digest(
         every=every,
         releases=found,
         events=_within(happenings(configuration, database, job, now), stretch),
-        epsilon_nano=sum(each.epsilon_nano for each in found),
+        cost=total_text((each.epsilon_nano, each.rho_nano or 0) for each in found),
         sheet=data_sheet(configuration, database, job, declared),
     )
 

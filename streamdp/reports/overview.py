@@ -10,8 +10,9 @@ from typing import Literal
 from sqlite_utils import Database
 
 from streamdp.config import Configuration
-from streamdp.privacy.amounts import exact, nano_up
+from streamdp.privacy.filters import Item, Measure
 from streamdp.reports.holds import Hold
+from streamdp.reports.prices import price_of_release
 from streamdp.reports.status import (
     DaemonState,
     GateStatus,
@@ -49,23 +50,24 @@ class JobLook:
     Args:
         status: Where it stands.
         source: Whose batches it releases.
-        epsilon_nano: Price of one release.
+        price: Of one release.
         runway: How many more releases the lifetime cap of its source has room for.
         recent: Its last releases, oldest first.
     """
 
     status: JobStatus
     source: str
-    epsilon_nano: int
+    price: Item
     runway: int | None
     recent: tuple[Release, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Purse:
-    """What a source has spent of its lifetime cap, in nano units."""
+    """What a source has spent of its lifetime cap, in nano units of the cap's measure."""
 
     source: str
+    measure: Measure
     spent_nano: int
     cap_nano: int
 
@@ -118,13 +120,14 @@ def job_look(
 ) -> JobLook:
     """One job at a glance."""
     release = configuration.releases[job]
-    price = nano_up(exact(release.epsilon))
+    price = price_of_release(configuration, database, job)
     purse = purse or _purse(database, release.source)
+    each = None if purse is None else price.amount(purse.measure)
     return JobLook(
         status=job_status(configuration, database, job, now, spent),
         source=release.source,
-        epsilon_nano=price,
-        runway=None if purse is None else max(purse.cap_nano - purse.spent_nano, 0) // price,
+        price=price,
+        runway=max(purse.cap_nano - purse.spent_nano, 0) // each if purse and each else None,
         recent=newest_releases(database, job, RECENT)[::-1],
     )
 
@@ -132,8 +135,9 @@ def job_look(
 def _purse(database: Database, source: str) -> Purse | None:
     if declaration_of(database, source) is None:
         return None
-    cap = caps_of(database, source).lifetime_nano
-    return Purse(source, spent_of(database, source), cap)
+    caps = caps_of(database, source)
+    spent = spent_of(database, source, caps.measure)
+    return Purse(source, caps.measure, spent, caps.lifetime_nano)
 
 
 def _of_daemon(state: DaemonState) -> list[Alert]:

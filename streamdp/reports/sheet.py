@@ -8,7 +8,7 @@ from sqlite_utils import Database
 
 from streamdp.config import Configuration
 from streamdp.config.base.schedules import Schedule
-from streamdp.privacy.amounts import epsilon_text, exact, nano_up
+from streamdp.privacy.amounts import epsilon_text
 from streamdp.reports.columns import columns_of
 from streamdp.store.ledger.privacy_guarantee import claim_of, parameters_over_time
 from streamdp.store.reading.browse import count_releases, newest_releases
@@ -49,7 +49,7 @@ def data_sheet(
         },
         "how accurate": _accuracy(last, columns),
         "how private": {
-            "epsilon of one release": epsilon_text(nano_up(exact(release.epsilon))),
+            f"{release.price.measure} of one release": epsilon_text(release.price.nano),
             **({} if last is None else claim_of(database, last.id) or {}),
         },
         "columns": _columns(columns),

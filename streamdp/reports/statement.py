@@ -8,15 +8,24 @@ from sqlite_utils import Database
 
 from streamdp import __version__
 from streamdp.config import Configuration
-from streamdp.privacy.amounts import epsilon_text, exact, nano_up
-from streamdp.privacy.filters import Item
+from streamdp.privacy.accountants import epsilon_of_rho
+from streamdp.privacy.amounts import epsilon_text, nano_up
+from streamdp.privacy.filters import Caps, Item
 from streamdp.store.ledger.cap_usage import Room, rooms
-from streamdp.store.ledger.ledger import declaration_of
-from streamdp.store.ledger.privacy_guarantee import loss_of, parameters_over_time
+from streamdp.store.ledger.ledger import caps_of, declaration_of
+from streamdp.store.ledger.privacy_guarantee import (
+    CONCENTRATED,
+    PURE,
+    Loss,
+    loss_of,
+    parameters_over_time,
+)
 from streamdp.store.reading.reports import job_report
 from streamdp.types import Json
 
 ASSUMED = "that no charge was chosen by looking at releases; the sum, and the caps, assume nothing"
+
+CAP_ASSUMES = "that no cap was raised by looking at releases"
 
 NO_BOUND = "no bound: charges may have been chosen by looking at releases"
 
@@ -73,32 +82,39 @@ def _source(
     meaning = declaration_of(database, scope)
     if meaning is None:
         return {"source": scope, "spent": "nothing: no batch was released"}
-    loss, price = loss_of(database, scope, delta), Item(0, 1, 1)
+    loss, price, caps = loss_of(database, scope, delta), Item(0, 1, 1), caps_of(database, scope)
     way, best = loss.best
     by_zcdp, by_draws = epsilon_text(loss.zcdp), "install the extra: streamdp[accounting]"
+    if loss.pure is None:
+        by_draws = "none: a charge has no pure loss"
     if loss.distributions is not None:
         by_draws = epsilon_text(loss.distributions)
     if loss.adaptive:
         by_zcdp = by_draws = NO_BOUND
     return {
         "source": scope,
-        "definition": "pure differential privacy, kept as caps on sums",
+        "definition": f"{_definition(loss, caps)}, kept as caps on sums",
         "unit": meaning["unit"],
         "neighbours": meaning["neighbours"],
-        "caps": [_cap(room) for room in rooms(database, scope, price)],
+        "caps": [_cap(room, delta) for room in rooms(database, scope, price)],
         "spent_for_life": {
-            "epsilon": epsilon_text(loss.pure),
+            "epsilon": "no bound" if loss.pure is None else epsilon_text(loss.pure),
             "delta": f"{float(delta):g}",
             "epsilon_at_delta": epsilon_text(best),
             "by": way,
-            "assumes": "nothing" if way == "sum" else ASSUMED,
+            "assumes": {"sum": "nothing", "lifetime cap": CAP_ASSUMES}.get(way, ASSUMED),
             "by_zero_concentrated": by_zcdp,
             "by_loss_distributions": by_draws,
         },
     }
 
 
-def _cap(room: Room) -> dict[str, Json]:
+def _definition(loss: Loss, caps: Caps) -> str:
+    """Of a source: pure as long as its caps and all its charges are."""
+    return PURE if loss.pure is not None and caps.measure == "epsilon" else CONCENTRATED
+
+
+def _cap(room: Room, delta: Fraction) -> dict[str, Json]:
     """A cap and the most that one record, or one unit that returns, has lost under it."""
     widths = {"batch": "one batch", "lifetime": "all batches, for ever"}
     name = room.limit.name
@@ -109,18 +125,23 @@ def _cap(room: Room) -> dict[str, Json]:
         "over": over or f"any {room.limit.batches} batches in a row",
         "measure": room.limit.measure,
         "cap": epsilon_text(room.limit.nano),
+        **(
+            {"epsilon_at_delta": epsilon_text(epsilon_of_rho(room.limit.nano, delta))}
+            if room.limit.measure == "rho"
+            else {}
+        ),
         "worst_so_far": epsilon_text(room.fullest_nano),
     }
 
 
 def _job(configuration: Configuration, database: Database, name: str) -> dict[str, Json]:
     release, report = configuration.releases[name], job_report(database, name)
-    epsilon = exact(release.epsilon)
-    learning = epsilon_text(nano_up(epsilon * release.auxiliary_share()))
+    price = release.price
+    learning = epsilon_text(nano_up(price.amount * release.auxiliary_share()))
     return {
         "job": name,
         "source": release.source,
-        "epsilon_of_one_release": epsilon_text(nano_up(epsilon)),
+        f"{price.measure}_of_one_release": epsilon_text(price.nano),
         **({"of_which_for_its_learner": learning} if release.auxiliary_share() else {}),
         "releases": report.releases,
         "burnt": report.burnt,

@@ -9,13 +9,13 @@ from typing import Literal
 from sqlite_utils import Database
 
 from streamdp.config import Configuration, next_times
-from streamdp.privacy.amounts import exact, nano_up
 from streamdp.privacy.filters import Item
 from streamdp.reports.holds import Hold, holds
+from streamdp.reports.prices import price_of_release, price_of_run
 from streamdp.store.ledger.cap_usage import held_by
 from streamdp.store.ledger.refusals import passed_over
 from streamdp.store.reading.gate_reports import GateReport, Standing, gate_report, standing
-from streamdp.store.reading.reports import Heart, JobReport, Spent, job_report, last_rho
+from streamdp.store.reading.reports import Heart, JobReport, Spent, job_report
 from streamdp.store.runs import open_run_of
 
 Held = tuple[tuple[str, str], ...]
@@ -86,7 +86,7 @@ def job_status(
 ) -> JobStatus:
     """Where one job stands; `spent` is what it was charged, where that is known."""
     release, report = configuration.releases[job], job_report(database, job, spent)
-    price = Item(0, nano_up(exact(release.epsilon)), last_rho(database, job))
+    price = price_of_release(configuration, database, job)
     held = held_by(database, release.source, price)
     stands = None
     if job in configuration.gated():
@@ -113,7 +113,7 @@ def gate_status(
     """
     gate, run = configuration.all_gates()[name], open_run_of(database, name)
     report = gate_report(database, name, now)
-    price = Item(0, nano_up(exact(gate.epsilon)), last_rho(database, name))
+    price = price_of_run(configuration, database, name)
     if run is not None:
         price = Item(run.seq, run.epsilon_nano, run.rho_nano)
     held = held_by(database, configuration.source_of(gate), price)

@@ -14,6 +14,9 @@ Kind = Literal["text", "number", "integer", "time", "boolean"]
 _KINDS: dict[str, Kind] = {
     "row": "integer",
     "epsilon": "number",
+    "epsilon_exact": "text",
+    "rho": "number",
+    "rho_exact": "text",
     "window_start": "time",
     "window_end": "time",
     "released_at": "time",

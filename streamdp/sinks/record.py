@@ -20,10 +20,23 @@ def record(release: Release) -> dict[str, Json]:
         "window_start": iso(release.window_start),
         "window_end": iso(release.window_end),
         "kind": release.kind,
-        "epsilon": release.epsilon_nano / NANO,
-        "epsilon_exact": epsilon_text(release.epsilon_nano),
+        **_cost(release),
         "released_at": iso(release.released_at),
         "rows": [dict(row) for row in release.rows],
+    }
+
+
+def _cost(release: Release) -> dict[str, Json]:
+    """Pure loss; of a release that has none, the zero-concentrated one beside."""
+    if release.epsilon_nano is not None:
+        exact = epsilon_text(release.epsilon_nano)
+        return {"epsilon": release.epsilon_nano / NANO, "epsilon_exact": exact}
+    rho = release.rho_nano or 0
+    return {
+        "epsilon": None,
+        "epsilon_exact": None,
+        "rho": rho / NANO,
+        "rho_exact": epsilon_text(rho),
     }
 
 

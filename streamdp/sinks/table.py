@@ -36,7 +36,11 @@ class TableSink:
         try:
             self._database.execute("BEGIN IMMEDIATE")
             self._database.table(self._table).upsert_all(
-                lines, pk=("release_id", "row"), strict=True, alter=True
+                lines,
+                pk=("release_id", "row"),
+                strict=True,
+                alter=True,
+                columns={"epsilon": float},
             )
             self._database.execute("COMMIT")
         except (sqlite3.Error, NoTable) as error:

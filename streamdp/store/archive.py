@@ -18,6 +18,12 @@ from streamdp.store import row_checksums
 from streamdp.store.columns import OF_RELEASE, add_columns, columns_from
 from streamdp.types import Batch, Json, Learned, Release
 
+RHO_OF_RELEASE = (
+    "CASE WHEN r.epsilon_nano IS NULL"
+    " THEN (SELECT rho_nano FROM ledger WHERE seq = r.reservation) END"
+)
+"""SQL of the zero-concentrated loss of a release `r` that has no pure one."""
+
 _NOTICE = (
     "SELECT n.id, n.job, n.source, n.batch, b.window_start, b.window_end, n.kind,"
     " 0 AS epsilon_nano, n.noticed_at AS released_at, n.rows"
@@ -31,7 +37,7 @@ _ALERT = (
 )
 _RELEASE = (
     "SELECT r.id, r.job, r.source, r.batch, b.window_start, b.window_end, r.kind,"  # noqa: S608
-    f" r.epsilon_nano, r.released_at, r.rows, {OF_RELEASE} AS columns"
+    f" r.epsilon_nano, {RHO_OF_RELEASE} AS rho_nano, r.released_at, r.rows, {OF_RELEASE} AS columns"
     " FROM release r JOIN batch b ON b.source = r.source AND b.key = r.batch"
 )
 _SEALED = (
@@ -85,7 +91,7 @@ def is_released(database: Database, job: str, batch: Batch) -> bool:
 def add_release(database: Database, release: Release, reservation: int, version: str) -> None:
     """Write a release; job, source and batch together are unique."""
     row = asdict(release)
-    del row["window_start"], row["window_end"], row["columns"]
+    del row["window_start"], row["window_end"], row["columns"], row["rho_nano"]
     row |= {
         "rows": json.dumps(release.rows),
         "reservation": reservation,

@@ -10,7 +10,7 @@ from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError
 from streamdp.privacy.amounts import NANO
-from streamdp.privacy.events import pure
+from streamdp.privacy.events import pure, zero_concentrated
 from streamdp.store import archive, row_checksums
 from streamdp.store.anchor.anchor import Anchor, start_of
 from streamdp.store.anchor.check import charges_after, difference, history, refusal, state_of
@@ -147,7 +147,10 @@ def _begin_epoch(database: Database, anchor: Anchor, now: int) -> None:
 
 def assume_spent(database: Database, spent: Spending, job: str, about: Json, now: int) -> None:
     """Charge and burn what the anchor knows of."""
-    event = pure(Fraction(spent.epsilon_nano, NANO))
+    if spent.epsilon_nano is None:
+        event = zero_concentrated(Fraction(spent.rho_nano, NANO))
+    else:
+        event = pure(Fraction(spent.epsilon_nano, NANO))
     charge = Charge(event, spent.epsilon_nano, spent.rho_nano)
     ledger.assume_spent(database, Reservation(0, spent.scope, job, spent.batch), charge, about, now)
 

@@ -13,12 +13,13 @@ class Charge:
 
     Args:
         event: The draws and their parameters, in the ledger's vocabulary (`privacy.events`).
-        epsilon_nano: Pure privacy loss in units of 1e-9, rounded up.
+        epsilon_nano: Pure privacy loss in units of 1e-9, rounded up; None where there is none, as
+            of Gaussian noise.
         rho_nano: The same in zero-concentrated differential privacy.
     """
 
     event: Json
-    epsilon_nano: int
+    epsilon_nano: int | None
     rho_nano: int
 
 
@@ -42,5 +43,5 @@ class Run:
     seq: int
     scope: str
     job: str
-    epsilon_nano: int
+    epsilon_nano: int | None
     rho_nano: int

@@ -63,6 +63,7 @@ class Release:
     """A committed release, as the archive holds it and the sinks receive it.
 
     Its `columns` say what its rows hold; releases from before they were kept have none.
+    `epsilon_nano` is its pure loss; one that has none has its zero-concentrated loss in `rho_nano`.
     """
 
     id: str
@@ -72,10 +73,11 @@ class Release:
     window_start: int | None
     window_end: int | None
     kind: str
-    epsilon_nano: int
+    epsilon_nano: int | None
     released_at: int
     rows: tuple[Row, ...]
     columns: tuple[Column, ...] = ()
+    rho_nano: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

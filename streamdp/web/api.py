@@ -159,7 +159,9 @@ def _job(look: JobLook) -> Json:
         "last_batch": report.last_batch,
         "last_released_at": forms.iso(report.last_released_at),
         "next_at": forms.iso(look.status.next_at),
-        "epsilon": _amount(look.epsilon_nano),
+        "epsilon": None if look.price.epsilon_nano is None else _amount(look.price.epsilon_nano),
+        **({"rho": _amount(look.price.rho_nano)} if look.price.epsilon_nano is None else {}),
+        "measure": report.measure,
         "spent": _amount(report.spent_nano),
         "releases_left": look.runway,
         "burnt": report.burnt,
@@ -181,6 +183,7 @@ def _gate(status: GateStatus) -> Json:
         "last_batch": report.last_batch,
         "last_accepted": report.last_accepted,
         "runs": report.runs,
+        "measure": report.measure,
         "spent": _amount(report.spent_nano),
     }
 
@@ -189,6 +192,7 @@ def _budget(budget: Budget) -> Json:
     report = budget.report
     return {
         "scope": report.scope,
+        "measure": report.measure,
         "worst_batch": _amount(budget.worst_nano),
         "batch_cap": _amount(report.batch_cap_nano),
         "spent": _amount(report.lifetime_spent_nano),

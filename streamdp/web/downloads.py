@@ -53,7 +53,10 @@ def _content(found: tuple[Release, ...], form: str) -> str | bytes:
 
 
 def _lines(release: Release) -> list[dict[str, Json]]:
-    return [{**line, "epsilon": float(line["epsilon"])} for line in flat(release)]
+    lines = flat(release)
+    if release.epsilon_nano is None:
+        return lines
+    return [{**line, "epsilon": float(line["epsilon"])} for line in lines]
 
 
 def _parquet(lines: list[dict[str, Json]]) -> bytes:

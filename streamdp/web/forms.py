@@ -11,7 +11,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from streamdp import __version__
 from streamdp.privacy.amounts import epsilon_text
-from streamdp.types import Json
+from streamdp.privacy.filters import Item, Measure
+from streamdp.types import Json, Release
 
 STATIC = {
     "page.css": "text/css; charset=utf-8",
@@ -48,6 +49,8 @@ def templates() -> Environment:
     )
     made.filters |= {
         "epsilon": epsilon_text,
+        "cost": cost,
+        "symbol": symbol,
         "moment": moment,
         "iso": iso,
         "number": number,
@@ -88,3 +91,15 @@ def short(value: float | None) -> str:
 
 def _time(seconds: int) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
+
+
+def symbol(measure: Measure) -> str:
+    """The Greek letter of a measure of loss."""
+    return "ρ" if measure == "rho" else "ε"
+
+
+def cost(of: Item | Release) -> str:
+    """A price with its letter: pure, or zero-concentrated where it is not pure."""
+    if of.epsilon_nano is not None:
+        return f"ε {epsilon_text(of.epsilon_nano)}"
+    return f"ρ {epsilon_text(of.rho_nano or 0)}"

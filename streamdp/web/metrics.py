@@ -18,12 +18,14 @@ from starlette.responses import Response
 
 from streamdp import __version__
 from streamdp.privacy.amounts import NANO
+from streamdp.privacy.filters import Measure
 from streamdp.reports.overview import JobLook, Overview, overview
 from streamdp.store.anchor.anchor import default_anchor
 from streamdp.store.reading.reports import owed_rows
 from streamdp.web.parameters import Parameters
 from streamdp.web.reader import View
 
+MEASURES: tuple[Measure, ...] = ("epsilon", "rho")
 JOB_STATES = ("active", "paused", "waits", "exhausted", "rests", "failing", "empty")
 GATE_STATES = ("armed", "ready", "rearm it", "waits", "exhausted")
 DAEMON_STATES = ("running", "hung", "dead", "stopped")
@@ -83,7 +85,16 @@ def _of_jobs(found: Overview) -> Iterator[Metric]:
             "When a job wakes next.",
             lambda job: job.status.next_at or 0,
         ),
-        ("epsilon_of_release", "Price of one release.", lambda job: job.epsilon_nano / NANO),
+        (
+            "epsilon_of_release",
+            "Price of one release; none where it is paid in rho.",
+            lambda job: None if job.price.epsilon_nano is None else job.price.epsilon_nano / NANO,
+        ),
+        (
+            "rho_of_release",
+            "Price of one release that is paid in rho.",
+            lambda job: job.price.rho_nano / NANO if job.price.epsilon_nano is None else None,
+        ),
         ("releases_left", "Releases the lifetime cap has room for.", lambda job: job.runway),
         (
             "passed_over",
@@ -100,11 +111,17 @@ def _of_jobs(found: Overview) -> Iterator[Metric]:
     for name, about, value in (
         ("releases", "Releases of a job.", lambda job: job.status.report.releases),
         ("burnt", "Charges without a release.", lambda job: job.status.report.burnt),
-        ("epsilon_spent", "Charged to a job.", lambda job: job.status.report.spent_nano / NANO),
     ):
         total = Counter(f"streamdp_job_{name}", about, labels=["job"])
         for job in found.jobs:
             total.add_metric([job.status.report.job], value(job))
+        yield total
+    for measure in MEASURES:
+        total = Counter(f"streamdp_job_{measure}_spent", "Charged to a job.", labels=["job"])
+        for job in found.jobs:
+            report = job.status.report
+            if report.measure == measure:
+                total.add_metric([report.job], report.spent_nano / NANO)
         yield total
 
 
@@ -125,14 +142,18 @@ def _of_gates(found: Overview) -> Iterator[Metric]:
 
 
 def _of_sources(found: Overview) -> Iterator[Metric]:
-    spent = Counter("streamdp_epsilon_spent", "Charged to a source for life.", labels=["scope"])
-    cap = Gauge("streamdp_epsilon_lifetime_cap", "Lifetime cap of a source.", labels=["scope"])
-    left = Gauge("streamdp_epsilon_left", "What the lifetime cap has left.", labels=["scope"])
-    for purse in found.purses:
-        spent.add_metric([purse.source], purse.spent_nano / NANO)
-        cap.add_metric([purse.source], purse.cap_nano / NANO)
-        left.add_metric([purse.source], (purse.cap_nano - purse.spent_nano) / NANO)
-    yield from (spent, cap, left)
+    """In epsilon or in rho, as the caps of a source are."""
+    for measure in MEASURES:
+        name, labels = f"streamdp_{measure}", ["scope"]
+        spent = Counter(f"{name}_spent", "Charged to a source for life.", labels=labels)
+        cap = Gauge(f"{name}_lifetime_cap", "Lifetime cap of a source.", labels=labels)
+        left = Gauge(f"{name}_left", "What the lifetime cap has left.", labels=labels)
+        for purse in found.purses:
+            if purse.measure == measure:
+                spent.add_metric([purse.source], purse.spent_nano / NANO)
+                cap.add_metric([purse.source], purse.cap_nano / NANO)
+                left.add_metric([purse.source], (purse.cap_nano - purse.spent_nano) / NANO)
+        yield from (spent, cap, left)
 
 
 def _of_deliveries(view: View) -> Iterator[Metric]:

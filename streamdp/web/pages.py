@@ -24,6 +24,7 @@ from streamdp.reports.verification import verification
 from streamdp.store.ledger.chain import PURPOSES
 from streamdp.store.ledger.privacy_guarantee import claim_of
 from streamdp.store.reading.browse import find_by_id, ledger_page, newest_releases, spending
+from streamdp.store.reading.reports import ScopeReport
 from streamdp.types import Column, Json, Release
 from streamdp.web.answers import tagged
 from streamdp.web.charts import PARAMETERS, STRETCHES, draw, wanted
@@ -143,7 +144,7 @@ def show_budget(request: Request, view: View) -> Response:
     rows = ledger_page(view.database, ROWS + 1, before, scope, job, purpose or None)
     found = view.once("budgets", lambda: budgets(view.configuration, view.database))
     charts = {
-        budget.report.scope: Markup(_spending(view, budget.report.scope))  # noqa: S704
+        budget.report.scope: Markup(_spending(view, budget.report))  # noqa: S704
         for budget in found
     }
     return page(
@@ -244,8 +245,9 @@ def _sparks(recent: tuple[Release, ...], declared: Sequence[Column]) -> list[Jso
     ]
 
 
-def _spending(view: View, scope: str) -> str:
-    points = spending(view.database, scope, 300)
+def _spending(view: View, report: ScopeReport) -> str:
+    scope, measure = report.scope, report.measure
+    points = spending(view.database, scope, 300, measure)
     cap = points[-1][2] / 1e9 if points else None
     over = [(at - at % 60, spent / 1e9) for at, spent, _ in points]
-    return steps(over, cap, title=f"{scope}: epsilon spent over time, and its lifetime cap")
+    return steps(over, cap, title=f"{scope}: {measure} spent over time, and its lifetime cap")

@@ -106,6 +106,28 @@ FAULTS = [
     ("lifetime: 60", "lifetime: 60, windows: [{time: 1d, rho: 1, delta: 0.1}]", "windows"),
     ("lifetime: 60", "lifetime: 60, windows: [{time: 1d, rho: 1e-20}]", "windows"),
     ("lifetime: 60", "lifetime: 60, windows: [{batches: 7, epsilon: 0.09}]", "caps.windows"),
+    # caps and prices in rho
+    ("lifetime: 60", "lifetime: {rho: 1}", "privacy.caps"),
+    ("batch: 0.3", "batch: {rho: 0.3}", "privacy.caps"),
+    ("{batch: 0.3, lifetime: 60}", "{batch: {rho: 2}, lifetime: {rho: 1}}", "caps.batch"),
+    ("{batch: 0.3, lifetime: 60}", "{batch: {rho: 0}, lifetime: {rho: 1}}", "caps.batch.rho"),
+    ("{batch: 0.3, lifetime: 60}", "{batch: {rho: 1e-20}, lifetime: {rho: 1}}", "caps.batch"),
+    ("{batch: 0.3, lifetime: 60}", "{batch: {}, lifetime: {rho: 1}}", "caps.batch"),
+    ("{batch: 0.3, lifetime: 60}", "{batch: {epsilon: 1}, lifetime: {rho: 1}}", "caps.batch"),
+    ("{batch: 0.3, lifetime: 60}", "{batch: {rh: 1}, lifetime: {rho: 1}}", "caps.batch.rh"),
+    (
+        "{batch: 0.3, lifetime: 60}",
+        "{batch: {rho: 1, delta: 1e-9}, lifetime: {rho: 1}}",
+        "caps.batch",
+    ),
+    (
+        "{batch: 0.3, lifetime: 60}",
+        "{batch: {epsilon: 1, delta: 1}, lifetime: {rho: 1}}",
+        "caps.batch",
+    ),
+    ("epsilon: 0.1", "rho: 0.1", "releases.air_time.rho"),
+    ("epsilon: 0.1", "epsilon: 0.1\n    rho: 0.1", "air_time"),
+    ("epsilon: 0.1", "rho: 0", "air_time.rho"),
     ("unit: flight", "unit: flight\n  allow_large_epsilon: yes", "allow_large_epsilon"),
     ("unit: flight", "unit: flight\n  neighbours: substitude", "neighbours"),
     ("every: 1d", "every: 30s", "batches.every"),
@@ -360,3 +382,66 @@ def test_an_aggregate_is_refused_at_its_line(tmp_path: Path) -> None:
         "config.yaml:13:14 releases.air_time.column.sql:"
         " avg is an aggregate: it reads other records"
     )
+
+
+COUNTED = """\
+store: {path: s.db}
+privacy: {unit: {name: plane, column: tail, rows: 3}, caps: CAPS}
+sources:
+  flights: {path: flights.parquet, batches: {column: date, every: 1d, start: 2013-01-01}}
+releases:
+  counts: {kind: statistics, source: flights, measures: {rows: count}, rho: 0.01}
+"""
+
+
+@pytest.mark.parametrize(
+    "caps",
+    [
+        "{batch: {rho: 0.01}, lifetime: {rho: 1}}",
+        "{batch: {epsilon: 1, delta: 1e-9}, lifetime: {epsilon: 3, delta: 1e-6}}",
+        "{batch: {rho: 0.02}, lifetime: {epsilon: 3, delta: 1e-6}, windows:"
+        " [{batches: 7, rho: 0.05}, {time: 30d, epsilon: 1, delta: 1e-9}]}",
+    ],
+)
+def test_a_price_in_rho_fits_caps_in_rho(tmp_path: Path, caps: str) -> None:
+    """As rho, or as epsilon and delta."""
+    loaded(tmp_path, COUNTED.replace("CAPS", caps))
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "where", "why"),
+    [
+        ("", "", "counts.rho", "paid in rho, and the lifetime cap is in pure epsilon"),
+        (
+            "",
+            "{batch: {rho: 1}, lifetime: {rho: 2}, windows: [{batches: 7, epsilon: 9}]}",
+            "counts.rho",
+            "the 7-batch cap is in pure epsilon",
+        ),
+        (
+            "",
+            "{batch: {rho: 0.009}, lifetime: {rho: 2}}",
+            "caps.batch",
+            "cost rho 0.01 a batch, the batch cap is 0.009",
+        ),
+        (
+            "",
+            "{batch: {rho: 1}, lifetime: {rho: 2}, windows: [{batches: 7, rho: 0.001}]}",
+            "caps.windows",
+            "cost rho 0.01",
+        ),
+        ("rho: 0.01", "rho: 5", "counts.rho", "epsilon above 20 at delta 1e-09"),
+        ("rho: 0.01", "rho: 1e-13", "counts.rho", "3 records would get less"),
+        ("rho: 0.01", "rho: 0.01, epsilon: 0.1", "counts", "a release has one price"),
+        (", rho: 0.01", "", "counts", "epsilon is missing"),
+    ],
+)
+def test_a_price_in_rho_is_refused_with_the_reason(
+    tmp_path: Path, good: str, bad: str, where: str, why: str
+) -> None:
+    """At its key."""
+    caps = "{batch: {rho: 9}, lifetime: {rho: 9}}" if good else bad or "{batch: 1, lifetime: 9}"
+    text = COUNTED.replace("CAPS", caps)
+    with pytest.raises(ConfigurationError, match=re.escape(why)) as caught:
+        loaded(tmp_path, text.replace(good, bad) if good else text)
+    assert re.search(rf"config\.yaml:\d+:\d+ \S*{re.escape(where)}", str(caught.value))

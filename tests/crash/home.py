@@ -23,7 +23,6 @@ from streamdp.engine.job import Job
 from streamdp.engine.runner import Outcomes, Task
 from streamdp.errors import StoreError
 from streamdp.log.setup import close
-from streamdp.privacy.amounts import nano_up
 from streamdp.types import Batch, CellCounts, Query
 from streamdp.types.rests import LONGEST_REST
 from tests.invariants import violations
@@ -175,7 +174,7 @@ class Home:
             held = (self._plain(job, configuration) for job in task.jobs)
             jobs = tuple(job for job in held if isinstance(job, Job))
             return replace(task, backend=Reader(self.path / "stream.csv"), jobs=jobs)
-        epsilon_nano = nano_up(configuration.releases[task.name].epsilon)
+        epsilon_nano = configuration.releases[task.name].price.nano
         reader = Reader(self.path / "stream.csv", self.watched, task.scope, epsilon_nano)
         return replace(task, backend=reader)
 

@@ -83,7 +83,7 @@ def charged(configuration: Configuration) -> int:
     kind = wiring.release_kind(configuration, "it")
     (batch,) = first_batches(configuration, 1)
     plan = kind.plan(kind.init(), batch)
-    return wiring.charging(configuration.privacy.unit).charge(plan).epsilon_nano
+    return wiring.charging(configuration.privacy.unit).charge(plan).epsilon_nano or 0
 
 
 def first_batches(configuration: Configuration, count: int) -> list[Batch]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import cast
 
@@ -55,7 +56,7 @@ def test_the_first_group_is_drawn_as_its_records_alone_are(tmp_path: Path) -> No
     assert len(grouped) == 27
     assert [row["value"] for row in grouped[:9]] == [row["value"] for row in alone]
     assert [row["origin"] for row in grouped[::9]] == ["JFK", "LGA", "EWR"]
-    assert float(epsilon_of(event)) == 0.1
+    assert epsilon_of(event) == Fraction(1, 10)
 
 
 def test_groups_learn_apart_and_a_new_group_forgets_no_other(tmp_path: Path) -> None:

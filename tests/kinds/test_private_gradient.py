@@ -51,7 +51,7 @@ def counts(values: list[int]) -> CellCounts:
 def parts(plan: Plan, bound: UnitBound | None) -> tuple[Fraction, Fraction]:
     """What the trees of a unit cost, and its gradients."""
     trees, gradients = UnitCharging(bound).charge(plan).event["events"]
-    return epsilon_of(trees), epsilon_of(gradients)
+    return epsilon_of(trees) or Fraction(0), epsilon_of(gradients) or Fraction(0)
 
 
 UNIT = UnitBound("plane", 4)

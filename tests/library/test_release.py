@@ -415,3 +415,36 @@ def test_importing_streamdp_imports_nothing_that_is_slow() -> None:
     assert ran.returncode == 0, ran.stderr
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         streamdp.nothing  # noqa: B018
+
+
+COUNTED: dict[str, Any] = {"kind": "statistics", "measures": {"rows": "count"}, "rho": "1/500"}
+
+
+def test_a_price_in_rho_is_paid_by_a_ledger_in_rho() -> None:
+    """Counts with Gaussian noise beside quantiles that are paid in epsilon."""
+    ledger = streamdp.Ledger(epsilon=1, delta=1e-9)
+    released = streamdp.release(records(), **COUNTED, ledger=ledger)
+    assert (released.epsilon, released.rho) == (None, 0.002)
+    streamdp.release(records(), **QUARTILES, ledger=ledger)
+    first, second = ledger.entries
+    assert (first["epsilon"], first["rho"], second["epsilon"]) == ("no bound", "0.002", "0.1")
+    assert ledger.spent == pytest.approx(0.002 + float(second["rho"]))
+    with pytest.raises(BudgetExhaustedError, match="rho left, this release costs"):
+        streamdp.release(records(), **COUNTED | {"rho": 0.1}, ledger=ledger)
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (COUNTED, "paid in rho, and the lifetime cap is in pure epsilon"),
+        (COUNTED | {"epsilon": 0.1}, "one price"),
+        (COUNTED | {"rho": None}, "epsilon is missing"),
+        (QUARTILES | {"epsilon": None, "rho": 0.1}, "quantiles have no Gaussian noise"),
+    ],
+)
+def test_a_price_that_is_none_costs_nothing(options: dict[str, Any], why: str) -> None:
+    """A ledger in pure epsilon, two prices, no price, a kind without Gaussian noise."""
+    ledger = streamdp.Ledger(epsilon=1)
+    with pytest.raises(ConfigurationError, match=why):
+        streamdp.release(records(), **options, ledger=ledger)
+    assert ledger.spent == 0

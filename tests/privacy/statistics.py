@@ -1,16 +1,17 @@
 """Releases of statistics: their largest loss over tiny neighbours, and mistakes that lose more.
 
-Discrete Laplace noise is replaced by a recorder, so that production itself says which integers it
-hides and behind which scale. The law of an integer under that noise moves by a factor of at most
-e^(distance/scale), and of exactly that for some outcome (`test_discrete_laplace`); draws are
-independent, so the largest log ratio of a pair of neighbours is the sum over all integers.
+Noise is replaced by a recorder, so that production itself says which integers it hides and behind
+which scale. Discrete Laplace noise moves the law of an integer by a factor of at most
+e^(distance/scale), and by exactly that for some outcome (`test_discrete_laplace`); Gaussian noise
+of σ² loses distance²/(2σ²) of rho (`gaussian`). Draws are independent, so the loss of a pair of
+neighbours is the sum over all integers.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 from unittest.mock import patch
@@ -20,10 +21,14 @@ from streamdp.kinds.statistics.counts import Count
 from streamdp.kinds.statistics.kind import Statistics
 from streamdp.kinds.statistics.measure import Measure
 from streamdp.kinds.statistics.moments import Moment, MomentOf
-from streamdp.mechanisms import additive_noise
+from streamdp.mechanisms import additive_noise, gaussian_noise
+from streamdp.mechanisms.additive_noise import AdditiveNoise
+from streamdp.mechanisms.gaussian_noise import GaussianNoise
+from streamdp.privacy.filters import Measure as MeasureOfLoss
+from streamdp.privacy.price import Price
 from streamdp.types import Batch, Dimension, Entropy, Grid, Neighbours
 
-EPSILON = Fraction(1)
+PURE, CONCENTRATED = Price(Fraction(1)), Price(Fraction(1, 50), "rho")
 BATCH = Batch("s", "b")
 TEXTS, NUMBERS, GROUPS = ("a", "z", None), (-9, -2, 0, 1, 3, 9, None), ("g", "h", "none")
 
@@ -40,7 +45,8 @@ class Case:
         measures: Of the release.
         neighbours: Relation of one record.
         grouped: Whether it is released of two public groups.
-        tight: Whether some pair of neighbours loses all of epsilon.
+        tight: Whether some pair of neighbours loses all of the price.
+        price: Of the release.
     """
 
     name: str
@@ -48,13 +54,17 @@ class Case:
     neighbours: Neighbours = "add-remove"
     grouped: bool = False
     tight: bool = True
+    price: Price = PURE
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.neighbours} {self.price.measure}"
 
     def kind(self) -> Statistics:
-        """The production kind, epsilon shared evenly."""
+        """The production kind, the price shared evenly."""
         share = Fraction(1, len(self.measures))
         by, groups = (("g",), (("g",), ("h",))) if self.grouped else ((), ((),))
         shares = (share,) * len(self.measures)
-        return Statistics(self.measures, shares, EPSILON, self.neighbours, by=by, groups=groups)
+        return Statistics(self.measures, shares, self.price, self.neighbours, by=by, groups=groups)
 
 
 def moment(which: Moment, centre: int = 0, reach: int = 4) -> MomentOf:
@@ -86,16 +96,18 @@ CASES = (
     Case("variance", (moment("variance", -1),), "substitute", tight=False),
 )
 
+CASES_IN_RHO = tuple(replace(case, price=CONCENTRATED) for case in CASES)
+
 
 def largest_loss(case: Case, most: int = 1) -> float:
-    """Over all neighbours of at most so many other records, in units of epsilon.
+    """Over all neighbours of at most so many other records, over the price.
 
     Integers of a batch are sums over its records (`test_integers_add_up`), so the other records
     cancel, and none or one of them is enough.
     """
     grouped = GROUPS if case.grouped else ("g",)
     records = list(itertools.product(TEXTS, NUMBERS, grouped))
-    hidden = {each: hides(case, each) for each in _batches(records, most)}
+    hidden = {each: hides(case.kind(), each) for each in _batches(records, most)}
     worst = Fraction(0)
     for rest in _batches(records, most - 1):
         found = [hidden[(*rest, record)] for record in records]
@@ -103,8 +115,8 @@ def largest_loss(case: Case, most: int = 1) -> float:
             pairs = [(each, hidden[rest]) for each in found]
         else:
             pairs = list(itertools.combinations(found, 2))
-        worst = max([worst, *(_loss(*pair) for pair in pairs)])
-    return float(worst / EPSILON)
+        worst = max([worst, *(loss_between(case.price.measure, *pair) for pair in pairs)])
+    return float(worst / case.price.amount)
 
 
 def _batches(records: Sequence[Record], most: int) -> Iterator[tuple[Record, ...]]:
@@ -115,10 +127,12 @@ def _batches(records: Sequence[Record], most: int) -> Iterator[tuple[Record, ...
 Hidden = tuple[tuple[int, Fraction], ...]
 """Integers and the scales of their noise."""
 
+_NAMES = {"epsilon": "laplace", "rho": "gaussian"}
 
-def hides(case: Case, records: Sequence[Record]) -> Hidden:
+
+def hides(kind: Statistics, records: Sequence[Record]) -> Hidden:
     """What production hides of a batch."""
-    kind = case.kind()
+    measure = kind.price.measure
     found: list[tuple[int, Fraction]] = []
 
     def recorded(scale: Fraction, entropy: Entropy) -> int:
@@ -128,18 +142,20 @@ def hides(case: Case, records: Sequence[Record]) -> Hidden:
     columns = {name: [each[i] for each in records] for i, name in enumerate("txg")}
     plan = kind.plan(kind.init(), BATCH)
     statistic = MemoryBackend(columns).answer(plan.query, BATCH)
-    draw = additive_noise.AdditiveNoise.draw
+    module = gaussian_noise if measure == "rho" else additive_noise
+    form: Any = GaussianNoise if measure == "rho" else AdditiveNoise
+    draw = form.draw
     scales: list[Fraction] = []
 
     def watched(noise: Any, values: Any, entropy: Entropy) -> tuple[int, ...]:
-        drawn = draw(noise, values, entropy)
+        drawn: tuple[int, ...] = draw(noise, values, entropy)
         found.extend(zip(drawn, scales, strict=True))
         scales.clear()
         return drawn
 
     with (
-        patch.object(additive_noise, "discrete_laplace", recorded),
-        patch.object(additive_noise.AdditiveNoise, "draw", watched),
+        patch.object(module, f"discrete_{_NAMES[measure]}", recorded),
+        patch.object(form, "draw", watched),
     ):
         kind.draw(plan, statistic, _No())
     return tuple(found)
@@ -152,8 +168,9 @@ class _No:
         raise AssertionError
 
 
-def _loss(mine: Hidden, other: Hidden) -> Fraction:
-    return sum(
-        (Fraction(abs(a - b)) / scale for (a, scale), (b, _) in zip(mine, other, strict=True)),
-        Fraction(0),
-    )
+def loss_between(measure: MeasureOfLoss, mine: Hidden, other: Hidden) -> Fraction:
+    """What two batches lose, in one measure."""
+    pairs = [(abs(a - b), scale) for (a, scale), (b, _) in zip(mine, other, strict=True)]
+    if measure == "rho":
+        return sum((distance**2 / (2 * squared) for distance, squared in pairs), Fraction(0))
+    return sum((distance / scale for distance, scale in pairs), Fraction(0))

@@ -1,6 +1,8 @@
 """The vocabulary of the ledger: one law over every event, and both accountants."""
 
+import json
 import math
+from collections.abc import Callable
 from fractions import Fraction
 
 import pytest
@@ -13,6 +15,7 @@ from streamdp.privacy.accountants import epsilon_of_rho, rho_for
 from streamdp.privacy.amounts import NANO, nano_up
 from streamdp.privacy.events import (
     bounded_range,
+    charge_of,
     choice,
     epsilon_of,
     group,
@@ -20,53 +23,90 @@ from streamdp.privacy.events import (
     pure,
     rho_of,
     sequence,
+    zero_concentrated,
 )
 from streamdp.types import Json
 
+Cost = Callable[[Json], Fraction]
+Case = tuple[Cost, Json, Json]
+
+
+def pure_loss(event: Json) -> Fraction:
+    found = epsilon_of(event)
+    assert found is not None
+    return found
+
+
 AMOUNTS = st.fractions(min_value=0, max_value=2, max_denominator=10**6)
-EVENTS: st.SearchStrategy[Json] = st.recursive(
-    st.builds(pure, AMOUNTS) | st.builds(bounded_range, AMOUNTS),
-    lambda inner: (
-        st.builds(sequence, st.lists(inner, max_size=4))
-        | st.builds(parallel, st.lists(inner, max_size=4))
-        | st.builds(choice, st.lists(inner, max_size=4))
-        | st.builds(group, inner, st.integers(1, 5))
-    ),
-    max_leaves=12,
-)
+PURE = st.builds(pure, AMOUNTS) | st.builds(bounded_range, AMOUNTS)
+
+
+def nested(leaves: st.SearchStrategy[Json]) -> st.SearchStrategy[Json]:
+    return st.recursive(
+        leaves,
+        lambda inner: (
+            st.builds(sequence, st.lists(inner, max_size=4))
+            | st.builds(parallel, st.lists(inner, max_size=4))
+            | st.builds(choice, st.lists(inner, max_size=4))
+            | st.builds(group, inner, st.integers(1, 5))
+        ),
+        max_leaves=12,
+    )
+
+
+EVENTS = nested(PURE)
+MIXED = nested(PURE | st.builds(zero_concentrated, AMOUNTS))
+COSTS = st.tuples(st.just(rho_of), MIXED, MIXED) | st.tuples(st.just(pure_loss), EVENTS, EVENTS)
+"""A measure, and two events that have a loss in it."""
 
 
 @settings(deadline=None)
-@given(EVENTS, st.integers(0, 5))
-def test_n_at_once_are_n_in_a_row(event: Json, times: int) -> None:
+@given(COSTS, st.integers(0, 5))
+def test_n_at_once_are_n_in_a_row(case: Case, times: int) -> None:
     """A sequence costs its events one by one, however they are nested."""
+    cost, event, _ = case
     row = sequence([event] * times)
     nested = sequence([sequence([event]), sequence([event] * (times - 1))] if times else [])
-    for cost in (epsilon_of, rho_of):
-        assert cost(row) == cost(nested) == times * cost(event)
+    assert cost(row) == cost(nested) == times * cost(event)
 
 
 @settings(deadline=None)
-@given(EVENTS, EVENTS, st.integers(1, 5))
-def test_costs_are_never_negative_and_grow(event: Json, more: Json, size: int) -> None:
+@given(COSTS, st.integers(1, 5))
+def test_costs_are_never_negative_and_grow(case: Case, size: int) -> None:
     """One event more, a share more, a row more: never cheaper."""
-    for cost in (epsilon_of, rho_of):
-        assert cost(event) >= 0
-        assert cost(sequence([event, more])) >= cost(event)
-        assert cost(event) <= cost(parallel([event, more])) <= cost(sequence([event, more]))
-        assert cost(choice([event, more])) == max(cost(event), cost(more))
-        assert cost(event) <= cost(group(event, size)) <= cost(group(event, size + 1))
-    assert rho_of(event) <= epsilon_of(event) ** 2 / 2
+    cost, event, more = case
+    assert cost(event) >= 0
+    assert cost(sequence([event, more])) >= cost(event)
+    assert cost(event) <= cost(parallel([event, more])) <= cost(sequence([event, more]))
+    assert cost(choice([event, more])) == max(cost(event), cost(more))
+    assert cost(event) <= cost(group(event, size)) <= cost(group(event, size + 1))
 
 
 @settings(deadline=None)
-@given(st.lists(EVENTS, max_size=6))
-def test_rounding_never_loses(events: list[Json]) -> None:
+@given(EVENTS)
+def test_pure_loss_bounds_the_other(event: Json) -> None:
+    """ε-DP is ε²/2-zCDP."""
+    assert rho_of(event) <= pure_loss(event) ** 2 / 2
+
+
+@settings(deadline=None)
+@given(MIXED)
+def test_what_holds_a_draw_without_pure_loss_has_none(event: Json) -> None:
+    """However deep it stands: no part of a charge is left out of its epsilon."""
+    without = '"zero-concentrated"' in json.dumps(event)
+    assert (epsilon_of(event) is None) is without
+    assert (charge_of(event).epsilon_nano is None) is without
+
+
+@settings(deadline=None)
+@given(st.lists(COSTS, max_size=6))
+def test_rounding_never_loses(cases: list[Case]) -> None:
     """What is booked charge by charge covers the exact cost of all, and each is a nano at least."""
-    for cost in (epsilon_of, rho_of):
-        booked = [nano_up(cost(event)) for event in events]
+    for wanted in (pure_loss, rho_of):
+        events = [event for cost, event, _ in cases if cost is wanted]
+        booked = [nano_up(wanted(event)) for event in events]
         assert all(nano >= 1 for nano in booked)
-        assert sum(booked) >= cost(sequence(events)) * NANO
+        assert sum(booked) >= wanted(sequence(events)) * NANO
 
 
 def test_ten_tenths_are_one() -> None:
@@ -76,7 +116,14 @@ def test_ten_tenths_are_one() -> None:
 
 @pytest.mark.parametrize(
     "event",
-    [{}, {"type": "gauss"}, {"type": "pure"}, "pure", {"type": "group", "size": 0, "event": {}}],
+    [
+        {},
+        {"type": "gauss"},
+        {"type": "pure"},
+        {"type": "zero-concentrated"},
+        "pure",
+        {"type": "group", "size": 0, "event": {}},
+    ],
 )
 def test_unknown_events_are_refused(event: Json) -> None:
     """A newer streamdp's event is no event of cost 0."""

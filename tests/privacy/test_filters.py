@@ -35,7 +35,7 @@ def worlds(draw: st.DrawFn) -> tuple[list[Place], Borne]:
 
 def total(borne: Borne, keys: set[str]) -> int:
     items = {item for key in keys for item in borne.get(key, ())}
-    return sum(item.epsilon_nano for item in items)
+    return sum(item.amount("epsilon") for item in items)
 
 
 @settings(max_examples=300, deadline=None)

@@ -22,7 +22,7 @@ def terms(
 def batch_spent(database: Database, batch: str) -> int:
     """Sum of the charges that a batch of scope `s` bears, runs included."""
     borne = borne_by(database, "s", [Place(batch, 0, 0)])
-    return sum(item.epsilon_nano for item in borne.get(batch, ()))
+    return sum(item.amount("epsilon") for item in borne.get(batch, ()))
 
 
 class LedgerStore(SqliteStore):

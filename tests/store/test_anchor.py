@@ -270,7 +270,7 @@ def test_a_commit_that_fails_spends_nothing(world: World) -> None:
     assert anchor.last is not None
     world.open()
     spent = world.count("SELECT sum(epsilon_nano) FROM ledger")
-    assert spent == sum(each.epsilon_nano for each in committed(default_anchor(world.path)))
+    assert spent == sum(each.epsilon_nano or 0 for each in committed(default_anchor(world.path)))
 
 
 def committed(path: Path) -> list[Spending]:

@@ -258,13 +258,16 @@ def test_a_full_disk_spends_nothing(tmp_path: Path) -> None:
     chain.verify(store.database)
 
 
-def test_a_wrong_running_total_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("sums", [(0, 1), (None, 1), (10, 0)])
+def test_a_wrong_running_total_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sums: tuple[int | None, int]
+) -> None:
     """A chain that is whole but adds up to less than was spent refuses the store."""
     store = opened(tmp_path / "s.db")
     store.reserve("s", "j", batch("a"), charge(10), 0)
     with transaction(store.database):
         ledger.set_caps(store.database, "s", CAPS, {"by": "me"}, 0)
-        monkeypatch.setattr(chain, "spent_of", lambda database, scope: 0)
+        monkeypatch.setattr(chain, "_sums_of", lambda database, scope: sums)
         chain.append(store.database, at=0, purpose="cap", scope="s", event={}, caps=CAPS)
     with pytest.raises(IntegrityError, match="row 4"):
         chain.verify(store.database)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 
 import click
@@ -45,7 +44,7 @@ def restore(path: Path, yes: bool, config_path: Path) -> None:
 
     from streamdp import wiring
     from streamdp.daemon.lock import store_lock
-    from streamdp.privacy.amounts import epsilon_text
+    from streamdp.privacy.amounts import total_text
     from streamdp.store.anchor.check import difference
     from streamdp.store.backup import put_back
     from streamdp.store.database import connect_to_read
@@ -54,11 +53,11 @@ def restore(path: Path, yes: bool, config_path: Path) -> None:
     store, anchor = wiring.store_paths(load_configuration(config_path))
     copy = connect_to_read(path)
     verify_copy(copy)
-    sums: Counter[str] = Counter()
+    sums: dict[str, list[tuple[int | None, int]]] = {}
     for spent in difference(copy, anchor).missing if anchor.exists() else ():
-        sums[spent.scope] += spent.epsilon_nano
-    for scope, nano in sums.items():
-        click.echo(f"{scope}: {epsilon_text(nano)} was spent since, and stays spent")
+        sums.setdefault(spent.scope, []).append((spent.epsilon_nano, spent.rho_nano))
+    for scope, losses in sums.items():
+        click.echo(f"{scope}: {total_text(losses)} was spent since, and stays spent")
     click.echo("what was released since is lost from the store, not from its sinks")
     if not yes:
         click.confirm(f"Put {path} in the place of {store}?", abort=True)

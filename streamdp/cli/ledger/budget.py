@@ -9,7 +9,7 @@ import click
 
 from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import Form, local, print_rows
-from streamdp.privacy.amounts import epsilon_text
+from streamdp.privacy.amounts import UNBOUNDED, epsilon_text
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -29,7 +29,7 @@ def budget(config_path: Path, whole: bool, again: bool, as_json: bool) -> None:
 
     `worst batch` is the most that one record has lost, if its unit is in one batch only;
     `lifetime` is the most that a unit has lost that is in all of them; `fullest` the most that one
-    has lost in a window. `fits next` is the largest epsilon that the next batch has room for, and
+    has lost in a window. `fits next` is the largest price that the next batch has room for, and
     `has room` says when all releases of a batch fit.
 
     With --recompute, today's accountants read the events of all charges again and show those that
@@ -46,11 +46,14 @@ def budget(config_path: Path, whole: bool, again: bool, as_json: bool) -> None:
         _recompute(database, form)
     elif whole:
         rows = ledger_rows(database)
-        amounts = ("epsilon_nano", "lifetime_spent_nano", "lifetime_cap_nano")
+        amounts = (
+            *("epsilon_nano", "rho_nano", "lifetime_spent_nano", "lifetime_rho_nano"),
+            "lifetime_cap_nano",
+        )
         for row in rows:
             row["at"] = local(row["at"])
             for name in amounts:
-                row[name.removesuffix("_nano")] = epsilon_text(row.pop(name))
+                row[name.removesuffix("_nano")] = _text(row.pop(name))
         print_rows(rows, form)
     else:
         found = budgets(configuration, database)
@@ -71,8 +74,8 @@ def _recompute(database: Database, form: Form) -> None:
         {
             "seq": charge.seq,
             "scope": charge.scope,
-            "epsilon": epsilon_text(charge.epsilon_nano),
-            "epsilon_now": epsilon_text(charge.epsilon_now),
+            "epsilon": _text(charge.epsilon_nano),
+            "epsilon_now": _text(charge.epsilon_now),
             "rho": epsilon_text(charge.rho_nano),
             "rho_now": epsilon_text(charge.rho_now),
         }
@@ -84,10 +87,16 @@ def _recompute(database: Database, form: Form) -> None:
         click.get_current_context().exit(1)
 
 
+def _text(nano: int | None) -> str:
+    """An amount; one that is null has no bound."""
+    return epsilon_text(UNBOUNDED if nano is None else nano)
+
+
 def _row(budget: Budget) -> dict[str, Json]:
     report = budget.report
     return {
         "scope": report.scope,
+        "measure": report.measure,
         "worst_batch": epsilon_text(budget.worst_nano),
         "batch_cap": epsilon_text(report.batch_cap_nano),
         "lifetime": epsilon_text(report.lifetime_spent_nano),

@@ -19,8 +19,8 @@ from streamdp.types import Json
 
 @click.command()
 @click.argument("scope")
-@click.option("--batch", help="New cap of each batch, as epsilon.")
-@click.option("--lifetime", help="New cap over the life of the source, as epsilon.")
+@click.option("--batch", help="New cap of each batch, in the measure of the caps in force.")
+@click.option("--lifetime", help="New cap over the life of the source, in the same measure.")
 @click.option("--reason", required=True, help="Why; it stays in the ledger for ever.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @config_option
@@ -72,6 +72,7 @@ def _changed(old: Caps, batch: str | None, lifetime: str | None) -> Caps:
         _nano(batch) if batch else old.batch_nano,
         _nano(lifetime) if lifetime else old.lifetime_nano,
         old.windows,
+        old.measure,
     )
     if new.batch_nano > new.lifetime_nano:
         raise click.UsageError("a batch cannot be allowed more than all batches together")

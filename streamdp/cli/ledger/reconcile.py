@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,13 +44,13 @@ def reconcile(assume_spent: bool, operator: str, reason: str, config_path: Path)
 
 
 def _say(found: Difference) -> None:
-    from streamdp.privacy.amounts import epsilon_text
+    from streamdp.privacy.amounts import total_text
 
-    sums: Counter[str] = Counter()
+    sums: dict[str, list[tuple[int | None, int]]] = {}
     for spent in found.missing:
-        sums[spent.scope] += spent.epsilon_nano
-    for scope, nano in sums.items():
-        click.echo(f"{scope}: charged {epsilon_text(nano)} that the ledger did not know of")
+        sums.setdefault(spent.scope, []).append((spent.epsilon_nano, spent.rho_nano))
+    for scope, losses in sums.items():
+        click.echo(f"{scope}: charged {total_text(losses)} that the ledger did not know of")
     click.echo(
         f"{len(found.missing)} charges written behind row {found.ledger_seq}; the store can be"
         " worked with again"

@@ -167,7 +167,8 @@ def _line(
     values: dict[str, Json] = {
         "window_start": iso(release.window_start),
         "window_end": iso(release.window_end),
-        "epsilon": release.epsilon_nano / NANO,
+        "epsilon": None if release.epsilon_nano is None else release.epsilon_nano / NANO,
+        **({} if release.rho_nano is None else {"rho": release.rho_nano / NANO}),
         **_stands_to(release, stands),
     }
     labels = [each.name for each in columns if each.role == "label"]

@@ -12,6 +12,7 @@ import click
 from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import print_rows
 from streamdp.privacy.amounts import NANO, epsilon_text
+from streamdp.privacy.price import amount_text
 from streamdp.text import iso, printable
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def _row(status: JobStatus, *, gated: bool) -> dict[str, Json]:
         "released_at": iso(report.last_released_at),
         "next_at": iso(status.next_at),
         "releases": report.releases,
-        "spent": epsilon_text(report.spent_nano),
+        "spent": amount_text(report.spent_nano, report.measure),
         "passed_over": status.passed_over,
         "burnt": report.burnt,
         "undelivered": report.undelivered,
@@ -137,6 +138,7 @@ def _whole(configuration: Configuration, status: JobStatus) -> dict[str, Json]:
     return {
         "type": "job",
         **_row(status, gated=bool(configuration.gated())),
+        "measure": report.measure,
         "spent": report.spent_nano / NANO,
         "spent_exact": epsilon_text(report.spent_nano),
         "held_by": holders(status.held),
@@ -187,5 +189,5 @@ def _gate_row(status: GateStatus) -> dict[str, Json]:
         "last_batch": report.last_batch,
         "last_accepted": report.last_accepted,
         "runs": report.runs,
-        "spent": epsilon_text(report.spent_nano),
+        "spent": amount_text(report.spent_nano, report.measure),
     }

@@ -11,9 +11,9 @@ import click
 from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import Form, print_rows
 from streamdp.errors import BudgetExhaustedError
-from streamdp.planning.caps import Refused, copy_with_caps, open_tests, refusals
+from streamdp.planning.caps import Refused, charge_of_task, copy_with_caps, open_tests, refusals
 from streamdp.planning.gates import gate_row, unanswered
-from streamdp.privacy.amounts import epsilon_text, nano_up
+from streamdp.privacy.amounts import epsilon_text
 
 DAY = 86_400
 
@@ -45,6 +45,7 @@ def plan(days: int, wanted: float | None, config_path: Path, as_json: bool) -> N
     releases stay within, simulated from the prior; later ones have learned.
     """
     from streamdp.store.ledger.chain import spent_of
+    from streamdp.store.ledger.ledger import caps_of
 
     configuration = load_configuration(config_path)
     database, now = _store(configuration), int(time.time())
@@ -71,7 +72,9 @@ def plan(days: int, wanted: float | None, config_path: Path, as_json: bool) -> N
         print_rows(rows, form, f"gates in the next {days} days")
     scopes = {configuration.releases[name].source for name in waiting}
     scopes |= {configuration.source_of(gate) for gate in configuration.all_gates().values()}
-    before = {scope: spent_of(copy, scope) for scope in sorted(scopes)}
+    before = {
+        scope: spent_of(copy, scope, caps_of(copy, scope).measure) for scope in sorted(scopes)
+    }
     opened = open_tests(configuration, database)
     refused = list(refusals(configuration, copy, waiting | asked, opened, now))
     if refused:
@@ -120,8 +123,7 @@ def _not_refused(copy: Database, task: str, batches: list[Batch]) -> list[Batch]
 def _job_row(
     configuration: Configuration, job: str, windows: list[Batch], due: int
 ) -> dict[str, Json]:
-    release = configuration.releases[job]
-    price = nano_up(release.epsilon)
+    price, rho = configuration.releases[job].price, _rho_each(configuration, job, windows)
     return {
         "job": job,
         "protects": str(configuration.privacy.unit),
@@ -129,9 +131,17 @@ def _job_row(
         "later": len(windows) - due,
         "first": windows[0].key if windows else None,
         "last": windows[-1].key if windows else None,
-        "epsilon_each": epsilon_text(price),
-        "epsilon_in_all": epsilon_text(price * len(windows)),
+        f"{price.measure}_each": epsilon_text(price.nano),
+        f"{price.measure}_in_all": epsilon_text(price.nano * len(windows)),
+        **({} if rho is None else {"rho_each": epsilon_text(rho)}),
     }
+
+
+def _rho_each(configuration: Configuration, job: str, windows: list[Batch]) -> int | None:
+    """What a release is booked at under caps in rho, in nano units; None under others."""
+    if configuration.privacy.caps.measure != "rho" or not windows:
+        return None
+    return charge_of_task(configuration, job, windows[0]).rho_nano
 
 
 def _accuracy(configuration: Configuration, job: str, wanted: float | None) -> dict[str, Json]:
@@ -163,11 +173,13 @@ def _budget_row(copy: Database, scope: str, spent: int, refused: list[Refused]) 
     from streamdp.store.ledger.chain import spent_of
     from streamdp.store.ledger.ledger import caps_of
 
-    cap, total = caps_of(copy, scope).lifetime_nano, spent_of(copy, scope)
+    caps = caps_of(copy, scope)
+    cap, total = caps.lifetime_nano, spent_of(copy, scope, caps.measure)
     ends = (each.batch for each in refused if each.is_the_end and each.batch.source == scope)
     end = next(ends, None)
     return {
         "scope": scope,
+        **({} if caps.measure == "epsilon" else {"measure": caps.measure}),
         "spent": epsilon_text(spent),
         "planned": epsilon_text(total - spent),
         "lifetime_cap": epsilon_text(cap),

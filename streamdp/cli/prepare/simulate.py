@@ -98,7 +98,7 @@ def simulate(
     study = comparison.study_of(section)
     moved = comparison.on_stream(section, study, stream)
     whom = comparison.admitted(moved, study, learners)
-    prices = [_price(each) for each in epsilons] or [section.epsilon]
+    prices = [_price(each) for each in epsilons] or [section.pure_price]
     if stream == "table" and not truth_may_be_seen:
         comparison.require_permission(configuration, section, table)
     scene = comparison.Scene(stream, table, group, length)

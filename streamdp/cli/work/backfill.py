@@ -12,7 +12,7 @@ from streamdp.cli.jobs import job_argument, require_job
 from streamdp.cli.options import config_option, load_configuration, moment
 from streamdp.cli.work.run_once import finish, one_round
 from streamdp.errors import ConfigurationError
-from streamdp.privacy.amounts import epsilon_text, nano_up
+from streamdp.privacy.price import price_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -60,11 +60,11 @@ def backfill(job: str, since: int, until: int, yes: bool, config_path: Path) -> 
         )
 
     known, new = _split(configuration, job, wanted)
-    price = nano_up(configuration.releases[job].epsilon)
+    price = configuration.releases[job].price
     click.echo(
         f"{job}: {len(known) + len(new)} windows, {len(known)} already released,"
-        f" {len(new)} to release at {epsilon_text(price)} each"
-        f" = {epsilon_text(price * len(new))} in all"
+        f" {len(new)} to release at {price_text(price)} each"
+        f" = {price_text(price, len(new))} in all"
     )
     for batch in known:
         click.echo(f"{batch.key} stands: `streamdp show {job} {batch.key}`")

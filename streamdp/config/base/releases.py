@@ -15,6 +15,8 @@ from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational
 from streamdp.config.base.yaml import Path
 from streamdp.gates.section import GateTerms
+from streamdp.privacy.filters import Measure
+from streamdp.privacy.price import Price
 from streamdp.types import Neighbours
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")]
@@ -22,7 +24,7 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")]
 MOST_GROUPS = 1000
 
 FACTS = frozenset(
-    {"release_id", "row", "job", "batch", "window_start", "window_end", "kind", "epsilon"}
+    {"release_id", "row", "job", "batch", "window_start", "window_end", "kind", "epsilon", "rho"}
     | {"released_at"}
 )
 """Columns of every release, which a group's columns would hide."""
@@ -49,6 +51,9 @@ class ReleaseSection(Section):
 
     published: ClassVar[frozenset[str]] = frozenset()
     """Columns of a release of this kind, which a group's columns would hide."""
+
+    measures_of_price: ClassVar[frozenset[Measure]] = frozenset({"epsilon"})
+    """Whether the kind is drawn at a price in epsilon, in rho, or in either."""
 
     kind: str = Field(description="Kind of statistic.")
     source: str = Field(
@@ -86,8 +91,18 @@ class ReleaseSection(Section):
         " several columns are joined by commas. Default: none.",
         examples=[{"AA": 3000, "UA": 500}],
     )
-    epsilon: PositiveRational = Field(
-        description="Privacy cost of one release of one batch.", examples=[0.1]
+    epsilon: PositiveRational | None = Field(
+        default=None,
+        description="Privacy cost of one release of one batch: pure loss of a unit. Required,"
+        " unless `rho` is given.",
+        examples=[0.1],
+    )
+    rho: PositiveRational | None = Field(
+        default=None,
+        description="Zero-concentrated privacy cost of one release, in place of `epsilon`. The"
+        " noise is Gaussian, and the caps must be in rho or in epsilon and delta. For the kinds"
+        " statistics and workload. Default: none.",
+        examples=[0.0175],
     )
     schedule: Schedule = Field(
         default=Schedule(on="batch"),
@@ -127,10 +142,32 @@ class ReleaseSection(Section):
 
     @field_validator("epsilon")
     @classmethod
-    def _not_tiny(cls, value: Fraction) -> Fraction:
-        if value < Fraction(1, 10**6):
+    def _not_tiny(cls, value: Fraction | None) -> Fraction | None:
+        if value is not None and value < Fraction(1, 10**6):
             raise ValueError("an epsilon below 0.000001 buys nothing but noise")
         return value
+
+    @model_validator(mode="after")
+    def _has_one_price(self) -> ReleaseSection:
+        if self.epsilon is None and self.rho is None:
+            raise ValueError("epsilon is missing: the privacy cost of one release")
+        if self.epsilon is not None and self.rho is not None:
+            raise ValueError("a release has one price: epsilon or rho")
+        return self
+
+    @property
+    def price(self) -> Price:
+        """What one release costs a unit."""
+        if self.rho is not None:
+            return Price(self.rho, "rho")
+        return Price(self.pure_price)
+
+    @property
+    def pure_price(self) -> Fraction:
+        """The epsilon of a release that has one, as those of kinds without Gaussian noise do."""
+        if self.epsilon is None:
+            raise ValueError("this release has no pure loss")
+        return self.epsilon
 
     @model_validator(mode="after")
     def _groups_are_public(self) -> ReleaseSection:

@@ -13,11 +13,14 @@ from streamdp.config.checks.outputs import check_outputs
 from streamdp.config.model import Configuration
 from streamdp.config.refusal import refuse, require_known
 from streamdp.kinds.registry import find
-from streamdp.privacy.amounts import epsilon_text, nano_up
+from streamdp.privacy.accountants import epsilon_of_rho
+from streamdp.privacy.amounts import NANO, NO_PURE_LOSS, epsilon_text
+from streamdp.privacy.filters import Measure
+from streamdp.privacy.price import LEAST
 
 LARGEST_EPSILON = 20
-LEAST_EPSILON = Fraction(1, 10**6)
-"""Of one record in one release."""
+DELTA = Fraction(1, 10**9)
+"""At which a price in rho is compared with the largest epsilon."""
 CAPS = ("batch", "lifetime")
 
 
@@ -34,13 +37,7 @@ def check(configuration: Configuration, document: Document) -> None:
         require_known(release.source, configuration.sources, document, (*path, "source"))
         for index, sink in enumerate(release.sinks):
             require_known(sink, configuration.sinks, document, (*path, "sinks", index))
-        if release.epsilon > LARGEST_EPSILON and not configuration.privacy.allow_large_epsilon:
-            refuse(
-                f"an epsilon above {LARGEST_EPSILON} protects next to nothing",
-                document,
-                (*path, "epsilon"),
-                "lower it, or set privacy.allow_large_epsilon: true",
-            )
+        _check_price(configuration, release, document, path)
         _check_unit(configuration, release, document, path)
         for problem in _problems(configuration, release):
             refuse(problem.what, document, (*path, *problem.path), problem.hint)
@@ -49,6 +46,39 @@ def check(configuration: Configuration, document: Document) -> None:
         at: Path = ("alerts", "sink")
         require_known(configuration.alerts.sink, configuration.sinks, document, at)
     _check_caps(configuration, document)
+
+
+def _check_price(
+    configuration: Configuration, release: ReleaseSection, document: Document, path: Path
+) -> None:
+    """It protects something, and the caps can hold it."""
+    price, caps = release.price, configuration.privacy.caps.caps()
+    epsilon: Fraction | int = price.amount
+    if price.measure == "rho":
+        epsilon = Fraction(epsilon_of_rho(price.nano, DELTA), NANO)
+    if epsilon > LARGEST_EPSILON and not configuration.privacy.allow_large_epsilon:
+        at = "" if price.measure == "epsilon" else f" at delta {float(DELTA):g}"
+        refuse(
+            f"an epsilon above {LARGEST_EPSILON}{at} protects next to nothing",
+            document,
+            (*path, price.measure),
+            "lower it, or set privacy.allow_large_epsilon: true",
+        )
+    if price.measure not in release.measures_of_price:
+        refuse(
+            f"releases of kind {release.kind} have no Gaussian noise, and are not paid in rho",
+            document,
+            (*path, "rho"),
+            "give epsilon in place of rho; caps in rho admit it",
+        )
+    pure = [limit.name for limit in caps.limits if limit.measure == "epsilon"]
+    if price.measure == "rho" and pure:
+        refuse(
+            f"this release is paid in rho, and the {pure[0]} cap is in pure epsilon",
+            document,
+            (*path, "rho"),
+            NO_PURE_LOSS,
+        )
 
 
 def _problems(configuration: Configuration, release: ReleaseSection) -> Iterator[Problem]:
@@ -72,11 +102,12 @@ def _check_unit(
 ) -> None:
     """What a record gets of a unit's epsilon is enough, and groups hold for the relation."""
     rows = configuration.privacy.unit.rows
-    if release.epsilon < LEAST_EPSILON * rows:
+    price = release.price
+    if price.of_record(rows).amount < LEAST[price.measure]:
         refuse(
-            f"each of a unit's {rows} records would get less than {float(LEAST_EPSILON):f}",
+            f"each of a unit's {rows} records would get less than {float(LEAST[price.measure]):g}",
             document,
-            (*path, "epsilon"),
+            (*path, price.measure),
             "raise it, or lower privacy.unit.rows",
         )
     if release.by and configuration.privacy.neighbours == "substitute":
@@ -89,8 +120,8 @@ def _check_unit(
 
 
 def _check_caps(configuration: Configuration, document: Document) -> None:
-    caps = configuration.privacy.caps
-    if caps.batch > caps.lifetime:
+    caps = configuration.privacy.caps.caps()
+    if caps.batch_nano > caps.lifetime_nano:
         refuse(
             "the batch cap is above the lifetime cap",
             document,
@@ -98,14 +129,25 @@ def _check_caps(configuration: Configuration, document: Document) -> None:
             "what one batch may cost is part of what all may cost",
         )
     for source in configuration.sources:
-        prices = [r.epsilon for r in configuration.releases.values() if r.source == source]
-        price = sum(map(nano_up, prices)) + price_of_gates(configuration, source)
-        for limit in caps.caps().limits:
-            if limit.measure == "epsilon" and price > limit.nano:
+        for limit in caps.limits:
+            cost = _cost_of_batch(configuration, source, limit.measure)
+            if cost > limit.nano:
+                about = "" if limit.measure == "epsilon" else f"{limit.measure} "
                 refuse(
-                    f"the releases and gates of source {source!r} cost {epsilon_text(price)}"
+                    f"the releases and gates of source {source!r} cost {about}{epsilon_text(cost)}"
                     f" a batch, the {limit.name} cap is {epsilon_text(limit.nano)}",
                     document,
                     ("privacy", "caps", limit.name if limit.name in CAPS else "windows"),
                     "raise the cap or lower an epsilon: some release could never be made",
                 )
+
+
+def _cost_of_batch(configuration: Configuration, source: str, measure: Measure) -> int:
+    """What all releases and gates of a source cost a batch at least.
+
+    In rho that is what has a price in rho: what other releases cost depends on their draws, and
+    the ledger looks at it.
+    """
+    releases = [each for each in configuration.releases.values() if each.source == source]
+    cost = sum(each.price.nano for each in releases if each.price.measure == measure)
+    return cost + (price_of_gates(configuration, source) if measure == "epsilon" else 0)

@@ -4,15 +4,61 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveDuration, PositiveRational
 from streamdp.privacy.accountants import rho_for
 from streamdp.privacy.amounts import NANO
-from streamdp.privacy.filters import Caps, Limit
+from streamdp.privacy.filters import Caps, Limit, Measure
+
+_TOO_SMALL = "this cap is too small to admit anything"
+
+
+class ConcentratedCap(Section):
+    """A cap by zero-concentrated accounting."""
+
+    rho: PositiveRational | None = Field(
+        default=None, description="Most zero-concentrated loss.", examples=[0.02]
+    )
+    epsilon: PositiveRational | None = Field(
+        default=None,
+        description="Most epsilon at `delta`, in place of `rho`. The cap in rho follows from both.",
+        examples=[1],
+    )
+    delta: PositiveRational | None = Field(
+        default=None, description="Delta that goes with epsilon, below 1.", examples=[1e-09]
+    )
+
+    @model_validator(mode="after")
+    def _one_of_both(self) -> ConcentratedCap:
+        if (self.rho is None) == (self.epsilon is None):
+            raise ValueError("a cap has either rho or epsilon and delta")
+        if (self.epsilon is None) != (self.delta is None) or (self.delta or 0) >= 1:
+            raise ValueError("epsilon and delta go together, delta below 1: 1e-9")
+        if self.nano() == 0:
+            raise ValueError(_TOO_SMALL)
+        return self
+
+    def nano(self) -> int:
+        """In rho, rounded down: a cap is never more than was written."""
+        if self.epsilon is not None and self.delta is not None:
+            return rho_for(self.epsilon, self.delta)
+        return math.floor((self.rho or 0) * NANO)
+
+
+def _form(value: Any) -> str:
+    return "ConcentratedCap" if isinstance(value, dict | Section) else "cap[pure]"
+
+
+Cap = Annotated[
+    Annotated[PositiveRational, Tag("cap[pure]")]
+    | Annotated[ConcentratedCap, Tag("ConcentratedCap")],
+    Discriminator(_form),
+]
+"""A number is pure epsilon; a section is zero-concentrated."""
 
 
 class WindowCap(Section):
@@ -55,7 +101,7 @@ class WindowCap(Section):
         if self.delta is not None and (self.epsilon is None or self.delta >= 1):
             raise ValueError("delta goes with epsilon, and is below 1: 1e-9")
         if self.limit().nano == 0:
-            raise ValueError("this cap is too small to admit anything")
+            raise ValueError(_TOO_SMALL)
         return self
 
     def limit(self) -> Limit:
@@ -69,15 +115,17 @@ class WindowCap(Section):
 
 
 class CapsSection(Section):
-    """What one record may lose, in epsilon; a later rise needs `streamdp cap`."""
+    """What one unit may lose; a later rise needs `streamdp cap`."""
 
-    batch: PositiveRational = Field(
-        description="Most epsilon that all releases of one batch may cost together.", examples=[0.5]
+    batch: Cap = Field(
+        description="Most that all releases of one batch may cost together: pure epsilon, or"
+        " `{rho: ...}`, or `{epsilon: ..., delta: ...}`.",
+        examples=[0.5, {"rho": 0.02}],
     )
-    lifetime: PositiveRational = Field(
-        description="Most epsilon that all releases of one source may cost together, for ever."
-        " Raising it later takes `streamdp cap`.",
-        examples=[60],
+    lifetime: Cap = Field(
+        description="Most that all releases of one source may cost together, for ever; in the same"
+        " terms as `batch`. Raising it later takes `streamdp cap`.",
+        examples=[60, {"epsilon": 3, "delta": 1e-09}],
     )
     windows: tuple[WindowCap, ...] = Field(
         default=(),
@@ -86,11 +134,25 @@ class CapsSection(Section):
         examples=[[{"batches": 7, "epsilon": 1}, {"time": "30d", "epsilon": 4}]],
     )
 
+    @model_validator(mode="after")
+    def _in_one_measure(self) -> CapsSection:
+        if _form(self.batch) != _form(self.lifetime):
+            raise ValueError(
+                "batch and lifetime are in the same terms: both numbers (pure epsilon), or both"
+                " {rho: ...} or {epsilon: ..., delta: ...}"
+            )
+        return self
+
+    @property
+    def measure(self) -> Measure:
+        """Of the caps of a batch and of the lifetime."""
+        return "epsilon" if isinstance(self.batch, Fraction) else "rho"
+
     def caps(self) -> Caps:
         """The caps in integers."""
         windows = tuple(window.limit() for window in self.windows)
-        return Caps(_nano(self.batch), _nano(self.lifetime), windows)
+        return Caps(_nano(self.batch), _nano(self.lifetime), windows, self.measure)
 
 
-def _nano(cap: Fraction) -> int:
-    return math.floor(cap * NANO)
+def _nano(cap: Fraction | ConcentratedCap) -> int:
+    return math.floor(cap * NANO) if isinstance(cap, Fraction) else cap.nano()

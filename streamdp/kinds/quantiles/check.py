@@ -30,8 +30,8 @@ def check(section: QuantilesSection, context: CheckContext) -> Iterator[Problem]
 def _shares(section: QuantilesSection, rows: int) -> Iterator[Problem]:
     """What is left for quantiles, and what buys a gradient, are enough for each record."""
     share = section.auxiliary_share()
-    bought = section.epsilon * share
-    if share and min(section.epsilon - bought, bought) < LEAST_EPSILON * rows:
+    bought = section.pure_price * share
+    if share and min(section.pure_price - bought, bought) < LEAST_EPSILON * rows:
         yield Problem(
             ("epsilon",),
             f"each of a unit's {rows} records would get less than {float(LEAST_EPSILON):f}",

@@ -29,7 +29,12 @@ class CountError:
         }
 
     def epsilon_for(self, kind: Statistics, error: float) -> Fraction | None:
-        """Price for one record of all measures, at which the first count is so near."""
+        """Price for one record of all measures, at which the first count is so near.
+
+        None too for a price in rho, which no epsilon stands for.
+        """
+        if kind.price.measure == "rho":
+            return None
         for (measure, price), share in zip(kind.prices(), kind.shares, strict=True):
             if not measure.counts:
                 continue

@@ -13,9 +13,7 @@ from streamdp.kinds.statistics.section import (
     MeasureSection,
     StatisticsSection,
 )
-
-LEAST_EPSILON = Fraction(1, 10**6)
-"""Of one record in one measure."""
+from streamdp.privacy.price import LEAST
 
 
 def check(section: StatisticsSection, context: CheckContext) -> Iterator[Problem]:
@@ -26,11 +24,12 @@ def check(section: StatisticsSection, context: CheckContext) -> Iterator[Problem
             found = context.problem_of(source.sql, ("measures", name, key))
             yield from () if found is None else (found,)
     weights = [measure.weight for measure in section.measures.values()]
-    least = section.epsilon * Fraction(min(weights), sum(weights)) / context.rows
-    if least < LEAST_EPSILON:
+    share = Fraction(min(weights), sum(weights))
+    least = section.price.share(share).of_record(context.rows)
+    if least.amount < LEAST[least.measure]:
         yield Problem(
-            ("epsilon",),
-            f"a measure would get less than {float(LEAST_EPSILON):f} for one record",
+            (least.measure,),
+            f"a measure would get less than {float(LEAST[least.measure]):g} for one record",
             "raise it, or ask for fewer measures or rows of a unit",
         )
 

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamdp.kinds.statistics.measure import LEVEL, Asked, Price, Rows
+from streamdp.kinds.statistics.measure import LEVEL, Allowance, Asked, Rows
 from streamdp.kinds.statistics.series_filter import SeriesFilter
 from streamdp.types import Dimension, Json, TableQuery
 
@@ -50,18 +50,16 @@ class Count:
             return {"count": "records"}
         return {"count": [self.axis.name, self.axis.sql], "cells": list(labels(self.axis))}
 
-    def table(self) -> TableQuery:
-        """The question: its cells, of all records."""
-        axes = () if self.axis is None else (self.axis,)
-        return TableQuery(axes, (tuple(range(len(axes))),))
-
-    def asked(self, state: Json, price: Price) -> tuple[Asked, ...]:
+    def asked(self, state: Json, price: Allowance) -> tuple[Asked, ...]:
         """One table.
 
         Privacy: a record is in one cell of one group at most: one more changes one count by one;
         exchanged, one count falls and another rises, of which there is one where there is one cell.
         """
-        return (Asked(self.table(), price.noise(1, min(2, len(self.cells)))),)
+        axes = () if self.axis is None else (self.axis,)
+        part = TableQuery(axes, (tuple(range(len(axes))),))
+        cells = min(2, len(self.cells))
+        return (Asked(part, price.noise(1, cells, entries=cells)),)
 
     def follow(
         self,

@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamdp.kinds.statistics.agreement import Tie, agreed
-from streamdp.kinds.statistics.measure import LEVEL, Asked, Measure, Price, Rows, integers
+from streamdp.kinds.statistics.measure import LEVEL, Allowance, Asked, Measure, Rows, integers
 from streamdp.privacy.events import sequence
+from streamdp.privacy.price import Price
 from streamdp.types import (
     Batch,
     Column,
@@ -55,12 +56,12 @@ class Drawn:
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """Measures of one batch from one scan, at the price of epsilon together.
+    """Measures of one batch from one scan, at one price together.
 
     Args:
         measures: At least one, of different names.
-        shares: Of epsilon, one a measure; together 1.
-        epsilon: Price of all measures for one record.
+        shares: Of the price, one a measure; together 1.
+        price: Of all measures for one record; in rho the noise is Gaussian.
         neighbours: Relation of one record.
         where: SQL condition; records of which it is not true do not count.
         by: Columns whose texts say which group a record is in; needs add-remove neighbours.
@@ -70,7 +71,7 @@ class Statistics:
 
     measures: tuple[Measure, ...]
     shares: tuple[Fraction, ...]
-    epsilon: Fraction
+    price: Price
     neighbours: Neighbours = "add-remove"
     where: str | None = None
     by: tuple[str, ...] = ()
@@ -108,18 +109,19 @@ class Statistics:
         """No state of any measure."""
         return {}
 
-    def prices(self) -> Iterator[tuple[Measure, Price]]:
+    def prices(self) -> Iterator[tuple[Measure, Allowance]]:
         """What each measure may spend."""
         for measure, share in zip(self.measures, self.shares, strict=True):
-            yield measure, Price(self.epsilon * share, self.neighbours)
+            yield measure, Allowance(self.price.share(share), self.neighbours)
 
     def plan(self, state: Json, batch: Batch) -> Plan:
         """One question with the parts of all measures, and the price of each part.
 
-        Privacy: a part is a vector of integers over all groups. Its L1 sensitivity to one record is
-        that within one group, since a record is in one group at most (groups need add-remove), and
-        its noise is scaled to it. The parts are drawn of the same records, so their prices add up
-        to epsilon. Centres and reaches follow from earlier releases alone.
+        Privacy: a part is a vector of integers over all groups. Its sensitivity to one record (L1,
+        or Euclidean for a price in rho) is that within one group, since a record is in one group at
+        most (groups need add-remove), and its noise is scaled to it. The parts are drawn of the
+        same records, so their prices add up to that of the release. Centres and reaches follow from
+        earlier releases alone.
         """
         asked = tuple(
             measure.asked(state.get(measure.name), price) for measure, price in self.prices()
@@ -141,15 +143,17 @@ class Statistics:
             for each in parts
         ]
         about = {"by": list(self.by), "groups": len(self.groups)} if self.by else {}
-        return sequence(events, mechanism="discrete-laplace", relation=self.neighbours, **about)
+        noise = "gaussian" if self.price.measure == "rho" else "laplace"
+        return sequence(events, mechanism=f"discrete-{noise}", relation=self.neighbours, **about)
 
     def draw(
         self, plan: Plan, statistic: CompoundAnswer | Sequence[CompoundAnswer], entropy: Entropy
     ) -> Outcome:
         """A row for each group, measure and cell.
 
-        Privacy: `neighbours` of one record, pure epsilon: every integer of the statistic gets the
-        noise of its part (`AdditiveNoise.draw`) and is not looked at otherwise; all that follows is
+        Privacy: `neighbours` of one record, the price of `Plan.event`: every integer of the
+        statistic gets the noise of its part (`AdditiveNoise.draw`, `GaussianNoise.draw`) and is not
+        looked at otherwise; all that follows is
         computed from the noisy integers, the plan and earlier releases.
         """
         mechanism: StatisticsPlan = plan.mechanism

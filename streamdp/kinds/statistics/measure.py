@@ -9,6 +9,8 @@ from typing import Any, Protocol
 
 from streamdp.kinds.statistics.clip import folded
 from streamdp.mechanisms.additive_noise import AdditiveNoise
+from streamdp.mechanisms.gaussian_noise import GaussianNoise
+from streamdp.privacy.price import Price
 from streamdp.types import FloatArray, Json, Neighbours, SumQuery, Sums, TableCounts, TableQuery
 
 LEVEL = 0.9
@@ -16,6 +18,10 @@ LEVEL = 0.9
 
 Key = tuple[tuple[str, ...], str]
 """Group and cell of a row."""
+
+
+Noise = AdditiveNoise | GaussianNoise
+"""Of a vector of integers: paid in epsilon, or in rho."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +35,7 @@ class Asked:
     """
 
     part: TableQuery | SumQuery
-    noise: AdditiveNoise
+    noise: Noise
     folded: bool = False
 
 
@@ -57,27 +63,35 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Price:
+class Allowance:
     """What a measure may spend.
 
     Args:
-        epsilon: For one record.
+        price: For one record.
         neighbours: Relation of one record.
     """
 
-    epsilon: Fraction
+    price: Price
     neighbours: Neighbours
 
-    def noise(self, added: int, exchanged: int, share: Fraction = Fraction(1)) -> AdditiveNoise:
+    def noise(
+        self, added: int, exchanged: int, share: Fraction = Fraction(1), entries: int = 1
+    ) -> Noise:
         """Noise for a vector of integers.
 
         Args:
-            added: The most that one record more changes it, over all entries.
-            exchanged: The most that one record in the place of another changes it.
-            share: Of the epsilon.
+            added: The most that one record more changes it: one entry.
+            exchanged: The most that one record in the place of another changes it, over all
+                entries.
+            share: Of the price.
+            entries: Between how many entries an exchange is divided evenly.
         """
-        sensitivity = added if self.neighbours == "add-remove" else exchanged
-        return AdditiveNoise(self.epsilon * share, sensitivity)
+        one_more = self.neighbours == "add-remove"
+        sensitivity, spread = (added, 1) if one_more else (exchanged, entries)
+        price = self.price.share(share)
+        if price.measure == "rho":
+            return GaussianNoise(price.amount, sensitivity, spread)
+        return AdditiveNoise(price.amount, sensitivity)
 
 
 class Measure(Protocol):
@@ -107,7 +121,7 @@ class Measure(Protocol):
         """The public parameters that its learned state depends on."""
         ...
 
-    def asked(self, state: Json, price: Price) -> tuple[Asked, ...]:
+    def asked(self, state: Json, price: Allowance) -> tuple[Asked, ...]:
         """Its parts of the question."""
         ...
 

@@ -1,7 +1,7 @@
 """Sums, means and variances of a bounded column, clipped around what earlier releases said.
 
-With a centre m and a reach r (`clip`), a tenth of epsilon buys the histogram of |x - m|, whose sum
-is the number n of records with a value, and the rest S_1 = Σ clip(x - m, ±r), for a variance
+With a centre m and a reach r (`clip`), a tenth of the price buys the histogram of |x - m|, whose
+sum is the number n of records with a value, and the rest S_1 = Σ clip(x - m, ±r), for a variance
 halved with S_2 = Σ min((x - m)², r²). Then
 
     mean = m + S_1/n,    variance = S_2/n - (S_1/n)²,    sum = S_1 with m = 0,
@@ -20,14 +20,14 @@ from typing import Literal
 import numpy as np
 
 from streamdp.kinds.statistics.clip import DISTANCES, Clip
-from streamdp.kinds.statistics.measure import LEVEL, Asked, Price, Rows
+from streamdp.kinds.statistics.measure import LEVEL, Allowance, Asked, Rows
 from streamdp.kinds.statistics.series_filter import Estimates, SeriesFilter
 from streamdp.types import FloatArray, Grid, Json, SumQuery, TableQuery, Term
 
 Moment = Literal["sum", "mean", "variance"]
 
 FOR_DISTANCES = Fraction(1, 10)
-"""Share of epsilon that buys the histogram of distances."""
+"""Share of the price that buys the histogram of distances."""
 
 FOLLOWED = 0.3
 """Part of the way to a released mean that the centre of a variance goes."""
@@ -85,7 +85,7 @@ class MomentOf:
             return Clip.first(0, abs(centre) + reach)
         return Clip.first(centre, reach)
 
-    def asked(self, state: Json, price: Price) -> tuple[Asked, ...]:
+    def asked(self, state: Json, price: Allowance) -> tuple[Asked, ...]:
         """A table of distances, and one or two sums.
 
         Privacy: one record more changes one distance by one, and a sum by at most the size of its
@@ -94,9 +94,8 @@ class MomentOf:
         """
         clip = self.clip(state)
         axis = clip.dimension(self.column, self.sql, self.grid)
-        distances = Asked(
-            TableQuery((axis,), ((0,),)), price.noise(1, 2, FOR_DISTANCES), folded=True
-        )
+        noise = price.noise(1, 2, FOR_DISTANCES, entries=2)
+        distances = Asked(TableQuery((axis,), ((0,),)), noise, folded=True)
         grid = clip.grid(self.grid)
         squares = (False, True) if self.moment == "variance" else (False,)
         share = (1 - FOR_DISTANCES) / len(squares)

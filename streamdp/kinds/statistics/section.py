@@ -41,13 +41,13 @@ Source = Annotated[str, Field(min_length=1)] | Derived
 
 
 class Weighed(Section):
-    """A measure with its part of epsilon."""
+    """A measure with its part of the price."""
 
     weight: int = Field(
         default=1,
         ge=1,
         le=1000,
-        description="Relative share of epsilon that this measure gets, from 1 to 1000. Default 1.",
+        description="Relative share of the price that this measure gets, 1 to 1000. Default 1.",
     )
 
 
@@ -237,6 +237,7 @@ Measure = Annotated[
 class StatisticsSection(ReleaseSection):
     """Counts, histograms, sums, means and variances of every batch of one source."""
 
+    measures_of_price = frozenset({"epsilon", "rho"})
     published: ClassVar[frozenset[str]] = frozenset(
         {"measure", "statistic", "cell", "value", "lower", "upper", "nonnegative", "consistent"}
         | {"smoothed", "smoothed_lower", "smoothed_upper"}
@@ -247,7 +248,7 @@ class StatisticsSection(ReleaseSection):
     )
     measures: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,62}$")], Measure] = Field(
         description="Measures to release, by name. Each is `count`, or a section with one of"
-        " count, histogram, sum, mean and variance. They share epsilon by weight.",
+        " count, histogram, sum, mean and variance. They share the price by weight.",
         examples=[
             {"records": "count", "by_carrier": {"histogram": "carrier", "values": ["AA", "UA"]}}
         ],

@@ -34,7 +34,7 @@ def _tests(section: WorkloadSection, context: CheckContext) -> Iterator[Problem]
         return
     least = min([section.expected_rows, *section.group_rows.values()])
     smallest = section.model_copy(update={"expected_rows": least})
-    epsilon = section.epsilon / context.rows
+    epsilon = section.pure_price / context.rows
     try:
         margin = math.ceil(mechanism(smallest, epsilon, context.neighbours).gate().margin)
     except ValueError as error:

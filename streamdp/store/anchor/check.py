@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError
-from streamdp.privacy.amounts import epsilon_text
+from streamdp.privacy.amounts import total_text
 from streamdp.store.anchor.lines import Spending, State, read
 from streamdp.store.database import snapshot
 from streamdp.store.ledger import chain, ledger
@@ -95,7 +95,7 @@ def require_agreement(database: Database, anchor: Path) -> None:
     """
     with snapshot(database):
         state, spent = state_of(database), ledger.spent_by_scope(database)
-    known, agrees = Counter[str](), None
+    known, agrees = Counter[tuple[str, str]](), None
     line = None
     for following in read(anchor):
         known.update(_sums(line.spent if line and following.follows else ()))
@@ -109,11 +109,17 @@ def require_agreement(database: Database, anchor: Path) -> None:
         raise IntegrityError("ledger and anchor add up to different charges", where=str(anchor))
 
 
-def _sums(spent: Iterable[Spending]) -> Counter[str]:
-    """What scopes spent over their lives; a run that joins a batch was charged before."""
-    sums: Counter[str] = Counter()
+def _sums(spent: Iterable[Spending]) -> Counter[tuple[str, str]]:
+    """What scopes spent over their lives, as `ledger.spent_by_scope` adds it up.
+
+    A run that joins a batch was charged before.
+    """
+    sums: Counter[tuple[str, str]] = Counter()
     for each in spent:
-        sums[each.scope] += each.epsilon_nano * (not each.joined)
+        if not each.joined:
+            sums[each.scope, "epsilon"] += each.epsilon_nano or 0
+            sums[each.scope, "rho"] += each.rho_nano
+            sums[each.scope, "without"] += each.epsilon_nano is None
     return sums
 
 
@@ -128,7 +134,7 @@ def refusal(found: Difference, store: State, anchor: Path) -> IntegrityError:
         what = "was restored from a backup, copied, or cut"
         if ahead:
             what = f"and the anchor part ways after row {found.common}: one of two copies"
-        lost = epsilon_text(sum(charge.epsilon_nano for charge in found.missing))
+        lost = total_text((charge.epsilon_nano, charge.rho_nano) for charge in found.missing)
         return IntegrityError(
             f"{at}, {known}: this store {what}; the anchor knows charges of {lost} more",
             where=str(anchor),

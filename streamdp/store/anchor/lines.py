@@ -38,14 +38,14 @@ class Spending(NamedTuple):
     Args:
         scope: Whose budget.
         batch: Whose records; empty for a run, which is charged for all that will join it.
-        epsilon_nano: Amount in units of 1e-9.
+        epsilon_nano: Amount in units of 1e-9; None where there is no pure loss.
         rho_nano: The same in zero-concentrated differential privacy.
         joined: 1 if the amount is that of a run, counted against one more batch.
     """
 
     scope: str
     batch: str
-    epsilon_nano: int
+    epsilon_nano: int | None
     rho_nano: int
     joined: int = 0
 

@@ -13,7 +13,8 @@ from typing import Any
 from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError
-from streamdp.privacy.filters import Caps
+from streamdp.privacy.amounts import UNBOUNDED
+from streamdp.privacy.filters import Caps, Measure
 from streamdp.types import Json
 
 PURPOSES = frozenset(
@@ -28,34 +29,63 @@ _HASHED = (
 )
 
 
+_SUMS = "lifetime_spent_nano", "lifetime_rho_nano"
+"""What a scope has spent up to a row: pure loss, null if there is none, and the other."""
+
+
 def append(
-    database: Database, *, scope: str, caps: Caps, event: Json, epsilon_nano: int = 0, **row: Any
+    database: Database,
+    *,
+    scope: str,
+    caps: Caps,
+    event: Json,
+    epsilon_nano: int | None = 0,
+    rho_nano: int = 0,
+    **row: Any,
 ) -> int:
     """Write one row behind the last and return its number."""
     last, previous = head(database)
+    sums = _added(_sums_of(database, scope), epsilon_nano, rho_nano)
     seq = last + 1
     full = dict.fromkeys(_HASHED) | {
         "seq": seq,
         "previous": previous,
         "scope": scope,
         "epsilon_nano": epsilon_nano,
-        "rho_nano": 0,
+        "rho_nano": rho_nano,
         "event": json.dumps(event, sort_keys=True),
         "batch_cap_nano": caps.batch_nano,
         "lifetime_cap_nano": caps.lifetime_nano,
-        "lifetime_spent_nano": spent_of(database, scope) + epsilon_nano,
+        **dict(zip(_SUMS, sums, strict=True)),
         **row,
     }
     database.table("ledger").insert({**full, "hash": _hash(full)})
     return seq
 
 
-def spent_of(database: Database, scope: str) -> int:
-    """Sum of all charges of a scope over its life: its last row has it, added up by `verify`."""
-    row = database.execute(
-        "SELECT lifetime_spent_nano FROM ledger WHERE scope = ? ORDER BY seq DESC LIMIT 1", [scope]
+def spent_of(database: Database, scope: str, measure: Measure = "epsilon") -> int:
+    """Sum of all charges of a scope over its life; `UNBOUNDED` if one has no such loss."""
+    epsilon, rho = _sums_of(database, scope)
+    if measure == "rho":
+        return rho
+    return UNBOUNDED if epsilon is None else epsilon
+
+
+def _sums_of(database: Database, scope: str) -> tuple[int | None, int]:
+    """What a scope has spent: its last row has it, added up again by `verify`."""
+    row: tuple[int | None, int] | None = database.execute(
+        "SELECT lifetime_spent_nano, lifetime_rho_nano FROM ledger"
+        " WHERE scope = ? ORDER BY seq DESC LIMIT 1",
+        [scope],
     ).fetchone()
-    return int(row[0]) if row else 0
+    return row or (0, 0)
+
+
+def _added(sums: tuple[int | None, int], epsilon: int | None, rho: int) -> tuple[int | None, int]:
+    """Sums with one more charge; a pure loss that is none stays none."""
+    before, rho_before = sums
+    pure = None if before is None or epsilon is None else before + epsilon
+    return pure, rho_before + rho
 
 
 def head(database: Database) -> tuple[int, str]:
@@ -77,19 +107,20 @@ def verify(database: Database) -> None:
         IntegrityError: A row was changed, removed or added by other hands.
     """
     previous, expected = _GENESIS, 1
-    spent: dict[str, int] = {}
+    spent: dict[str, tuple[int | None, int]] = {}
     for row in _rows(database):
         if row["purpose"] not in PURPOSES:
             raise IntegrityError(
                 f"the ledger holds a row of unknown purpose {row['purpose']!r}",
                 hint="it was written by a newer streamdp: install that version or a later one",
             )
-        spent[row["scope"]] = spent.get(row["scope"], 0) + row["epsilon_nano"]
+        before = spent.get(row["scope"], (0, 0))
+        spent[row["scope"]] = _added(before, row["epsilon_nano"], row["rho_nano"])
         if (
             row["seq"] != expected
             or row["previous"] != previous
             or row["hash"] != _hash(row)
-            or row["lifetime_spent_nano"] != spent[row["scope"]]
+            or not _adds_up(row, spent[row["scope"]])
         ):
             raise IntegrityError(
                 f"the ledger was altered at row {expected}",
@@ -97,6 +128,11 @@ def verify(database: Database) -> None:
                 seq=expected,
             )
         previous, expected = row["hash"], expected + 1
+
+
+def _adds_up(row: dict[str, Any], sums: tuple[int | None, int]) -> bool:
+    """Whether the sums of a row are right; a copy of an earlier schema lacks the second."""
+    return all(row.get(name, sum_) == sum_ for name, sum_ in zip(_SUMS, sums, strict=True))
 
 
 def _rows(database: Database) -> Iterator[dict[str, Any]]:

@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from sqlite_utils import Database
 
 from streamdp.errors import BudgetExhaustedError, IntegrityError
-from streamdp.privacy.amounts import epsilon_text
+from streamdp.privacy.amounts import NO_PURE_LOSS, UNBOUNDED, epsilon_text
 from streamdp.privacy.filters import Borne, Caps, Item, Limit, Place, full_since, fullest
 from streamdp.store.ledger.chain import spent_of
 from streamdp.types import Batch
@@ -94,10 +94,7 @@ def _require_lifetime(database: Database, limit: Limit, scope: str, cost: int, w
 
 def lifetime_spent(database: Database, scope: str, limit: Limit) -> int:
     """Sum of all charges of a scope, in the measure of a limit."""
-    if limit.measure == "epsilon":
-        return spent_of(database, scope)
-    total = "SELECT coalesce(sum(rho_nano), 0) FROM ledger WHERE scope = ?"
-    return int(database.execute(total, [scope]).fetchone()[0])
+    return spent_of(database, scope, limit.measure)
 
 
 def borne_by(database: Database, scope: str, places: Iterable[Place]) -> Borne:
@@ -194,6 +191,15 @@ def _exhausted(
 ) -> BudgetExhaustedError:
     """A refusal that says what is left, hence what would fit, and when it frees."""
     left = max(limit.nano - used, 0)
+    if cost >= UNBOUNDED:
+        return BudgetExhaustedError(
+            f"the {limit.name} cap of {scope} is in pure epsilon, and {what} has no pure loss: it"
+            " is paid in rho",
+            hint=NO_PURE_LOSS,
+            cap=limit.name,
+            left_nano=left,
+            frees="never",
+        )
     hint = "`streamdp budget` shows what was spent; `streamdp cap` changes a cap"
     if when != "never":
         hint = f"it has room for as much {when}; {hint}"

@@ -36,8 +36,10 @@ def lower_caps(copy: Database, scope: str, caps: Caps, now: int) -> None:
         if caps == old:
             return
         windows = tuple(dict.fromkeys((*caps.windows, *old.windows)))
+        if caps.measure != old.measure:
+            caps = old
         batch = min(caps.batch_nano, old.batch_nano)
-        caps = Caps(batch, min(caps.lifetime_nano, old.lifetime_nano), windows)
+        caps = Caps(batch, min(caps.lifetime_nano, old.lifetime_nano), windows, old.measure)
     set_caps(copy, scope, caps, {"by": "plan"}, now)
 
 

@@ -108,12 +108,13 @@ def open_reservations(database: Database) -> tuple[Reservation, ...]:
 def set_caps(database: Database, scope: str, caps: Caps, about: Json, now: int) -> None:
     """Write what a scope may spend from now on; `about` says who and why."""
     windows = [asdict(limit) for limit in caps.windows]
+    measure = {} if caps.measure == "epsilon" else {"measure": caps.measure}
     chain.append(
         database,
         at=now,
         purpose="cap",
         scope=scope,
-        event={"type": "cap", **about, **({"windows": windows} if windows else {})},
+        event={"type": "cap", **about, **measure, **({"windows": windows} if windows else {})},
         caps=caps,
     )
 
@@ -170,12 +171,22 @@ def charges_after(database: Database, seq: int) -> list[tuple[Any, ...]]:
     ).fetchall()
 
 
-def spent_by_scope(database: Database) -> Counter[str]:
-    """What every scope that has spent anything has spent over its life, added up anew."""
+def spent_by_scope(database: Database) -> Counter[tuple[str, str]]:
+    """What every scope that has spent anything has spent over its life, added up anew.
+
+    By scope and measure: of pure loss, of the other, and the number of charges without the first.
+    """
     rows = database.execute(
-        "SELECT scope, sum(epsilon_nano) FROM ledger WHERE epsilon_nano > 0 GROUP BY scope"
+        "SELECT scope, coalesce(sum(epsilon_nano), 0), sum(rho_nano),"
+        " count(*) - count(epsilon_nano) FROM ledger GROUP BY scope"
     )
-    return Counter(dict(rows.fetchall()))
+    sums = {
+        (scope, measure): amount
+        for scope, *amounts in rows
+        for measure, amount in zip(("epsilon", "rho", "without"), amounts, strict=True)
+        if amount
+    }
+    return Counter(sums)
 
 
 def declaration_of(database: Database, scope: str) -> Json | None:
@@ -209,5 +220,6 @@ def caps_of(database: Database, scope: str) -> Caps:
     ).fetchone()
     if row is None:
         raise IntegrityError(f"the ledger has no caps for {scope}", scope=scope)
-    windows = json.loads(row[2]).get("windows", ())
-    return Caps(row[0], row[1], tuple(Limit(**window) for window in windows))
+    said = json.loads(row[2])
+    windows = tuple(Limit(**window) for window in said.get("windows", ()))
+    return Caps(row[0], row[1], windows, said.get("measure", "epsilon"))

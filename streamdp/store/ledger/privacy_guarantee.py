@@ -11,23 +11,26 @@ from sqlite_utils import Database
 
 from streamdp.privacy.accountants import epsilon_of_rho
 from streamdp.privacy.accountants_pld import Draw, draws_of, epsilon_of_draws, installed
-from streamdp.privacy.amounts import epsilon_text
-from streamdp.store.ledger.ledger import declaration_of
+from streamdp.privacy.amounts import UNBOUNDED, epsilon_text
+from streamdp.store.ledger.ledger import caps_of, declaration_of
 from streamdp.store.ledger.recompute import recompute
 from streamdp.types import Json
 
 LEFT_OUT = frozenset(
-    {"type", "events", "size", "event", "epsilon", "prior", "drawn"}
+    {"type", "events", "size", "event", "epsilon", "rho", "prior", "drawn"}
     | {"branching", "node", "restriction", "level_power", "log_bump_mass"}
 )
 """Of an event: how it is put together, what changes with every release, how a tree is tuned. All
 else are public facts whose change over time a statement tells."""
 
 
+PURE, CONCENTRATED = "pure differential privacy", "zero-concentrated differential privacy"
+
 _CHOSEN = """
     SELECT EXISTS (SELECT 1 FROM ledger WHERE scope = ? AND purpose = 'open')
         OR EXISTS (
             SELECT 1 FROM ledger WHERE scope = ? AND purpose = 'reserve'
+            AND epsilon_nano IS NOT NULL
             GROUP BY job, epsilon_nano HAVING COUNT(DISTINCT rho_nano) > 1
         )
 """
@@ -39,24 +42,29 @@ class Loss:
     """What all charges of a scope cost, in nano units of epsilon at one delta.
 
     Args:
-        pure: Without delta: the sum.
+        pure: Without delta: the sum; None where a charge has no pure loss.
         zcdp: By zero-concentrated accounting.
-        distributions: By privacy loss distributions; None where no library computes them.
+        distributions: By privacy loss distributions; None where no library computes them, or a
+            charge has no pure loss.
+        cap: What the lifetime cap allows, if it is in rho and was kept.
         adaptive: Whether releases chose charges: only the sum then holds of what was spent. A sum
             of other measures that stopped where it did is no bound, unless a cap stopped it. A
             gate chooses; and where a job paid the same epsilon at several rho, so may have what
             it released before (each draw now books the worst way it may take).
     """
 
-    pure: int
+    pure: int | None
     zcdp: int
     distributions: int | None
+    cap: int | None
     adaptive: bool
 
     @property
     def best(self) -> tuple[str, int]:
-        """The smallest bound, and what it is by; each is valid."""
-        found = {"sum": self.pure}
+        """The smallest bound, and what it is by; each is valid. `UNBOUNDED` if there is none."""
+        found = {"sum": UNBOUNDED if self.pure is None else self.pure}
+        if self.cap is not None:
+            found["lifetime cap"] = self.cap
         if not self.adaptive:
             found["zero-concentrated"] = self.zcdp
         if not self.adaptive and self.distributions is not None:
@@ -70,36 +78,52 @@ def loss_of(database: Database, scope: str, delta: Fraction) -> Loss:
     Raises:
         IntegrityError: The ledger holds an event that this streamdp does not know.
     """
-    epsilon, rho, draws = 0, 0, Counter[Draw]()
+    epsilon, rho, draws, is_pure = 0, 0, Counter[Draw](), True
     for charge in recompute(database):
-        if charge.scope == scope:
+        if charge.scope != scope:
+            continue
+        rho += max(charge.rho_nano, charge.rho_now)
+        if charge.epsilon_nano is None or charge.epsilon_now is None:
+            is_pure = False
+        else:
             epsilon += charge.epsilon_nano
-            rho += max(charge.rho_nano, charge.rho_now)
             draws.update(draws_of(charge.event))
-    by_draws = epsilon_of_draws(draws, delta) if installed() else None
+    by_draws = epsilon_of_draws(draws, delta) if is_pure and installed() else None
     (adaptive,) = database.execute(_CHOSEN, [scope, scope]).fetchone()
-    return Loss(epsilon, epsilon_of_rho(rho, delta), by_draws, bool(adaptive))
+    pure = epsilon if is_pure else None
+    cap = _lifetime_rho(database, scope)
+    of_cap = epsilon_of_rho(cap, delta) if cap is not None and rho <= cap else None
+    return Loss(pure, epsilon_of_rho(rho, delta), by_draws, of_cap, bool(adaptive))
+
+
+def _lifetime_rho(database: Database, scope: str) -> int | None:
+    """The lifetime cap of a scope, if it is in rho."""
+    caps = caps_of(database, scope)
+    return caps.lifetime_nano if caps.measure == "rho" else None
 
 
 def claim_of(database: Database, release_id: str) -> Json:
     """What a release promises, in the terms that held when it was made."""
     row = database.execute(
-        "SELECT c.scope, r.epsilon_nano, c.batch_cap_nano, c.lifetime_cap_nano"
+        "SELECT c.scope, r.epsilon_nano, r.rho_nano, c.batch_cap_nano, c.lifetime_cap_nano,"
+        " (SELECT event ->> 'measure' FROM ledger m WHERE +m.scope = c.scope AND m.purpose = 'cap'"
+        "  AND m.job IS NULL AND m.seq < c.seq ORDER BY m.seq DESC LIMIT 1)"
         " FROM ledger c JOIN ledger r ON r.seq = c.reservation WHERE c.release_id = ?",
         [release_id],
     ).fetchone()
     if row is None:
         return None
-    scope, *amounts = row
+    scope, epsilon, rho, batch, lifetime, measure = row
     meaning = declaration_of(database, scope) or {}
-    epsilon, batch, lifetime = map(epsilon_text, amounts)
+    pure = epsilon is not None
     return {
-        "definition": "pure differential privacy",
+        "definition": PURE if pure else CONCENTRATED,
         "unit": meaning.get("unit"),
         "neighbours": meaning.get("neighbours"),
-        "epsilon": epsilon,
-        "batch_cap": batch,
-        "lifetime_cap": lifetime,
+        **({"epsilon": epsilon_text(epsilon)} if pure else {"rho": epsilon_text(rho)}),
+        **({"caps_in": measure} if measure else {}),
+        "batch_cap": epsilon_text(batch),
+        "lifetime_cap": epsilon_text(lifetime),
     }
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from sqlite_utils import Database
 
-from streamdp.privacy.amounts import nano_up
-from streamdp.privacy.events import epsilon_of, rho_of
+from streamdp.privacy.events import charge_of
 from streamdp.types import Json
 
 
@@ -20,9 +19,9 @@ class Recomputed:
     seq: int
     scope: str
     event: Json
-    epsilon_nano: int
+    epsilon_nano: int | None
     rho_nano: int
-    epsilon_now: int
+    epsilon_now: int | None
     rho_now: int
 
     @property
@@ -43,5 +42,5 @@ def recompute(database: Database) -> Iterator[Recomputed]:
     )
     for seq, scope, text, epsilon, rho in rows:
         event = json.loads(text)
-        now = nano_up(epsilon_of(event)), nano_up(rho_of(event))
-        yield Recomputed(seq, scope, event, epsilon, rho, *now)
+        now = charge_of(event)
+        yield Recomputed(seq, scope, event, epsilon, rho, now.epsilon_nano, now.rho_nano)

@@ -12,13 +12,15 @@ from typing import Any, Literal
 
 from sqlite_utils import Database
 
+from streamdp.privacy.filters import Measure
+from streamdp.store.archive import RHO_OF_RELEASE
 from streamdp.store.columns import OF_RELEASE, columns_from
 from streamdp.types import Json, Release
 
 _ORDER = "coalesce(b.window_start, 0)"
 _RELEASE = (
     "SELECT r.id, r.job, r.source, r.batch, b.window_start, b.window_end, r.kind,"
-    f" r.epsilon_nano, r.released_at, r.rows, {OF_RELEASE} AS columns"
+    f" r.epsilon_nano, {RHO_OF_RELEASE} AS rho_nano, r.released_at, r.rows, {OF_RELEASE} AS columns"
 )
 _RELEASED = (
     f"{_RELEASE} FROM batch b CROSS JOIN release r ON r.source = b.source AND r.batch = b.key"
@@ -164,7 +166,8 @@ def ledger_page(
     return list(
         database.query(
             "SELECT seq, at, purpose, scope, job, batch, reservation, epsilon_nano, rho_nano,"  # noqa: S608
-            " release_id, lifetime_spent_nano, lifetime_cap_nano, event ->> 'what' AS decided,"
+            " release_id, lifetime_spent_nano, lifetime_rho_nano, lifetime_cap_nano,"
+            " event ->> 'what' AS decided,"
             " coalesce(event ->> 'operator', event ->> 'by') AS by, event ->> 'reason' AS reason,"
             " event ->> 'cap' AS cap, hash FROM ledger"
             f" WHERE {' AND '.join(conditions) or 'true'} ORDER BY seq DESC LIMIT :limit",
@@ -173,21 +176,30 @@ def ledger_page(
     )
 
 
-def spending(database: Database, scope: str, most: int) -> list[tuple[int, int, int]]:
-    """Time, sum spent and cap of a scope, oldest first; thinned out where there are too many."""
+def spending(
+    database: Database, scope: str, most: int, measure: Measure = "epsilon"
+) -> list[tuple[int, int, int]]:
+    """Time, sum spent and cap of a scope, oldest first; thinned out where there are too many.
+
+    From the first row on since which its caps have been in the measure.
+    """
     last, first = database.execute(
-        "SELECT max(seq), min(seq) FROM ledger WHERE scope = ?", [scope]
+        "SELECT max(seq), min(seq) FROM ledger WHERE scope = :scope AND seq > coalesce("
+        " (SELECT max(seq) FROM ledger WHERE +scope = :scope AND job IS NULL AND purpose = 'cap'"
+        "  AND coalesce(event ->> 'measure', 'epsilon') != :measure), 0)",
+        {"scope": scope, "measure": measure},
     ).fetchone()
     if last is None:
         return []
     steps = range(first, last, max((last - first) // most, 1))
+    spent = "lifetime_rho_nano" if measure == "rho" else "lifetime_spent_nano"
     rows = database.execute(
-        "SELECT at, lifetime_spent_nano, lifetime_cap_nano FROM ledger WHERE seq IN"
+        f"SELECT at, {spent}, lifetime_cap_nano FROM ledger WHERE seq IN"  # noqa: S608
         " (SELECT (SELECT max(seq) FROM ledger WHERE scope = ? AND seq <= e.value)"
         "  FROM json_each(?) e) ORDER BY seq",
         [scope, json.dumps([*steps, last])],
     )
-    return [(at, spent, cap) for at, spent, cap in rows]
+    return [(at, spent, cap) for at, spent, cap in rows if spent is not None]
 
 
 def _about(database: Database, job: str, stretch: Stretch) -> dict[str, Any]:

@@ -10,10 +10,13 @@ from dataclasses import dataclass
 
 from sqlite_utils import Database
 
+from streamdp.privacy.filters import Measure
+from streamdp.store.reading.reports import measure_of_job, spent_of_job
+
 
 @dataclass(frozen=True, slots=True)
 class GateReport:
-    """One gate; amounts in nano units."""
+    """One gate; amounts in nano units of `measure`, that of its caps."""
 
     gate: str
     armed: bool
@@ -24,6 +27,7 @@ class GateReport:
     last_batch: str | None
     last_accepted: str | None
     spent_nano: int
+    measure: Measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,11 +61,13 @@ def gate_report(database: Database, gate: str, now: int) -> GateReport:
         " (SELECT count(*) FROM seen WHERE accepted) AS accepted,"
         " (SELECT batch FROM seen ORDER BY slot DESC, batch DESC LIMIT 1) AS last_batch,"
         " (SELECT batch FROM seen WHERE accepted ORDER BY slot DESC, batch DESC LIMIT 1)"
-        "   AS last_accepted,"
-        " (SELECT coalesce(sum(epsilon_nano), 0) FROM ledger WHERE job = :gate) AS spent_nano",
+        "   AS last_accepted",
         {"gate": gate, "now": now},
     )
-    return GateReport(**{**row, "armed": bool(row["armed"]), "waits": bool(row["waits"])})
+    measure = measure_of_job(database, gate)
+    about = {"armed": bool(row["armed"]), "waits": bool(row["waits"]), "measure": measure}
+    spent = spent_of_job(database, gate).amount(measure)
+    return GateReport(**{**row, **about, "spent_nano": spent})
 
 
 def answered_batches(database: Database, gate: str) -> frozenset[str]:

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from sqlite_utils import Database
 
+from streamdp.privacy.amounts import UNBOUNDED
+from streamdp.privacy.filters import Measure
+from streamdp.store.ledger.chain import spent_of
 from streamdp.store.ledger.charges import CHARGES
 from streamdp.types import Json
 
@@ -37,7 +40,7 @@ class Heart:
 
 @dataclass(frozen=True, slots=True)
 class JobReport:
-    """One job as the ledger knows it; amounts in nano units."""
+    """One job as the ledger knows it; amounts in nano units of `measure`, that of its caps."""
 
     job: str
     releases: int
@@ -45,6 +48,7 @@ class JobReport:
     last_released_at: int | None
     burnt: int
     spent_nano: int
+    measure: Measure
     undelivered: int
     dead_letters: int
     paused: bool
@@ -52,20 +56,32 @@ class JobReport:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a job was charged up to a row of the ledger, which is append-only."""
+    """What a job was charged up to a row of the ledger, which is append-only.
+
+    Args:
+        seq: The row.
+        epsilon_nano: Pure loss, `UNBOUNDED` if a charge had none.
+        rho_nano: Zero-concentrated loss.
+    """
 
     seq: int
-    nano: int
+    epsilon_nano: int
+    rho_nano: int
+
+    def amount(self, measure: Measure) -> int:
+        """In one measure."""
+        return self.rho_nano if measure == "rho" else self.epsilon_nano
 
 
-NOTHING = Spent(0, 0)
+NOTHING = Spent(0, 0, 0)
 
 
 @dataclass(frozen=True, slots=True)
 class ScopeReport:
-    """The budget of one scope; amounts in nano units."""
+    """The budget of one scope; amounts in nano units of `measure`, that of its caps."""
 
     scope: str
+    measure: Measure
     batch_cap_nano: int
     worst_batch_nano: int
     lifetime_cap_nano: int
@@ -82,12 +98,25 @@ def heart(database: Database) -> Heart:
 def spent_of_job(database: Database, job: str, known: Spent = NOTHING) -> Spent:
     """Sum of all charges of a job; only rows behind those that are known are read."""
     (head,) = database.execute("SELECT coalesce(max(seq), 0) FROM ledger").fetchone()
-    (more,) = database.execute(
-        "SELECT coalesce(sum(epsilon_nano), 0) FROM ledger WHERE job = ?"
+    epsilon, rho, without = database.execute(
+        "SELECT coalesce(sum(epsilon_nano), 0), coalesce(sum(rho_nano), 0),"
+        " count(*) - count(epsilon_nano) FROM ledger WHERE job = ?"
         " AND purpose IN ('reserve', 'open') AND seq > ?",
         [job, known.seq],
     ).fetchone()
-    return Spent(head, known.nano + more)
+    pure = min(known.epsilon_nano + epsilon + UNBOUNDED * without, UNBOUNDED)
+    return Spent(head, pure, known.rho_nano + rho)
+
+
+def measure_of_job(database: Database, job: str) -> Measure:
+    """The measure of the caps that a job is charged under; `epsilon` before its first charge."""
+    row = database.execute(
+        "SELECT event ->> 'measure' FROM ledger WHERE +scope ="
+        " (SELECT scope FROM ledger WHERE job = ? ORDER BY seq DESC LIMIT 1)"
+        " AND purpose = 'cap' AND job IS NULL ORDER BY seq DESC LIMIT 1",
+        [job],
+    ).fetchone()
+    return "rho" if row is not None and row[0] == "rho" else "epsilon"
 
 
 def job_report(database: Database, job: str, spent: Spent | None = None) -> JobReport:
@@ -106,25 +135,55 @@ def job_report(database: Database, job: str, spent: Spent | None = None) -> JobR
         {"job": job},
     )
     spent = spent or spent_of_job(database, job)
-    return JobReport(**{**row, "paused": bool(row["paused"]), "spent_nano": spent.nano})
+    measure = measure_of_job(database, job)
+    about = {"paused": bool(row["paused"]), "measure": measure}
+    return JobReport(**{**row, **about, "spent_nano": spent.amount(measure)})
 
 
 def scope_reports(database: Database) -> tuple[ScopeReport, ...]:
     """Every scope the ledger knows, with the caps in force and the batch that has lost most."""
     rows = database.query(
-        "SELECT scope, batch_cap_nano, lifetime_cap_nano,"  # noqa: S608
-        " (SELECT coalesce(max(of_batch), 0) FROM"
-        f"   (SELECT sum(epsilon_nano) AS of_batch FROM {CHARGES} r"
-        "    WHERE r.scope = c.scope GROUP BY r.batch))"
-        "   AS worst_batch_nano,"
-        " (SELECT coalesce(sum(epsilon_nano), 0) FROM ledger r"
-        "   WHERE r.scope = c.scope) AS lifetime_spent_nano,"
-        " (SELECT coalesce(sum(r.epsilon_nano), 0) FROM ledger s JOIN ledger r"
-        "   ON r.seq = s.reservation WHERE s.scope = c.scope AND s.purpose = 'burn') AS burnt_nano"
-        " FROM ledger c WHERE seq IN"
+        "SELECT scope, coalesce(event ->> 'measure', 'epsilon') AS measure, batch_cap_nano,"
+        " lifetime_cap_nano FROM ledger WHERE seq IN"
         " (SELECT max(seq) FROM ledger WHERE purpose = 'cap' GROUP BY scope) ORDER BY scope"
     )
-    return tuple(ScopeReport(**row) for row in rows)
+    return tuple(_scope_report(database, row) for row in rows)
+
+
+def _scope_report(database: Database, row: dict[str, Json]) -> ScopeReport:
+    scope, measure = row["scope"], row["measure"]
+    (worst,) = database.execute(
+        f"SELECT coalesce(max(total), 0) FROM (SELECT {_total(measure)} AS total"  # noqa: S608
+        f" FROM {CHARGES} r WHERE r.scope = ? GROUP BY batch)",
+        [scope],
+    ).fetchone()
+    (burnt,) = database.execute(
+        f"SELECT {_total(measure)} FROM ledger s JOIN ledger r"  # noqa: S608
+        " ON r.seq = s.reservation WHERE s.scope = ? AND s.purpose = 'burn'",
+        [scope],
+    ).fetchone()
+    return ScopeReport(
+        **row,
+        worst_batch_nano=_unmarked(worst),
+        lifetime_spent_nano=spent_of(database, scope, measure),
+        burnt_nano=_unmarked(burnt),
+    )
+
+
+_NONE = 2**62
+"""Stands for a sum without a bound within SQL."""
+
+
+def _total(measure: Measure) -> str:
+    """SQL of a sum over charges `r`; `_NONE` if one has no such loss."""
+    if measure == "rho":
+        return "coalesce(sum(r.rho_nano), 0)"
+    known = "count(*) = count(r.epsilon_nano)"
+    return f"CASE WHEN {known} THEN coalesce(sum(r.epsilon_nano), 0) ELSE {_NONE} END"
+
+
+def _unmarked(total: int) -> int:
+    return UNBOUNDED if total == _NONE else int(total)
 
 
 def last_rho(database: Database, job: str) -> int:
@@ -146,8 +205,9 @@ def ledger_rows(database: Database, scope: str | None = None) -> list[dict[str, 
     """Rows of the ledger, oldest first."""
     return list(
         database.query(
-            "SELECT seq, at, purpose, scope, job, batch, reservation, epsilon_nano, release_id,"
-            " lifetime_spent_nano, lifetime_cap_nano, event ->> 'what' AS decided,"
+            "SELECT seq, at, purpose, scope, job, batch, reservation, epsilon_nano, rho_nano,"
+            " release_id, lifetime_spent_nano, lifetime_rho_nano, lifetime_cap_nano,"
+            " event ->> 'what' AS decided,"
             " coalesce(event ->> 'operator', event ->> 'by') AS by, event ->> 'reason' AS reason"
             " FROM ledger WHERE (:scope IS NULL OR scope = :scope) ORDER BY seq",
             {"scope": scope},

@@ -17,6 +17,7 @@ from streamdp.store.database import require_sound, transaction
 from streamdp.store.ledger.origins import ORIGINS
 from streamdp.store.reading.watch import ALERTS
 from streamdp.store.schema.gate_steps import ANSWERS_OF_SOURCES, GATES, NOTICES, REASONS
+from streamdp.store.schema.losses import LOSSES
 from streamdp.store.schema.views import VIEWS
 
 Step = tuple[str | Callable[[Database], None], ...]
@@ -182,7 +183,7 @@ _SINKS: Step = (*ANSWERS_OF_SOURCES, *REASONS, row_checksums.update_debts)
 STEPS: tuple[Step, ...] = (
     *(_FIRST, _RUNS, _ANCHORED, NOTICES),
     *(_SEALS, _TIMED, GATES, _TIME_SEALED, _SINKS, ORIGINS, COLUMNS),
-    *(ALERTS, VIEWS),
+    *(ALERTS, VIEWS, LOSSES),
 )
 """Statements of each schema version; a step is never edited once it has been released."""
 

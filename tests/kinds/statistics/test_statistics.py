@@ -20,6 +20,7 @@ from streamdp.kinds.statistics.build import build
 from streamdp.kinds.statistics.kind import Statistics
 from streamdp.kinds.statistics.section import StatisticsSection
 from streamdp.kinds.statistics.spec import SPEC
+from streamdp.privacy.price import Price
 from streamdp.types import Batch, UnitBound
 from tests.worlds import ReplayedEntropy
 
@@ -161,7 +162,7 @@ def test_a_unit_pays_for_its_rows() -> None:
     charge = UnitCharging(UnitBound("u", 4)).charge(plan)
     assert charge.epsilon_nano == 10**9
     assert charge.event["type"] == "group"
-    assert made.epsilon == Fraction(1, 4)
+    assert made.price == Price(Fraction(1, 4))
 
 
 @pytest.mark.parametrize("size", [0, 1, 400])

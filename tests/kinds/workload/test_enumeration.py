@@ -111,7 +111,7 @@ def largest_loss(
         assert within
         ratios = [abs(math.log(laws[0][each] / laws[1][each])) for each in within]
         worst = max(worst, *ratios)
-    return worst / float(epsilon_of(design.event()))
+    return worst / float(epsilon_of(design.event()) or 0)
 
 
 def inner(found: Law, counts: list[IntArray]) -> set[Any]:

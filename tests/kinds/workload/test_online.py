@@ -94,7 +94,7 @@ def largest_loss(neighbours: Relation, rounds: int = 1) -> float:
         within = kept[0] & kept[1]
         assert within
         worst = max(worst, *(abs(math.log(laws[0][each] / laws[1][each])) for each in within))
-    return worst / float(epsilon_of(mechanism.event(mechanism.design(memory))))
+    return worst / float(epsilon_of(mechanism.event(mechanism.design(memory))) or 0)
 
 
 @pytest.mark.parametrize("neighbours", NEIGHBOURS)

@@ -1,0 +1,77 @@
+"""Integers with discrete Gaussian noise: a vector of Euclidean sensitivity Δ at a price of ρ.
+
+released_i = value_i + z_i,   P(z) in proportion to e^(-z²/(2σ²)),   σ² = Δ²/(2ρ).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from streamdp.privacy.discrete_gaussian import discrete_gaussian, discrete_gaussian_variance
+from streamdp.privacy.events import zero_concentrated
+from streamdp.types import Entropy, Json
+
+_SUMMED = 1e4
+"""Up to this σ² a reach is found by adding up the law; beyond it that of the normal law is it."""
+
+
+@dataclass(frozen=True, slots=True)
+class GaussianNoise:
+    """Noise for a vector of integers.
+
+    Args:
+        rho: Price of the whole vector.
+        sensitivity: The most that neighbours' vectors differ, summed over their entries.
+        entries: Between how many entries that sum is divided evenly, at worst: an entry differs by
+            at most sensitivity/entries, and at most so many differ.
+    """
+
+    rho: Fraction
+    sensitivity: int
+    entries: int = 1
+
+    @property
+    def squared(self) -> Fraction:
+        """σ²: Δ² is sensitivity²/entries."""
+        return Fraction(self.sensitivity**2, self.entries) / (2 * self.rho)
+
+    @property
+    def variance(self) -> float:
+        """Of the noise of one entry."""
+        return discrete_gaussian_variance(self.squared)
+
+    def reach(self, level: float) -> int:
+        """The least w with P(|z| <= w) >= level.
+
+        >>> GaussianNoise(Fraction(1, 200), 1).reach(0.9)
+        16
+        """
+        squared = float(self.squared)
+        if squared > _SUMMED:
+            from scipy.special import ndtri
+
+            return math.ceil(float(ndtri((1.0 + level) / 2.0)) * math.sqrt(squared))
+        most = math.ceil(40.0 * math.sqrt(squared)) + 1
+        weights = [math.exp(-z * z / (2.0 * squared)) for z in range(most)]
+        total, found = 2.0 * math.fsum(weights) - 1.0, 1.0
+        for reach in range(1, most):
+            if found >= level * total:
+                return reach - 1
+            found += 2.0 * weights[reach]
+        return most
+
+    def event(self) -> Json:
+        """What the vector costs."""
+        return zero_concentrated(self.rho)
+
+    def draw(self, values: Iterable[int], entropy: Entropy) -> tuple[int, ...]:
+        """The vector with independent noise on each entry.
+
+        Privacy: vectors of neighbours are at most Δ apart in Euclidean distance, so their Rényi
+        divergence of every order α is at most αΔ²/(2σ²) = αρ: ρ-zCDP (Canonne, Kamath & Steinke
+        2020, theorem 4). The law is exact (`discrete_gaussian`).
+        """
+        return tuple(value + discrete_gaussian(self.squared, entropy) for value in values)

@@ -1,0 +1,35 @@
+"""What the next release of a job, or the next run of a gate, costs in both measures."""
+
+from __future__ import annotations
+
+from sqlite_utils import Database
+
+from streamdp.config import Configuration
+from streamdp.config.checks.gates import gates_of
+from streamdp.privacy.amounts import nano_up
+from streamdp.privacy.filters import Item
+from streamdp.store.reading.reports import last_rho
+
+
+def price_of_release(configuration: Configuration, database: Database, job: str) -> Item:
+    """Of one release; of a price in epsilon, rho is what it last was (0 before the first)."""
+    return configuration.releases[job].price.item(last_rho(database, job))
+
+
+def price_of_run(configuration: Configuration, database: Database, gate: str) -> Item:
+    """Of a run that is still to be armed."""
+    epsilon = configuration.all_gates()[gate].epsilon
+    return Item(0, nano_up(epsilon), last_rho(database, gate))
+
+
+def price_of_batch(configuration: Configuration, database: Database, scope: str) -> Item:
+    """Of all releases and gates of a source for one batch."""
+    jobs = [name for name, job in configuration.releases.items() if job.source == scope]
+    prices = [price_of_release(configuration, database, name) for name in jobs]
+    prices += [
+        price_of_run(configuration, database, name) for name in gates_of(configuration, scope)
+    ]
+    pure = [each.epsilon_nano for each in prices]
+    known = [epsilon for epsilon in pure if epsilon is not None]
+    epsilon = sum(known) if len(known) == len(pure) else None
+    return Item(0, epsilon, sum(each.rho_nano for each in prices))

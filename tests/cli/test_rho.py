@@ -1,0 +1,173 @@
+"""Prices and caps in rho as a person meets them: each command, page and file says what it means."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+from starlette.testclient import TestClient
+
+import streamdp
+from streamdp.cli import cli
+from streamdp.cli.look.web import columns_of
+from streamdp.config import load
+from streamdp.config.sections.web import Web
+from streamdp.log.setup import close
+from streamdp.web.app import application
+from streamdp.web.reader import Reader
+from tests.web.addresses import HOST
+
+CONFIG = """\
+store: {path: streamdp.db}
+privacy:
+  unit: flight
+  caps:
+    batch: {rho: 0.02}
+    lifetime: {epsilon: 2, delta: 1e-9}
+    windows: [{batches: 3, rho: 0.03}]
+sources:
+  flights:
+    path: demo:flights.parquet
+    batches: {column: date, every: 1d, start: 2013-01-01, end: 2013-01-06}
+releases:
+  counts:
+    {kind: statistics, source: flights, rho: 0.005, expected_rows: 900, sinks: [table, file, csv],
+     measures: {records: count, air: {mean: air_time, resolution: 1, bounds: [0, 700]}}}
+  middle:
+    {kind: quantiles, source: flights, epsilon: 0.1, expected_rows: 900, sinks: [table],
+     column: air_time, quantiles: median, resolution: 1, bounds: [0, 1000],
+     prior: {learner: last-release}}
+sinks:
+  table: {kind: table, table: t}
+  file: {kind: jsonl, path: releases.jsonl}
+  csv: {kind: csv, path: out}
+log: {path: streamdp.log, level: debug}
+"""
+
+
+def typed(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, arguments)
+
+
+def table(*arguments: str) -> list[dict[str, str]]:
+    """The first table that a command prints."""
+    result = typed(*arguments)
+    assert result.exit_code in (0, 3), result.output
+    head, *rows = [line.split("\t") for line in result.stdout.splitlines()]
+    return [dict(zip(head, row, strict=False)) for row in rows if len(row) == len(head)]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Five days, released by a job that is paid in rho and one that is paid in epsilon."""
+    path = tmp_path_factory.mktemp("rho")
+    (path / "config.yaml").write_text(CONFIG)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(path)
+        plan = table("plan")
+        assert [row["rho_each"] for row in plan] == ["0.005", "0.00125"]
+        assert [row["epsilon_each"] for row in plan] == ["", "0.1"]
+        result = typed("run", "--once")
+        assert result.exit_code == 0, result.output
+        close()
+    return path
+
+
+@pytest.fixture(autouse=True)
+def _here(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.chdir(folder)
+    yield
+    close()
+
+
+def test_commands_speak_in_the_measure_of_the_caps() -> None:
+    """Budget, status, ledger and statement: rho, and what it is at a delta."""
+    (budget,) = table("budget")
+    assert budget["measure"] == "rho"
+    assert (budget["worst_batch"], budget["lifetime"]) == ("0.00625", "0.03125")
+    assert budget["batches_left"] == "3"
+    lines = [json.loads(line) for line in typed("status", "--json").stdout.splitlines()]
+    jobs = [line for line in lines if line["type"] == "job"]
+    assert [(job["measure"], job["spent"]) for job in jobs] == [("rho", 0.025), ("rho", 0.00625)]
+    assert "rho 0.025" in typed("status").stdout
+    rows = [row for row in table("budget", "--ledger") if row["purpose"] == "reserve"]
+    assert {row["epsilon"] for row in rows} == {"no bound", "0.1"}
+    assert {row["rho"] for row in rows} == {"0.005", "0.00125"}
+    assert typed("budget", "--recompute").exit_code == 0
+    said = json.loads(typed("statement", "--delta", "1e-9", "--json").stdout)
+    (source,) = said["sources"]
+    assert source["definition"].startswith("zero-concentrated differential privacy")
+    spent = source["spent_for_life"]
+    assert (spent["epsilon"], spent["by"]) == ("no bound", "zero-concentrated")
+    assert float(spent["epsilon_at_delta"]) == pytest.approx(1.46, abs=0.01)
+    assert float(source["caps"][0]["epsilon_at_delta"]) == pytest.approx(2, abs=1e-6)
+    assert {job.get("rho_of_one_release") for job in said["jobs"]} == {"0.005", None}
+    assert typed("verify").exit_code == 0
+
+
+def test_releases_carry_their_price() -> None:
+    """In the store, in each sink, and as a claim; a price in epsilon stays what it was."""
+    lines = [json.loads(line) for line in Path("releases.jsonl").read_text().splitlines()]
+    assert {(line["epsilon"], line["epsilon_exact"]) for line in lines} == {(None, None)}
+    assert {(line["rho"], line["rho_exact"]) for line in lines} == {(0.005, "0.005")}
+    database = sqlite3.connect("streamdp.db")
+    kinds = database.execute(
+        "SELECT DISTINCT kind, epsilon, typeof(epsilon), rho FROM t ORDER BY 1"
+    )
+    assert kinds.fetchall() == [
+        ("quantiles", 0.1, "real", None),
+        ("statistics", None, "null", 0.005),
+    ]
+    views = database.execute("SELECT DISTINCT job, epsilon, rho FROM v_releases ORDER BY 1")
+    assert views.fetchall() == [("counts", None, 0.005), ("middle", 0.1, None)]
+    claim = json.loads(typed("show", "counts", "2013-01-02", "--json").stdout)["claim"]
+    assert claim["definition"] == "zero-concentrated differential privacy"
+    assert (claim["rho"], claim["caps_in"], claim["batch_cap"]) == ("0.005", "rho", "0.02")
+    other = json.loads(typed("show", "middle", "2013-01-02", "--json").stdout)["claim"]
+    assert (other["definition"], other["epsilon"]) == ("pure differential privacy", "0.1")
+    assert other["caps_in"] == "rho"
+
+
+def test_pages_metrics_and_library_say_the_same(folder: Path) -> None:
+    """No page takes a price in rho for one in epsilon."""
+    reader = Reader(folder / "config.yaml", load(folder / "config.yaml"), columns_of)
+    with TestClient(application(reader, Web()), base_url=HOST) as client:
+        for page in ("/", "/jobs/counts", "/budget", "/statement", "/jobs/counts/sheet"):
+            assert client.get(page).status_code == 200, page
+        assert "ρ 0.005 each" in client.get("/jobs/counts").text
+        assert "ρ 0.03125 of" in client.get("/budget").text
+        metrics = client.get("/metrics").text
+        assert 'streamdp_rho_spent_total{scope="flights"} 0.03125' in metrics
+        assert 'streamdp_epsilon_spent_total{scope="flights"}' not in metrics
+        assert 'streamdp_job_rho_of_release{job="counts"} 0.005' in metrics
+        assert 'streamdp_job_epsilon_of_release{job="middle"} 0.1' in metrics
+        jobs = {each["job"]: each for each in client.get("/api/v1/status").json()["jobs"]}
+        assert (jobs["counts"]["epsilon"], jobs["counts"]["rho"]["exact"]) == (None, "0.005")
+        assert jobs["counts"]["spent"]["exact"] == "0.025"
+        (budget,) = client.get("/api/v1/budget").json()["items"]
+        assert (budget["measure"], budget["spent"]["exact"]) == ("rho", "0.03125")
+    with streamdp.open(folder / "streamdp.db") as store:
+        spent = {row["job"]: (row["measure"], row["spent"]) for row in store.jobs()}
+    assert spent == {"counts": ("rho", 0.025), "middle": ("rho", 0.00625)}
+
+
+def test_the_window_in_rho_refuses_what_pure_jobs_cost_in_it(tmp_path: Path) -> None:
+    """A job that is paid in epsilon is held to caps in rho by what its draws cost in it."""
+    text = CONFIG.replace(
+        "windows: [{batches: 3, rho: 0.03}]", "windows: [{batches: 3, rho: 0.018}]"
+    )
+    (tmp_path / "config.yaml").write_text(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        lines = [json.loads(line) for line in typed("plan", "--json").stdout.splitlines()]
+        refused = [line for line in lines if "refused" in line]
+        assert [(line["refused"], line["batch"], line["left"]) for line in refused] == [
+            ("middle", "2013-01-03", "0.0005")
+        ]
+        result = typed("run", "--once")
+        assert result.output == "9 released, 1 refused by a cap\n"
+        close()
