@@ -25,6 +25,7 @@ def main(
     rows: Callable[[bool], Iterable[Row]],
     *,
     failed: Callable[[Row], bool] | None = None,
+    parser: argparse.ArgumentParser | None = None,
 ) -> None:
     """Parse ``--json`` and ``--quick``, run, print.
 
@@ -32,8 +33,10 @@ def main(
         title: One line above the table, and the help text.
         rows: Called with `quick`; rows are printed as they come under ``--json``.
         failed: A row for which this holds makes the exit status 1.
+        parser: Knows further arguments, and what to do with them.
     """
-    parser = argparse.ArgumentParser(description=title)
+    parents = [parser] if parser else []
+    parser = argparse.ArgumentParser(description=title, parents=parents)
     parser.add_argument("--json", action="store_true", help="one JSON object a line")
     parser.add_argument("--quick", action="store_true", help="under a minute")
     options = parser.parse_args()

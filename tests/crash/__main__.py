@@ -1,12 +1,20 @@
 """The sweeps: points tried and violations found, which must be none.
 
-python -m tests.crash [--json] [--quick]
+python -m tests.crash [--json] [--quick] [--part I/N]
+
+The whole takes about an hour of a processor. `--part 1/2` and `--part 2/2` share its cases between
+two processes: of each sweep the first takes every other case, the second the rest. Deaths in the
+lives that repeat what another sweep goes through point by point are tried one in `STRIDE`; each
+row says how many cases there are.
 """
 
 from __future__ import annotations
 
+import argparse
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 from tests.benchmarks.report import Row, main
@@ -31,80 +39,124 @@ T = TypeVar("T")
 QUICK = 25
 """Points of a sweep under `--quick`, spread evenly."""
 
+STRIDE = {
+    "kills of a gate": 3,
+    "a full disk at every write of a gate": 3,
+    "kills in every kind": 17,
+}
+"""Of these sweeps one case in so many is tried."""
 
-STRIDE = 17
-"""Of the deaths in every kind one in so many is tried: each is a life with an engine."""
+
+@dataclass(frozen=True, slots=True)
+class Share:
+    """Which cases of the sweeps a process tries.
+
+    Args:
+        quick: Whether few are enough.
+        part: Number of this process, from 0 on.
+        parts: How many processes share the cases.
+    """
+
+    quick: bool = False
+    part: int = 0
+    parts: int = 1
+
+    def row(
+        self,
+        sweep: str,
+        cases: Iterable[T],
+        violations: Callable[[T], Iterable[str]],
+        quick: int = QUICK,
+    ) -> Row:
+        """Try this share of the cases; what is found is told on standard error."""
+        every = tuple(cases)
+        mine = every[:: STRIDE.get(sweep, 1)]
+        mine = (mine[:: max(1, len(mine) // quick)] if self.quick else mine)[
+            self.part :: self.parts
+        ]
+        found = 0
+        for case in mine:
+            for wrong in violations(case):
+                found += 1
+                print(f"{sweep}: {wrong}", file=sys.stderr, flush=True)
+        return {"sweep": sweep, "points": len(mine), "of": len(every), "violations": found}
 
 
-def rows(quick: bool) -> Iterator[Row]:
+def rows(share: Share) -> Iterator[Row]:
     """One row a sweep."""
     with folder() as place:
         template = Home.furnish(place / "template")
         if not supported():
             print("a child cannot be traced here: most sweeps are left out", file=sys.stderr)
         else:
-            yield from _traced(template, quick=quick)
-            yield from _damaged(template, quick=quick)
-            yield from _of_every_kind(quick=quick)
-            yield from _told(quick=quick)
-            count, steps = (4, 20) if quick else (250, 40)
-            found = (walks.walk(seed, steps) for seed in range(count))
-            yield {**_row("random walks: steps", found), "points": count * steps}
-        places = _some(tuple(hostile.cases()), quick=quick)
-        yield _row("sinks at hostile places", map(hostile.violations, places))
+            yield from _traced(template, share)
+            yield from _damaged(template, share)
+            yield from _of_every_kind(share)
+            yield from _told(share)
+            count, steps = (4, 20) if share.quick else (250, 40)
+            walk = partial(walks.walk, length=steps)
+            yield share.row(f"random walks of {steps} steps", range(count), walk, count)
+        yield share.row("sinks at hostile places", hostile.cases(), hostile.violations)
         for locked in (True, False):
-            race = [races.pair(template, locked=locked) for _ in range(10 if quick else 100)]
-            yield _row(f"pairs of daemons {'with' if locked else 'without'} the lock", race)
-    threads = 100 if quick else 1000
-    alone = [list(races.last_unit(threads))]
-    yield {**_row("threads at the last charge", alone), "points": threads}
+            name = f"pairs of daemons {'with' if locked else 'without'} the lock"
+            pair = partial(_pair, template, locked)
+            yield share.row(name, range(10 if share.quick else 100), pair)
+    threads = 100 if share.quick else 1000
+    yield share.row(f"{threads} threads at the last charge", [threads], races.last_unit)
 
 
-def _traced(template: Home, *, quick: bool) -> Iterator[Row]:
+def _pair(template: Home, locked: bool, number: int) -> list[str]:
+    return [f"pair {number}: {wrong}" for wrong in races.pair(template, locked=locked)]
+
+
+def _traced(template: Home, share: Share) -> Iterator[Row]:
     """Deaths and full disks at every call that the kernel sees."""
     life = kills.first_life(template)
-    points = _some(tuple(life.deaths()), quick=quick)
-    yield _row("kill matrix", (kills.violations(template, point) for point in points))
-    yield from _asked(quick=quick)
-    points = _some(tuple(life.refusals()), quick=quick)
+    yield share.row("kill matrix", life.deaths(), partial(kills.violations, template))
+    yield from _asked(share)
     if INTEL:
-        yield _row("power cuts", power.cuts(template, 4 if quick else 1))
-        yield _row("a full disk at every write", (disks.refused(template, each) for each in points))
-    limits = _some(tuple(disks.limits(template, step=4096)), quick=quick)
-    yield _row("a full disk at every size", (disks.limited(template, *each) for each in limits))
+        yield from _cut("power cuts", template, share)
+        refused = partial(disks.refused, template)
+        yield share.row("a full disk at every write", life.refusals(), refused)
+    limits = disks.limits(template, step=4096)
+    limited = partial(_apply, partial(disks.limited, template))
+    yield share.row("a full disk at every size", limits, limited)
 
 
-def _asked(*, quick: bool) -> Iterator[Row]:
+def _asked(share: Share) -> Iterator[Row]:
     """Deaths, power cuts and full disks in a life in which a gate is asked."""
     with folder() as place:
         home = gated.GatedHome.furnish(place / "template")
         life = kills.first_life(home)
-        points = _some(tuple(life.deaths()), quick=quick)
-        yield _row(
-            "kills of a gate", (kills.violations(home, point, gated.aftermath) for point in points)
-        )
-        points = _some(tuple(life.refusals()), quick=quick)
+        killed = partial(kills.violations, home, aftermath=gated.aftermath)
+        yield share.row("kills of a gate", life.deaths(), killed)
         if INTEL:
-            yield _row("power cuts of a gate", power.cuts(home, 4 if quick else 1))
-            found = (disks.refused(home, point) for point in points)
-            yield _row("a full disk at every write of a gate", found)
+            yield from _cut("power cuts of a gate", home, share)
+            refused = partial(disks.refused, home)
+            yield share.row("a full disk at every write of a gate", life.refusals(), refused)
 
 
-def _of_every_kind(*, quick: bool) -> Iterator[Row]:
+def _cut(sweep: str, template: Home, share: Share) -> Iterator[Row]:
+    """Power cuts of one life."""
+    with power.life(template) as shadow:
+        yield share.row(sweep, range(len(shadow.seen)), partial(power.violations, shadow))
+
+
+def _of_every_kind(share: Share) -> Iterator[Row]:
     """Deaths and twins where each release kind is released in several forms."""
     with folder() as place:
         home = every_kind.EveryKind.furnish(place / "template")
-        points = _some(tuple(kills.first_life(home).deaths())[::STRIDE], quick=quick)
-        yield _row("kills in every kind", (kills.violations(home, point) for point in points))
-    pairs = list(twins.of_every_kind(2 if quick else 20))
-    found = (twins.difference(*pair, every_kind.CONFIG) for pair in pairs)
-    yield _row("twins in every kind: pairs of runs", found)
+        deaths = kills.first_life(home).deaths()
+        yield share.row("kills in every kind", deaths, partial(kills.violations, home))
+    pairs = tuple(twins.of_every_kind(2 if share.quick else 20))
+    compared = partial(_apply, partial(twins.difference, config=every_kind.CONFIG))
+    yield share.row("twins in every kind: pairs of runs", pairs, compared)
     with every_kind.public_outcomes():
-        found = (twins.difference(*pair, every_kind.COSTLY) for pair in pairs)
-        yield _row("twins in every kind that release the same", found)
+        compared = partial(_apply, partial(twins.difference, config=every_kind.COSTLY))
+        yield share.row("twins in every kind that release the same", pairs, compared)
 
 
-def _damaged(template: Home, *, quick: bool) -> Iterator[Row]:
+def _damaged(template: Home, share: Share) -> Iterator[Row]:
     """Files that rot and files that are cut."""
     for stand in pages.stands(template):
         with folder() as place:
@@ -112,37 +164,49 @@ def _damaged(template: Home, *, quick: bool) -> Iterator[Row]:
             for file in stand.files:
                 stride = 61 if stand.crashed else 7
                 cases = [each for each in pages.damages(stand, stride) if each.file == file]
-                found = (
-                    filter(None, [pages.verdict(home, stand, each)])
-                    for each in _some(cases, quick=quick, factor=8)
-                )
                 state = "after a crash" if stand.crashed else "at rest"
-                yield _row(f"{file} {state}: flipped, cut, gone", found)
+                name = f"{file} {state}: flipped, cut, gone"
+                yield share.row(name, cases, partial(_judged, home, stand), 8 * QUICK)
 
 
-def _told(*, quick: bool) -> Iterator[Row]:
+def _judged(home: Home, stand: pages.Stand, damage: pages.Damage) -> Iterator[str]:
+    yield from filter(None, [pages.verdict(home, stand, damage)])
+
+
+def _told(share: Share) -> Iterator[Row]:
     """What can be seen from outside."""
-    size, found = canaries.scan(canaries.OF_EVERY_KIND)
-    yield {**_row("canaries: bytes searched", [found]), "points": size}
-    pairs = twins.neighbours(4 if quick else 100)
-    yield _row("twins: pairs of runs", (twins.difference(*pair) for pair in pairs))
+    sizes: list[int] = []
+
+    def marks(config: str) -> list[str]:
+        size, found = canaries.scan(config)
+        sizes.append(size)
+        return found
+
+    row = share.row("canaries: bytes searched", [canaries.OF_EVERY_KIND], marks)
+    yield {**row, "points": sum(sizes), "of": sum(sizes)}
+    pairs = twins.neighbours(4 if share.quick else 100)
+    yield share.row("twins: pairs of runs", pairs, partial(_apply, twins.difference))
 
 
-def _some(cases: Sequence[T], *, quick: bool, factor: int = 1) -> Sequence[T]:
-    """All cases, or few of them."""
-    return cases[:: max(1, len(cases) // (factor * QUICK))] if quick else cases
+def _apply(violations: Callable[..., T], case: Sequence[object]) -> T:
+    """A case that is several arguments."""
+    return violations(*case)
 
 
-def _row(sweep: str, found: Iterable[Iterable[str]]) -> Row:
-    """Run a sweep; what it finds is told on standard error."""
-    points = violations = 0
-    for each in found:
-        points += 1
-        for wrong in each:
-            violations += 1
-            print(f"{sweep}: {wrong}", file=sys.stderr)
-    return {"sweep": sweep, "points": points, "violations": violations}
+def _part(text: str) -> Share:
+    part, parts = map(int, text.split("/"))
+    if not 1 <= part <= parts:
+        raise ValueError(text)
+    return Share(part=part - 1, parts=parts)
 
 
 if __name__ == "__main__":
-    main("Sweeps of what can go wrong", rows, failed=lambda row: bool(row["violations"]))
+    parser = argparse.ArgumentParser(add_help=False)
+    parser.add_argument("--part", type=_part, default=Share(), help="its share of cases: 1/2, 2/2")
+    asked = parser.parse_known_args()[0].part
+    main(
+        "Sweeps of what can go wrong",
+        lambda quick: rows(Share(quick, asked.part, asked.parts)),
+        failed=lambda row: bool(row["violations"]),
+        parser=parser,
+    )

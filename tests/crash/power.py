@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
 from pathlib import Path
 
 from tests.crash import tracer
@@ -47,16 +47,23 @@ class Shadow:
             self.seen.append(frozenset(self.home.published()))
 
 
-def cuts(template: Home, stride: int = 1) -> Iterator[list[str]]:
-    """Violations of each cut of one life, or of one in `stride`."""
+@contextmanager
+def life(template: Home) -> Iterator[Shadow]:
+    """A life that ends well, and its shadow."""
     with folder() as place:
         home = template.copy(place / "home")
         shadow = Shadow(home, place / "shadow")
         assert tracer.live(home.live, durable=shadow.keep).status == 0, "the life ends well"
-        for number, seen in islice(enumerate(shadow.seen), 0, None, stride):
-            shutil.rmtree(home.path)
-            shutil.copytree(shadow.path / str(number), home.path)
-            yield [f"cut {number}: {wrong}" for wrong in _violations(home, place, seen)]
+        yield shadow
+
+
+def violations(shadow: Shadow, number: int) -> Iterator[str]:
+    """What is wrong after the power was cut at one moment."""
+    home = shadow.home
+    shutil.rmtree(home.path)
+    shutil.copytree(shadow.path / str(number), home.path)
+    found = _violations(home, home.path.parent, shadow.seen[number])
+    yield from (f"cut {number}: {wrong}" for wrong in found)
 
 
 def _violations(home: Home, place: Path, seen: frozenset[str]) -> Iterator[str]:

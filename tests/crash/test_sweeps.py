@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -174,10 +174,17 @@ def test_killed_anywhere_in_every_kind(tmp_path: Path) -> None:
         assert kills.violations(home, point) == []
 
 
+def cuts(template: Home, stride: int) -> Iterator[str]:
+    """Violations of one in so many power cuts."""
+    with power.life(template) as shadow:
+        for number in range(0, len(shadow.seen), stride):
+            yield from power.violations(shadow, number)
+
+
 @pytest.mark.skipif(not tracer.INTEL, reason="reads registers of x86-64")
 def test_power_cuts(template: Home) -> None:
     """What was not waited for is lost, and every release that somebody may have seen is there."""
-    assert [wrong for each in power.cuts(template, 6) for wrong in each] == []
+    assert list(cuts(template, 6)) == []
 
 
 @pytest.mark.skipif(not tracer.INTEL, reason="reads registers of x86-64")
@@ -192,7 +199,7 @@ def test_a_store_that_does_not_wait_for_the_disk_is_caught(
         return made
 
     monkeypatch.setattr(verified_open, "connect", hasty)
-    assert any(power.cuts(template, 4))
+    assert any(cuts(template, 4))
 
 
 def test_full_disks(template: Home, life: Life) -> None:
@@ -344,4 +351,17 @@ def test_a_walk_finds_a_forgotten_charge(monkeypatch: pytest.MonkeyPatch) -> Non
 @pytest.mark.long
 def test_all_sweeps() -> None:
     """Every point of every sweep."""
-    assert [row for row in sweeps.rows(False) if row["violations"]] == []
+    assert [row for row in sweeps.rows(sweeps.Share()) if row["violations"]] == []
+
+
+def test_processes_share_all_cases() -> None:
+    """Of each sweep every case is tried by one process, and a row says of how many."""
+    tried: list[int] = []
+
+    def note(case: int) -> list[str]:
+        tried.append(case)
+        return []
+
+    for part in range(3):
+        assert sweeps.Share(part=part, parts=3).row("a sweep", range(10), note)["of"] == 10
+    assert sorted(tried) == list(range(10))
