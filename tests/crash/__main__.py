@@ -2,7 +2,7 @@
 
 python -m tests.crash [--json] [--quick] [--part I/N]
 
-The whole takes about an hour of a processor. `--part 1/2` and `--part 2/2` share its cases between
+The whole takes about forty minutes of a processor. `--part 1/2` and `--part 2/2` share its cases between
 two processes: of each sweep the first takes every other case, the second the rest. Deaths in the
 lives that repeat what another sweep goes through point by point are tried one in `STRIDE`; each
 row says how many cases there are.
@@ -40,11 +40,12 @@ QUICK = 25
 """Points of a sweep under `--quick`, spread evenly."""
 
 STRIDE = {
-    "kills of a gate": 3,
-    "a full disk at every write of a gate": 3,
-    "kills in every kind": 17,
+    "kills of a gate": 5,
+    "kills in every kind": 31,
+    "a full disk at every write": 3,
+    "a full disk at every write of a gate": 5,
 }
-"""Of these sweeps one case in so many is tried."""
+"""Of these sweeps one case in so many is tried; primes, so that all moments of a call occur."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +94,7 @@ def rows(share: Share) -> Iterator[Row]:
             yield from _damaged(template, share)
             yield from _of_every_kind(share)
             yield from _told(share)
-            count, steps = (4, 20) if share.quick else (250, 40)
+            count, steps = (4, 20) if share.quick else (120, 40)
             walk = partial(walks.walk, length=steps)
             yield share.row(f"random walks of {steps} steps", range(count), walk, count)
         yield share.row("sinks at hostile places", hostile.cases(), hostile.violations)
@@ -148,7 +149,7 @@ def _of_every_kind(share: Share) -> Iterator[Row]:
         home = every_kind.EveryKind.furnish(place / "template")
         deaths = kills.first_life(home).deaths()
         yield share.row("kills in every kind", deaths, partial(kills.violations, home))
-    pairs = tuple(twins.of_every_kind(2 if share.quick else 20))
+    pairs = tuple(twins.of_every_kind(2 if share.quick else 12))
     compared = partial(_apply, partial(twins.difference, config=every_kind.CONFIG))
     yield share.row("twins in every kind: pairs of runs", pairs, compared)
     with every_kind.public_outcomes():
@@ -162,7 +163,7 @@ def _damaged(template: Home, share: Share) -> Iterator[Row]:
         with folder() as place:
             home = template.copy(place / "home")
             for file in stand.files:
-                stride = 61 if stand.crashed else 7
+                stride = 61 if stand.crashed else 19
                 cases = [each for each in pages.damages(stand, stride) if each.file == file]
                 state = "after a crash" if stand.crashed else "at rest"
                 name = f"{file} {state}: flipped, cut, gone"
