@@ -2,9 +2,9 @@
 
 python -m tests.crash [--json] [--quick] [--part I/N]
 
-The whole takes about forty minutes of a processor. `--part 1/2` and `--part 2/2` share its cases between
-two processes: of each sweep the first takes every other case, the second the rest. Deaths in the
-lives that repeat what another sweep goes through point by point are tried one in `STRIDE`; each
+The whole takes about forty minutes of a processor. `--part 1/2` and `--part 2/2` share its cases
+between two processes: of each sweep the first takes every other case, the second the rest. Of
+deaths in long lives, most of which the kill matrix goes through too, one in `STRIDE` is tried; each
 row says how many cases there are.
 """
 

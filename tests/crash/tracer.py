@@ -95,7 +95,8 @@ class Life:
             yield Point(number, "before")
             if kind in ("write", "pwrite") and INTEL:
                 yield Point(number, "half")
-        yield Point(len(self.stops) - 1, "after")
+        if self.stops and self.stops[-1] != "sql":
+            yield Point(len(self.stops) - 1, "after")
 
     def refusals(self) -> Iterator[Point]:
         """Every write that a full disk can refuse, alone or with all that follow."""
