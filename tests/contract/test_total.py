@@ -2,7 +2,7 @@
 
 Each hostile value stands beside ordinary records, in each column that a question may name, in every
 format and engine. After `check` the question is answered, and the ordinary records count as if the
-hostile one were not there. `HOSTILE` and the roles are the sweep; Spark takes part with `-m long`.
+hostile one were not there. `CASES` and the roles are the sweep; Spark is in `test_spark_total.py`.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ START = int(datetime(2024, 1, 1, tzinfo=UTC).timestamp())
 WINDOW = Batch("s", "2024-01-01", START, START + 86_400)
 FILE = Batch("s", "f")
 GRID = Grid(Fraction(1), -100, 100)
+NAN = float("nan")
 FAR = (2**62, -(2**62), 2**63 - 1, -(2**63) + 1, -(2**63), 253402300800, 2**53)
 BYTES = (b"\xff\xfe", b"\xed\xa0\x80", b"a\xc3", b"\x00", b"", b"\xf4\x90\x80\x80", b"x" * 100_000)
 
@@ -41,7 +43,7 @@ def instants(unit: str, zone: str | None = None) -> Iterator[Column]:
     kind = pa.timestamp(unit, zone)
     plain = pa.array([datetime(2024, 1, 1, 12)], pa.timestamp("us")).cast(pa.timestamp(unit))  # noqa: DTZ001
     for ticks in FAR:
-        yield f"timestamp[{unit}] {ticks}", plain.view(pa.int64()).view(kind), of(ticks, kind)
+        yield f"{kind} {ticks}", plain.view(pa.int64()).view(kind), of(ticks, kind)
 
 
 def of(ticks: int, kind: Any) -> Any:
@@ -62,7 +64,7 @@ def hostile() -> Iterator[Column]:
             width = pa.binary() if kind == pa.string() else pa.large_binary()
             bad = pa.array([raw], width).view(kind)
             yield f"{name} {raw[:8]!r}", pa.array(["A"], kind), bad
-    doubles = (float("nan"), float("inf"), float("-inf"), 1e308, -1e308, 5e-324)
+    doubles = (NAN, float("inf"), float("-inf"), 1e308, -1e308, 5e-324)
     for double in doubles:
         yield f"double {double}", pa.array([7.0]), pa.array([double])
         single = struct.unpack("f", struct.pack("f", min(max(double, -3e38), 3e38)))[0]
@@ -99,14 +101,17 @@ def table(plain: Any, bad: Any, role: str, *, with_bad: bool) -> Any:
     )
 
 
-def asked(role: str, kind: str) -> CellQuery:
+def asked(role: str, kind: str, quote: str = '"') -> CellQuery:
     query = CellQuery("x", GRID)
     if role == "unit":
         return replace(query, bound=UnitBound("u", 1))
     if role == "group":
         return replace(query, by=("g",), groups=(("A",), ("a",)))
     if role == "where":
-        return replace(query, where='"u" IS NOT NULL' + (" AND \"u\" <> 'Z'" * ("text" in kind)))
+        unit = f"{quote}u{quote}"
+        return replace(
+            query, where=f"{unit} IS NOT NULL" + f" AND {unit} <> 'Z'" * ("text" in kind)
+        )
     return query
 
 
@@ -365,3 +370,27 @@ def test_groups_of_a_collation_of_postgresql_are_disjoint(postgres_server: str) 
     assert backend.answer(where, FILE).cells.tolist() == [1]
     assert total(backend.answer(CellQuery("x", GRID, bound=UnitBound("g", 1)), FILE)) == 2
     backend.close()
+
+
+WHERE = ("x > 8", "NOT x > 8", "x <> 7", "x = 0", None)
+APART = ([7.0, NAN, NAN], [None, NAN], [-0.0, NAN, 0.0])
+
+
+@pytest.mark.parametrize(("kind", "rows"), [("double", 2), ("double", 9), ("float", 9)])
+def test_no_record_decides_whether_another_counts(tmp_path: Path, kind: str, rows: int) -> None:
+    """NaN stands outside the statistics of a Parquet file, by which an engine skips records."""
+    backend = DuckDBBackend(str(tmp_path / "r.parquet"), "parquet")
+    kinds = {"double": pa.float64(), "float": pa.float32()}
+
+    @cache
+    def counted(values: tuple[float | None, ...], where: str | None) -> int:
+        column = pa.array(values, kinds[kind], from_pandas=False)
+        pq.write_table(pa.table({"x": column}), tmp_path / "r.parquet", row_group_size=rows)
+        return total(backend.answer(CellQuery("x", GRID, where=where), FILE))
+
+    for values in APART:
+        for where in WHERE:
+            alone = sum(counted((value,), where) for value in values)
+            for one_more in (float("inf"), 9.0):
+                together = counted((*values, one_more), where)
+                assert together == alone + counted((one_more,), where), (values, where)

@@ -20,7 +20,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from streamdp.backends.duckdb.dialect import Dialect, dialect_of
-from streamdp.backends.duckdb.words import quoted
+from streamdp.backends.duckdb.words import DuckDBWords, quoted
+from streamdp.backends.sql.relation import one_by_one
 from streamdp.errors import SourceError
 from streamdp.types import File, Format
 
@@ -146,6 +147,12 @@ class Files:
 
     def _make(self, connection: duckdb.DuckDBPyConnection, select: str) -> None:
         connection.execute(f"CREATE OR REPLACE TEMP VIEW {VIEW} AS {select}")
+        described = connection.execute(f"DESCRIBE {VIEW}").fetchall()
+        read = one_by_one(DuckDBWords(), {name: kind for name, kind, *_ in described})
+        if read:
+            columns = ", ".join(f"{value} AS {_name(name)}" for name, value in read.items())
+            select = f"SELECT * REPLACE ({columns}) FROM ({select})"
+            connection.execute(f"CREATE OR REPLACE TEMP VIEW {VIEW} AS {select}")
 
     def _records(
         self, connection: duckdb.DuckDBPyConnection, paths: list[str], named: Sequence[str]

@@ -105,6 +105,9 @@ class DuckDBWords:
     def bytewise(self, column: str) -> str:
         return f'{self.name(column)} COLLATE "C"'
 
+    def unskipped(self, name: str) -> str:
+        return f"CASE WHEN {name} IS NULL THEN NULL ELSE {name} END"
+
     def start(self, text: str) -> str:
         return f"CAST('0x' || substr(md5({text}), 1, 4) AS BIGINT)"
 

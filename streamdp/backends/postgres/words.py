@@ -90,6 +90,9 @@ class PostgresWords:
     def bytewise(self, column: str) -> str:
         return f'{self.name(column)} COLLATE "C"'
 
+    def unskipped(self, name: str) -> str:
+        return name
+
     def start(self, text: str) -> str:
         digits = f"substr(md5(convert_to({text}, 'UTF8')), 1, 4)"
         return f"CAST(CAST(CAST('x' || {digits} AS bit(16)) AS integer) AS bigint)"

@@ -85,6 +85,9 @@ class SparkWords:
     def bytewise(self, column: str) -> str:
         return f"{self.name(column)} COLLATE UTF8_BINARY"
 
+    def unskipped(self, name: str) -> str:
+        return f"CASE WHEN {name} IS NULL THEN NULL ELSE {name} END"
+
     def start(self, text: str) -> str:
         return f"CAST(conv(substr(md5(CAST({text} AS BINARY)), 1, 4), 16, 10) AS BIGINT)"
 

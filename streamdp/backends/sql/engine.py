@@ -10,7 +10,7 @@ from typing import Any
 
 from streamdp.backends.fields import fields_of, require_kinds
 from streamdp.backends.sql.question import counts_of, question
-from streamdp.backends.sql.relation import Relation
+from streamdp.backends.sql.relation import Relation, one_by_one
 from streamdp.backends.sql.scan import answers
 from streamdp.backends.sql.scan_sql import scan_of, scan_sql
 from streamdp.backends.sql.words import Words
@@ -139,9 +139,16 @@ class SqlBackend(ABC):
         return ()
 
     def relation_sql(self, relation: Relation) -> str:
-        """A relation without the collations of its columns."""
-        columns = self.describe(f"SELECT * FROM {relation.bare(self.words())} AS relation")
-        return relation.sql(self.words(), columns, self.collated(columns))
+        """A relation whose columns are compared byte by byte and record by record."""
+        words = self.words()
+        columns = self.describe(f"SELECT * FROM {relation.bare(words)} AS relation")
+        read = self.one_by_one(columns)
+        read |= {name: words.bytewise(name) for name in self.collated(columns)}
+        return relation.sql(words, columns, read)
+
+    def one_by_one(self, columns: Mapping[str, str]) -> dict[str, str]:
+        """How columns are read that an engine would skip by statistics of files."""
+        return one_by_one(self.words(), columns)
 
     def type_hint(self, source: str) -> str:
         """What to do about a column of another type than its part takes."""

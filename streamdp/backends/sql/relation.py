@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from streamdp.backends.sql.words import Words
@@ -34,15 +34,17 @@ class Relation:
         """Whether it is more than a table."""
         return bool(self.columns) or self.where is not None
 
-    def sql(self, words: Words, columns: Iterable[str] = (), collated: Collection[str] = ()) -> str:
+    def sql(
+        self, words: Words, columns: Iterable[str] = (), read: Mapping[str, str] | None = None
+    ) -> str:
         """What stands behind FROM.
 
         Args:
             words: Of the engine.
             columns: Of the table.
-            collated: Those that are compared otherwise than by their bytes; they no longer are.
+            read: How some of them are read, so that a condition looks at one record and its bytes.
         """
-        table = self._bytewise(words, columns, collated) if collated else self.bare(words)
+        table = self._read(words, columns, read) if read else self.bare(words)
         if not self.is_made():
             return f"{table} AS relation"
         made = ", ".join(
@@ -53,18 +55,30 @@ class Relation:
         rows = f"{table} AS {words.name(RECORD)}"
         return f"(SELECT {made or '*'} FROM {rows}{where}) AS relation"
 
-    def _bytewise(self, words: Words, columns: Iterable[str], collated: Collection[str]) -> str:
-        """The table without collations: groups that are equal under one would share records."""
+    def _read(self, words: Words, columns: Iterable[str], read: Mapping[str, str]) -> str:
+        """The table with some columns read through an expression."""
         names = (
-            f"{words.bytewise(name)} AS {words.name(name)}"
-            if name in collated
-            else words.name(name)
+            f"{read[name]} AS {words.name(name)}" if name in read else words.name(name)
             for name in columns
         )
-        return f"(SELECT {', '.join(names)} FROM {self.bare(words)} AS collated)"
+        return f"(SELECT {', '.join(names)} FROM {self.bare(words)} AS stored)"
 
     def bare(self, words: Words) -> str:
         """The table alone."""
         if self.query:
             return f"({self.query})"
         return ".".join(words.name(part) for part in self.table.split("."))
+
+
+def one_by_one(words: Words, columns: Mapping[str, str]) -> dict[str, str]:
+    """Columns with floating numbers, read so that no condition is decided by statistics.
+
+    Files keep the least and the largest value of many records, and leave NaN out. An engine that
+    calls NaN larger than all numbers and skips records by these statistics counts or skips every
+    NaN by what another record holds.
+    """
+    return {
+        name: words.unskipped(words.name(name))
+        for name, kind in columns.items()
+        if any(part in kind.lower() for part in ("float", "double"))
+    }

@@ -59,6 +59,10 @@ class Words(Protocol):
         """A text column, compared byte by byte whatever collation it has."""
         ...
 
+    def unskipped(self, name: str) -> str:
+        """The same value, by an expression that the engine has no statistics of."""
+        ...
+
     def start(self, text: str) -> str:
         """The first DIGITS hexadecimal digits of the MD5 of a UTF-8 text, as a BIGINT."""
         ...
