@@ -22,6 +22,7 @@ from streamdp.engine.release import EngineContext
 from streamdp.engine.runner import Runner
 from streamdp.errors import StreamdpError
 from streamdp.store.sqlite import SqliteStore
+from tests.contract import conftest
 from tests.worlds import EventLog, HandClock, ListSink, ReplayedEntropy
 
 CONFIGURATION = """\
@@ -264,3 +265,76 @@ def test_one_table_of_a_server_is_paid_from_one_budget(
             connection.execute("ALTER TABLE rides RENAME TO trips")
         renamed = first.replace("table: rides", "table: trips")
         assert tried(folder, {"second": renamed}).charged == {"first"}
+
+
+SPARK = 'engine: {kind: spark, master: "local[2]"}'
+SPARK_TABLES = (
+    *("rides", "RIDES", "default.rides", "DEFAULT.Rides", "spark_catalog.default.rides"),
+    *("Spark_Catalog.Default.RIDES", "same_place", "default.same_place", "a_view", "trips"),
+)
+"""Names of one table of Spark's catalog; one is another table over its files, one a new name."""
+
+
+spark_session = conftest.spark_session
+
+
+@pytest.fixture
+def spark(spark_session: None, tmp_path: Path) -> Iterator[None]:
+    """A session with a table, a view of it and a table in the same place."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.getOrCreate()
+    place = furnished(tmp_path / "stored") / "data"
+    (place / "latest.parquet").unlink()
+    for table in ("rides", "same_place"):
+        session.sql(f"CREATE TABLE {table} USING parquet LOCATION '{place}'")
+    session.sql("CREATE VIEW a_view AS SELECT * FROM rides")
+    yield
+    session.sql("DROP VIEW a_view")
+    for table in ("rides", "trips", "same_place"):
+        session.sql(f"DROP TABLE IF EXISTS {table}")
+
+
+@pytest.mark.filterwarnings("ignore:.*socket:pytest.PytestUnraisableExceptionWarning")
+def test_one_table_of_spark_is_paid_from_one_budget(tmp_path: Path, spark: None) -> None:
+    """Names in any case, catalogs, a view, another table of the same place, the files, a rename."""
+    from pyspark.sql import SparkSession
+
+    folder = tmp_path / "home"
+    folder.mkdir()
+    first = f"{SPARK}, table: rides, {WINDOWS}"
+    assert tried(folder, {"first": first}).charged == {"first"}
+    for table in SPARK_TABLES:
+        if table == "trips":
+            SparkSession.builder.getOrCreate().sql("ALTER TABLE rides RENAME TO trips")
+        for reads in READS:
+            second = f"{SPARK}, {reads.replace('{T}', table)}, {WINDOWS}"
+            assert tried(folder, {"second": second}).charged == {"first"}, second
+    for engine in (SPARK, "engine: {kind: duckdb}"):
+        files = f"{engine}, path: {tmp_path}/stored/data/*.parquet, {WINDOWS}"
+        assert tried(folder, {"second": files}).charged == {"first"}, files
+
+
+@pytest.mark.long
+@pytest.mark.filterwarnings("ignore:.*socket:pytest.PytestUnraisableExceptionWarning")
+def test_one_file_that_spark_reads_is_counted_once(tmp_path: Path, spark_session: None) -> None:
+    """Every spelling, read by Spark where DuckDB has read the file, and alone."""
+    wrong: list[str] = []
+    counted = 0
+    for number, spelling in enumerate(PATHS):
+        folder = furnished(tmp_path / str(number))
+        named = spelling.replace("{HOME}", str(folder)).replace("{NAME}", folder.name)
+        second = f'{SPARK}, path: "{named}", format: parquet, {WINDOWS}'
+        counts = tried(folder, {"second": second}, count=True).counts
+        counted += RECORDS in counts
+        wrong += [f"{second}: {counts}"] * any(each not in (0, RECORDS) for each in counts)
+        folder = furnished(tmp_path / f"{number} paid")
+        first = f"path: data/rides.parquet, {WINDOWS}"
+        named = spelling.replace("{HOME}", str(folder)).replace("{NAME}", folder.name)
+        second = f'{SPARK}, path: "{named}", format: parquet, {WINDOWS}'
+        assert tried(folder, {"first": first}).charged == {"first"}
+        charged = tried(folder, {"second": second}).charged
+        wrong += [f"{second}: paid by {sorted(charged)}"] * (charged != {"first"})
+    assert len(PATHS) > 50
+    assert counted > 20
+    assert wrong == []

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from streamdp.backends.spark.words import SparkWords
 from streamdp.backends.sql.engine import SqlBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError
-from streamdp.files import nearest, resolve
+from streamdp.files import identity_of, nearest, resolve
 from streamdp.types import Batch, File, IntArray, Query
 
 if TYPE_CHECKING:
@@ -45,6 +46,9 @@ FARTHEST = (2**63 - 1) // 1000
 
 _MAGIC = re.compile(r"[*?{}\[\],\\]")
 """Letters that Hadoop would read as a pattern."""
+
+MANY_FILES = 1000
+"""Of a table with more of them its folders are known, and not each file."""
 
 GROUP = "streamdp"
 """By which jobs are found to be cancelled."""
@@ -134,7 +138,10 @@ class SparkBackend(SqlBackend):
         return [name for name, kind in columns.items() if " collate " in kind.lower()]
 
     def origins(self, batch: Batch) -> tuple[str, ...]:
-        """A table as the catalog calls it; files are known by the batch.
+        """A table as the catalog calls it, whatever the case, and the files it reads.
+
+        The files tell a view, another table of the same place and a new name. Files of a path are
+        known by the batch.
 
         Raises:
             SourceError: The catalog cannot be asked.
@@ -143,7 +150,9 @@ class SparkBackend(SqlBackend):
             return ()
         with self.session(), self._own_words(batch, "could not be asked", self.opening_hint):
             found = self._connect().catalog.getTable(self.relation.table)
-        return (f"spark:{'.'.join((found.catalog or '', *(found.namespace or ()), found.name))}",)
+            stored = self._connect().table(self.relation.bare(self.words())).inputFiles()
+        name = ".".join((found.catalog or "", *(found.namespace or ()), found.name))
+        return (f"spark:{name.lower()}", *stored_at(stored))
 
     def place(self, batch: Batch) -> str:
         """The table or the files."""
@@ -188,3 +197,16 @@ class SparkBackend(SqlBackend):
                 builder = builder.config(name, value)
             self._session = builder.getOrCreate()
         return self._session
+
+
+def stored_at(addresses: Sequence[str]) -> Iterator[str]:
+    """What files of a table are known by: like other files here, by their address elsewhere."""
+    if len(addresses) > MANY_FILES:
+        addresses = sorted({address.rpartition("/")[0] for address in addresses})
+    for address in addresses:
+        local = urlsplit(address)
+        path = os.path.realpath(unquote(local.path))
+        if local.scheme == "file" and os.path.exists(path):
+            yield identity_of(path, os.stat(path))
+        else:
+            yield f"spark:{address}"
