@@ -63,13 +63,28 @@ COMMANDS = {
 """Name of each command, its module below `streamdp.cli`, and what `--help` says of it."""
 
 
+def _print_version(context: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    if wanted and not context.resilient_parsing:
+        from streamdp.cli.version import line
+
+        click.echo(line())
+        context.exit()
+
+
 @click.group(
     cls=LazyGroup,
     lazy_commands=COMMANDS,
     epilog=EXIT_CODES,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
-@click.version_option(package_name="streamdp", message="%(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Show version and commit, and exit.",
+)
 def cli() -> None:
     """Differentially private statistics of every new batch, on a schedule.
 

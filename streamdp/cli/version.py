@@ -1,4 +1,4 @@
-"""`streamdp version`."""
+"""`streamdp version` and `streamdp --version`: also of which commit it is."""
 
 from __future__ import annotations
 
@@ -11,6 +11,32 @@ from streamdp.cli.options import json_option
 from streamdp.cli.output import print_rows
 
 
+def line() -> str:
+    """What `streamdp --version` prints: the version, and the commit where it is known."""
+    known = commit()
+    return f"{__version__} ({known})" if known else __version__
+
+
+def commit() -> str:
+    """The commit that was built, or that is checked out; empty where nothing tells."""
+    import subprocess
+    from pathlib import Path
+
+    package = Path(__file__).parents[1]
+    baked = package / "commit.txt"
+    if baked.is_file():
+        return baked.read_text(encoding="utf-8").strip()
+    if not (package.parent / ".git").exists():
+        return ""
+    git = ["git", "--no-optional-locks", "-C", str(package.parent)]
+    describe = [*git, "describe", "--always", "--dirty", "--exclude=*", "--abbrev=12"]
+    try:
+        told = subprocess.run(describe, capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return told.stdout.strip()
+
+
 @click.command()
 @json_option
 def version(as_json: bool) -> None:
@@ -20,6 +46,7 @@ def version(as_json: bool) -> None:
 
     rows = [
         {"what": "streamdp", "version": __version__},
+        {"what": "commit", "version": commit() or "unknown"},
         {"what": "python", "version": platform.python_version()},
         {"what": "sqlite", "version": sqlite3.sqlite_version},
         *(

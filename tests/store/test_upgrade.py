@@ -16,7 +16,9 @@ from streamdp.errors import StoreError
 from streamdp.store import archive
 from streamdp.store.anchor.anchor import Anchor, default_anchor
 from streamdp.store.anchor.check import require_agreement
-from streamdp.store.database import connect_to_read
+from streamdp.store.anchor.reconcile import reconcile
+from streamdp.store.backup import put_back
+from streamdp.store.database import connect_to_read, require_sound
 from streamdp.store.schema import migrations
 from streamdp.store.sqlite import SqliteStore
 from streamdp.store.verified_open import verify
@@ -74,6 +76,34 @@ def test_a_store_of_every_schema_is_brought_up_to_date(fixture: Path, tmp_path: 
         assert copy.stat().st_mode & 0o777 == 0o600
         assert schema_of(copy) == old
         assert {table: rows(copy, table) for table in tables} == before
+
+
+@pytest.mark.parametrize("fixture", FIXTURES, ids=lambda fixture: fixture.stem)
+def test_going_back_forgets_nothing_that_was_spent(fixture: Path, tmp_path: Path) -> None:
+    """The copy that was kept, put back after a release, is charged for that release."""
+    path = written(fixture, tmp_path)
+    if schema_of(path) == len(migrations.STEPS):
+        pytest.skip("nothing to go back from")
+    world = World(tmp_path, days=4)
+    assert world.runner.round([world.job()]).released == 1
+    spent = world.count("SELECT sum(epsilon_nano) FROM ledger")
+    world.store.close()
+    (kept,) = tmp_path.glob("store.db.schema-*")
+    put_back(kept, path, 0, require_sound)
+    anchor = default_anchor(path)
+    assert len(reconcile(path, anchor, {}, {}, {"operator": "me"}, 0).missing) == 1
+    world.open()
+    assert world.count("SELECT sum(epsilon_nano) FROM ledger") == spent
+    verify(world.store.database)
+    require_agreement(connect_to_read(path), anchor)
+
+
+def test_the_upgrade_guide_names_every_schema() -> None:
+    """Its last row is the present one."""
+    guide = Path(__file__).parents[2] / "deploy" / "docs" / "how-to" / "upgrade.md"
+    rows = re.findall(r"^\| (\d+)(?:–(\d+))? \|", guide.read_text(), re.MULTILINE)
+    named = [n for first, last in rows for n in range(int(first), int(last or first) + 1)]
+    assert named == list(range(1, len(migrations.STEPS) + 1))
 
 
 def test_an_anchor_begun_by_halves_is_begun_to_its_end(
