@@ -114,8 +114,8 @@ def test_the_manual_has_every_command(wheel: Path, tmp_path: Path) -> None:
     for heading in ("NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "FILES"):
         assert f".SH {heading}\n" in text
     if shutil.which("groff"):
-        command = ["groff", "-man", "-ww", "-z", "-Tutf8"]
-        checked = subprocess.run(command, input=text, capture_output=True, text=True)
+        groff = ["groff", "-man", "-ww", "-z", "-Tutf8"]
+        checked = subprocess.run(groff, input=text, capture_output=True, text=True)
         assert not checked.stderr
 
 
