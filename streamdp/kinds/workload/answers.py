@@ -16,6 +16,9 @@ from streamdp.types import Column, Dimension, Entropy, FloatArray, Row
 
 LEVEL = 0.9
 TOTAL = "all records"
+RECORD = "synthetic record"
+"""The answer of a row that is a synthetic record."""
+
 _DECIMALS = 3
 _TICKET = 2**60
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamdp.errors import ConfigurationError
-from streamdp.kinds.workload.answers import TOTAL
+from streamdp.kinds.workload.answers import RECORD, TOTAL
 from streamdp.kinds.workload.axes import condition, labels
 from streamdp.kinds.workload.build import dimensions, items
 from streamdp.kinds.workload.fitting.distribution import (
@@ -68,7 +68,7 @@ def ask(section: WorkloadSection, rows: Iterable[Row], text: str) -> Answer:
     Raises:
         ConfigurationError: The question is none, or rows are not those of the section.
     """
-    axes, known = dimensions(section), list(rows)
+    axes, known = dimensions(section), [row for row in rows if row.get("answer") != RECORD]
     names, workload = items(section, axes)
     asked, cells = _asked(text, axes)
     if workload.cells > MOST_CELLS and elimination_size(workload, asked) > MOST_CELLS:

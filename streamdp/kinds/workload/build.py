@@ -25,7 +25,8 @@ def build(section: WorkloadSection, context: BuildContext) -> WorkloadRelease:
     names, _ = items(section, axes)
     weights = mechanism(section, context.epsilon_of_record(section), context.neighbours)
     where = None if section.where is None else expression(section.where, context.dialect)
-    return WorkloadRelease(axes, names, weights, where, section.raw, section.publish == "records")
+    learns = section.learner != "none"
+    return WorkloadRelease(axes, names, weights, where, section.raw, section.publish, learns)
 
 
 def mechanism(

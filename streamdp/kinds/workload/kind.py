@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
+
+import numpy as np
 
 from streamdp.kinds.workload import answers
+from streamdp.kinds.workload.answers import RECORD
 from streamdp.kinds.workload.axes import labels
 from streamdp.kinds.workload.design import Design
 from streamdp.kinds.workload.fitting.hypotheses import Memory
@@ -18,6 +21,7 @@ from streamdp.types import (
     Column,
     Dimension,
     Entropy,
+    IntArray,
     Json,
     Outcome,
     Plan,
@@ -25,6 +29,8 @@ from streamdp.types import (
     TableCounts,
     TableQuery,
 )
+
+Publish = Literal["answers", "records", "both"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +51,8 @@ class WorkloadRelease:
         mechanism: How they are drawn and learned.
         where: SQL condition; records of which it is not true do not count.
         raw: Whether to publish the noisy counts beside the answers.
-        records: Whether to publish synthetic records in place of answers.
+        published: Answers, synthetic records, or both.
+        learns: Whether releases learn from earlier ones.
     """
 
     dimensions: tuple[Dimension, ...]
@@ -53,14 +60,15 @@ class WorkloadRelease:
     mechanism: PrivateWeights
     where: str | None = None
     raw: bool = False
-    records: bool = False
+    published: Publish = "answers"
+    learns: bool = True
 
     name: ClassVar[str] = "workload"
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """The answer's name, the cells of its axes, and its value between two ends."""
-        return answers.columns(self.dimensions, self.raw, self.records, self._online)
+        return answers.columns(self.dimensions, self.raw, self.published == "records", self._online)
 
     def signature(self) -> Json:
         """Axes and items: what was learned of others would mislead."""
@@ -82,7 +90,10 @@ class WorkloadRelease:
 
     def plan(self, state: Json, batch: Batch) -> Plan:
         """The question, and the rounds of the release."""
-        memory = from_json(state, self.mechanism.workload)
+        mechanism = self.mechanism
+        memory = from_json(state, mechanism.workload)
+        if not self.learns:
+            memory = Memory.cold(mechanism.workload, mechanism.expected_rows)
         design = self.mechanism.design(memory)
         prior = hashlib.sha256(json.dumps(state, sort_keys=True).encode()).hexdigest()
         return Plan(
@@ -98,13 +109,19 @@ class WorkloadRelease:
         follow from what it returns.
         """
         known: WorkloadPlan = plan.mechanism
-        tables = dict(zip(self._marginals(), statistic.marginals, strict=True))
-        counts = [item.counts(tables[item.axes]) for item in self.mechanism.workload.items]
+        counts = self.counts(statistic)
         drawn = self.mechanism.draw(known.design, known.memory, counts, entropy)
-        return Outcome(self._published(drawn, entropy), drawn)
+        return Outcome(self._rows(drawn, entropy), drawn)
+
+    def counts(self, statistic: TableCounts) -> list[IntArray]:
+        """Exact counts of the items. Private."""
+        tables = dict(zip(self._marginals(), statistic.marginals, strict=True))
+        return [item.counts(tables[item.axes]) for item in self.mechanism.workload.items]
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
-        """What the release shows of the next."""
+        """What the release shows of the next; nothing if there is no learner."""
+        if not self.learns:
+            return state
         known: WorkloadPlan = plan.mechanism
         drawn: Drawn = outcome.auxiliary
         return to_json(known.memory.after(drawn.fit))
@@ -113,11 +130,27 @@ class WorkloadRelease:
         """The answers as they were drawn."""
         return Outcome(outcome.rows)
 
-    def _published(self, drawn: Drawn, entropy: Entropy) -> tuple[Row, ...]:
-        if self.records:
-            return answers.records(self.dimensions, drawn.fit.distribution, entropy)
-        workload = self.mechanism.workload
-        return answers.rows(workload, self.names, self.dimensions, drawn, self.raw, self._online)
+    def cell_name(self, cell: int) -> str:
+        """What a cell of the first item is called."""
+        item = self.mechanism.workload.items[0]
+        if item.labels is not None:
+            return self.names[0] if cell else f"not {self.names[0]}"
+        places = np.unravel_index(cell, item.shape)
+        return ", ".join(
+            labels(self.dimensions[axis])[int(place)]
+            for axis, place in zip(item.axes, places, strict=True)
+        )
+
+    def _rows(self, drawn: Drawn, entropy: Entropy) -> tuple[Row, ...]:
+        found = tuple[Row, ...]()
+        if self.published != "records":
+            found = answers.rows(
+                self.mechanism.workload, self.names, self.dimensions, drawn, self.raw, self._online
+            )
+        if self.published == "answers":
+            return found
+        made = answers.records(self.dimensions, drawn.fit.distribution, entropy)
+        return made if not found else (*found, *({"answer": RECORD, **each} for each in made))
 
     @property
     def _online(self) -> bool:

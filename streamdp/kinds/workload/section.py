@@ -184,10 +184,15 @@ class WorkloadSection(ReleaseSection):
         description="Publish the noisy counts that were measured, beside the answers. Default"
         " false.",
     )
-    publish: Literal["answers", "records"] = Field(
+    publish: Literal["answers", "records", "both"] = Field(
         default="answers",
-        description="Publish the counts (`answers`), or synthetic records (`records`). Default"
-        " `answers`.",
+        description="Publish the counts (`answers`), synthetic records (`records`), or `both` in"
+        " one table. Default `answers`.",
+    )
+    learner: Literal["hypotheses", "none"] = Field(
+        default="hypotheses",
+        description="How releases learn from earlier ones: three `hypotheses` of what repeats,"
+        " judged by what was released; or `none`. Default `hypotheses`.",
     )
 
     @model_validator(mode="after")

@@ -13,6 +13,7 @@ from streamdp.kinds.workload.section import WorkloadSection
 from streamdp.types import Row
 
 if TYPE_CHECKING:
+    from streamdp.kinds.study import Study
     from streamdp.kinds.workload.ask import Answer
 
 
@@ -23,4 +24,11 @@ def _ask(section: WorkloadSection, rows: Sequence[Row], text: str) -> Answer:
     return ask(section, rows, text)
 
 
-SPEC = KindSpec("workload", WorkloadSection, check, build, AverageError(), ask=_ask)
+def _study() -> Study:
+    """What works on production never asks for it."""
+    from streamdp.kinds.workload.study import WorkloadStudy
+
+    return WorkloadStudy()
+
+
+SPEC = KindSpec("workload", WorkloadSection, check, build, AverageError(), study=_study, ask=_ask)

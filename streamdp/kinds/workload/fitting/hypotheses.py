@@ -13,7 +13,7 @@ nothing `uniform` wins within days, and a release is the one a mechanism without
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -79,6 +79,12 @@ class Memory:
         zeros = tuple(np.zeros(item.size) for item in workload.items)
         spread = Spread.first(len(workload.items))
         return cls(0, expected_rows, zeros, zeros, (0.0, 0.0, 0.0), spread)
+
+    @classmethod
+    def cold(cls, workload: Workload, expected_rows: float) -> Memory:
+        """Of one that trusts nothing but the uniform distribution over the expected rows."""
+        never = (0.0, -1e9, -1e9)
+        return replace(cls.empty(workload, expected_rows), releases=1, evidence=never)
 
     def potentials(self, hypothesis: int, workload: Workload) -> Potentials:
         """Of one hypothesis."""

@@ -1,0 +1,69 @@
+"""Synthetic streams of tables: what repeats, what drifts, what changes once, what never repeats.
+
+Records are independent, each axis has shares in proportion to 1/(1 + cell), and neighbouring axes
+lean on each other. Real streams differ: this tells sizes, not digits.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from streamdp.types import FloatArray, IntArray
+
+NAMES = ("stable", "drifting", "shifted", "relabelled")
+
+LENGTH = 60
+
+DRIFT = 0.05
+"""Steps of the logarithm of a cell's share, on each axis, from batch to batch."""
+
+
+def shares(sizes: Sequence[int]) -> FloatArray:
+    """Of the cells of a synthetic domain."""
+    logs = np.zeros(tuple(sizes))
+    places = np.meshgrid(*(np.arange(size) for size in sizes), indexing="ij", sparse=True)
+    for place in places:
+        logs = logs - np.log1p(place)
+    for one, other in itertools.pairwise(places):
+        logs = logs + 0.5 * np.cos(one - other)
+    found = np.exp(logs - logs.max())
+    return np.asarray(found / found.sum())
+
+
+def tables(
+    name: str, sizes: Sequence[int], rows: int, seed: int, length: int
+) -> Iterator[IntArray]:
+    """Exact tables of the batches of a stream.
+
+    Args:
+        name: One of `NAMES`.
+        sizes: Of the axes.
+        rows: Expected in a batch; there are Poisson(rows).
+        seed: Of the chance; nothing that it draws is released.
+        length: How many batches.
+    """
+    chance = np.random.default_rng([seed, 3])
+    known = shares(sizes)
+    for number in range(length):
+        if name == "drifting":
+            known = _drifted(known, chance)
+        if name == "relabelled" or (name == "shifted" and number == length // 2):
+            known = _relabelled(known, chance)
+        counts = chance.multinomial(chance.poisson(rows), known.reshape(-1))
+        yield counts.reshape(known.shape).astype(np.int64)
+
+
+def _drifted(known: FloatArray, chance: np.random.Generator) -> FloatArray:
+    for axis, size in enumerate(known.shape):
+        shape = [size if place == axis else 1 for place in range(known.ndim)]
+        known = known * np.exp(chance.normal(0.0, DRIFT, size)).reshape(shape)
+    return np.asarray(known / known.sum())
+
+
+def _relabelled(known: FloatArray, chance: np.random.Generator) -> FloatArray:
+    for axis, size in enumerate(known.shape):
+        known = np.take(known, chance.permutation(size), axis=axis)
+    return known
