@@ -1,9 +1,14 @@
-"""What error to expect of a workload, from public facts alone: replays of a stable stream."""
+"""What error to expect of a workload, from public facts alone: replays of a stable stream.
+
+Records are independent, each axis has shares in proportion to 1/(1 + cell), and neighbouring axes
+lean on each other. Real streams differ: this tells sizes, not digits.
+"""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
@@ -12,7 +17,6 @@ import numpy as np
 from streamdp.kinds.workload.fitting.distribution import MOST_CELLS
 from streamdp.kinds.workload.fitting.hypotheses import Memory
 from streamdp.kinds.workload.kind import WorkloadRelease
-from streamdp.kinds.workload.synthetic import shares
 from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
 from streamdp.types import FloatArray, IntArray
@@ -108,6 +112,18 @@ def _released(
     ]
     average = float(np.mean([each.sum() for each in errors]))
     return memory.after(drawn.fit), (average, max(float(each.max()) for each in errors))
+
+
+def shares(sizes: Sequence[int]) -> FloatArray:
+    """Of the cells of a synthetic domain."""
+    logs = np.zeros(tuple(sizes))
+    places = np.meshgrid(*(np.arange(size) for size in sizes), indexing="ij", sparse=True)
+    for place in places:
+        logs = logs - np.log1p(place)
+    for one, other in itertools.pairwise(places):
+        logs = logs + 0.5 * np.cos(one - other)
+    found = np.exp(logs - logs.max())
+    return np.asarray(found / found.sum())
 
 
 def _batch(known: FloatArray, rows: int, entropy: PublicEntropy) -> IntArray:

@@ -1,16 +1,15 @@
 """Synthetic streams of tables: what repeats, what drifts, what changes once, what never repeats.
 
-Records are independent, each axis has shares in proportion to 1/(1 + cell), and neighbouring axes
-lean on each other. Real streams differ: this tells sizes, not digits.
+Records are independent, with the shares that plans foretell errors for (`accuracy.shares`).
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from streamdp.kinds.workload.accuracy import shares
 from streamdp.types import FloatArray, IntArray
 
 NAMES = ("stable", "drifting", "shifted", "relabelled")
@@ -19,18 +18,6 @@ LENGTH = 60
 
 DRIFT = 0.05
 """Steps of the logarithm of a cell's share, on each axis, from batch to batch."""
-
-
-def shares(sizes: Sequence[int]) -> FloatArray:
-    """Of the cells of a synthetic domain."""
-    logs = np.zeros(tuple(sizes))
-    places = np.meshgrid(*(np.arange(size) for size in sizes), indexing="ij", sparse=True)
-    for place in places:
-        logs = logs - np.log1p(place)
-    for one, other in itertools.pairwise(places):
-        logs = logs + 0.5 * np.cos(one - other)
-    found = np.exp(logs - logs.max())
-    return np.asarray(found / found.sum())
 
 
 def tables(

@@ -285,6 +285,19 @@ def test_records_are_as_many_as_the_total() -> None:
     assert {row["carrier"] for row in rows} <= set(labels(kind.dimensions[0]))
 
 
+def test_records_beside_answers_are_told_from_them_and_change_no_question() -> None:
+    """One table holds both; a question is answered from the answers alone."""
+    rows = released(made(publish="both"))
+    records = [row for row in rows if row["answer"] == "synthetic record"]
+    answers = [row for row in rows if row["answer"] != "synthetic record"]
+    assert len(records) == round(answers[0]["value"])
+    assert all(set(row) == {"answer", "carrier", "hour", "day"} for row in records)
+    section = WorkloadSection.model_validate({**BASE, "publish": "both"})
+    assert ask(section, rows, "count where hour < 6") == ask(
+        section, answers, "count where hour < 6"
+    )
+
+
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
