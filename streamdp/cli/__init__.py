@@ -41,7 +41,7 @@ COMMANDS = {
     "show": ("look.releases", "Show one release."),
     "report": (
         "look.report",
-        "Write what a job published in a period as one HTML or Markdown file.",
+        "Write what a job published in a period as one HTML, PDF or Markdown file.",
     ),
     "plot": ("look.report", "Draw what a job published in a period."),
     "budget": ("ledger.budget", "Spent, left and runway of every budget."),

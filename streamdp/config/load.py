@@ -71,7 +71,7 @@ def _resolved(value: Any, path: Path) -> Any:
         found[section] = _with_path(found[section], path) if section in found else None
         if found[section] is None:
             del found[section]
-    for section in ("sources", "sinks"):
+    for section in ("sources", "sinks", "reports"):
         if isinstance(found.get(section), dict):
             entries = found[section].items()
             found[section] = {name: _with_path(entry, path) for name, entry in entries}

@@ -14,6 +14,7 @@ from streamdp.config.base.values import PositiveDuration, Size
 from streamdp.config.sections.alerts import Alerts
 from streamdp.config.sections.by_kind import Release
 from streamdp.config.sections.caps import CapsSection
+from streamdp.config.sections.reports import ReportSection
 from streamdp.config.sections.sinks import Sink
 from streamdp.config.sections.sources import Source
 from streamdp.config.sections.units import Unit
@@ -144,6 +145,12 @@ class Configuration(Section):
         default=None,
         description="Which events are sent to a sink for the operator. Default: none.",
         examples=[{"sink": "pager", "on": ["stalled", "clock"]}],
+    )
+    reports: dict[Name, ReportSection] = Field(
+        default={},
+        description="Reports that are written by themselves into a folder, one file a period, by"
+        " name. Default: none.",
+        examples=[{"monthly": {"job": "air_time", "period": "month", "path": "reports"}}],
     )
     web: Web | None = Field(
         default=None,

@@ -6,7 +6,7 @@ import os
 import resource
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from streamdp.daemon.lock import store_lock
@@ -16,6 +16,7 @@ from streamdp.types import Clock, Entropy, Log
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
+    from streamdp.daemon.reports import Failures
     from streamdp.wiring import Wired
 
 HEARTBEAT = 15
@@ -35,6 +36,7 @@ class Runtime:
         jobs: What it does, by name.
         pid: Of a daemon; None for work that ends by itself.
         behind: Whether the clock was behind at the last sign of life.
+        reports: Why reports failed, so that each reason is told once.
     """
 
     store: SqliteStore
@@ -42,6 +44,7 @@ class Runtime:
     jobs: dict[str, Task]
     pid: int | None = None
     behind: bool = False
+    reports: Failures = field(default_factory=dict)
 
     def beat(self, clock: Clock, log: Log) -> None:
         """Give a sign of life; say it once when the clock has gone back.
@@ -56,7 +59,7 @@ class Runtime:
         self.behind = behind
 
     def watch(self, configuration: Configuration, entropy: Entropy, clock: Clock, log: Log) -> None:
-        """Tell what has come to need a hand, and deliver that.
+        """Tell what has come to need a hand, deliver that, and write the reports that are due.
 
         Raises:
             StoreError: It could not be written down.
@@ -66,6 +69,10 @@ class Runtime:
         if configuration.alerts is not None:
             watch_over(configuration, self.store, entropy, clock.now(), log)
             self.runner.round([])
+        if configuration.reports:
+            from streamdp.daemon.reports import write_due
+
+            write_due(configuration, self.store.database, clock.now(), log, self.reports)
 
     def adopt(self, wired: Wired, clock: Clock, log: Log) -> None:
         """Work by another configuration from now on; the store stays open meanwhile.

@@ -64,6 +64,10 @@ EVENTS = {
     "sink.failed": _event("error", "job batch release sink code reason", "it is tried again"),
     "sink.gave-up": _event("error", "job batch release sink code reason", "see `streamdp outbox`"),
     "alert": _event("warning", "alert job batch reason", "something needs a hand; told once"),
+    "report.written": _event("info", "report job", "a report of a period is in its folder"),
+    "report.failed": _event(
+        "error", "report job reason", "a report could not be written; told once, tried again"
+    ),
     "log.refused": _event("error", "name", "an event or field outside this list was dropped"),
 }
 

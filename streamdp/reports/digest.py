@@ -10,6 +10,7 @@ from sqlite_utils import Database
 from streamdp.config import Configuration
 from streamdp.errors import StreamdpError
 from streamdp.privacy.amounts import total_text
+from streamdp.reports.charts.own import OwnChart, own_charts
 from streamdp.reports.happenings import Happenings, happenings
 from streamdp.reports.periods import Period, period_of
 from streamdp.reports.series import Picture, moment_of, picture
@@ -34,6 +35,7 @@ class Digest:
         events: What happened besides in the period.
         cost: What the releases in the picture cost together, in words.
         sheet: What, how often, how accurate, how private.
+        own: Charts that the kind brings.
     """
 
     job: str
@@ -44,6 +46,7 @@ class Digest:
     events: Happenings
     cost: str
     sheet: dict[str, Json]
+    own: tuple[OwnChart, ...]
 
 
 def digest(
@@ -77,6 +80,7 @@ def digest(
         events=_within(happenings(configuration, database, job, now), stretch),
         cost=total_text((each.epsilon_nano, each.rho_nano or 0) for each in found),
         sheet=data_sheet(configuration, database, job, declared),
+        own=tuple(own_charts(job, found, declared)),
     )
 
 

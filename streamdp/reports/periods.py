@@ -30,6 +30,15 @@ def period_of(moment: int, period: Period) -> Stretch:
     return _stretch(first, _later(first, months))
 
 
+def day_of(moment: int) -> str:
+    """The day that a moment lies in, as it is written in the name of a file.
+
+    >>> day_of(0)
+    '1970-01-01'
+    """
+    return datetime.fromtimestamp(moment, UTC).date().isoformat()
+
+
 def _later(first: datetime, months: int) -> datetime:
     years, month = divmod(first.month - 1 + months, 12)
     return first.replace(year=first.year + years, month=month + 1)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from streamdp.reports.columns import columns_of
 from streamdp.types import Column, Json, Release, Row
@@ -32,11 +32,13 @@ class Series:
         labels: What each label column says; None where it does not name this row.
         raw: What was drawn.
         estimate: What follows from this and earlier releases, where the kind publishes it.
+        cells: What was drawn as a table shows it: a number, or the name of a candidate.
     """
 
     labels: tuple[str | None, ...]
     raw: Line
     estimate: Line | None
+    cells: tuple[Json, ...]
 
     @property
     def name(self) -> str:
@@ -120,15 +122,20 @@ class Picture:
         return Picture(self.times, self.batches, self.ids, kept, self.columns)
 
 
-def picture(releases: Iterable[Release], declared: Sequence[Column] = ()) -> Picture:
+def picture(
+    releases: Iterable[Release], declared: Sequence[Column] = (), value: str | None = None
+) -> Picture:
     """Series of releases; a row that a release does not have is a gap.
 
     Args:
         releases: Of one job.
         declared: Columns that its kind declares.
+        value: The column to show alone, in place of what was drawn and its estimate.
     """
     ordered = sorted(releases, key=moment_of)
     columns = columns_of(ordered, declared)
+    if value is not None:
+        columns = tuple(_shown_alone(each, value) for each in columns)
     labels = [each.name for each in columns if each.role == "label"]
     rows = [{_labels(row, labels): row for row in release.rows} for release in ordered]
     found = dict.fromkeys(each for row in rows for each in row)
@@ -139,6 +146,13 @@ def picture(releases: Iterable[Release], declared: Sequence[Column] = ()) -> Pic
         series=tuple(_series(one, [each.get(one, {}) for each in rows], columns) for one in found),
         columns=columns,
     )
+
+
+def _shown_alone(column: Column, value: str) -> Column:
+    """A column as it is when one column takes the place of what was drawn."""
+    if column.name == value:
+        return replace(column, role="value")
+    return replace(column, role="error") if column.role in ("value", "estimate") else column
 
 
 def moment_of(release: Release) -> int:
@@ -156,7 +170,17 @@ def _series(
     raw = next((each.name for each in columns if each.role == "value"), "value")
     estimates = [each.name for each in columns if each.role == "estimate"]
     estimate = next((_line(each, rows, columns) for each in estimates), None)
-    return Series(labels, _line(raw, rows, columns), estimate)
+    names = [each.name for each in columns if each.chart == "choices"]
+    cells = [candidate(row, names) if names else row.get(raw) for row in rows]
+    return Series(labels, _line(raw, rows, columns), estimate, tuple(cells))
+
+
+def candidate(row: Row, names: Sequence[str]) -> str:
+    """The candidate that some columns of a row name together."""
+    said = {name: _text(row[name]) for name in names if row.get(name) is not None}
+    if len(names) == 1:
+        return "".join(said.values())
+    return " · ".join(f"{name} {text}" for name, text in said.items())
 
 
 def _line(column: str, rows: Sequence[Row], columns: Sequence[Column]) -> Line:

@@ -18,6 +18,14 @@ Role = Literal["label", "value", "origin", "estimate", "lower", "upper", "error"
 * error: what error to expect, a public number.
 """
 
+Chart = Literal["lines", "shares", "choices"]
+"""How a chart of its own shows a column over time.
+
+* lines: a line for each row; one, where all rows say the same.
+* shares: what each row has of the whole, stacked.
+* choices: which candidate was drawn; all columns that ask for it name the candidate together.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
@@ -31,6 +39,7 @@ class Column:
         about: Of an interval's end: the column it is around. Of an error: whose it is.
         level: Of an interval: how often it holds what it is around; of an error: how often the
             error is within. A share.
+        chart: The chart that the kind brings for this column besides that of its values.
     """
 
     name: str
@@ -39,3 +48,4 @@ class Column:
     unit: str = ""
     about: str = ""
     level: float | None = None
+    chart: Chart | None = None

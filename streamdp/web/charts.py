@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streamdp.reports.charts.svg import chart_of, colours, grid, heat
+from streamdp.reports.charts.frame import colours
+from streamdp.reports.charts.lines import chart_of
+from streamdp.reports.charts.maps import grid, heat
+from streamdp.reports.charts.own import OwnChart, own_charts
 from streamdp.reports.happenings import Happenings, happenings
 from streamdp.reports.series import Line, Picture, picture
 from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
@@ -48,6 +51,7 @@ class Drawing:
         shown: Names of those that are drawn.
         every: Of how many releases each point is one.
         events: What happened besides.
+        own: Charts that the kind brings.
     """
 
     parts: tuple[str, ...]
@@ -56,6 +60,7 @@ class Drawing:
     shown: tuple[str, ...]
     every: int
     events: Happenings
+    own: tuple[OwnChart, ...]
 
     def svg(self, job: str) -> str:
         """Without scripts."""
@@ -138,7 +143,8 @@ def _read(view: View, job: str, what: Wanted) -> Drawing:
         names if len(names) <= AT_ONCE else names[:FEW]
     )
     events = happenings(view.configuration, view.database, job, view.now)
-    return Drawing(parts, part or "", whole, tuple(shown), every, events)
+    own = tuple(own_charts(job, releases, view.columns(job), part or ""))
+    return Drawing(parts, part or "", whole, tuple(shown), every, events, own)
 
 
 def _line(line: Line) -> Json:

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from streamdp.log.events import EVENTS
 from streamdp.reports.budget import budgets
-from streamdp.reports.charts.svg import spark, steps
+from streamdp.reports.charts.lines import spark, steps
 from streamdp.reports.columns import columns_of
 from streamdp.reports.overview import job_look, overview, told
 from streamdp.reports.series import picture

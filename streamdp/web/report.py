@@ -1,18 +1,59 @@
-"""A report of a job as one file: HTML with its charts inside, or Markdown."""
+"""A report of a job as one file: HTML with its charts inside, its PDF, or Markdown."""
 
 from __future__ import annotations
 
 import base64
+from importlib.util import find_spec
+from typing import assert_never
 
 from markupsafe import Markup
 
-from streamdp.reports.charts.svg import alone, chart_of
+from streamdp.config.sections.reports import ReportForm
+from streamdp.errors import StreamdpError
+from streamdp.reports.charts.frame import alone
+from streamdp.reports.charts.lines import chart_of
 from streamdp.reports.digest import Digest
 from streamdp.types import Json
 from streamdp.web.forms import moment, number, render, static
 
 ROWS = 400
 """Releases in the table of one report: the last."""
+
+
+def written(digest: Digest, now: int, form: ReportForm) -> bytes:
+    """A report in one of its formats.
+
+    Raises:
+        StreamdpError: The extra that makes PDFs is not installed.
+    """
+    if form == "md":
+        return as_markdown(digest, now).encode()
+    if form == "html":
+        return as_html(digest, now).encode()
+    if form == "pdf":
+        return as_pdf(digest, now)
+    assert_never(form)
+
+
+def as_pdf(digest: Digest, now: int) -> bytes:
+    """The HTML as it is printed.
+
+    Raises:
+        StreamdpError: The extra is not installed.
+    """
+    if find_spec("weasyprint") is None:
+        raise StreamdpError(
+            "a PDF needs weasyprint",
+            hint="pip install 'streamdp[pdf]', or print the HTML from a browser",
+        )
+    import weasyprint
+
+    made: bytes = weasyprint.HTML(string=as_html(digest, now), url_fetcher=_refuse).write_pdf()
+    return made
+
+
+def _refuse(url: str) -> Json:
+    raise ValueError("a report asks for no other file")
 
 
 def as_html(digest: Digest, now: int) -> str:
@@ -29,15 +70,15 @@ def as_html(digest: Digest, now: int) -> str:
 
 def as_markdown(digest: Digest, now: int) -> str:
     """The same as text; the chart is in it as data."""
-    svg = alone(chart_of(digest.job, digest.picture, digest.events))
-    data = base64.b64encode(svg.encode()).decode()
+    main = chart_of(digest.job, digest.picture, digest.events)
+    drawn = [*([(digest.job, main)] if main else []), *((c.title, c.svg) for c in digest.own)]
     first, last = digest.releases[0].batch, digest.releases[-1].batch
     lines = [
         f"# {_text(digest.job)}: {_text(first)} to {_text(last)}",
         "",
         f"As of {moment(now)} UTC: {len(digest.releases)} releases.",
         "",
-        f"![{_text(digest.job)}](data:image/svg+xml;base64,{data})",
+        *(f"![{_text(title)}](data:image/svg+xml;base64,{_encoded(svg)})" for title, svg in drawn),
     ]
     for name, about in digest.sheet.items():
         if isinstance(about, dict):
@@ -51,11 +92,15 @@ def as_markdown(digest: Digest, now: int) -> str:
     return "\n".join([*lines, ""])
 
 
+def _encoded(svg: str) -> str:
+    return base64.b64encode(alone(svg).encode()).decode()
+
+
 def _rows(digest: Digest) -> list[list[Json]]:
     series = digest.picture.series
     count = len(digest.picture.batches)
     return [
-        [digest.picture.batches[at], *(number(each.raw.values[at]) for each in series)]
+        [digest.picture.batches[at], *(number(each.cells[at]) for each in series)]
         for at in range(count - 1, max(count - ROWS, 0) - 1, -1)
     ]
 

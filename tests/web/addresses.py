@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from streamdp.cli.look.web import columns_of
 from streamdp.config import load
 from streamdp.config.sections.web import Web
-from streamdp.reports.charts.svg import chart_of
+from streamdp.reports.charts.lines import chart_of
 from streamdp.reports.digest import digest
 from streamdp.store.reading.browse import newest_releases
 from streamdp.web.app import application

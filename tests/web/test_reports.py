@@ -13,7 +13,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from streamdp.cli import cli
-from streamdp.reports.charts.svg import chart, grid, heat
+from streamdp.reports.charts.lines import chart
+from streamdp.reports.charts.maps import grid, heat
 from streamdp.reports.columns import columns_of
 from streamdp.reports.periods import period_of
 from streamdp.reports.series import picture

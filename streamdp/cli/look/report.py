@@ -14,10 +14,13 @@ from streamdp.cli.options import config_option, load_configuration, moment
 from streamdp.errors import StreamdpError
 
 if TYPE_CHECKING:
+    from streamdp.config.sections.reports import ReportForm
     from streamdp.reports.digest import Digest
     from streamdp.reports.periods import Period
 
 _PERIODS = ("day", "week", "month", "quarter", "year", "all")
+
+_FORMS: dict[str, ReportForm] = {".html": "html", ".pdf": "pdf", ".md": "md"}
 
 _output = click.option(
     "-o",
@@ -43,24 +46,22 @@ _until = click.option("--at", callback=moment, help="The one that this day lies 
 @_until
 @_output
 def report(job: str, config_path: Path, period: Period, at: int | None, output: Path) -> None:
-    """Write what JOB published in a period as one file, .html or .md, with its chart inside.
+    """Write what JOB published in a period as one .html, .pdf or .md file, with its charts inside.
 
-    It holds what was released and facts of the ledger, nothing else. Needs the extra `web`. A PDF
-    is made of the HTML by any browser: its style is made for paper too.
+    It holds what was released and facts of the ledger, nothing else. Needs the extra `web`; a PDF
+    needs the extra `pdf` too. The section `reports` of the configuration writes one each period.
     """
     from streamdp.cli.look.web import require_extra
 
-    if output.suffix not in (".html", ".md"):
-        raise StreamdpError(
-            f"a report is .html or .md, not {output.suffix or 'without an ending'}",
-            hint="print the HTML from a browser for a PDF",
-        )
+    form = _FORMS.get(output.suffix)
+    if form is None:
+        found = output.suffix or "without an ending"
+        raise StreamdpError(f"a report is .html, .pdf or .md, not {found}")
     require_extra()
-    from streamdp.web.report import as_html, as_markdown
+    from streamdp.web.report import written
 
-    found, now = _digest(job, config_path, period, at), int(time.time())
-    text = as_html(found, now) if output.suffix == ".html" else as_markdown(found, now)
-    _write(output, text.encode())
+    digest = _digest(job, config_path, period, at)
+    _write(output, written(digest, int(time.time()), form))
 
 
 @click.command()
@@ -73,7 +74,8 @@ def plot(job: str, config_path: Path, period: Period, at: int | None, output: Pa
     """Draw what JOB published in a period: .svg, or .png and .pdf with the extra `plot`."""
     found = _digest(job, config_path, period, at)
     if output.suffix == ".svg":
-        from streamdp.reports.charts.svg import alone, chart_of
+        from streamdp.reports.charts.frame import alone
+        from streamdp.reports.charts.lines import chart_of
 
         _write(output, alone(chart_of(job, found.picture, found.events)).encode())
         return

@@ -104,6 +104,11 @@ def _written(configuration: Configuration) -> list[tuple[Path, str, str]]:
             folder = isinstance(sink, FilesSinkSection)
             written = f"{path}/job/batch.{sink.kind}" if folder else path
             found.append((("sinks", name, "path"), path, written))
+    for name, report in configuration.reports.items():
+        path = os.path.realpath(report.path)
+        for form in report.form:
+            written = f"{path}/{report.job}-1970-01-01.{form}"
+            found.append((("reports", name, "path"), written, written))
     return found
 
 

@@ -45,6 +45,8 @@ def check(configuration: Configuration, document: Document) -> None:
     if configuration.alerts is not None:
         at: Path = ("alerts", "sink")
         require_known(configuration.alerts.sink, configuration.sinks, document, at)
+    for name, report in configuration.reports.items():
+        require_known(report.job, configuration.releases, document, ("reports", name, "job"))
     _check_caps(configuration, document)
 
 

@@ -82,9 +82,9 @@ class Experts:
             Column("lower", "number", "lower", about="loss", level=LEVEL),
             Column("upper", "number", "upper", about="loss", level=LEVEL),
             Column("average_loss", "number", "estimate", "losses per expected record"),
-            Column("weight", "number", "estimate"),
+            Column("weight", "number", "estimate", chart="shares"),
             Column("chosen", "integer", "estimate"),
-            Column("regret_bound", "number", "error", "losses per expected record"),
+            Column("regret_bound", "number", "error", "losses per expected record", chart="lines"),
         )
 
     def signature(self) -> Json:

@@ -69,7 +69,7 @@ class Selection:
         """Place, candidate, and how far its score may be below the best one left."""
         return (
             Column("place", "integer", "label"),
-            *(replace(each, role="value") for each in self.candidates.labels()),
+            *(replace(each, role="value", chart="choices") for each in self.candidates.labels()),
             Column("shortfall", "number", "error", "units of the score", level=LEVEL),
         )
 

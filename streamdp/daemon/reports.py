@@ -1,0 +1,100 @@
+"""Reports that are written by themselves: one for each period that is over and has releases.
+
+What is due follows from the store and the folder: a period whose file is missing. Reports are made
+of releases and ledger facts alone.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from sqlite_utils import Database
+
+from streamdp.config import Configuration
+from streamdp.config.sections.reports import ReportSection
+from streamdp.disk import sync, write_new
+from streamdp.errors import StreamdpError
+from streamdp.reports.digest import digest
+from streamdp.reports.periods import day_of, period_of
+from streamdp.reports.series import moment_of
+from streamdp.store.reading.browse import Stretch, newest_releases
+from streamdp.types import Log
+
+DAY = 86_400
+
+Failures = dict[str, str]
+"""Why the last attempt at a report failed, by its name: each reason is told once."""
+
+
+def write_due(
+    configuration: Configuration, database: Database, now: int, log: Log, failures: Failures
+) -> None:
+    """Write all reports that are due; what fails is told, and tried again in the next round."""
+    for name, section in configuration.reports.items():
+        try:
+            for stretch in _missing(database, section, now):
+                _write(configuration, database, section, stretch, now)
+                log("report.written", report=name, job=section.job)
+            failures.pop(name, None)
+        except Exception as error:  # noqa: BLE001
+            reason = _reason(error)
+            if failures.get(name) != reason:
+                log("report.failed", report=name, job=section.job, reason=reason)
+            failures[name] = reason
+
+
+def _missing(database: Database, section: ReportSection, now: int) -> list[Stretch]:
+    """Periods with releases that are over and have no report, the oldest first.
+
+    Reports are written in this order, so all before the newest that is there are there.
+    """
+    found: list[Stretch] = []
+    stretch = Stretch()
+    while newest := newest_releases(database, section.job, 1, stretch):
+        period = period_of(moment_of(newest[0]), section.period)
+        if all(file.exists() for file in _files(section, period)):
+            break
+        is_over = bool(stretch.until) or now >= (period.until or now) + DAY
+        if is_over:
+            found.append(period)
+        stretch = Stretch(None, period.since)
+    return found[::-1]
+
+
+def _files(section: ReportSection, period: Stretch) -> list[Path]:
+    name = f"{section.job}-{day_of(period.since or 0)}"
+    return [section.path / f"{name}.{form}" for form in section.form]
+
+
+def _write(
+    configuration: Configuration, database: Database, section: ReportSection, of: Stretch, now: int
+) -> None:
+    from streamdp import wiring
+    from streamdp.web.report import written
+
+    columns = wiring.release_kind(configuration, section.job).columns
+    found = digest(configuration, database, section.job, section.period, of.since, now, columns)
+    if not section.path.is_dir():
+        section.path.mkdir(parents=True, exist_ok=True)
+        section.path.chmod(section.mode | (section.mode & 0o444) >> 2)
+    for target, form in zip(_files(section, of), section.form, strict=True):
+        unfinished = target.with_name(f".{target.name}.unfinished")
+        with suppress(FileNotFoundError):
+            unfinished.unlink()
+        write_new(unfinished, partial(_fill, written(found, now, form)), section.mode)
+        unfinished.replace(target)
+    sync(section.path)
+
+
+def _fill(content: bytes, file: int) -> None:
+    with os.fdopen(os.dup(file), "wb") as stream:
+        stream.write(content)
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, OSError):
+        return error.strerror or "the system refused"
+    return str(error) if isinstance(error, StreamdpError) else type(error).__name__

@@ -1,0 +1,91 @@
+"""What all charts share: their size, colours, axes, and the SVG element around them.
+
+Colours are classes: the page's style sheet says them, and knows light and dark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from xml.sax.saxutils import quoteattr
+
+from streamdp.reports.charts.scales import Scale, round_moments, round_numbers
+
+WIDTH, HEIGHT = 960, 340
+LEFT, RIGHT, TOP, BOTTOM = 56, 12, 10, 28
+ORDERED, UNORDERED = 9, 8
+"""Colours of series in an order, and of others."""
+
+STYLE = (
+    ".chart{font-family:system-ui,sans-serif;background:#fff}"
+    ".grid{stroke:#dfe3e9;fill:none}.tick,.limit-label{fill:#5a6372;font-size:12px}"
+    ".line{fill:none;stroke:currentColor;stroke-width:1.8;stroke-linejoin:round}"
+    ".dots{fill:none;stroke:currentColor;stroke-width:3.2;stroke-linecap:round;opacity:.42}"
+    ".band{fill:currentColor;opacity:.16}.layer{fill:currentColor;opacity:.75}"
+    ".choice{fill:none;stroke:currentColor;stroke-width:6;stroke-linecap:round;opacity:.7}"
+    ".shade{fill:#5a6372;opacity:.14}.cell{fill:#3b5bdb}"
+    ".limit{stroke:#b3261e;stroke-dasharray:5 4;fill:none}"
+    ".burn{fill:#b3261e}.refuse{fill:#8a5300}.yes{fill:#1b7a43}.no{fill:#5a6372}"
+    ".o0{color:#472d7b}.o1{color:#41478c}.o2{color:#355f8d}.o3{color:#2a768e}.o4{color:#1f8d8c}"
+    ".o5{color:#1f9e77}.o6{color:#4a9a3a}.o7{color:#87870f}.o8{color:#b96b00}"
+    ".c0{color:#3b5bdb}.c1{color:#c2510c}.c2{color:#0b7a5f}.c3{color:#9c36b5}"
+    ".c4{color:#a16207}.c5{color:#0e7490}.c6{color:#be185d}.c7{color:#4d5566}"
+)
+"""Of a chart that stands alone, on paper."""
+
+
+def colours(names: Sequence[str]) -> list[str]:
+    """A class for each series: along a scale where their names are numbers, else unlike."""
+    if len(names) > 1 and all(map(_is_number, names)):
+        last = len(names) - 1
+        return [f"o{round(index * (ORDERED - 1) / last)}" for index in range(len(names))]
+    return [f"c{index % UNORDERED}" for index in range(len(names))]
+
+
+def alone(svg: str) -> str:
+    """A chart as a file of its own."""
+    head, _, rest = svg.partition(">")
+    size = f' width="{WIDTH}"'
+    return f"{head}{size}><style>{STYLE}</style>{rest}"
+
+
+def whole(parts: Iterable[str], title: str, height: int = HEIGHT) -> str:
+    """The SVG element around the parts of a chart."""
+    return (
+        f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img"'
+        f' xmlns="http://www.w3.org/2000/svg" aria-label={quoteattr(title)}>'
+        f"{''.join(parts)}</svg>"
+    )
+
+
+def time_axis(times: Sequence[int]) -> Scale:
+    """Across the chart; a single moment stands in the middle of a day."""
+    low, high = times[0], times[-1]
+    if low == high:
+        low, high = low - 43_200, high + 43_200
+    return Scale(low, high, LEFT + 6, WIDTH - RIGHT - 6)
+
+
+def axes(across: Scale, up: Scale) -> Iterator[str]:
+    """Lines and labels of both axes."""
+    for number in round_numbers(up):
+        y = up(number)
+        yield f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>'
+        at = f'x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end"'
+        yield f'<text class="tick" {at}>{number:g}</text>'
+    yield from moments(across, LEFT, HEIGHT - BOTTOM)
+
+
+def moments(across: Scale, left: int, ground: int) -> Iterator[str]:
+    """Lines and labels of the time axis."""
+    for moment, text in round_moments(int(across.low), int(across.high)):
+        x = across(moment)
+        yield f'<path class="grid" d="M{x:.1f} {TOP}V{ground}"/>'
+        yield f'<text class="tick" x="{x:.1f}" y="{ground + 20}" text-anchor="middle">{text}</text>'
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
