@@ -49,6 +49,7 @@ BELOW = {
     "demo": set(),
     "library": {
         *("types", "errors", "text", "privacy", "store", "sinks", "engine", "config", "wiring"),
+        "reports",
     },
 }
 """What each room may import; rooms that are not listed here stand above all of these."""

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from sqlite_utils import Database
 
@@ -25,7 +25,10 @@ from streamdp.store.reading.browse import newest_releases
 from streamdp.store.reading.read_only import restrict
 from streamdp.store.reading.reports import job_report, scope_reports
 from streamdp.store.schema.schema import open_to_read
-from streamdp.types import Json
+from streamdp.types import Json, Release
+
+if TYPE_CHECKING:
+    from streamdp.library.plot import Chart
 
 _JOBS = (
     "SELECT job FROM release UNION SELECT job FROM ledger WHERE purpose = 'reserve'"
@@ -93,6 +96,24 @@ class StoreReader:
         Raises:
             StreamdpError: The store knows no such job.
         """
+        return table_of_releases(self._releases(job, last))
+
+    def plot(self, job: str, last: int | None = None) -> Chart:
+        """Charts of a job's releases over time, which a notebook shows and `save` writes.
+
+        Args:
+            job: Whose.
+            last: Only the last so many releases; all by default.
+
+        Raises:
+            StreamdpError: The store knows no such job, or nothing of it can be drawn.
+        """
+        from streamdp.library.plot import drawn
+
+        return drawn(job, self._releases(job, last))
+
+    def _releases(self, job: str, last: int | None) -> tuple[Release, ...]:
+        """Releases of a job, the oldest batch first."""
         with self._moment() as database:
             found = newest_releases(database, job, -1 if last is None else max(last, 0))
             known = [name for (name,) in database.execute(_JOBS, [ASSUMED, CUT_OFF])]
@@ -102,7 +123,7 @@ class StoreReader:
                 where=str(self._path),
                 hint=f"there are: {', '.join(known) or 'none'}",
             )
-        return table_of_releases(found[::-1])
+        return found[::-1]
 
     def budget(self) -> Table:
         """Every cap of every source: the most that was spent under it, and what is left."""

@@ -55,7 +55,18 @@ def test_the_demo_loads_and_is_shipped() -> None:
 
 def test_the_schema_knows_every_section() -> None:
     """Editors are told of all sections."""
-    known = {"store", "privacy", "sources", "releases", "gates", "sinks", "log", "alerts", "reports", "web"}
+    known = {
+        "store",
+        "privacy",
+        "sources",
+        "releases",
+        "gates",
+        "sinks",
+        "log",
+        "alerts",
+        "reports",
+        "web",
+    }
     assert set(json_schema()["properties"]) == known
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from datetime import datetime
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 
@@ -142,3 +143,17 @@ def test_what_is_not_installed_is_named(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr("streamdp.library.table.find_spec", lambda name: None)
     with pytest.raises(StreamdpError, match="pip install pandas"):
         table_of([], {}).to_pandas()
+
+
+def test_a_plot_shows_itself_and_can_be_kept(tmp_path: Path) -> None:
+    """An SVG file that stands alone; a job without releases has none."""
+    made = world(tmp_path)
+    with streamdp.open(made.path) as store:
+        chart = store.plot("job")
+        chart.save(tmp_path / "chart.svg")
+        with pytest.raises(StreamdpError, match="no releases of 'other'"):
+            store.plot("other")
+    text = (tmp_path / "chart.svg").read_text()
+    assert ElementTree.fromstring(text).tag.endswith("svg")  # noqa: S314
+    assert text in chart._repr_html_()
+    assert text.count('class="series') == 3
