@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+import logging
+import re
 from importlib.util import find_spec
 from typing import assert_never
 
@@ -10,7 +12,7 @@ from markupsafe import Markup
 
 from streamdp.config.sections.reports import ReportForm
 from streamdp.errors import StreamdpError
-from streamdp.reports.charts.frame import alone
+from streamdp.reports.charts.frame import STYLE, alone
 from streamdp.reports.charts.lines import chart_of
 from streamdp.reports.digest import Digest
 from streamdp.types import Json
@@ -48,7 +50,10 @@ def as_pdf(digest: Digest, now: int) -> bytes:
         )
     import weasyprint
 
-    made: bytes = weasyprint.HTML(string=as_html(digest, now), url_fetcher=_refuse).write_pdf()
+    # To a picture it applies no style but the picture's own, and says so at length.
+    logging.getLogger("weasyprint").setLevel(logging.CRITICAL)
+    text = re.sub("(<svg[^>]*>)", rf"\1<style>{STYLE}</style>", as_html(digest, now))
+    made: bytes = weasyprint.HTML(string=text, url_fetcher=_refuse).write_pdf()
     return made
 
 

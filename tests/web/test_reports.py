@@ -70,8 +70,8 @@ def test_a_picture_is_a_file(home: Path, tmp_path: Path, ending: str) -> None:
 
 def test_what_cannot_be_written_is_said(home: Path, tmp_path: Path) -> None:
     """Another ending, a period without releases."""
-    result = write(home, "report", "daily", "-o", str(tmp_path / "a.pdf"))
-    assert "browser" in str(result.exception)
+    result = write(home, "report", "daily", "-o", str(tmp_path / "a.doc"))
+    assert ".html, .pdf or .md, not .doc" in str(result.exception)
     result = write(home, "plot", "daily", "--at", "2030-01-01", "-o", str(tmp_path / "a.svg"))
     assert "nothing in that month" in str(result.exception)
 
