@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
+import duckdb
 import pytest
 from click.testing import CliRunner
 
@@ -16,6 +17,7 @@ from streamdp.daemon.clock import SystemClock
 from streamdp.log.setup import close
 from streamdp.types import Json
 
+DEMO = Path(__file__).parents[1] / "streamdp" / "demo" / "flights.parquet"
 EXAMPLES = sorted((Path(__file__).parents[1] / "deploy" / "examples").glob("*.yaml"))
 
 
@@ -109,3 +111,18 @@ def test_traffic(folder: Path) -> None:
         assert all(row.get("nonnegative", 0) >= 0 for row in release["rows"])
     airports = next(each for each in found if each["job"] == "airports")
     assert {row["origin"] for row in airports["rows"]} == {"JFK", "LGA", "EWR"}
+
+
+def test_surge(folder: Path) -> None:
+    """Six weeks: late days are told of, others not, and carriers are released when they change."""
+    run("surge", folder, "2013-02-13")
+    found = records(folder / "surge.jsonl")
+    made = [each for each in found if each["kind"] == "statistics"]
+    assert len(found) == 43
+    assert 1 <= len(made) < 22
+    told = {each["batch"] for each in records(folder / "late.jsonl")}
+    asked = "SELECT date::DATE::TEXT, count(*) FROM ? WHERE arrival_delay > 60 GROUP BY 1"
+    late = dict(duckdb.execute(asked.replace("?", f"'{DEMO}'")).fetchall())
+    assert "2013-02-11" in told
+    assert all(late[day] > 130 for day in told)
+    assert {day for day in late if day < "2013-02-13" and late[day] > 190} <= told

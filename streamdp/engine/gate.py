@@ -40,13 +40,13 @@ from streamdp.types import (
     Answer,
     Backend,
     Batch,
-    CellCounts,
     GateKind,
     GateRun,
     Past,
     Release,
     Run,
     Source,
+    Statistic,
 )
 
 
@@ -156,11 +156,11 @@ class Gatekeeper:
         around.log("gate.armed", gate=gate.name, epsilon_nano=charge.epsilon_nano)
         return armed
 
-    def _read(self, gate: Gate, batch: Batch, run: Run) -> CellCounts:
-        """Cell counts of a batch; an error that is known to come before the draw leaves it out."""
+    def _read(self, gate: Gate, batch: Batch, run: Run) -> Statistic:
+        """The counts of a batch; an error that is known to come before the draw leaves it out."""
         try:
             with redact_errors(self.around.entropy):
-                found: CellCounts = gate.backend.answer(gate.kind.query(batch), batch)
+                found: Statistic = gate.backend.answer(gate.kind.query(batch), batch)
                 return found
         except BaseException:
             self.around.store.gates.leave_out(run)
@@ -171,7 +171,7 @@ class Gatekeeper:
         gate: Gate,
         run: GateRun,
         number: int,
-        statistic: CellCounts,
+        statistic: Statistic,
         told: Callable[[bool], Answer],
         past: Past,
     ) -> bool:

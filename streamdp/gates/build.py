@@ -3,40 +3,73 @@
 from __future__ import annotations
 
 import importlib.metadata
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, assert_never
 
 from streamdp.errors import ConfigurationError
 from streamdp.gates.section import Gate
-from streamdp.gates.tests import Around, Drift, Growth, Question, Threshold
-from streamdp.gates.tests_section import CustomTest, DriftTest, GrowthTest, ThresholdTest
+from streamdp.gates.tests import Around, Counts, Drift, Growth, Question, Threshold
+from streamdp.gates.tests_section import (
+    CountTest,
+    CustomTest,
+    DriftTest,
+    GrowthTest,
+    ThresholdTest,
+)
 from streamdp.mechanisms.sparse_vector.drift import Tolerance
-from streamdp.types import Grid
+from streamdp.types import CellQuery, Grid, TableQuery
 
 ENTRY_POINTS = "streamdp.tests"
 """Group of entry points of custom tests: `factory(grid, epsilon, **options)` makes a `Question`."""
 
 
+ONE_CELL = Grid(Fraction(1), 0, 0)
+"""Of what is no column."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What is counted of a batch for a test.
+
+    Args:
+        query: The cells of a column, or a table with one marginal.
+        grid: Of the column.
+        cells: Names of the table's cells.
+    """
+
+    query: CellQuery | TableQuery
+    grid: Grid = ONE_CELL
+    cells: tuple[str, ...] = ("",)
+
+
 def question_of(
     name: str,
     section: Gate,
-    grid: Grid,
+    asked: Asked,
     units: int,
-    released: tuple[Fraction, ...],
+    released: tuple[Fraction, ...] = (),
 ) -> Question:
     """The question that a gate's test asks.
 
     Args:
         name: Of the gate.
         section: Its configuration.
-        grid: Of the column.
+        asked: What is counted of each batch.
         units: Most records in which neighbours differ.
-        released: Quantiles that its first release has.
+        released: Quantiles that its first release has, if it has any.
 
     Raises:
         ConfigurationError: A custom test cannot be had.
     """
+    grid = asked.grid
     match section.test:
+        case CountTest() as test:
+            near = None
+            if test.absolute is not None or test.relative is not None:
+                near = Around(test.absolute or Fraction(0), test.relative or Fraction(0))
+            looked, levels = test.cells or asked.cells, (test.above, test.below)
+            return Counts(test.measure, asked.cells, looked, *levels, near, units)
         case DriftTest() as test:
             none = Fraction(0)
             around = Around(test.absolute or none, test.relative or none, test.ranks or none)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 from streamdp.gates.tests import Question
 from streamdp.mechanisms.sparse_vector.thresholding import Terms, Thresholding
 from streamdp.privacy.events import charge_of
-from streamdp.types import Batch, CellCounts, CellQuery, Charge, Entropy, Json, Past
+from streamdp.types import Batch, Charge, Entropy, Json, Past, Query, with_bound
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,16 +25,16 @@ class ThresholdingGate:
         rows_per_unit: Most records in which neighbours differ: one of a score.
     """
 
-    asked: CellQuery
+    asked: Query
     question: Question
     thresholding: Thresholding
     terms_of_test: Terms | None = None
     rows_per_unit: int = 1
 
-    def query(self, batch: Batch) -> CellQuery:
+    def query(self, batch: Batch) -> Query:
         """The question; which of a unit's records count is chosen anew in each batch."""
         bound = self.asked.bound
-        return replace(self.asked, bound=bound and bound.of(batch))
+        return with_bound(self.asked, bound and bound.of(batch))
 
     def terms(self) -> Json:
         """What the noise of a run was drawn for; a run of other terms cannot go on."""
@@ -57,7 +58,7 @@ class ThresholdingGate:
         return self.thresholding.start(entropy)
 
     def accepts(
-        self, hidden: Json, number: int, past: Past, statistic: CellCounts, entropy: Entropy
+        self, hidden: Json, number: int, past: Past, statistic: Any, entropy: Entropy
     ) -> bool:
         """The answer for one batch.
 

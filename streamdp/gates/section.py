@@ -10,7 +10,7 @@ from pydantic import BeforeValidator, Field, model_validator
 from streamdp.config.base.schedules import Schedule
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveDuration, PositiveRational, Rational
-from streamdp.gates.tests_section import CustomTest, DriftTest, Test
+from streamdp.gates.tests_section import Test
 
 
 def _one_or_more(value: Any) -> Any:
@@ -19,6 +19,10 @@ def _one_or_more(value: Any) -> Any:
 
 Names = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
 """One name, or a list."""
+
+
+ASKED = {"cells": ("column", "resolution", "bounds"), "counts": ()}
+"""Keys of a gate that stands alone, by what its test asks."""
 
 
 class GateTerms(Section):
@@ -95,9 +99,7 @@ class GateTerms(Section):
         if self.success >= 1:
             raise ValueError("success is a chance below 1")
         if self.test_epsilon is not None and not self.is_drawn():
-            raise ValueError(f"{self.test.kind} counts, it does not draw: leave test_epsilon out")
-        if self.is_drawn() and isinstance(self.test, DriftTest) and self.test.ranks is not None:
-            raise ValueError("a drift in ranks is counted, not drawn: leave test_epsilon out")
+            raise ValueError("this test counts, it does not draw: leave test_epsilon out")
         if self.epsilon_of_test() > self.epsilon:
             raise ValueError("test_epsilon is far below epsilon: a tenth or a twentieth of it")
         if self.epsilon < Fraction(1, 1000):
@@ -106,8 +108,7 @@ class GateTerms(Section):
 
     def is_drawn(self) -> bool:
         """Whether the test is a private draw, computed or not, rather than a count."""
-        drift = isinstance(self.test, DriftTest) and self.test_epsilon is not None
-        return drift or isinstance(self.test, CustomTest)
+        return self.test.draws(priced=self.test_epsilon is not None)
 
     def epsilon_of_test(self) -> Fraction:
         """Epsilon of one draw of a custom test."""
@@ -132,7 +133,8 @@ class Gate(GateTerms):
     column: str | None = Field(
         default=None,
         min_length=1,
-        description="Column that is tested. With `release` leave it out: it is the first job's.",
+        description="Column that is tested. With `release` leave it out: it is the first job's."
+        " A test of a count needs none.",
         examples=["air_time"],
     )
     resolution: PositiveRational | None = Field(
@@ -160,9 +162,12 @@ class Gate(GateTerms):
         if self.release and own:
             raise ValueError(f"{', '.join(sorted(own))}: a gate over jobs takes it from the first")
         if not self.release:
-            if self.test.kind == "drift":
-                raise ValueError("drift is from a release: name a job in release")
-            wanted = {"source", "column", "resolution", "bounds"} - self.model_fields_set
+            if (why := self.test.why_not_alone()) is not None:
+                raise ValueError(why)
+            needless = set(ASKED["cells"]) - set(ASKED[self.test.asks])
+            if given := needless & self.model_fields_set:
+                raise ValueError(f"{', '.join(sorted(given))}: records are counted, no values")
+            wanted = {"source", *ASKED[self.test.asks]} - self.model_fields_set
             if wanted:
                 raise ValueError(f"without release it needs {', '.join(sorted(wanted))}")
             if not (self.sinks or self.hold):

@@ -14,13 +14,13 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Literal, Protocol
+from typing import Any, Literal, Protocol
 
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.mechanisms.sparse_vector.drift import Tolerance, best, excess, rows
 from streamdp.mechanisms.sparse_vector.drift_chance import DriftChance
 from streamdp.mechanisms.sparse_vector.thresholding import Chance, Runs
-from streamdp.types import CellCounts, Grid, Json, Past, Row
+from streamdp.types import CellCounts, Grid, Json, Past, Row, TableCounts
 
 Test = Fraction | Chance | Runs
 """A score of sensitivity one, or a private procedure's chance of yes, or the procedure."""
@@ -33,8 +33,8 @@ class Question(Protocol):
         """Public parameters, for the ledger."""
         ...
 
-    def test(self, past: Past, statistic: CellCounts) -> Test:
-        """The test of one batch; total: no exception depends on the statistic.
+    def test(self, past: Past, statistic: Any) -> Test:
+        """The test of one batch, of what its query counts; total: no exception depends on that.
 
         Privacy: as a score it has sensitivity one for both relations; as a procedure it is
         (epsilon, delta)-private as the gate's `Terms` say.
@@ -44,10 +44,10 @@ class Question(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """How far a quantile may be from its last release.
+    """How far a value may be from its last release.
 
     Args:
-        absolute: In the unit of the column.
+        absolute: In the unit of the column, or in records.
         relative: A share of the released value.
         ranks: A share of all records.
     """
@@ -165,6 +165,72 @@ class Growth:
         return score(statistic, level, self.rows_per_unit)
 
 
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Is a count above a level, below one, or off its last release?
+
+    Args:
+        measure: Name in the release; None counts all records.
+        cells: Names of all cells of the measure, in the order of the table.
+        tested: Those that are looked at; one of them is enough.
+        above: Level, in records.
+        below: Level, in records.
+        around: Tolerance around the released value, in place of a level.
+        rows_per_unit: Most records in which neighbours differ.
+    """
+
+    measure: str | None
+    cells: tuple[str, ...]
+    tested: tuple[str, ...]
+    above: Fraction | None = None
+    below: Fraction | None = None
+    around: Around | None = None
+    rows_per_unit: int = 1
+
+    def describe(self) -> Json:
+        """Counts that are looked at, and the level or the tolerance."""
+        about: Json = {"kind": "count", "measure": self.measure, "cells": list(self.tested)}
+        for name, level in (("above", self.above), ("below", self.below)):
+            about |= {} if level is None else {name: str(level)}
+        if self.around is not None:
+            about |= {"absolute": str(self.around.absolute), "relative": str(self.around.relative)}
+        return about
+
+    def test(self, past: Past, statistic: TableCounts) -> Fraction:
+        """By how many records the farthest count is beyond. Private.
+
+        A cell that the last release does not have is compared with 0.
+
+        Privacy: one record more changes one count by one and the others not at all, so each excess
+        by at most one, and the largest of them by at most one. Released values are public. Records
+        that neighbours differ in divide the score; a substitution counts as two of them.
+        """
+        (table,) = statistic.marginals
+        counts = dict(zip(self.cells, table.reshape(-1).tolist(), strict=True))
+        released = {
+            str(row.get("cell") or ""): Fraction(row.get("value") or 0)
+            for row in past.rows
+            if row.get("measure") == self.measure
+        }
+        excess = (
+            self._excess(int(counts[cell]), released.get(cell, Fraction(0))) for cell in self.tested
+        )
+        return max(excess) / self.rows_per_unit
+
+    def _excess(self, count: int, released: Fraction) -> Fraction:
+        if self.above is not None:
+            return count - self.above
+        if self.below is not None:
+            return self.below - count
+        assert self.around is not None  # noqa: S101
+        reach = self.around.absolute + self.around.relative * abs(released)
+        return abs(count - released) - reach
+
+
 def _values(rows: Sequence[Row]) -> dict[float, float]:
     """Released values by their quantile as it is published: a number of its own for each."""
-    return {float(row["quantile"] or 0): float(row["value"] or 0) for row in rows}
+    return {
+        float(row["quantile"] or 0): float(row.get("value") or 0)
+        for row in rows
+        if "quantile" in row
+    }

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
+from streamdp.config.base.expressions import expression
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational, Rational
 
@@ -17,18 +18,61 @@ def quantiles_of(release: Section | None) -> tuple[Fraction, ...]:
     return getattr(release, "quantiles", ())
 
 
+Found = tuple[tuple[str | int, ...], str, str]
+"""A problem: keys, what is wrong, what to do."""
+
+Tables = Mapping[str, tuple[str, ...]]
+"""Names of tables of counts, each with its cells."""
+
+
 class TestSection(Section):
     """What a gate tests.
 
     `reads` names the kinds whose published values the test compares a batch with; it is None where
-    it needs none of them, so that any release will do whose column can be counted.
+    it needs none of them, so that any release will do whose column can be counted. `asks` says what
+    of a batch it is put to: the cells of a column, or a table of counts.
     """
 
     reads: ClassVar[frozenset[str] | None] = None
+    asks: ClassVar[Literal["cells", "counts"]] = "cells"
 
-    def problems(self, release: Section) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
-        """What does not fit the first release of the gate: keys, what is wrong, what to do."""
+    def problems(self, release: Section, tables: Tables) -> Iterator[Found]:
+        """What does not fit the first release of the gate.
+
+        Args:
+            release: Its section.
+            tables: Names of its tables of counts, and of their cells.
+        """
         yield from ()
+
+    def why_not_alone(self) -> str | None:
+        """Why a gate without a release cannot put a batch to it; None if it can."""
+        return None
+
+    def draws(self, *, priced: bool) -> bool:
+        """Whether it is a private draw rather than a count, with or without a `test_epsilon`."""
+        return False
+
+    def slack(self) -> tuple[Fraction, bool]:
+        """Delta of one draw, and whether its chance of a yes is sampled instead of computed."""
+        return Fraction(0), False
+
+    def table(self) -> str:
+        """Name of the table of counts of the release that it is put to; "" if it asks for cells."""
+        return ""
+
+    def condition(self) -> str | None:
+        """SQL condition of the records that a gate without a release counts; None for all."""
+        return None
+
+    def most(self, quantiles: tuple[Fraction, ...], rows: int | None) -> int | None:
+        """The largest score that a batch can have, in records; None if nobody can say.
+
+        Args:
+            quantiles: Of the release, if it has any.
+            rows: That a batch is expected to have; None if nothing is expected.
+        """
+        return None
 
 
 class DriftTest(TestSection):
@@ -66,18 +110,27 @@ class DriftTest(TestSection):
             raise ValueError("a tolerance in ranks is a share below 1")
         return self
 
-    def problems(self, release: Section) -> Iterator[tuple[tuple[str | int, ...], str, str]]:
-        """A drift is seen in released quantiles."""
+    def problems(self, release: Section, tables: Tables) -> Iterator[Found]:
+        """It is seen in released quantiles."""
         for index, quantile in enumerate(self.quantiles):
             if quantile not in quantiles_of(release):
                 where = ("test", "quantiles", index)
                 yield where, "its release does not release this quantile", "name one that it has"
 
-    def reach(self, quantiles: tuple[Fraction, ...]) -> Fraction:
-        """The largest score there can be, as a share of all records."""
+    def why_not_alone(self) -> str | None:
+        """It compares with a release."""
+        return "drift is from a release: name a job in release"
+
+    def draws(self, *, priced: bool) -> bool:
+        """With a `test_epsilon`; a drift in ranks is counted all the same."""
+        return priced and self.ranks is None
+
+    def most(self, quantiles: tuple[Fraction, ...], rows: int | None) -> int | None:
+        """Where all records lie beyond."""
         ranks = self.ranks or Fraction(0)
         larger = (max(quantile, 1 - quantile) for quantile in self.quantiles or quantiles)
-        return max((share - ranks) / (share + ranks) for share in larger)
+        share = max((share - ranks) / (share + ranks) for share in larger)
+        return None if rows is None else int(share * rows)
 
 
 class ThresholdTest(TestSection):
@@ -108,10 +161,11 @@ class ThresholdTest(TestSection):
             raise ValueError("give one of above and below")
         return self
 
-    def reach(self, quantiles: tuple[Fraction, ...]) -> Fraction:
-        """The largest score there can be, as a share of all records."""
+    def most(self, quantiles: tuple[Fraction, ...], rows: int | None) -> int | None:
+        """Where all records lie beyond."""
         share = self.quantile if self.above is not None else 1 - self.quantile
-        return share / max(self.quantile, 1 - self.quantile)
+        share /= max(self.quantile, 1 - self.quantile)
+        return None if rows is None else int(share * rows)
 
 
 class GrowthTest(TestSection):
@@ -139,8 +193,103 @@ class GrowthTest(TestSection):
             raise ValueError("the factor must be above 1")
         return value
 
-    def reach(self, quantiles: tuple[Fraction, ...]) -> None:
-        """A score has no upper end."""
+
+class CountTest(TestSection):
+    """A count is beyond a level, or has left a tolerance around its last release."""
+
+    reads: ClassVar[frozenset[str] | None] = frozenset({"statistics"})
+    asks: ClassVar[Literal["cells", "counts"]] = "counts"
+
+    kind: Literal["count"] = Field(
+        description="`count`: a count of a release of statistics is beyond a level, or has left"
+        " the tolerance around its last release. A gate that stands alone counts records."
+    )
+    measure: str | None = Field(
+        default=None,
+        description="Name of the count or histogram that is tested. Not in a gate that stands"
+        " alone.",
+        examples=["by_carrier"],
+    )
+    cells: tuple[str, ...] = Field(
+        default=(),
+        description="Cells of the histogram that are tested: one of them is enough. Default: all.",
+        examples=[["AA", "UA"]],
+    )
+    where: str | None = Field(
+        default=None,
+        description="SQL condition on one record, in a gate that stands alone: only records for"
+        " which it is true count. Default: all count.",
+        examples=["delay > 60"],
+    )
+    above: Rational | None = Field(
+        default=None, description="Accept when a count is above this level.", examples=[500]
+    )
+    below: Rational | None = Field(
+        default=None, description="Accept when a count is below this level.", examples=[100]
+    )
+    absolute: PositiveRational | None = Field(
+        default=None,
+        description="Accept when a count differs from its last release by more records than this.",
+        examples=[50],
+    )
+    relative: PositiveRational | None = Field(
+        default=None,
+        description="Accept when a count differs from its last release by more than this share of"
+        " the released value.",
+        examples=["1/4"],
+    )
+
+    @field_validator("where")
+    @classmethod
+    def _of_one_record(cls, value: str | None) -> str | None:
+        if value is not None:
+            expression(value)
+        return value
+
+    @model_validator(mode="after")
+    def _one_of_them(self) -> CountTest:
+        levels = (self.above, self.below, self.absolute, self.relative)
+        if sum(each is not None for each in levels) != 1:
+            raise ValueError("give one of above, below, absolute and relative")
+        if any(level is not None and level < 0 for level in (self.above, self.below)):
+            raise ValueError("a count is never below 0: the level is 0 or more")
+        return self
+
+    def why_not_alone(self) -> str | None:
+        """Without a release there are records alone, and nothing to compare them with."""
+        if self.absolute is not None or self.relative is not None:
+            return "absolute and relative are from a release: name a job in release"
+        if self.measure is not None or self.cells:
+            return "measure and cells are of a release: name a job in release"
+        return None
+
+    def table(self) -> str:
+        """That of the measure."""
+        return self.measure or ""
+
+    def condition(self) -> str | None:
+        """As configured."""
+        return self.where
+
+    def most(self, quantiles: tuple[Fraction, ...], rows: int | None) -> int | None:
+        """Below a level, of an empty batch; above one there is no end."""
+        return None if self.below is None else int(self.below)
+
+    def problems(self, release: Section, tables: Tables) -> Iterator[Found]:
+        """It names a measure that counts, and cells that it has."""
+        if self.where is not None:
+            hint = "take it out: the measure says what it counts"
+            yield ("test", "where"), "the condition is that of the release", hint
+        if self.measure is None or self.measure not in tables:
+            there = ", ".join(tables) or "none"
+            what = "its release has no count or histogram of this name"
+            yield ("test", "measure"), what, f"there are: {there}"
+            return
+        for index, cell in enumerate(self.cells):
+            if cell not in tables[self.measure]:
+                some = ", ".join(tables[self.measure][:9])
+                what = f"{self.measure} has no cell {cell!r}"
+                yield ("test", "cells", index), what, f"there are: {some}"
 
 
 class CustomTest(TestSection):
@@ -171,12 +320,19 @@ class CustomTest(TestSection):
             raise ValueError("delta is a chance below 1")
         return value
 
-    def reach(self, quantiles: tuple[Fraction, ...]) -> None:
-        """Not known here."""
+    def draws(self, *, priced: bool) -> bool:
+        """Whatever its price."""
+        return True
+
+    def slack(self) -> tuple[Fraction, bool]:
+        """As configured."""
+        return self.delta, self.sampled
 
 
-Test = Annotated[DriftTest | ThresholdTest | GrowthTest | CustomTest, Field(discriminator="kind")]
+Test = Annotated[
+    DriftTest | ThresholdTest | GrowthTest | CountTest | CustomTest, Field(discriminator="kind")
+]
 
 
-TEST_KINDS = ("drift", "threshold", "growth", "custom")
+TEST_KINDS = ("drift", "threshold", "growth", "count", "custom")
 """What `kind` of a test may say."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
-from streamdp.types import CellCounts, CellQuery, Format, Neighbours, ReleaseKind, Row
+from streamdp.types import CellCounts, CellQuery, Format, Neighbours, ReleaseKind, Row, TableQuery
 
 if TYPE_CHECKING:
     from streamdp.config.base.expressions import Dialect
@@ -78,6 +78,19 @@ class Accuracy(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class CountTable:
+    """A table of counts of a release, as a gate may ask for it.
+
+    Args:
+        query: With one marginal.
+        cells: Their names in the release, in order.
+    """
+
+    query: TableQuery
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class KindSpec:
     """A release kind, as the registry holds it.
 
@@ -88,6 +101,7 @@ class KindSpec:
         build: The kind for one group of records, at the price of one record.
         accuracy: What error to expect; None if nobody can say.
         cells: The question of cells that gates of a release may test; None if they may not.
+        counts: The tables of counts that gates of a release may test, by name; None as `cells`.
         study: Makes what simulations need; None if the kind cannot be simulated.
         pools_groups: Whether `build` makes the kind for all groups of a section together, because
             it learns across them; else it is made for one, and `grouped` wraps it.
@@ -102,5 +116,6 @@ class KindSpec:
     accuracy: Accuracy | None = None
     cells: Callable[[Any, Dialect], CellQuery] | None = None
     study: Callable[[], Study] | None = None
+    counts: Callable[[Any, Dialect], Mapping[str, CountTable]] | None = None
     pools_groups: bool = False
     ask: Callable[[Any, Sequence[Row], str], Any] | None = None

@@ -11,7 +11,6 @@ from streamdp.types.columns import Column
 from streamdp.types.forms import FloatArray, Json
 from streamdp.types.gates import Past
 from streamdp.types.queries import Query
-from streamdp.types.questions import CellCounts, CellQuery
 from streamdp.types.releases import Outcome, Plan, Release
 
 
@@ -110,7 +109,7 @@ class Charging(Protocol):
 class GateKind(Protocol):
     """Pure functions: what a gate asks, what a run costs, how it is answered."""
 
-    def query(self, batch: Batch) -> CellQuery:
+    def query(self, batch: Batch) -> Query:
         """What is counted of a batch."""
         ...
 
@@ -127,7 +126,7 @@ class GateKind(Protocol):
         ...
 
     def accepts(
-        self, hidden: Json, number: int, past: Past, statistic: CellCounts, entropy: Entropy
+        self, hidden: Json, number: int, past: Past, statistic: Any, entropy: Entropy
     ) -> bool:
         """The private answer; total: no exception depends on the statistic."""
         ...

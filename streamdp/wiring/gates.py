@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
+from streamdp.config.base.expressions import Dialect, expression
 from streamdp.config.model import Configuration
 from streamdp.engine.gate import Gate as EngineGate
 from streamdp.engine.job import Job
 from streamdp.errors import ConfigurationError
 from streamdp.gates.section import Gate
-from streamdp.gates.tests_section import CustomTest, quantiles_of
-from streamdp.types import CellQuery, Grid, UnitBound
+from streamdp.gates.tests_section import quantiles_of
+from streamdp.kinds.spec import CountTable
+from streamdp.types import CellQuery, Grid, TableQuery, UnitBound, with_bound
 from streamdp.wiring.kinds import spec_of
 from streamdp.wiring.sources import backend, source
 
 if TYPE_CHECKING:
+    from streamdp.gates.build import Asked
     from streamdp.gates.run import ThresholdingGate
     from streamdp.mechanisms.sparse_vector.thresholding import Terms, Thresholding
 
@@ -45,21 +47,20 @@ def gate_kind(name: str, configuration: Configuration) -> ThresholdingGate:
     from streamdp.mechanisms.sparse_vector.thresholding import Terms, Thresholding
 
     section = configuration.all_gates()[name]
-    query = _query(section, configuration)
+    asked, bound = _asked(section, configuration), _bound(configuration)
+    rows = _units(configuration)
     thresholding = Thresholding(
         section.epsilon, section.beta, gamma=section.gamma, horizon=section.horizon
     )
     terms, sampled = None, False
     if section.is_drawn():
-        delta, sampled = Fraction(0), False
-        if isinstance(section.test, CustomTest):
-            delta, sampled = section.test.delta, section.test.sampled
-        epsilon = section.epsilon_of_test() * _units(configuration, query)
+        delta, sampled = section.test.slack()
+        epsilon = section.epsilon_of_test() * rows
         terms = Terms(epsilon, delta, section.success)
         _require_practical(name, section, thresholding, terms, sampled=sampled)
-    rows = _units(configuration, query)
     released = quantiles_of(configuration.first_release(section))
-    question = question_of(name, section, query.grid, rows, released)
+    question = question_of(name, section, asked, rows, released)
+    query = with_bound(asked.query, bound)
     made = ThresholdingGate(query, question, thresholding, terms, rows)
     if terms is None:
         sure = made.records_to_be_sure(section.horizon)
@@ -86,26 +87,62 @@ def _gate(
     )
 
 
-def _query(section: Gate, configuration: Configuration) -> CellQuery:
-    """The question of the first job, or the gate's own."""
+def _asked(section: Gate, configuration: Configuration) -> Asked:
+    """What is counted: as the first job asks, or as the gate says itself."""
+    from streamdp.gates.build import Asked
+
+    match section.test.asks:
+        case "cells":
+            query = _cells(section, configuration)
+            return Asked(query, query.grid)
+        case "counts":
+            table = _table(section, configuration)
+            return Asked(table.query, cells=table.cells)
+        case _:
+            assert_never(section.test.asks)
+
+
+def _cells(section: Gate, configuration: Configuration) -> CellQuery:
+    """The cells of the column."""
     import math
 
-    unit = configuration.privacy.unit
-    bound = None if unit.column is None else UnitBound(unit.column, unit.rows)
     if section.release:
         job = configuration.releases[section.release[0]]
         cells = spec_of(job).cells
         assert cells is not None, "checked when the configuration was loaded"  # noqa: S101
-        return replace(cells(job, configuration.sources[job.source].engine.kind), bound=bound)
+        return cells(job, _dialect(section, configuration))
     column, resolution, bounds = section.column, section.resolution, section.bounds
     assert column and resolution and bounds, "checked when the configuration was loaded"  # noqa: S101, PT018
     low, high = (math.floor(bound / resolution + Fraction(1, 2)) for bound in bounds)
-    return CellQuery(column, Grid(resolution, low, high), bound=bound)
+    return CellQuery(column, Grid(resolution, low, high))
 
 
-def _units(configuration: Configuration, query: CellQuery) -> int:
+def _table(section: Gate, configuration: Configuration) -> CountTable:
+    """A table of the first job, or the records of a condition."""
+    dialect = _dialect(section, configuration)
+    if section.release:
+        job = configuration.releases[section.release[0]]
+        counts = spec_of(job).counts
+        assert counts is not None, "checked when the configuration was loaded"  # noqa: S101
+        return counts(job, dialect)[section.test.table()]
+    condition = section.test.condition()
+    where = None if condition is None else expression(condition, dialect)
+    return CountTable(TableQuery((), where=where), ("",))
+
+
+def _dialect(section: Gate, configuration: Configuration) -> Dialect:
+    return configuration.sources[configuration.source_of(section)].engine.kind
+
+
+def _bound(configuration: Configuration) -> UnitBound | None:
+    unit = configuration.privacy.unit
+    return None if unit.column is None else UnitBound(unit.column, unit.rows)
+
+
+def _units(configuration: Configuration) -> int:
     """Most records in which neighbours differ."""
-    rows = query.bound.rows if query.bound is not None else 1
+    bound = _bound(configuration)
+    rows = 1 if bound is None else bound.rows
     return 2 * rows if configuration.privacy.neighbours == "substitute" else rows
 
 
@@ -131,12 +168,12 @@ def _require_reach(name: str, section: Gate, configuration: Configuration, margi
         ConfigurationError: With the numbers and what to change.
     """
     rows = configuration.releases[section.release[0]].expected_rows if section.release else None
-    share = section.test.reach(quantiles_of(configuration.first_release(section)))
-    if rows is None or share is None or margin <= share * rows:
+    most = section.test.most(quantiles_of(configuration.first_release(section)), rows)
+    if most is None or margin <= most:
         return
     raise ConfigurationError(
-        f"a yes is sure only {margin} records beyond the tolerance, and of the {rows} that are"
-        f" expected at most {int(share * rows)} can be there",
+        f"a yes is sure only {margin} records beyond the tolerance, and at most {most} can be"
+        " there",
         where=f"gates.{name}",
         hint=f"make epsilon ({float(section.epsilon):g}) larger, horizon ({section.horizon})"
         f" smaller, beta ({float(section.beta):g}) larger, the tolerance tighter, or the batches"

@@ -127,7 +127,7 @@ def test_hidden_state_is_in_no_output(home: Path) -> None:
         (GATE + "      sinks: [nowhere]\n", "not configured"),
         (GATE.replace("epsilon: 1", "epsilon: 2.95"), "cap is 3"),
         (GATE.replace("drift, absolute: 20, quantiles: [0.5]", "custom, name: x"), "no installed"),
-        (GATE.replace("absolute: 20", "ranks: 0.1") + "      test_epsilon: 0.05\n", "counted"),
+        (GATE.replace("absolute: 20", "ranks: 0.1") + "      test_epsilon: 0.05\n", "counts"),
         (GATE.replace("drift", "drought"), "drought"),
     ],
 )
@@ -222,3 +222,74 @@ def test_options_it_does_not_know_are_refused(offered: Path) -> None:
     failure = typed("validate").exception
     assert isinstance(failure, ConfigurationError)
     assert "air_time.gate" in str(failure)
+
+
+COUNTED = """  carriers:
+    kind: statistics
+    source: flights
+    measures: {n: count, by: {histogram: carrier, values: [UA, B6]}, long: {mean: air_time,
+      resolution: 1, bounds: [0, 700]}}
+    epsilon: 0.5
+    gate: {test: {TEST}, epsilon: 1, horizon: 20}
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "words"),
+    [
+        ("kind: count, measure: by", "give one of above"),
+        ("kind: count, measure: by, above: 1, below: 2", "give one of above"),
+        ("kind: count, measure: by, above: -1", "0 or more"),
+        ("kind: count, measure: long, above: 1", "there are: n, by"),
+        ("kind: count, above: 1", "there are: n, by"),
+        ("kind: count, measure: by, cells: [AA], above: 1", "has no cell 'AA'"),
+        ("kind: count, measure: n, above: 1, where: air_time > 3", "condition is that of"),
+        ("kind: count, measure: n, below: 20", "at most 20 can be there"),
+        ("kind: count, measure: n, above: 20, where: now() > 3", "now"),
+        ("kind: drift, absolute: 3", "cannot read releases of kind statistics"),
+        ("kind: growth, start: 3, factor: 2", "cannot read releases of kind statistics"),
+    ],
+)
+def test_what_a_count_cannot_be_is_refused(home: Path, test: str, words: str) -> None:
+    """At its line, with what there is."""
+    text = DEMO.read_text().replace("batch: 0.3 ", "batch: 3 ")
+    text = text.replace("\nsinks:", "\n" + COUNTED.replace("TEST", test) + "\nsinks:", 1)
+    (home / "config.yaml").write_text(text)
+    failure = typed("validate").exception
+    assert isinstance(failure, ConfigurationError), failure
+    assert words in str(failure)
+
+
+@pytest.mark.parametrize(
+    ("gate", "words"),
+    [
+        ("test: {kind: count, absolute: 3}", "from a release"),
+        ("test: {kind: count, measure: n, above: 3}", "are of a release"),
+        ("test: {kind: count, above: 3}, column: air_time", "records are counted"),
+        ("test: {kind: count, above: 3, where: nothing(}", "where"),
+    ],
+)
+def test_what_a_count_that_stands_alone_cannot_be_is_refused(
+    home: Path, gate: str, words: str
+) -> None:
+    """It has no release to compare with, and no values."""
+    more = f"gates:\n  busy: {{source: flights, sinks: [file], epsilon: 1, horizon: 9, {gate}}}\n"
+    configured(home, "", more)
+    failure = typed("validate").exception
+    assert isinstance(failure, ConfigurationError), failure
+    assert words in str(failure)
+
+
+def test_a_count_decides_a_release(home: Path) -> None:
+    """Far above in every batch: each is released; never below: the first day stands."""
+    for test, released in (("above: 100", 8), ("below: 100", 1)):
+        configured(home, "")
+        text = (home / "config.yaml").read_text()
+        section = COUNTED.replace("TEST", f"kind: count, measure: n, {test}")
+        text = text.replace("\nsinks:", "\n" + section + "\nsinks:", 1)
+        text = text.replace("streamdp.db", f"{released}.db").replace("batch: 3", "batch: 5")
+        (home / "config.yaml").write_text(text)
+        assert typed("run", "--once").exit_code == 0
+        made = [row for row in rows("releases", "carriers") if row.get("kind") != "standing"]
+        assert len(made) == released
+        close()

@@ -18,7 +18,7 @@ from streamdp.sources.windows import DAY
 from streamdp.store.gates import rearm
 from streamdp.store.pauses import resume_job
 from streamdp.store.verified_open import verify
-from streamdp.types import Batch, CellCounts, CellQuery, Charge, Entropy, Json, Past
+from streamdp.types import Batch, CellCounts, CellQuery, Charge, Entropy, Json, Past, Query
 from tests.store.kept import terms
 from tests.worlds import EPSILON_NANO, World, quantiles_kind
 
@@ -34,7 +34,7 @@ class Scripted:
     fails: bool = False
     kind: ThresholdingGate | None = None
 
-    def query(self, batch: Batch) -> CellQuery:
+    def query(self, batch: Batch) -> Query:
         return gate_kind().query(batch)
 
     def terms(self) -> Json:

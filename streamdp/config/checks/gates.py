@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from streamdp.config.base.expressions import Dialect, expression
 from streamdp.config.base.releases import ReleaseSection
 from streamdp.config.base.yaml import Document, Path
 from streamdp.config.model import Configuration
@@ -38,6 +39,7 @@ def check_gates(configuration: Configuration, document: Document) -> None:
                 )
             gated[job] = name
         _check_jobs(gate, configuration, document, path)
+        _check_condition(gate, configuration, document, path)
 
 
 def place_of(name: str, configuration: Configuration) -> Path:
@@ -77,18 +79,37 @@ def _check_jobs(gate: Gate, configuration: Configuration, document: Document, pa
                 "write a release and a gate for each group, with where",
             )
     if jobs:
-        _check_first(gate, jobs[0], document, path)
+        dialect = configuration.sources[jobs[0].source].engine.kind
+        _check_first(gate, jobs[0], dialect, document, path)
 
 
-def _check_first(gate: Gate, job: ReleaseSection, document: Document, path: Path) -> None:
-    """The release whose column is tested is of a kind that the test reads."""
+def _check_condition(
+    gate: Gate, configuration: Configuration, document: Document, path: Path
+) -> None:
+    """The engine of the source understands the condition of a count."""
+    condition = gate.test.condition()
+    if condition is None:
+        return
+    try:
+        expression(condition, configuration.sources[configuration.source_of(gate)].engine.kind)
+    except ValueError as error:
+        refuse(str(error), document, (*path, "test", "where"), "or leave it out")
+
+
+def _check_first(
+    gate: Gate, job: ReleaseSection, dialect: Dialect, document: Document, path: Path
+) -> None:
+    """The release that is tested is of a kind that the test reads."""
     spec, reads = find(job.kind), gate.test.reads
-    if (reads is not None and job.kind not in reads) or (spec is not None and spec.cells is None):
+    asked = {"cells": spec and spec.cells, "counts": spec and spec.counts}[gate.test.asks]
+    if (reads is not None and job.kind not in reads) or asked is None:
         refuse(
             f"a test of kind {gate.test.kind} cannot read releases of kind {job.kind}",
             document,
             (*path, "release", 0),
-            "put a release first whose column it can test",
+            "put a release first that it can test",
         )
-    for keys, what, hint in gate.test.problems(job):
+    tables = spec.counts(job, dialect) if spec is not None and spec.counts is not None else {}
+    named = {name: table.cells for name, table in tables.items()}
+    for keys, what, hint in gate.test.problems(job, named):
         refuse(what, document, (*path, *keys), hint)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, assert_never
 
 from streamdp.config.base.expressions import Dialect, expression
 from streamdp.kinds.statistics.section import (
@@ -17,8 +18,9 @@ from streamdp.kinds.statistics.section import (
 from streamdp.types import Dimension, Grid
 
 if TYPE_CHECKING:
-    from streamdp.kinds.spec import BuildContext
+    from streamdp.kinds.spec import BuildContext, CountTable
     from streamdp.kinds.statistics.agreement import Tie
+    from streamdp.kinds.statistics.counts import Count
     from streamdp.kinds.statistics.kind import Statistics
     from streamdp.kinds.statistics.measure import Measure
     from streamdp.kinds.statistics.moments import Moment
@@ -43,24 +45,50 @@ def build(section: StatisticsSection, context: BuildContext) -> Statistics:
     )
 
 
+def tables(section: StatisticsSection, dialect: Dialect) -> dict[str, CountTable]:
+    """Its counts and histograms, one question each."""
+    from streamdp.kinds.spec import CountTable
+
+    where = None if section.where is None else expression(section.where, dialect)
+    return {
+        name: CountTable(replace(made.table(), where=where), made.cells)
+        for name, measure in section.measures.items()
+        if not isinstance(measure, MomentSection)
+        for made in (_counted(name, measure, dialect),)
+    }
+
+
 def _measure(name: str, section: MeasureSection, dialect: Dialect) -> Measure:
-    from streamdp.kinds.statistics.counts import Count
     from streamdp.kinds.statistics.moments import MomentOf
 
-    if isinstance(section, CountSection):
-        if section.count == "records":
+    match section:
+        case MomentSection():
+            moment, source = _moment(section)
+            column, made = _source(name, source, dialect)
+            grid = Grid(section.resolution, *section.cells())
+            return MomentOf(name, moment, column, grid, section.start(), made)
+        case CountSection() | HistogramSection():
+            return _counted(name, section, dialect)
+        case _:
+            assert_never(section)
+
+
+def _counted(name: str, section: CountSection | HistogramSection, dialect: Dialect) -> Count:
+    from streamdp.kinds.statistics.counts import Count
+
+    match section:
+        case CountSection(count="records"):
             return Count(name)
-        sql = f"CASE WHEN {expression(section.count.sql, dialect)} THEN 'true' END"
-        return Count(name, Dimension(name, sql, values=("true",)), condition=True)
-    if isinstance(section, HistogramSection):
-        column, made = _source(name, section.histogram, dialect)
-        cuts = None if section.cuts is None else tuple(map(float, section.cuts))
-        axis = Dimension(column, made, section.values, cuts, section.other, section.nulls)
-        return Count(name, axis)
-    moment, source = _moment(section)
-    column, made = _source(name, source, dialect)
-    grid = Grid(section.resolution, *section.cells())
-    return MomentOf(name, moment, column, grid, section.start(), made)
+        case CountSection(count=Derived(sql=condition)):
+            sql = f"CASE WHEN {expression(condition, dialect)} THEN 'true' END"
+            return Count(name, Dimension(name, sql, values=("true",)), condition=True)
+        case HistogramSection():
+            column, made = _source(name, section.histogram, dialect)
+            cuts = None if section.cuts is None else tuple(map(float, section.cuts))
+            axis = Dimension(column, made, section.values, cuts, section.other, section.nulls)
+            return Count(name, axis)
+        case _:
+            raise AssertionError(section)
 
 
 def _moment(section: MomentSection) -> tuple[Moment, str | Derived]:

@@ -50,16 +50,19 @@ class Count:
             return {"count": "records"}
         return {"count": [self.axis.name, self.axis.sql], "cells": list(labels(self.axis))}
 
+    def table(self) -> TableQuery:
+        """The question: its cells, of all records."""
+        axes = () if self.axis is None else (self.axis,)
+        return TableQuery(axes, (tuple(range(len(axes))),))
+
     def asked(self, state: Json, price: Allowance) -> tuple[Asked, ...]:
         """One table.
 
         Privacy: a record is in one cell of one group at most: one more changes one count by one;
         exchanged, one count falls and another rises, of which there is one where there is one cell.
         """
-        axes = () if self.axis is None else (self.axis,)
-        part = TableQuery(axes, (tuple(range(len(axes))),))
         cells = min(2, len(self.cells))
-        return (Asked(part, price.noise(1, cells, entries=cells)),)
+        return (Asked(self.table(), price.noise(1, cells, entries=cells)),)
 
     def follow(
         self,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from streamdp.kinds.spec import KindSpec
 from streamdp.kinds.statistics.accuracy import CountError
-from streamdp.kinds.statistics.build import build
+from streamdp.kinds.statistics.build import build, tables
 from streamdp.kinds.statistics.check import check
 from streamdp.kinds.statistics.section import StatisticsSection
 
-SPEC = KindSpec("statistics", StatisticsSection, check, build, CountError(), pools_groups=True)
+SPEC = KindSpec(
+    "statistics", StatisticsSection, check, build, CountError(), counts=tables, pools_groups=True
+)

@@ -1,0 +1,252 @@
+"""What every test that a gate may put a batch to promises."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from fractions import Fraction
+from itertools import combinations_with_replacement
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from streamdp import wiring
+from streamdp.config import load
+from streamdp.gates.run import ThresholdingGate
+from streamdp.gates.tests import Counts, Question
+from streamdp.gates.tests_section import TEST_KINDS
+from streamdp.mechanisms.sparse_vector import above_threshold
+from streamdp.types import CellCounts, Past, Statistic, TableCounts, TableQuery
+from tests.kinds.cases import STATISTICS, first_batches
+from tests.privacy.gates import NO_ENTROPY, coarse, noise_law
+from tests.worlds import ReplayedEntropy
+
+CONFIG = """
+store: {path: store.db}
+privacy: {unit: UNIT, neighbours: NEIGHBOURS, caps: {batch: 9, lifetime: 90}}
+sources:
+  trips: {path: trips.parquet, batches: {column: at, every: 1d, start: 2024-01-01}}
+releases:
+  it: {source: trips, epsilon: 0.5, RELEASE}
+sinks:
+  file: {kind: jsonl, path: out.jsonl}
+gates:
+  gate: {GATE, epsilon: 1, horizon: 3, test: {TEST}}
+"""
+
+QUARTILES = "kind: quantiles, column: x, quantiles: quartiles, resolution: 1, bounds: [0, 3]"
+HISTOGRAM = "kind: statistics, measures: {h: {histogram: c, values: [a, b], other: true}}"
+ALONE = "source: trips, sinks: [file]"
+CELLS = f"{ALONE}, column: x, resolution: 1, bounds: [0, 3]"
+OF_JOB = "release: [it]"
+
+CASES = {
+    "drift": (QUARTILES, OF_JOB, "kind: drift, absolute: 1"),
+    "drift in ranks": (QUARTILES, OF_JOB, "kind: drift, ranks: 1/8"),
+    "threshold": (QUARTILES, CELLS, "kind: threshold, quantile: 0.9, above: 1"),
+    "growth": (QUARTILES, CELLS, "kind: growth, start: 2, factor: 3/2"),
+    "growth of the mode": (QUARTILES, CELLS, "kind: growth, start: 1, factor: 2, score: mode"),
+    "count above": (HISTOGRAM, OF_JOB, "kind: count, measure: h, above: 2"),
+    "count below": (HISTOGRAM, OF_JOB, "kind: count, measure: h, cells: [b], below: 200"),
+    "count off": (HISTOGRAM, OF_JOB, "kind: count, measure: h, absolute: 1"),
+    "count off by a share": (HISTOGRAM, OF_JOB, "kind: count, measure: h, relative: 1/3"),
+    "count of records": (QUARTILES, ALONE, "kind: count, where: x > 1, above: 2"),
+}
+"""Every test that is registered, in every form: release, gate and test."""
+
+PASTS = {
+    "nothing": Past(0, ()),
+    "a release": Past(
+        2,
+        (
+            *({"quantile": q, "value": v} for q, v in ((0.25, 1.0), (0.5, 1.0), (0.75, 2.0))),
+            *({"measure": "h", "cell": c, "value": v} for c, v in (("a", 2.0), ("b", -1.5))),
+            {"measure": "other", "cell": "a", "value": 9.0},
+        ),
+    ),
+}
+
+every = pytest.mark.parametrize("case", CASES)
+
+
+def gate(
+    folder: Path, case: str, unit: str = "trip", neighbours: str = "add-remove"
+) -> ThresholdingGate:
+    """The gate of a case, as the configuration makes it."""
+    release, gate, test = CASES[case]
+    text = CONFIG.replace("UNIT", unit).replace("NEIGHBOURS", neighbours)
+    text = text.replace("RELEASE", release).replace("GATE", gate).replace("TEST", test)
+    (folder / "config.yaml").write_text(text)
+    return wiring.gate_kind("gate", load(folder / "config.yaml"))
+
+
+def counted(kind: ThresholdingGate, records: tuple[int, ...]) -> Statistic:
+    """What a backend answers of records in cells 0 to 3; a table has as many as it lists."""
+    found, counts = np.unique(np.asarray(records, dtype=np.int64), return_counts=True)
+    if not isinstance(kind.asked, TableQuery):
+        return CellCounts(found, counts.astype(np.int64))
+    (marginal,) = kind.asked.marginals
+    shape = kind.asked.shape(marginal)
+    table = np.zeros(shape, dtype=np.int64).reshape(-1)
+    for cell, count in zip(found.tolist(), counts.tolist(), strict=True):
+        table[min(cell, len(table) - 1)] += count
+    return TableCounts((table.reshape(shape),))
+
+
+def neighbours(rows: int, substitute: bool, most: int) -> Iterator[tuple[Any, Any]]:
+    """All batches of up to `most` records in four cells, with up to `rows` more, or exchanged."""
+    for size in range(most + 1):
+        for rest in combinations_with_replacement(range(4), size):
+            for mine in combinations_with_replacement(range(4), rows):
+                others = combinations_with_replacement(range(4), rows) if substitute else [()]
+                for other in others:
+                    yield (*rest, *mine), (*rest, *other)
+
+
+def score(question: Question, past: Past, statistic: Statistic) -> Fraction:
+    found = question.test(past, statistic)
+    assert isinstance(found, Fraction), "a drawn test has a contract of its own"
+    return found
+
+
+def largest_move(kind: ThresholdingGate, rows: int, substitute: bool, most: int) -> Fraction:
+    """The most that a score differs between neighbours, over every past."""
+    return max(
+        abs(
+            score(kind.question, past, counted(kind, mine))
+            - score(kind.question, past, counted(kind, other))
+        )
+        for past in PASTS.values()
+        for mine, other in neighbours(rows, substitute, most)
+    )
+
+
+def test_every_test_is_here() -> None:
+    """One that is registered is held to what follows; custom tests are another package's."""
+    kinds = {test.split(",")[0].removeprefix("kind: ") for _, _, test in CASES.values()}
+    assert kinds | {"custom"} == set(TEST_KINDS)
+
+
+@every
+@pytest.mark.parametrize("neighbour", ["add-remove", "substitute"])
+@pytest.mark.parametrize("rows", [1, 2])
+def test_neighbours_move_a_score_by_at_most_one(
+    tmp_path: Path, case: str, rows: int, neighbour: str
+) -> None:
+    """Exhaustively, for records and for units of two; and a record more is seen."""
+    unit = "trip" if rows == 1 else "{name: person, column: who, rows: 2}"
+    kind = gate(tmp_path, case, unit, neighbour)
+    moved = largest_move(kind, rows, neighbour == "substitute", 4 - rows)
+    assert moved <= 1
+    assert moved >= Fraction(1, 3) or neighbour == "substitute"
+
+
+@every
+def test_the_law_of_a_run_loses_no_more_than_its_price(tmp_path: Path, case: str) -> None:
+    """Integrated from production's own noise: two tests of batches that differ, one each way."""
+    kind = gate(tmp_path, case)
+    past, batches = PASTS["a release"], list(neighbours(1, substitute=False, most=2))
+    with coarse(6):
+        largest = max(
+            loss(kind, past, [(mine, other), (other, mine)])
+            for mine, other in (*batches[:12], *batches[-12:])
+        )
+        assert largest <= 1.0 + 1e-6
+
+
+def loss(kind: ThresholdingGate, past: Past, runs: list[tuple[Any, Any]]) -> float:
+    """Largest log-ratio, over epsilon, of when a run accepts."""
+    one, two = ([counted(kind, pair[side]) for pair in runs] for side in (0, 1))
+    mine, other = law(kind, past, one), law(kind, past, two)
+    seen = np.minimum(mine, other) > 1e-14
+    return float(np.abs(np.log(mine[seen] / other[seen])).max()) / float(kind.thresholding.epsilon)
+
+
+def law(kind: ThresholdingGate, past: Past, batches: list[Statistic]) -> Any:
+    """P(first yes at test 1), ..., P(no yes), of production's `accepts`."""
+    rho = noise_law(lambda: int(kind.start(NO_ENTROPY)["rho"]))
+    noise = kind.thresholding.noise
+    nu = noise_law(lambda: noise.gap({"rho": 0}, NO_ENTROPY) - noise.offset())
+    upper = np.append(np.cumsum(nu[::-1])[::-1], 0.0)
+    alive, found = rho.copy(), []
+    for number, batch in enumerate(batches, start=1):
+        least = _least_gap(kind, number, past, batch) + np.arange(len(rho))
+        accept = upper[np.clip(least, 0, len(nu))]
+        found.append(float(alive @ accept))
+        alive = alive * (1.0 - accept)
+    return np.array([*found, float(alive.sum())])
+
+
+def _least_gap(kind: ThresholdingGate, number: int, past: Past, batch: Statistic) -> int:
+    """Least nu - rho from which production accepts, by asking it."""
+    low, high = -(1 << 24), 1 << 24
+
+    def accepts(gap: int) -> bool:
+        with patch.object(above_threshold, "one_sided", lambda *_: max(gap, 0)):
+            return kind.accepts({"rho": max(-gap, 0)}, number, past, batch, NO_ENTROPY)
+
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if accepts(middle) else (middle, high)
+    return high
+
+
+@every
+@pytest.mark.parametrize("past", PASTS)
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_it_is_total(tmp_path: Path, case: str, past: str, statistic: str) -> None:
+    """An answer for every batch and every past, and a question that is asked of each batch."""
+    kind = gate(tmp_path, case, "{name: person, column: who, rows: 2}")
+    configuration = load(tmp_path / "config.yaml")
+    (batch,) = first_batches(configuration, 1)
+    query = kind.query(batch)
+    assert query.bound is not None
+    assert batch.key in query.bound.key
+    entropy = ReplayedEntropy()
+    found = kind.accepts(kind.start(entropy), 1, PASTS[past], STATISTICS[statistic](query), entropy)
+    assert found in (True, False)
+
+
+@every
+def test_a_run_costs_what_is_configured_and_names_its_question(tmp_path: Path, case: str) -> None:
+    """Whatever is asked, in units or not; the question is public JSON."""
+    kind = gate(tmp_path, case)
+    charge = kind.charge()
+    assert charge.epsilon_nano == 10**9
+    assert json.loads(json.dumps(charge.event))["question"] == kind.question.describe()
+    assert charge == gate(tmp_path, case, "{name: person, column: who, rows: 2}").charge()
+
+
+def _spread(self: Counts, past: Past, statistic: TableCounts) -> Fraction:
+    """Excess of the counts over their mean: each record moves all cells."""
+    counts = statistic.marginals[0].reshape(-1).tolist()
+    return sum((abs(Fraction(count * len(counts) - sum(counts))) for count in counts), Fraction(0))
+
+
+def _of_this_batch(self: Counts, past: Past, statistic: TableCounts) -> Fraction:
+    """The tolerance shrinks with the batch instead of with the release."""
+    counts = statistic.marginals[0].reshape(-1).tolist()
+    return max(count + Fraction(1, 3) * count for count in counts) - 2
+
+
+def _not_divided(self: Counts, past: Past, statistic: TableCounts) -> Fraction:
+    """Units of two records, priced as one."""
+    return COUNTED(replace(self, rows_per_unit=1), past, statistic)
+
+
+COUNTED = Counts.test
+
+
+@pytest.mark.parametrize(("mutant", "rows"), [(_spread, 1), (_of_this_batch, 1), (_not_divided, 2)])
+def test_mistakes_in_a_count_are_caught(
+    tmp_path: Path, mutant: Callable[..., Fraction], rows: int
+) -> None:
+    """By the same enumeration."""
+    unit = "trip" if rows == 1 else "{name: person, column: who, rows: 2}"
+    kind = gate(tmp_path, "count above", unit)
+    with patch.object(Counts, "test", mutant):
+        assert largest_move(kind, rows, substitute=False, most=2) > 1
