@@ -20,7 +20,7 @@ from streamdp.gates.run import ThresholdingGate
 from streamdp.gates.tests import Counts, Question
 from streamdp.gates.tests_section import TEST_KINDS
 from streamdp.mechanisms.sparse_vector import above_threshold
-from streamdp.types import CellCounts, Past, Statistic, TableCounts, TableQuery
+from streamdp.types import CellCounts, Past, Row, Statistic, TableCounts, TableQuery
 from tests.kinds.cases import STATISTICS, first_batches
 from tests.privacy.gates import NO_ENTROPY, coarse, noise_law
 from tests.worlds import ReplayedEntropy
