@@ -58,17 +58,15 @@ CASES = {
 }
 """Every test that is registered, in every form: release, gate and test."""
 
-PASTS = {
-    "nothing": Past(0, ()),
-    "a release": Past(
-        2,
-        (
-            *({"quantile": q, "value": v} for q, v in ((0.25, 1.0), (0.5, 1.0), (0.75, 2.0))),
-            *({"measure": "h", "cell": c, "value": v} for c, v in (("a", 2.0), ("b", -1.5))),
-            {"measure": "other", "cell": "a", "value": 9.0},
-        ),
-    ),
-}
+QUARTILE_ROWS: list[Row] = [
+    {"quantile": q, "value": v} for q, v in ((0.25, 1.0), (0.5, 1.0), (0.75, 2.0))
+]
+COUNT_ROWS: list[Row] = [
+    {"measure": m, "cell": c, "value": v}
+    for m, c, v in (("h", "a", 2.0), ("h", "b", -1.5), ("other", "a", 9.0))
+]
+PASTS = {"nothing": Past(0, ()), "a release": Past(2, (*QUARTILE_ROWS, *COUNT_ROWS))}
+"""What may have been released before; rows of another kind are as good as none."""
 
 every = pytest.mark.parametrize("case", CASES)
 
