@@ -84,6 +84,20 @@ def test_alarm(folder: Path) -> None:
     assert len(records(folder / "thresholds.jsonl")) == 14
 
 
+def test_rule(folder: Path) -> None:
+    """Three weeks: a rule stands until a day errs too often; a program has it before the next."""
+    run("rule", folder, "2013-01-22")
+    found = [each for each in records(folder / "rule.jsonl") if each["job"] == "rule"]
+    made = [each for each in found if each["kind"] == "selection"]
+    assert [each["batch"] for each in found] == [f"2013-01-{day:02d}" for day in range(1, 22)]
+    assert 1 < len(made) < 15
+    accepted = records(folder / "accepted.jsonl")
+    assert [each["batch"] for each in accepted] == [each["batch"] for each in made[1:]]
+    told = [each for each in records(folder / "rules.jsonl") if each["kind"] == "selection"]
+    assert [each["rows"] for each in told] == [each["rows"] for each in made]
+    assert all(-20 <= each["rows"][0]["t"] <= 80 for each in told)
+
+
 def test_marginals(folder: Path) -> None:
     """Two days: a table of counts each, that agree with each other."""
     run("marginals", folder, "2013-01-03")

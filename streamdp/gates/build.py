@@ -9,11 +9,21 @@ from typing import Any, assert_never
 
 from streamdp.errors import ConfigurationError
 from streamdp.gates.section import Gate
-from streamdp.gates.tests import Around, Counts, Drift, Growth, Question, Threshold
+from streamdp.gates.tests import (
+    Around,
+    Counts,
+    Drift,
+    Growth,
+    Question,
+    RuleError,
+    Rules,
+    Threshold,
+)
 from streamdp.gates.tests_section import (
     CountTest,
     CustomTest,
     DriftTest,
+    ErrorTest,
     GrowthTest,
     ThresholdTest,
 )
@@ -36,11 +46,13 @@ class Asked:
         query: The cells of a column, or a table with one marginal.
         grid: Of the column.
         cells: Names of the table's cells.
+        rules: Among which the release names one.
     """
 
     query: CellQuery | TableQuery
     grid: Grid = ONE_CELL
     cells: tuple[str, ...] = ("",)
+    rules: Rules | None = None
 
 
 def question_of(
@@ -70,6 +82,9 @@ def question_of(
                 near = Around(test.absolute or Fraction(0), test.relative or Fraction(0))
             looked, levels = test.cells or asked.cells, (test.above, test.below)
             return Counts(test.measure, asked.cells, looked, *levels, near, units)
+        case ErrorTest() as test:
+            assert asked.rules is not None, "checked when the configuration was loaded"  # noqa: S101
+            return RuleError(asked.rules, test.above, test.more, units)
         case DriftTest() as test:
             none = Fraction(0)
             around = Around(test.absolute or none, test.relative or none, test.ranks or none)

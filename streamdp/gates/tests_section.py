@@ -30,11 +30,11 @@ class TestSection(Section):
 
     `reads` names the kinds whose published values the test compares a batch with; it is None where
     it needs none of them, so that any release will do whose column can be counted. `asks` says what
-    of a batch it is put to: the cells of a column, or a table of counts.
+    of a batch it is put to: the cells of a column, a table of counts, or rules and a label.
     """
 
     reads: ClassVar[frozenset[str] | None] = None
-    asks: ClassVar[Literal["cells", "counts"]] = "cells"
+    asks: ClassVar[Literal["cells", "counts", "rules"]] = "cells"
 
     def problems(self, release: Section, tables: Tables) -> Iterator[Found]:
         """What does not fit the first release of the gate.
@@ -198,7 +198,7 @@ class CountTest(TestSection):
     """A count is beyond a level, or has left a tolerance around its last release."""
 
     reads: ClassVar[frozenset[str] | None] = frozenset({"statistics"})
-    asks: ClassVar[Literal["cells", "counts"]] = "counts"
+    asks: ClassVar[Literal["cells", "counts", "rules"]] = "counts"
 
     kind: Literal["count"] = Field(
         description="`count`: a count of a release of statistics is beyond a level, or has left"
@@ -292,6 +292,52 @@ class CountTest(TestSection):
                 yield ("test", "cells", index), what, f"there are: {some}"
 
 
+class ErrorTest(TestSection):
+    """The rule of the last release errs too often."""
+
+    reads: ClassVar[frozenset[str] | None] = frozenset({"selection", "experts"})
+    asks: ClassVar[Literal["cells", "counts", "rules"]] = "rules"
+
+    kind: Literal["error"] = Field(
+        description="`error`: the rule that the last release chose errs on too many records."
+    )
+    above: Rational | None = Field(
+        default=None,
+        description="Accept when the rule errs on more than this share of the records, between 0"
+        " and 1.",
+        examples=[0.15],
+    )
+    more: Rational | None = Field(
+        default=None,
+        description="Accept when the rule errs more often than its released average loss, by more"
+        " than this share of the records. For releases of experts.",
+        examples=[0.05],
+    )
+
+    @model_validator(mode="after")
+    def _one_share(self) -> ErrorTest:
+        share = self.above if self.above is not None else self.more
+        if share is None or (self.above is not None and self.more is not None):
+            raise ValueError("give one of above and more")
+        if not 0 < share < 1:
+            raise ValueError("a share of the records is between 0 and 1")
+        return self
+
+    def why_not_alone(self) -> str | None:
+        """It tests what a release chose."""
+        return "error is of a release: name a job of rules in release"
+
+    def problems(self, release: Section, tables: Tables) -> Iterator[Found]:
+        """A selection releases no loss."""
+        if self.more is not None and getattr(release, "kind", "") == "selection":
+            yield ("test", "more"), "a selection releases no average loss", "give above"
+
+    def most(self, quantiles: tuple[Fraction, ...], rows: int | None) -> int | None:
+        """Where all records are errors."""
+        share = self.above if self.above is not None else self.more or 0
+        return None if rows is None else int((1 - share) * rows)
+
+
 class CustomTest(TestSection):
     """A test that another package offers as an entry point of `streamdp.tests`."""
 
@@ -330,9 +376,10 @@ class CustomTest(TestSection):
 
 
 Test = Annotated[
-    DriftTest | ThresholdTest | GrowthTest | CountTest | CustomTest, Field(discriminator="kind")
+    DriftTest | ThresholdTest | GrowthTest | CountTest | ErrorTest | CustomTest,
+    Field(discriminator="kind"),
 ]
 
 
-TEST_KINDS = ("drift", "threshold", "growth", "count", "custom")
+TEST_KINDS = ("drift", "threshold", "growth", "count", "error", "custom")
 """What `kind` of a test may say."""

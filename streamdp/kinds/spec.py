@@ -12,6 +12,7 @@ from streamdp.types import CellCounts, CellQuery, Format, Neighbours, ReleaseKin
 if TYPE_CHECKING:
     from streamdp.config.base.expressions import Dialect
     from streamdp.config.base.releases import CheckContext, Problem, ReleaseSection
+    from streamdp.kinds.rules.errors import RuleErrors
     from streamdp.kinds.study import Study
     from streamdp.privacy.price import Price
 
@@ -102,6 +103,8 @@ class KindSpec:
         accuracy: What error to expect; None if nobody can say.
         cells: The question of cells that gates of a release may test; None if they may not.
         counts: The tables of counts that gates of a release may test, by name; None as `cells`.
+        rules: The rules that a release names one of, for gates that test its errors; None if it
+            names none.
         study: Makes what simulations need; None if the kind cannot be simulated.
         pools_groups: Whether `build` makes the kind for all groups of a section together, because
             it learns across them; else it is made for one, and `grouped` wraps it.
@@ -117,5 +120,6 @@ class KindSpec:
     cells: Callable[[Any, Dialect], CellQuery] | None = None
     study: Callable[[], Study] | None = None
     counts: Callable[[Any, Dialect], Mapping[str, CountTable]] | None = None
+    rules: Callable[[Any, Dialect], RuleErrors | None] | None = None
     pools_groups: bool = False
     ask: Callable[[Any, Sequence[Row], str], Any] | None = None

@@ -98,6 +98,12 @@ def _asked(section: Gate, configuration: Configuration) -> Asked:
         case "counts":
             table = _table(section, configuration)
             return Asked(table.query, cells=table.cells)
+        case "rules":
+            job = configuration.releases[section.release[0]]
+            named = spec_of(job).rules
+            rules = None if named is None else named(job, _dialect(section, configuration))
+            assert rules is not None, "checked when the configuration was loaded"  # noqa: S101
+            return Asked(rules.query(), rules=rules)
         case _:
             assert_never(section.test.asks)
 

@@ -16,8 +16,9 @@ import pytest
 
 from streamdp import wiring
 from streamdp.config import load
+from streamdp.errors import ConfigurationError
 from streamdp.gates.run import ThresholdingGate
-from streamdp.gates.tests import Counts, Question
+from streamdp.gates.tests import Counts, Question, RuleError
 from streamdp.gates.tests_section import TEST_KINDS
 from streamdp.mechanisms.sparse_vector import above_threshold
 from streamdp.types import CellCounts, Past, Row, Statistic, TableCounts, TableQuery
@@ -40,6 +41,14 @@ gates:
 
 QUARTILES = "kind: quantiles, column: x, quantiles: quartiles, resolution: 1, bounds: [0, 3]"
 HISTOGRAM = "kind: statistics, measures: {h: {histogram: c, values: [a, b], other: true}}"
+RULES = (
+    "kind: selection, among: {sql: 'x >= {t}', t: {from: 1, to: 2}}, score: {errors: y > 0},"
+    " expected_rows: 9000"
+)
+EXPERTS = (
+    "kind: experts, experts: {rules: {sql: 'x >= {t}', t: {from: 1, to: 2}}, label: y > 0},"
+    " expected_rows: 9000"
+)
 ALONE = "source: trips, sinks: [file]"
 CELLS = f"{ALONE}, column: x, resolution: 1, bounds: [0, 3]"
 OF_JOB = "release: [it]"
@@ -54,6 +63,8 @@ CASES = {
     "count below": (HISTOGRAM, OF_JOB, "kind: count, measure: h, cells: [b], below: 200"),
     "count off": (HISTOGRAM, OF_JOB, "kind: count, measure: h, absolute: 1"),
     "count off by a share": (HISTOGRAM, OF_JOB, "kind: count, measure: h, relative: 1/3"),
+    "error of a rule": (RULES, OF_JOB, "kind: error, above: 1/5"),
+    "error of a rule above its average": (EXPERTS, OF_JOB, "kind: error, more: 1/10"),
     "count of records": (QUARTILES, ALONE, "kind: count, where: x > 1, above: 2"),
 }
 """Every test that is registered, in every form: release, gate and test."""
@@ -65,7 +76,14 @@ COUNT_ROWS: list[Row] = [
     {"measure": m, "cell": c, "value": v}
     for m, c, v in (("h", "a", 2.0), ("h", "b", -1.5), ("other", "a", 9.0))
 ]
-PASTS = {"nothing": Past(0, ()), "a release": Past(2, (*QUARTILE_ROWS, *COUNT_ROWS))}
+RULE_ROWS: list[Row] = [
+    {"place": 2, "chosen": 0, "t": 2.0, "average_loss": 0.5},
+    {"place": 1, "chosen": 1, "t": 1.0, "average_loss": 0.25},
+]
+PASTS = {
+    "nothing": Past(0, ()),
+    "a release": Past(2, (*QUARTILE_ROWS, *COUNT_ROWS, *RULE_ROWS)),
+}
 """What may have been released before; rows of another kind are as good as none."""
 
 every = pytest.mark.parametrize("case", CASES)
@@ -91,7 +109,7 @@ def counted(kind: ThresholdingGate, records: tuple[int, ...]) -> Statistic:
     shape = kind.asked.shape(marginal)
     table = np.zeros(shape, dtype=np.int64).reshape(-1)
     for cell, count in zip(found.tolist(), counts.tolist(), strict=True):
-        table[min(cell, len(table) - 1)] += count
+        table[cell * len(table) // 4 if len(table) > 4 else min(cell, len(table) - 1)] += count
     return TableCounts((table.reshape(shape),))
 
 
@@ -248,3 +266,54 @@ def test_mistakes_in_a_count_are_caught(
     kind = gate(tmp_path, "count above", unit)
     with patch.object(Counts, "test", mutant):
         assert largest_move(kind, rows, substitute=False, most=2) > 1
+
+
+def _wrong_either_way(self: RuleError, past: Past, statistic: TableCounts) -> Fraction:
+    """Errors minus the right ones: a record moves it by two where the share is not taken off."""
+    errors, records = self.rules.errors(statistic, 0)
+    return (Fraction(errors - (records - errors)) - Fraction(1, 5) * records) / self.rows_per_unit
+
+
+def _of_all_rules(self: RuleError, past: Past, statistic: TableCounts) -> Fraction:
+    """Errors of every rule together: one record is an error of each."""
+    errors = [self.rules.errors(statistic, number)[0] for number in range(2)]
+    return Fraction(sum(errors)) / self.rows_per_unit
+
+
+def _rule_not_divided(self: RuleError, past: Past, statistic: TableCounts) -> Fraction:
+    """Units of two records, priced as one."""
+    return OF_RULE(replace(self, rows_per_unit=1), past, statistic)
+
+
+OF_RULE = RuleError.test
+
+
+@pytest.mark.parametrize(
+    ("mutant", "rows"), [(_wrong_either_way, 1), (_of_all_rules, 1), (_rule_not_divided, 2)]
+)
+def test_mistakes_in_the_error_of_a_rule_are_caught(
+    tmp_path: Path, mutant: Callable[..., Fraction], rows: int
+) -> None:
+    """By the same enumeration."""
+    unit = "trip" if rows == 1 else "{name: person, column: who, rows: 2}"
+    kind = gate(tmp_path, "error of a rule", unit)
+    with patch.object(RuleError, "test", mutant):
+        assert largest_move(kind, rows, substitute=False, most=2) > 1
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        ((RULES.replace("{errors: y > 0}", "count"), OF_JOB, "kind: error, above: 1/5"), "errors"),
+        ((RULES, OF_JOB, "kind: error, more: 1/5"), "no average loss"),
+        ((RULES, OF_JOB, "kind: error"), "one of above and more"),
+        ((RULES, OF_JOB, "kind: error, above: 2"), "between 0 and 1"),
+        ((RULES, ALONE, "kind: error, above: 1/5"), "name a job of rules"),
+        ((QUARTILES, OF_JOB, "kind: error, above: 1/5"), "cannot read releases"),
+    ],
+)
+def test_an_error_needs_a_rule(tmp_path: Path, body: tuple[str, str, str], what: str) -> None:
+    """And a share that there can be."""
+    with patch.dict(CASES, {"refused": body}), pytest.raises(ConfigurationError) as refusal:
+        gate(tmp_path, "refused")
+    assert what in str(refusal.value)

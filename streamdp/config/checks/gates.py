@@ -11,6 +11,8 @@ from streamdp.gates.section import Gate
 from streamdp.kinds.registry import find
 from streamdp.privacy.amounts import nano_up
 
+HINTS = {"rules": "it takes thresholds joined by AND that are judged by errors about a label"}
+
 
 def check_gates(configuration: Configuration, document: Document) -> None:
     """Check the names that gates refer to, and that each job has one gate at most.
@@ -101,13 +103,16 @@ def _check_first(
 ) -> None:
     """The release that is tested is of a kind that the test reads."""
     spec, reads = find(job.kind), gate.test.reads
-    asked = {"cells": spec and spec.cells, "counts": spec and spec.counts}[gate.test.asks]
+    rules = spec.rules(job, dialect) if spec is not None and spec.rules is not None else None
+    asked = {"cells": spec and spec.cells, "counts": spec and spec.counts, "rules": rules}[
+        gate.test.asks
+    ]
     if (reads is not None and job.kind not in reads) or asked is None:
         refuse(
             f"a test of kind {gate.test.kind} cannot read releases of kind {job.kind}",
             document,
             (*path, "release", 0),
-            "put a release first that it can test",
+            HINTS.get(gate.test.asks, "put a release first that it can test"),
         )
     tables = spec.counts(job, dialect) if spec is not None and spec.counts is not None else {}
     named = {name: table.cells for name, table in tables.items()}

@@ -22,8 +22,8 @@ from functools import cached_property
 
 import numpy as np
 
+from streamdp.kinds.rules.errors import label_dimension
 from streamdp.kinds.rules.grid import RuleGrid
-from streamdp.kinds.selection.scores import label_dimension
 from streamdp.types import (
     Column,
     FloatArray,

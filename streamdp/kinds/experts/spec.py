@@ -11,6 +11,7 @@ from streamdp.config.base.expressions import Dialect, expression
 from streamdp.config.base.releases import CheckContext, Problem
 from streamdp.kinds.experts.losses import Actions, Rules
 from streamdp.kinds.experts.section import ActionExperts, ExpertsSection
+from streamdp.kinds.rules.errors import RuleErrors
 from streamdp.kinds.spec import BuildContext, KindSpec
 
 if TYPE_CHECKING:
@@ -46,6 +47,13 @@ def losses(section: ExpertsSection, dialect: Dialect) -> Rules | Actions:
     return Rules(grid, expression(experts.label, dialect))
 
 
+def rules(section: ExpertsSection, dialect: Dialect) -> RuleErrors | None:
+    """The rules, if the experts are some."""
+    made = losses(section, dialect)
+    where = None if section.where is None else expression(section.where, dialect)
+    return RuleErrors(made.grid, made.label, where) if isinstance(made, Rules) else None
+
+
 def check(section: ExpertsSection, context: CheckContext) -> Iterator[Problem]:
     """What the engine cannot read."""
     try:
@@ -69,4 +77,4 @@ class Regret:
         return kind.epsilon * Fraction(ratio).limit_denominator(10**6)
 
 
-SPEC = KindSpec("experts", ExpertsSection, check, build, Regret())
+SPEC = KindSpec("experts", ExpertsSection, check, build, Regret(), rules=rules)

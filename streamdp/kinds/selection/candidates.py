@@ -7,10 +7,10 @@ from typing import Protocol
 
 import numpy as np
 
+from streamdp.kinds.rules.errors import label_dimension
 from streamdp.kinds.rules.grid import RuleGrid
 from streamdp.kinds.selection.scores import (
     Score,
-    label_dimension,
     label_of,
     of_cells,
     term_of_record,

@@ -25,7 +25,7 @@ from typing import assert_never
 
 import numpy as np
 
-from streamdp.types import Dimension, Grid, IntArray, Neighbours
+from streamdp.types import Grid, IntArray, Neighbours
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +107,6 @@ def label_of(score: Score) -> str | None:
             return None
         case _:
             assert_never(score)
-
-
-def label_dimension(label: str) -> Dimension:
-    """The axis that says whether a condition holds; records where it is null have no cell."""
-    return Dimension(
-        "label", f"CASE WHEN {label} THEN 1 WHEN NOT ({label}) THEN 0 END", cuts=(1.0,)
-    )
 
 
 def of_cells(score: Score, counts: IntArray) -> IntArray:

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 
 from streamdp.config.base.expressions import Dialect, expression
 from streamdp.config.base.releases import CheckContext, Problem
+from streamdp.kinds.rules.errors import RuleErrors
 from streamdp.kinds.rules.parse import conditions
 from streamdp.kinds.rules.section import MOST_CONDITIONS, Rules
 from streamdp.kinds.selection.candidates import Candidates, Conditions, ThresholdRules
 from streamdp.kinds.selection.sample_size import Generalization
 from streamdp.kinds.selection.scores import Score, Total
-from streamdp.kinds.selection.section import Listed, SelectionSection, SumScore
+from streamdp.kinds.selection.section import ErrorsScore, Listed, SelectionSection, SumScore
 from streamdp.kinds.spec import BuildContext, KindSpec
 from streamdp.types import Column
 
@@ -56,6 +57,15 @@ def candidates(section: SelectionSection, score: Score, dialect: Dialect) -> Can
     return Conditions(rows, tuple(sql for _, sql in listed), score, columns)
 
 
+def rules(section: SelectionSection, dialect: Dialect) -> RuleErrors | None:
+    """The rules, if they are thresholds that are judged by their errors."""
+    if isinstance(section.among, Listed) or not isinstance(section.score, ErrorsScore):
+        return None
+    grid, label = section.among.grid(dialect), expression(section.score.errors, dialect)
+    where = None if section.where is None else expression(section.where, dialect)
+    return None if grid is None else RuleErrors(grid, label, where)
+
+
 def check(section: SelectionSection, context: CheckContext) -> Iterator[Problem]:
     """What the engine cannot read, and sums over too many rules."""
     try:
@@ -95,4 +105,4 @@ class Shortfall:
         return kind.epsilon * Fraction(kind.shortfall() / error).limit_denominator(10**6)
 
 
-SPEC = KindSpec("selection", SelectionSection, check, build, Shortfall())
+SPEC = KindSpec("selection", SelectionSection, check, build, Shortfall(), rules=rules)
