@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,9 @@ from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.memory.engine import MemoryBackend
 from streamdp.backends.sql import scan
 from streamdp.backends.sql.relation import Relation
+from streamdp.config.base.expressions import Dialect, expression
 from streamdp.errors import SourceError
+from streamdp.kinds.workload.section import DimensionSection
 from streamdp.types import (
     Batch,
     CompoundAnswer,
@@ -32,7 +34,7 @@ from streamdp.types import (
     Term,
     UnitBound,
 )
-from tests.contract.engines import Column, Columns, Engine, Spark
+from tests.contract.engines import Column, Columns, Engine, Memory, Postgres, Spark
 from tests.contract.test_contract import BATCH, SOME, reference
 from tests.contract.values import HOW_MANY, KINDS, columns, same
 
@@ -195,6 +197,30 @@ def test_parts_alone(engine: Engine) -> None:
     agree(engine, mixed(), TableQuery(DIMENSIONS[:1], ((0,), ())))
     agree(engine, mixed(), SumQuery(TERMS[:1]))
     agree(engine, mixed(), SumQuery(TERMS[:1], by=BY, groups=GROUPS))
+
+
+def test_parts_of_times(engine: Engine) -> None:
+    """Hours, weekdays and months are cells of a workload; weekdays count alike in expressions."""
+    if isinstance(engine, Memory):
+        pytest.skip("memory reads no expressions")
+    first = datetime.fromisoformat("2024-02-25T23:59:59")
+    times = [first + timedelta(hours=31 * number) for number in range(40)]
+    dialects: dict[type[Engine], Dialect] = {Spark: "spark", Postgres: "postgres"}
+    dialect = dialects.get(type(engine), "duckdb")
+    axes = []
+    for part in ("hour", "weekday", "month"):
+        axis = DimensionSection.model_validate({"column": "at", "part": part})
+        axes.append(axis.dimension(part, expression(axis.source_sql(part) or "", dialect)))
+    sundays = expression("extract(dow from at)", dialect)
+    axes.append(Dimension("dow", sundays, cuts=(0.5,), nulls="cell"))
+    query = TableQuery(tuple(axes), ((0,), (1,), (2,), (3,)))
+    backend = engine.load({"at": Column("TIMESTAMP", [*times, None])})
+    backend.check(query, BATCH)
+    hours, weekdays, months, on_sunday = shown(backend.answer(query, BATCH))
+    assert hours == [*np.bincount([at.hour for at in times], minlength=24), 1]
+    assert weekdays == [*np.bincount([at.isoweekday() - 1 for at in times], minlength=7), 1]
+    assert months == [*np.bincount([at.month - 1 for at in times], minlength=12), 1]
+    assert on_sunday == [weekdays[6], 40 - weekdays[6], 1]
 
 
 def test_no_records_is_an_answer(engine: Engine) -> None:

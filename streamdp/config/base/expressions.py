@@ -103,6 +103,8 @@ def checked(tree: Expr, dialect: Dialect, table: str | None = None) -> str:
     if table is not None:
         for column in total.find_all(exp.Column):
             column.set("table", exp.to_identifier(table))
+    if dialect == "spark":
+        total = _weekdays_of_spark(total)
     return str(total.sql(dialect, identify=True, comments=False))
 
 
@@ -219,6 +221,24 @@ def _total(tree: Expr) -> Expr:
             else:
                 node.replace(made)
     return tree
+
+
+def _weekdays_of_spark(tree: Expr) -> Expr:
+    """Days of the week as DuckDB numbers them: Spark has another name, and a Sunday of 1."""
+    from sqlglot import exp
+
+    def moved(node: Expr) -> Expr:
+        if not isinstance(node, exp.Extract):
+            return node
+        part = node.this.name.upper()
+        if part == "ISODOW":
+            return exp.Extract(this=exp.var("DOW_ISO"), expression=node.expression)
+        if part in ("DOW", "DAYOFWEEK", "WEEKDAY"):
+            day = exp.Extract(this=exp.var("DOW"), expression=node.expression)
+            return exp.Paren(this=exp.Sub(this=day, expression=exp.Literal.number(1)))
+        return node
+
+    return tree.transform(moved)
 
 
 def _nullif(divisor: Expr) -> Expr:

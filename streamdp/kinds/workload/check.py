@@ -18,12 +18,6 @@ def check(section: WorkloadSection, context: CheckContext) -> Iterator[Problem]:
         sql = each.source_sql(name)
         found = None if sql is None else context.problem_of(sql, ("dimensions", name))
         yield from () if found is None else (found,)
-        if each.part == "weekday" and context.dialect == "spark":
-            yield Problem(
-                ("dimensions", name, "part"),
-                "Spark numbers weekdays its own way",
-                "use sql and cuts: sql: extract(dow from COLUMN)",
-            )
     wrong = list(_predicates(section)) or list(_size(section))
     yield from wrong or _tests(section, context)
 
