@@ -98,6 +98,22 @@ def test_rule(folder: Path) -> None:
     assert all(-20 <= each["rows"][0]["t"] <= 80 for each in told)
 
 
+def test_forecasts(folder: Path) -> None:
+    """Two weeks: each day is judged by what was released of the day before, and of none later."""
+    run("forecasts", folder, "2013-01-15")
+    found = records(folder / "forecasts.jsonl")
+    medians = {each["batch"]: each["rows"][0] for each in found if each["job"] == "median"}
+    judged = [each for each in found if each["job"] == "best"]
+    assert len(medians) == len(judged) == 14
+    yesterday = None
+    for each in judged:
+        raw, smoothed = each["rows"][:2]
+        assert raw["forecast"] == (yesterday and yesterday["value"])
+        assert smoothed["forecast"] == (yesterday and yesterday["smoothed"])
+        assert 0 < raw["loss"] < 1
+        yesterday = medians[each["batch"]]
+
+
 def test_marginals(folder: Path) -> None:
     """Two days: a table of counts each, that agree with each other."""
     run("marginals", folder, "2013-01-03")

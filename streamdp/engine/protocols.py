@@ -140,6 +140,10 @@ class Store(Protocol):
         """The newest release of a job."""
         ...
 
+    def release_before(self, job: str, batch: Batch) -> Release | None:
+        """The newest release of a job that was of records before a batch."""
+        ...
+
     def learned(self, job: str) -> Learned | None:
         """The newest state of a job's learner."""
         ...

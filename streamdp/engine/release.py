@@ -22,7 +22,9 @@ from streamdp.types import (
     Outcome,
     Plan,
     Query,
+    ReadsReleases,
     Release,
+    ReleaseKind,
 )
 
 RELEASE_ID_BITS = 96
@@ -118,11 +120,20 @@ def _plan(job: Job, batch: Batch, around: EngineContext) -> tuple[Learned, Plan]
     elif learned.signature != signature:
         around.log("learner.restarted", job=job.name, code="configuration-changed")
         learned = Learned(learned.version, signature, job.kind.init())
+    kind = _informed(job.kind, batch, around.store)
     try:
-        return learned, job.kind.plan(learned.state, batch)
+        return learned, kind.plan(learned.state, batch)
     except (ArithmeticError, LookupError, TypeError, ValueError):
         around.log("learner.restarted", job=job.name, code="planning-failed")
-        return learned, job.kind.plan(job.kind.init(), batch)
+        return learned, kind.plan(kind.init(), batch)
+
+
+def _informed(kind: ReleaseKind, batch: Batch, store: Store) -> ReleaseKind:
+    """The kind, told what other jobs had released when the batch began."""
+    if not isinstance(kind, ReadsReleases):
+        return kind
+    found = ((job, store.release_before(job, batch)) for job in kind.jobs)
+    return kind.informed({job: release.rows for job, release in found if release is not None})
 
 
 def _learn(job: Job, state: Json, plan: Plan, outcome: Outcome, log: Log) -> Json:

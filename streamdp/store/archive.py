@@ -114,6 +114,19 @@ def last_release(database: Database, job: str) -> Release | None:
     return _release(row) if row else None
 
 
+def release_before(database: Database, job: str, batch: Batch) -> Release | None:
+    """The newest release of a job whose window ended by the time a batch begins.
+
+    Without windows it is the newest of another batch.
+    """
+    before = "r.batch <> ?" if batch.start is None else "b.window_end <= ?"
+    newest = f"{_RELEASE} WHERE r.job = ? AND {before}"
+    order = "ORDER BY b.window_end DESC, r.reservation DESC LIMIT 1"
+    about = [job, batch.key if batch.start is None else batch.start]
+    row = next(database.query(f"{newest} {order}", about), None)
+    return _release(row) if row else None
+
+
 def release_of(database: Database, release_id: str) -> Release:
     """A release, or a notice or alert in the form of one, that is known to exist."""
     rows = database.query(f"{_RELEASE} WHERE r.id = ?", [release_id])

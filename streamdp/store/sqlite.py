@@ -181,6 +181,10 @@ class SqliteStore(StoreSession):
         """The newest release of a job."""
         return archive.last_release(self.database, job)
 
+    def release_before(self, job: str, batch: Batch) -> Release | None:
+        """The newest release of a job that was of records before a batch."""
+        return archive.release_before(self.database, job, batch)
+
     def learned(self, job: str) -> Learned | None:
         """The newest state of a job's learner."""
         return archive.latest_learned(self.database, job)

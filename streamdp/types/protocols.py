@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, Protocol
+from collections.abc import Iterable, Mapping
+from typing import Any, Protocol, runtime_checkable
 
 from streamdp.types.batches import Batch
 from streamdp.types.charges import Charge
 from streamdp.types.columns import Column
-from streamdp.types.forms import FloatArray, Json
+from streamdp.types.forms import FloatArray, Json, Row
 from streamdp.types.gates import Past
 from streamdp.types.queries import Query
 from streamdp.types.releases import Outcome, Plan, Release
@@ -91,6 +91,24 @@ class ReleaseKind(Protocol):
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
         """What is published: the outcome, and what follows from it and the state it led to."""
+        ...
+
+
+@runtime_checkable
+class ReadsReleases(Protocol):
+    """A release kind whose question depends on what other jobs released before a batch."""
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """Whose releases it reads."""
+        ...
+
+    def informed(self, past: Mapping[str, tuple[Row, ...]]) -> ReleaseKind:
+        """The kind that plans one batch.
+
+        Args:
+            past: Rows of the newest release of each job before the batch, of those that have one.
+        """
         ...
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Self
 
@@ -235,12 +235,14 @@ class CheckContext:
         neighbours: Relation of one record.
         rows: The most records of one unit that count.
         paths: Of the sources that are files, by name.
+        columns: Columns of the rows of all other releases, by name.
     """
 
     dialect: Dialect
     neighbours: Neighbours
     rows: int
     paths: Mapping[str, str]
+    columns: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def problem_of(self, text: str, path: Path) -> Problem | None:
         """What the engine cannot make of an expression: what is total in DuckDB may fail there."""

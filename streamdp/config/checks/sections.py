@@ -91,6 +91,11 @@ def _problems(configuration: Configuration, release: ReleaseSection) -> Iterator
         neighbours=privacy.neighbours,
         rows=privacy.unit.rows,
         paths={name: each.path for name, each in configuration.sources.items() if each.path},
+        columns={
+            name: other.published | frozenset(other.by)
+            for name, other in configuration.releases.items()
+            if other is not release
+        },
     )
     if release.where is not None:
         found = context.problem_of(release.where, ("where",))

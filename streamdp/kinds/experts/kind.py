@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from streamdp.kinds.experts.forecasts import Forecasts
 from streamdp.kinds.experts.leader import Leader
 from streamdp.kinds.experts.learner import OnlineLearner, State
 from streamdp.kinds.experts.losses import LEVEL_SHARE, Actions, Rules, sensitivity
@@ -45,10 +47,12 @@ class Noise:
     Args:
         scale: Of each integer.
         level: Of the level; None if none is asked for.
+        forecasts: Of each expert that is one, None where there is none yet; public.
     """
 
     scale: Fraction
     level: Fraction | None
+    forecasts: tuple[float | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,8 @@ class Experts:
         neighbours: Relation of one record.
         drawn: Whether the action for the next batch is drawn by weight; else it is the heaviest.
         where: SQL condition; records of which it is not true do not count.
+        forecasts: Where the experts are forecasts of other jobs: these.
+        known: Their numbers for the batch that is planned.
     """
 
     losses: Rules | Actions
@@ -70,6 +76,8 @@ class Experts:
     neighbours: Neighbours = "add-remove"
     drawn: bool = False
     where: str | None = None
+    forecasts: Forecasts | None = None
+    known: tuple[float | None, ...] = ()
 
     name: ClassVar[str] = "experts"
 
@@ -78,6 +86,7 @@ class Experts:
         """The expert, its loss, its weight for the next batch, and the regret so far."""
         return (
             *self.losses.labels(),
+            *((Column("forecast", "number", "estimate"),) if self.forecasts else ()),
             Column("loss", "number", "value", "losses per expected record"),
             Column("lower", "number", "lower", about="loss", level=LEVEL),
             Column("upper", "number", "upper", about="loss", level=LEVEL),
@@ -94,7 +103,19 @@ class Experts:
             "losses": repr(self.losses.query()),
             "expected_rows": self.expected_rows,
             "where": self.where,
-        }
+        } | ({} if self.forecasts is None else {"forecasts": repr(self.forecasts)})
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """Jobs whose releases are forecasts."""
+        return () if self.forecasts is None else self.forecasts.jobs
+
+    def informed(self, past: Mapping[str, tuple[Row, ...]]) -> Experts:
+        """The same for one batch, whose forecasts are known; its price is the same."""
+        if self.forecasts is None:
+            return self
+        known = self.forecasts.numbers(past)
+        return replace(self, losses=self.forecasts.actions(known), known=known)
 
     def init(self) -> Json:
         """No losses seen."""
@@ -126,7 +147,8 @@ class Experts:
         shares = [self.epsilon] if noise.level is None else self._shares()
         about = {"mechanism": "experts", "experts": self.losses.count, "scale": str(noise.scale)}
         event = sequence([pure(share) for share in shares], **about)
-        return Plan(replace(self.losses.query(), where=self.where), event, noise)
+        query = replace(self.losses.query(), where=self.where)
+        return Plan(query, event, replace(noise, forecasts=self.known))
 
     def draw(self, plan: Plan, statistic: TableCounts | Sums, entropy: Entropy) -> Outcome:
         """Noisy losses of all experts.
@@ -143,10 +165,14 @@ class Experts:
             start = (level + discrete_laplace(noise.level, entropy)) / self.expected_rows
         losses = start + self.losses.matrix @ np.array(noisy, dtype=float) / self.expected_rows
         chance = entropy.bits(CHANCE_BITS) / 2**CHANCE_BITS
+        named: list[Row] = list(self.losses.rows())
+        if noise.forecasts:
+            pairs = zip(named, noise.forecasts, strict=True)
+            named = [{**label, "forecast": number} for label, number in pairs]
         rows = tuple(
             {**label, "loss": loss, "lower": loss - half, "upper": loss + half}
             for label, loss, half in zip(
-                self.losses.rows(), losses.tolist(), self.half_widths().tolist(), strict=True
+                named, losses.tolist(), self.half_widths().tolist(), strict=True
             )
         )
         return Outcome(rows, chance)

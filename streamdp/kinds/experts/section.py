@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
+from streamdp.config.base.expressions import expression
 from streamdp.config.base.releases import FACTS, ReleaseSection
 from streamdp.config.base.section import Section
 from streamdp.kinds.rules.section import Rules
@@ -52,13 +53,76 @@ class ActionExperts(Section):
     )
 
 
+class ForecastSection(Section):
+    """A number that a job releases: the forecast is that of its newest release before a batch."""
+
+    job: str = Field(description="Name of the release whose numbers are the forecast.")
+    row: dict[str, str | float] = Field(
+        default={},
+        description="Which row of it: what columns of the row hold. Default: its first row.",
+        examples=[{"quantile": 0.5}],
+    )
+    column: str = Field(
+        default="value",
+        description="Column of the number. Default `value`.",
+        examples=["smoothed"],
+    )
+
+
+class ForecastExperts(Section):
+    """Forecasts that other releases make, judged on each batch by a loss of its records."""
+
+    forecasts: dict[str, ForecastSection] = Field(
+        min_length=2,
+        max_length=MOST_EXPERTS,
+        description="Number of another release, for each forecast by its name.",
+        examples=[
+            {
+                "yesterday": {"job": "times", "row": {"quantile": 0.5}},
+                "all_days": {"job": "times", "row": {"quantile": 0.5}, "column": "smoothed"},
+            }
+        ],
+    )
+    loss: str = Field(
+        description="SQL expression for the loss of one record, 0 to 1, with {value} in place of"
+        " the forecast. Losses outside count as 0 or 1.",
+        examples=["abs(air_time - {value}) / 100"],
+    )
+    denominator: int = Field(
+        default=100,
+        ge=1,
+        le=1000,
+        description="Losses are rounded to multiples of 1/denominator, 1 to 1000. Default 100.",
+    )
+
+    @field_validator("loss")
+    @classmethod
+    def _names_the_forecast(cls, value: str) -> str:
+        if "{value}" not in value:
+            raise ValueError("write {value} for the forecast, as in abs(x - {value}) / 100")
+        expression(quoted_forecast(value))
+        return value
+
+
+def quoted_forecast(loss: str) -> str:
+    """A loss with a column in place of the forecast, as SQL is read."""
+    return loss.replace("{value}", '"{value}"')
+
+
+FORMS = {"losses": "ActionExperts", "forecasts": "ForecastExperts"}
+
+
 def _form(value: Any) -> str:
-    actions = isinstance(value, ActionExperts) or (isinstance(value, dict) and "losses" in value)
-    return "ActionExperts" if actions else "RuleExperts"
+    if isinstance(value, Section):
+        return type(value).__name__
+    named = (FORMS[key] for key in FORMS if isinstance(value, dict) and key in value)
+    return next(named, "RuleExperts")
 
 
 Named = Annotated[
-    Annotated[RuleExperts, Tag("RuleExperts")] | Annotated[ActionExperts, Tag("ActionExperts")],
+    Annotated[RuleExperts, Tag("RuleExperts")]
+    | Annotated[ActionExperts, Tag("ActionExperts")]
+    | Annotated[ForecastExperts, Tag("ForecastExperts")],
     Discriminator(_form),
 ]
 
@@ -67,7 +131,8 @@ class ExpertsSection(ReleaseSection):
     """Which expert to follow, learned online from the noisy losses of every batch."""
 
     published: ClassVar[frozenset[str]] = frozenset(
-        {"action", "loss", "lower", "upper", "average_loss", "weight", "chosen", "regret_bound"}
+        {"action", "forecast", "loss", "lower", "upper"}
+        | {"average_loss", "weight", "chosen", "regret_bound"}
     )
 
     kind: Literal["experts"] = Field(
@@ -75,7 +140,8 @@ class ExpertsSection(ReleaseSection):
         " batch."
     )
     experts: Named = Field(
-        description="The experts: rules that predict a label, or actions with losses.",
+        description="The experts: rules that predict a label, actions with losses, or forecasts"
+        " that other releases make.",
         examples=[
             {"rules": {"sql": "delay >= {t}", "t": {"from": 0, "to": 60}}, "label": "cancelled"}
         ],

@@ -9,8 +9,15 @@ from typing import TYPE_CHECKING
 
 from streamdp.config.base.expressions import Dialect, expression
 from streamdp.config.base.releases import CheckContext, Problem
+from streamdp.kinds.experts.forecasts import Forecast, Forecasts
 from streamdp.kinds.experts.losses import Actions, Rules
-from streamdp.kinds.experts.section import ActionExperts, ExpertsSection
+from streamdp.kinds.experts.section import (
+    ActionExperts,
+    ExpertsSection,
+    ForecastExperts,
+    RuleExperts,
+    quoted_forecast,
+)
 from streamdp.kinds.rules.errors import RuleErrors
 from streamdp.kinds.spec import BuildContext, KindSpec
 
@@ -24,8 +31,11 @@ def build(section: ExpertsSection, context: BuildContext) -> Experts:
     """Experts at the price of one record."""
     from streamdp.kinds.experts.kind import Experts
 
+    made = forecasts(section, context.dialect)
     return Experts(
         losses=losses(section, context.dialect),
+        forecasts=made,
+        known=() if made is None else (None,) * len(made.named),
         epsilon=context.epsilon_of_record(section),
         expected_rows=section.expected_rows,
         neighbours=context.neighbours,
@@ -36,15 +46,32 @@ def build(section: ExpertsSection, context: BuildContext) -> Experts:
 
 def losses(section: ExpertsSection, dialect: Dialect) -> Rules | Actions:
     """What the experts lose, in the engine's dialect."""
-    experts = section.experts
+    experts, foretold = section.experts, forecasts(section, dialect)
+    if foretold is not None:
+        return foretold.actions((None,) * len(foretold.named))
     if isinstance(experts, ActionExperts):
         named = experts.losses.items()
         made = tuple((name, expression(sql, dialect)) for name, sql in named)
         return Actions(made, experts.denominator)
+    assert isinstance(experts, RuleExperts), "the section has no other form"  # noqa: S101
     grid = experts.rules.grid(dialect)
     if grid is None:
         raise ValueError("experts are a grid of thresholds: the section has checked it")
     return Rules(grid, expression(experts.label, dialect))
+
+
+def forecasts(section: ExpertsSection, dialect: Dialect) -> Forecasts | None:
+    """The forecasts, if the experts are some; their loss in the engine's dialect."""
+    experts = section.experts
+    if not isinstance(experts, ForecastExperts):
+        return None
+    named = tuple(
+        (name, Forecast(each.job, tuple(each.row.items()), each.column))
+        for name, each in experts.forecasts.items()
+    )
+    loss = expression(quoted_forecast(experts.loss), dialect)
+    place = expression(quoted_forecast("{value}"), dialect)
+    return Forecasts(named, loss, place, experts.denominator)
 
 
 def rules(section: ExpertsSection, dialect: Dialect) -> RuleErrors | None:
@@ -60,6 +87,28 @@ def check(section: ExpertsSection, context: CheckContext) -> Iterator[Problem]:
         losses(section, context.dialect)
     except ValueError as error:
         yield Problem(("experts",), str(error), "write what the engine can do")
+    if isinstance(section.experts, ForecastExperts):
+        yield from _check_forecasts(section, section.experts, context)
+
+
+def _check_forecasts(
+    section: ExpertsSection, experts: ForecastExperts, context: CheckContext
+) -> Iterator[Problem]:
+    """Each names another release, and columns that it has."""
+    if section.by:
+        hint = "write a release for each group, with where"
+        yield Problem(("by",), "forecasts are judged on a whole batch", hint)
+    for name, each in experts.forecasts.items():
+        place = ("experts", "forecasts", name)
+        there = context.columns.get(each.job)
+        if there is None:
+            known = ", ".join(sorted(context.columns)) or "none"
+            yield Problem((*place, "job"), "there is no other release of this name", known)
+            continue
+        for column in (each.column, *each.row):
+            if column not in there:
+                what = f"releases of {each.job} have no column {column!r}"
+                yield Problem(place, what, f"they have: {', '.join(sorted(there))}")
 
 
 class Regret:
