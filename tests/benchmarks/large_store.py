@@ -17,6 +17,11 @@ from streamdp.store.sqlite import SqliteStore
 HOUR, START, NANO = 3600, 1_356_998_400, 1_000_000
 QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
+LEDGER = (
+    "seq, at, purpose, scope, job, batch, reservation, epsilon_nano, rho_nano, event, release_id,"
+    " batch_cap_nano, lifetime_cap_nano, lifetime_spent_nano, previous, hash, lifetime_rho_nano"
+)
+
 CONFIG = """
 store: {{path: store.db}}
 privacy: {{unit: flight, caps: {{batch: 0.3, lifetime: {lifetime}}}}}
@@ -48,7 +53,7 @@ def furnish(folder: Path, releases: int) -> Path:
             for b in _batches(releases)
         ),
     )
-    many(f"INSERT INTO ledger VALUES ({','.join('?' * 16)})", _ledger(releases, caps))
+    many(f"INSERT INTO ledger ({LEDGER}) VALUES ({','.join('?' * 17)})", _ledger(releases, caps))
     many("INSERT INTO release VALUES (?,?,?,?,?,?,?,?,?,?)", _releases(releases))
     database.execute("COMMIT")
     store.close()
@@ -82,6 +87,7 @@ def _ledger(count: int, caps: Caps) -> Iterator[tuple[Any, ...]]:
             None,
             *about,
             _digest(seq),
+            0,
         )
         yield (
             seq + 1,
@@ -97,6 +103,7 @@ def _ledger(count: int, caps: Caps) -> Iterator[tuple[Any, ...]]:
             _digest(number)[:32],
             *about,
             _digest(seq + 1),
+            0,
         )
 
 

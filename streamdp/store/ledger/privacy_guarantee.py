@@ -78,7 +78,8 @@ def loss_of(database: Database, scope: str, delta: Fraction) -> Loss:
     Raises:
         IntegrityError: The ledger holds an event that this streamdp does not know.
     """
-    epsilon, rho, draws, is_pure = 0, 0, Counter[Draw](), True
+    epsilon, rho, is_pure = 0, 0, True
+    events: dict[int, list[Json]] = {}
     for charge in recompute(database):
         if charge.scope != scope:
             continue
@@ -87,7 +88,10 @@ def loss_of(database: Database, scope: str, delta: Fraction) -> Loss:
             is_pure = False
         else:
             epsilon += charge.epsilon_nano
-            draws.update(draws_of(charge.event))
+            events.setdefault(id(charge.event), []).append(charge.event)
+    draws = Counter[Draw]()
+    for equal in events.values() if is_pure else ():
+        draws.update({draw: times * len(equal) for draw, times in draws_of(equal[0]).items()})
     by_draws = epsilon_of_draws(draws, delta) if is_pure and installed() else None
     (adaptive,) = database.execute(_CHOSEN, [scope, scope]).fetchone()
     pure = epsilon if is_pure else None

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from sqlite_utils import Database
 
 from streamdp.privacy.events import charge_of
-from streamdp.types import Json
+from streamdp.types import Charge, Json
+
+_PRIOR = re.compile('"prior": ?"[0-9a-f]{64}"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +34,9 @@ class Recomputed:
 
 
 def recompute(database: Database) -> Iterator[Recomputed]:
-    """Every charge, oldest first.
+    """Every charge, oldest first; equal events are priced once, and are one object.
+
+    Which prior was used, of which an event holds the digest, changes no price.
 
     Raises:
         IntegrityError: An event is of a type that this streamdp does not know.
@@ -40,7 +45,10 @@ def recompute(database: Database) -> Iterator[Recomputed]:
         "SELECT seq, scope, event, epsilon_nano, rho_nano FROM ledger"
         " WHERE purpose IN ('reserve', 'open') ORDER BY seq"
     )
+    known: dict[str, Charge] = {}
     for seq, scope, text, epsilon, rho in rows:
-        event = json.loads(text)
-        now = charge_of(event)
-        yield Recomputed(seq, scope, event, epsilon, rho, now.epsilon_nano, now.rho_nano)
+        asked = _PRIOR.sub("", text)
+        now = known.get(asked)
+        if now is None:
+            now = known[asked] = charge_of(json.loads(text))
+        yield Recomputed(seq, scope, now.event, epsilon, rho, now.epsilon_nano, now.rho_nano)
