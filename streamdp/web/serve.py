@@ -14,24 +14,50 @@ from streamdp.config import Configuration
 from streamdp.web.app import application, configured
 from streamdp.web.reader import Declared, Reader
 
-PATIENCE = 10.0
-"""Seconds for a whole request to arrive."""
+PATIENCE = 15.0
+"""Seconds for a whole request to arrive, for an answer to be taken, and between two requests."""
 
 MOST_CONNECTIONS = 512
 LONGEST_HEAD = 16_384
 
 
 class ImpatientProtocol(H11Protocol):
-    """HTTP/1.1 that hangs up on whoever does not finish a first request in time."""
+    """HTTP/1.1 that hangs up on whoever sends a request, or takes an answer, too slowly."""
+
+    patience = PATIENCE
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait."""
+        """Begin to wait for the first request."""
         super().connection_made(transport)
-        self.loop.call_later(PATIENCE, self._hang_up)
+        self._wait()
 
-    def _hang_up(self) -> None:
-        if self.cycle is None and not self.transport.is_closing():
-            self.transport.close()
+    def handle_events(self) -> None:
+        """Serve what has arrived, and wait for the whole of a request that has begun."""
+        before = self.cycle
+        super().handle_events()
+        if self.cycle is not before:
+            self._wait()
+
+    def on_response_complete(self) -> None:
+        """Begin to wait for the next request."""
+        super().on_response_complete()
+        self._wait()
+
+    def _wait(self) -> None:
+        """Hang up unless the connection has come to its next request or answer by then."""
+        self.loop.call_later(self.patience, self._hang_up, self._place())
+
+    def _place(self) -> tuple[int, bool]:
+        """Which request the connection is at, and whether that was answered."""
+        return id(self.cycle), self.cycle is None or self.cycle.response_complete
+
+    def _hang_up(self, place: tuple[int, bool]) -> None:
+        if self._place() != place or self.transport.is_closing():
+            return
+        if self.cycle is not None and not (self.cycle.more_body or self.cycle.response_started):
+            self._wait()  # The answer is being computed: nobody is slow but this server.
+        else:
+            self.transport.abort()
 
 
 def serve(
@@ -62,7 +88,7 @@ def serve(
             server_header=False,
             proxy_headers=False,
             limit_concurrency=MOST_CONNECTIONS,
-            timeout_keep_alive=15,
+            timeout_keep_alive=int(PATIENCE),
             timeout_graceful_shutdown=3,
             h11_max_incomplete_event_size=LONGEST_HEAD,
         )
