@@ -13,6 +13,7 @@ from pathlib import Path
 import matplotlib as mpl
 import numpy as np
 
+from streamdp.privacy.price import Price
 from tests.benchmarks.workload import Replay, Score, relabelled, tables
 
 mpl.use("Agg")
@@ -32,7 +33,7 @@ def main(picture: Path) -> None:
     }
     figure, panels = plt.subplots(3, 1, figsize=(9, 8), sharex=True, layout="constrained")
     for panel, (name, stream) in zip(panels, streams.items(), strict=True):
-        replay = Replay(stream, EPSILON)
+        replay = Replay(stream, Price(EPSILON))
         remembered = [replay.remembering(seed) for seed in range(SEEDS)]
         fresh = [replay.cold(COLD_ROUNDS, range(DAYS), seed) for seed in range(SEEDS)]
         panel.plot(_errors(fresh), color="tab:gray", label="from a fresh start every day")

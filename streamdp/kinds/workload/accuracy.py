@@ -48,7 +48,12 @@ class AverageError:
         }
 
     def epsilon_for(self, kind: WorkloadRelease, error: float) -> Fraction | None:
-        """Price for one record with which the average error is so small; None beyond 20."""
+        """Price for one record with which the average error is so small; None beyond 20.
+
+        None too for a price in rho, which no epsilon stands for.
+        """
+        if kind.mechanism.loss == "rho":
+            return None
         low, high = _EPSILONS
         if _learned(kind.mechanism, high) > error:
             return None
@@ -69,12 +74,12 @@ def _of_tests(mechanism: PrivateWeights) -> dict[str, float | None]:
     if mechanism.choose != "online":
         return {}
     rows, margin = mechanism.expected_rows, mechanism.gate().margin
-    pays = 2.0 * margin / mechanism.tolerance * float(mechanism.epsilon) * rows
+    pays = 2.0 * margin / mechanism.tolerance * float(mechanism.amount) * rows
     return {"test_margin": round(margin / rows, 4), "pays_from_epsilon_rows": round(pays)}
 
 
 def _learned(mechanism: PrivateWeights, epsilon: Fraction) -> float:
-    return _replayed(replace(mechanism, epsilon=epsilon))[1] or 0.0
+    return _replayed(replace(mechanism, amount=epsilon))[1] or 0.0
 
 
 @functools.lru_cache(maxsize=64)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from streamdp.config.base.expressions import Dialect, expression
 from streamdp.kinds.workload.axes import condition
 from streamdp.kinds.workload.section import WorkloadSection
+from streamdp.privacy.price import Price
 from streamdp.types import Dimension, Neighbours
 
 if TYPE_CHECKING:
@@ -23,27 +23,26 @@ def build(section: WorkloadSection, context: BuildContext) -> WorkloadRelease:
 
     axes = dimensions(section, context.dialect)
     names, _ = items(section, axes)
-    weights = mechanism(section, context.epsilon_of_record(section), context.neighbours)
+    weights = mechanism(section, context.price_of_record(section), context.neighbours)
     where = None if section.where is None else expression(section.where, context.dialect)
     learns = section.learner != "none"
     return WorkloadRelease(axes, names, weights, where, section.raw, section.publish, learns)
 
 
-def mechanism(
-    section: WorkloadSection, epsilon: Fraction, neighbours: Neighbours
-) -> PrivateWeights:
+def mechanism(section: WorkloadSection, price: Price, neighbours: Neighbours) -> PrivateWeights:
     """How a section is drawn, at a price of one record."""
     from streamdp.kinds.workload.weights import PrivateWeights
 
     _, workload = items(section, dimensions(section))
     return PrivateWeights(
         workload,
-        epsilon,
+        price.amount,
         section.expected_rows,
         neighbours,
         section.choose,
         None if section.measured == "auto" else min(section.measured, len(workload.items)),
         section.tolerated(),
+        price.measure,
     )
 
 

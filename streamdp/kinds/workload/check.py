@@ -26,11 +26,18 @@ def _tests(section: WorkloadSection, context: CheckContext) -> Iterator[Problem]
     """Refuse a tolerance that the tests cannot tell from nothing."""
     if section.choose != "online":
         return
+    if section.price.measure == "rho":
+        yield Problem(
+            ("rho",),
+            "tests are paid in epsilon: choose: online has no price in rho",
+            "give epsilon; caps in rho admit it",
+        )
+        return
     least = min([section.expected_rows, *section.group_rows.values()])
     smallest = section.model_copy(update={"expected_rows": least})
-    epsilon = section.pure_price / context.rows
+    price = section.price.of_record(context.rows)
     try:
-        margin = math.ceil(mechanism(smallest, epsilon, context.neighbours).gate().margin)
+        margin = math.ceil(mechanism(smallest, price, context.neighbours).gate().margin)
     except ValueError as error:
         yield Problem(("epsilon",), f"its tests: {error}", "give more, or measured: 1")
         return

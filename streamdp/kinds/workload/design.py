@@ -1,10 +1,13 @@
 """How a release is drawn: how many items are measured, which, and with how much noise.
 
 A round chooses an item where the counts and the current distribution differ most, by
-permute-and-flip over integer scores with a tenth of the round's epsilon, and measures all its
+permute-and-flip over integer scores with a tenth of the round's price, and measures all its
 cells with discrete Laplace noise. With `choose: public` items are chosen from past releases alone,
-and the whole epsilon buys measurements. With `choose: online` each is tested in turn (`online`),
+and the whole price buys measurements. With `choose: online` each is tested in turn (`online`),
 and half of epsilon buys tests.
+
+At a price in rho the noise is discrete Gaussian, and the choice is the exponential mechanism: its
+loss is of bounded range, so that epsilon_c of it cost epsilon_c²/8 of rho.
 """
 
 from __future__ import annotations
@@ -21,10 +24,12 @@ from streamdp.kinds.workload.fitting.distribution import Distribution
 from streamdp.kinds.workload.fitting.marginals import Workload
 from streamdp.kinds.workload.fitting.refit import Measurement
 from streamdp.kinds.workload.online import Gate
-from streamdp.mechanisms.finite_choice import exponent, permute_and_flip
+from streamdp.mechanisms.additive_noise import AdditiveNoise
+from streamdp.mechanisms.finite_choice import exponent, exponential_choice, permute_and_flip
+from streamdp.mechanisms.gaussian_noise import GaussianNoise
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.privacy import events
-from streamdp.privacy.discrete_laplace import discrete_laplace, discrete_laplace_variance
+from streamdp.privacy.filters import Measure
 from streamdp.types import Entropy, IntArray, Json
 
 Choose = Literal["private", "public", "online"]
@@ -34,7 +39,10 @@ CHOICE_SHARES: dict[Choose, Fraction] = {
     "public": Fraction(),
     "online": Fraction(1, 2),
 }
-"""Of a round's epsilon, for its choice."""
+"""Of a round's price, for its choice."""
+
+_ROOT = 10**12
+"""A root is rounded down to a multiple of the inverse."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,28 +50,34 @@ class Design:
     """The draws of one release, fixed before data is touched.
 
     Args:
-        epsilon: Pure loss of all draws together for one record.
+        amount: Price of all draws together for one record, in `loss`.
         rounds: How many items are measured, at least 1.
         relation: Of neighbours.
         choose: How the items are chosen.
         tolerance: Records by which a count may be off, for `online`.
+        loss: The measure of the price; with `rho` the noise is Gaussian.
     """
 
-    epsilon: Fraction
+    amount: Fraction
     rounds: int
     relation: Relation = "add-remove"
     choose: Choose = "private"
     tolerance: int = 1
+    loss: Measure = "epsilon"
 
     @property
     def choice_epsilon(self) -> Fraction:
-        """Of one choice."""
-        return self.epsilon * CHOICE_SHARES[self.choose] / self.rounds
+        """Of one choice. In rho, epsilon²/8 is its share at most."""
+        share = self.amount * CHOICE_SHARES[self.choose] / self.rounds
+        if self.loss == "rho":
+            return Fraction(math.isqrt(math.floor(8 * share * _ROOT**2)), _ROOT)
+        return share
 
     @property
-    def measured_epsilon(self) -> Fraction:
-        """Of one measurement."""
-        return self.epsilon / self.rounds - self.choice_epsilon
+    def measured(self) -> Fraction:
+        """Price of one measurement: what a round has left."""
+        chosen = self.choice_epsilon
+        return self.amount / self.rounds - (chosen**2 / 8 if self.loss == "rho" else chosen)
 
     @property
     def moved(self) -> int:
@@ -71,14 +85,19 @@ class Design:
         return 1 if self.relation == "add-remove" else 2
 
     @property
-    def scale(self) -> Fraction:
-        """Of the noise of a cell."""
-        return self.moved / self.measured_epsilon
+    def noise(self) -> AdditiveNoise | GaussianNoise:
+        """Of all cells of an item."""
+        if self.loss == "rho":
+            return GaussianNoise(self.measured, self.moved, entries=self.moved)
+        return AdditiveNoise(self.measured, self.moved)
 
     @property
-    def variance(self) -> float:
-        """Of the noise of a cell."""
-        return discrete_laplace_variance(self.scale)
+    def size(self) -> Fraction:
+        """Of the noise of a cell: about its mean absolute value."""
+        noise = self.noise
+        if isinstance(noise, AdditiveNoise):
+            return noise.scale
+        return Fraction(math.sqrt(2.0 * noise.variance / math.pi))
 
     def gate(self, items: int) -> Gate:
         """The tests of a release with so many items."""
@@ -86,9 +105,10 @@ class Design:
 
     def event(self) -> Json:
         """What one record pays, for the ledger."""
-        parts = [events.pure(self.measured_epsilon)]
+        parts = [self.noise.event()]
         if self.choose != "public":
-            parts.insert(0, events.pure(self.choice_epsilon))
+            chosen = events.bounded_range if self.loss == "rho" else events.pure
+            parts.insert(0, chosen(self.choice_epsilon))
         return events.sequence(
             parts * self.rounds, mechanism="multiplicative-weights", choose=self.choose
         )
@@ -102,10 +122,12 @@ class Design:
             entropy: Source of chance.
 
         Privacy: the cells are a partition, so neighbours differ by one in one cell (add/remove)
-        or in two (substitute): L1 sensitivity `moved`, pure loss `measured_epsilon`.
+        or in two (substitute): L1 sensitivity `moved`, Euclidean sensitivity its root. The price
+        is `measured`.
         """
-        noisy = [int(count) + discrete_laplace(self.scale, entropy) for count in counts]
-        return Measurement(place, np.array(noisy, dtype=np.float64), self.variance)
+        noise = self.noise
+        noisy = noise.draw(counts.tolist(), entropy)
+        return Measurement(place, np.array(noisy, dtype=np.float64), noise.variance)
 
     def choice(
         self,
@@ -124,35 +146,62 @@ class Design:
 
         Privacy: a score is Σ_cells |count - rounded mass| minus a public integer. One record more
         or less moves every score by exactly one up or down: range 2. One substituted moves it by
-        at most two: range 4. Pure loss `choice_epsilon`.
+        at most two: range 4. Pure loss `choice_epsilon`, of bounded range at a price in rho.
         """
         expected = [np.rint(current.masses(item)).astype(np.int64) for item in workload.items]
+        size = self.size
         scores = [
-            int(np.abs(count - mass).sum()) - round(item.size * self.scale)
+            int(np.abs(count - mass).sum()) - round(item.size * size)
             for item, count, mass in zip(workload.items, counts, expected, strict=True)
         ]
         sharpness = exponent(self.choice_epsilon, 2 * self.moved)
-        return permute_and_flip(scores, sharpness, entropy)
+        draw = exponential_choice if self.loss == "rho" else permute_and_flip
+        return draw(scores, sharpness, entropy)
 
 
 def rounds_for(
-    epsilon: Fraction, rows: int, relation: Relation, items: int, *, cold: bool = False
+    amount: Fraction,
+    rows: int,
+    relation: Relation,
+    items: int,
+    *,
+    cold: bool = False,
+    loss: Measure = "epsilon",
 ) -> int:
-    """How many items to measure: more of them as epsilon·rows grows.
+    """How many items to measure: more of them as epsilon·rows, or √rho·rows, grows.
 
     With a memory 1 below 281, then 2, 3 from 889 and so on by √10; without one 2 at 92, 3 at 280,
     4 from 1200 and so on, more slowly.
 
     Args:
-        epsilon: Of the release.
+        amount: Price of the release, in `loss`.
         rows: Expected, public.
         relation: Substituted records need twice the noise.
         items: The most that can be measured.
         cold: Whether nothing is remembered that is of use.
+        loss: The measure of the price.
     """
-    strength = max(float(epsilon) * rows / (1.0 if relation == "add-remove" else 2.0), 1.0)
+    if loss == "rho":
+        return _gaussian_rounds(amount, rows, relation, items, cold=cold)
+    strength = max(float(amount) * rows / (1.0 if relation == "add-remove" else 2.0), 1.0)
     if cold:
         rounds = round(1.9 + 1.4 * math.log10(strength / 92.0))
     else:
         rounds = math.floor(2.0 + 2.0 * math.log10(strength / 281.0))
+    return min(max(rounds, 1), items)
+
+
+def _gaussian_rounds(
+    rho: Fraction, rows: int, relation: Relation, items: int, *, cold: bool
+) -> int:
+    """Of a price in rho: noise grows with the root of the rounds alone, so there are more.
+
+    By √rho·rows: with a memory 1 below 36, 2, 3 from 115, 4 from 364; without one 3 at 32, 5 at
+    122, 6 at 411.
+    """
+    strength = max(math.sqrt(float(rho) / (1.0 if relation == "add-remove" else 2.0)) * rows, 1.0)
+    if cold:
+        rounds = round(3.0 + 2.7 * math.log10(strength / 32.0))
+    else:
+        rounds = math.floor(3.0 + 2.0 * math.log10(strength / 115.0))
     return min(max(rounds, 1), items)

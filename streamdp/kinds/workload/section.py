@@ -128,6 +128,7 @@ def _quoted(column: str) -> str:
 class WorkloadSection(ReleaseSection):
     """Counts over public axes of every batch of one source, consistent with each other."""
 
+    measures_of_price = frozenset({"epsilon", "rho"})
     published: ClassVar[frozenset[str]] = frozenset(
         {"answer", "value", "lower", "upper", "bound", "measured"}
     )

@@ -18,6 +18,7 @@ from streamdp.kinds.workload.fitting.spread import schedule
 from streamdp.kinds.workload.online import Gate, Passed
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.privacy.events import choice
+from streamdp.privacy.filters import Measure
 from streamdp.types import Entropy, IntArray, Json
 
 
@@ -42,21 +43,23 @@ class PrivateWeights:
 
     Args:
         workload: Domain and items.
-        epsilon: Pure loss of a release for one record.
+        amount: Price of a release for one record, in `loss`.
         expected_rows: Public guess of a batch's records.
         relation: Of neighbours.
         choose: How the items that are measured are chosen.
         rounds: Items measured a release; None for the public rule.
         tolerance: Records by which a count may be off, for `online`.
+        loss: The measure of the price.
     """
 
     workload: Workload
-    epsilon: Fraction
+    amount: Fraction
     expected_rows: int
     relation: Relation = "add-remove"
     choose: Choose = "private"
     rounds: int | None = None
     tolerance: int = 1
+    loss: Measure = "epsilon"
 
     def design(self, memory: Memory) -> Design:
         """The draws of the next release: how many depends on whether past ones are of use."""
@@ -65,8 +68,9 @@ class PrivateWeights:
     def event(self, drawn: Design) -> Json:
         """What one record pays, however many rounds past releases lead to.
 
-        All designs cost the same epsilon but not the same rho: were the drawn one booked, a sum of
-        rho would depend on releases, and would bound no adversary who can steer them.
+        At a price in epsilon all designs cost the same of it but not the same rho: were the drawn
+        one booked, a sum of rho would depend on releases, and would bound no adversary who can
+        steer them. At a price in rho all cost the same rho.
         """
         designs = tuple(dict.fromkeys(self._design(cold=cold) for cold in (False, True)))
         if len(designs) == 1:
@@ -79,9 +83,14 @@ class PrivateWeights:
         """Of tests the number is always the same: it makes their margin."""
         cold = cold and self.choose != "online"
         rounds = self.rounds or rounds_for(
-            self.epsilon, self.expected_rows, self.relation, len(self.workload.items), cold=cold
+            self.amount,
+            self.expected_rows,
+            self.relation,
+            len(self.workload.items),
+            cold=cold,
+            loss=self.loss,
         )
-        return Design(self.epsilon, rounds, self.relation, self.choose, self.tolerance)
+        return Design(self.amount, rounds, self.relation, self.choose, self.tolerance, self.loss)
 
     def gate(self) -> Gate:
         """The tests of a release."""
@@ -98,7 +107,7 @@ class PrivateWeights:
             counts: Of the cells of every item. Private.
             entropy: Source of chance.
 
-        Privacy: pure epsilon for one record. Each round is a choice, or a run of tests, and a
+        Privacy: `amount` for one record. Each round is a choice, or a run of tests, and a
         measurement (`Design.choice`, `Gate.is_off`, `Design.measure`) that depend on the batch
         through earlier rounds' outputs alone besides: adaptive composition of `Design.event`.
         """
@@ -143,7 +152,7 @@ class PrivateWeights:
             return ()
         masses = [before.fit.distribution.masses(item) for item in self.workload.items]
         rounds = design.rounds - len(before.measured)
-        return schedule(self.workload, memory.spread, masses, design.variance, rounds)
+        return schedule(self.workload, memory.spread, masses, design.noise.variance, rounds)
 
 
 def _measured(

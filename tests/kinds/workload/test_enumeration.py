@@ -18,7 +18,7 @@ from streamdp.kinds.workload.design import Design
 from streamdp.kinds.workload.fitting.hypotheses import Memory
 from streamdp.kinds.workload.fitting.marginals import Workload
 from streamdp.kinds.workload.weights import PrivateWeights
-from streamdp.mechanisms import finite_choice
+from streamdp.mechanisms import additive_noise, finite_choice
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.privacy.events import epsilon_of
 from streamdp.types import IntArray
@@ -56,7 +56,7 @@ def noise(scale: Fraction, walk: Any) -> int:
 @contextlib.contextmanager
 def forking() -> Iterator[None]:
     choice = patch.multiple(finite_choice, exactly_below=even, exponential_coin=coin)
-    with choice, patch.object(design_module, "discrete_laplace", noise):
+    with choice, patch.object(additive_noise, "discrete_laplace", noise):
         yield
 
 
@@ -80,6 +80,7 @@ def law(
     design: Design,
     memory: Callable[[tuple[int, ...]], Memory],
     cells: tuple[int, ...],
+    chance: Callable[[], contextlib.AbstractContextManager[None]] = forking,
 ) -> Law:
     counts = tables(mechanism.workload, cells)
 
@@ -87,7 +88,7 @@ def law(
         drawn = mechanism.draw(design, memory(cells), counts, walk)
         return tuple((each.place, tuple(map(int, each.values))) for each in drawn.measured)
 
-    with forking():
+    with chance():
         return law_of(draw, whole=False)
 
 
@@ -187,7 +188,7 @@ def once(design: Design) -> Any:
     from streamdp.privacy import events
 
     rounds = design.rounds - 1
-    parts = [events.pure(design.choice_epsilon), events.pure(design.measured_epsilon)]
+    parts = [events.pure(design.choice_epsilon), events.pure(design.measured)]
     return events.sequence(parts * rounds)
 
 

@@ -15,7 +15,6 @@ from pydantic import ValidationError
 
 from streamdp.config.base.releases import CheckContext
 from streamdp.kinds.spec import BuildContext
-from streamdp.kinds.workload import design as design_module
 from streamdp.kinds.workload.accuracy import AverageError
 from streamdp.kinds.workload.build import build
 from streamdp.kinds.workload.check import check
@@ -25,6 +24,7 @@ from streamdp.kinds.workload.fitting.marginals import Workload, marginals_up_to
 from streamdp.kinds.workload.online import Gate
 from streamdp.kinds.workload.section import WorkloadSection
 from streamdp.kinds.workload.weights import PrivateWeights
+from streamdp.mechanisms import additive_noise
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
 from streamdp.mechanisms.sparse_vector import above_threshold
@@ -52,7 +52,7 @@ def heads(step_bits: int, loss: Fraction, walk: Any) -> int:
 def forking() -> Iterator[None]:
     with (
         patch.object(above_threshold, "one_sided", heads),
-        patch.object(design_module, "discrete_laplace", noise),
+        patch.object(additive_noise, "discrete_laplace", noise),
         patch.object(
             above_threshold.AboveThreshold, "offset", lambda self, parts: above_threshold.STEP
         ),

@@ -29,6 +29,7 @@ from streamdp.kinds.workload.fitting.state import from_json, to_json
 from streamdp.kinds.workload.kind import WorkloadRelease
 from streamdp.kinds.workload.section import WorkloadSection
 from streamdp.kinds.workload.weights import PrivateWeights
+from streamdp.mechanisms.additive_noise import AdditiveNoise
 from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
 from streamdp.privacy.events import epsilon_of, rho_of
 from streamdp.types import Batch, Dimension, IntArray, TableCounts
@@ -161,9 +162,8 @@ def test_the_event_is_the_epsilon_of_all_rounds() -> None:
         for choose in ("private", "public"):
             design = Design(Fraction(1, 3), rounds, "substitute", choose)
             assert epsilon_of(design.event()) == Fraction(1, 3)
-            assert design.scale == 2 * rounds / (
-                Fraction(1, 3) * (1 if choose == "public" else Fraction(9, 10))
-            )
+            share = Fraction(1, 3) * (1 if choose == "public" else Fraction(9, 10))
+            assert design.noise == AdditiveNoise(share / rounds, 2)
 
 
 def test_rho_does_not_tell_how_many_rounds_past_releases_lead_to() -> None:
