@@ -6,6 +6,9 @@ histogram of nine cells of powers of two; the reach of the next batch minimises
 
     overshoot(reach) + deviation of the noise of the mean(reach).
 
+Noise hides how many values lie far away: what it hides is taken from Laplace's law of the guessed
+spread, so that a tail that nobody can see is neither cut off nor left out of the intervals.
+
 Distances are in cells of the column's resolution.
 """
 
@@ -13,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,11 +31,18 @@ MEMORY = 0.98
 DOUBT = 3.0
 """Deviations of noise below which a number of distances counts little."""
 
+LIKELY, POSSIBLE = 0.0, 2.0
+"""Deviations above a released number that the true one may lie: to choose a reach, and to say what
+it hides."""
+
 CANDIDATES = np.geomspace(0.5, 2.0 ** (DISTANCES - 1), 40)
 """Reaches that are tried, in units."""
 
 MIDDLE = 16
 """Units in a reach when the unit is chosen."""
+
+SPREADS = 4
+"""Guessed spreads in the first reach."""
 
 MOST_REACH = 2**24
 """Cells: a square of a distance stays far below what engines sum exactly."""
@@ -46,6 +56,7 @@ class Clip:
         centre: Cell.
         reach: Cells to both sides.
         unit: Cells of the first distance.
+        scale: Public guess of the spread of values, in cells.
         distances: Released numbers of records by distance, remembered over batches.
         spread: Variance of the noise of each of them.
     """
@@ -53,6 +64,7 @@ class Clip:
     centre: int
     reach: int
     unit: int
+    scale: float
     distances: tuple[float, ...] = (0.0,) * DISTANCES
     spread: float = 0.0
 
@@ -60,13 +72,13 @@ class Clip:
     def first(cls, centre: int, reach: int) -> Clip:
         """Before any release."""
         reach = min(max(1, reach), MOST_REACH)
-        return cls(centre, reach, max(1, reach // MIDDLE))
+        return cls(centre, reach, max(1, reach // MIDDLE), reach / SPREADS)
 
     @classmethod
-    def restored(cls, state: Json) -> Clip:
-        """From a stored state."""
-        centre, reach, unit, distances, spread = state
-        return cls(centre, reach, unit, tuple(distances), spread)
+    def restored(cls, state: Json, reach: int) -> Clip:
+        """From a stored state; the reach is the first one."""
+        centre, now, unit, distances, spread = state
+        return cls(centre, now, unit, max(1, reach) / SPREADS, tuple(distances), spread)
 
     def stored(self) -> Json:
         """As a stored state."""
@@ -93,22 +105,32 @@ class Clip:
         """
         kept = [MEMORY * old + new for old, new in zip(self.distances, released, strict=True)]
         spread = MEMORY**2 * self.spread + variance
-        return Clip(self.centre, self.reach, self.unit, tuple(kept), spread)
+        return replace(self, distances=tuple(kept), spread=spread)
 
-    def shares(self) -> FloatArray:
-        """Share of records by distance; numbers that noise alone explains count little."""
+    def shares(self, most: float = LIKELY) -> FloatArray:
+        """Share of records by distance; those of the guessed law as far as noise hides them.
+
+        Args:
+            most: Deviations above a released number that the true one may lie.
+        """
         seen = np.maximum(np.array(self.distances), 0.0)
-        trusted = seen**3 / (seen**2 + DOUBT**2 * self.spread + 1e-9)
-        total = float(trusted.sum())
-        if total <= 0.0:
-            trusted, total = np.ones(DISTANCES), float(DISTANCES)
-        shares: FloatArray = trusted / total
+        total = max(float(seen.sum()), 1.0)
+        trust = seen**2 / (seen**2 + DOUBT**2 * self.spread + 1e-9)
+        guessed = np.minimum(self._guessed() * total, seen + most * math.sqrt(self.spread) + 1e-9)
+        believed = trust * seen + (1.0 - trust) * guessed
+        shares: FloatArray = believed / believed.sum()
         return shares
 
-    def overshoot(self, reach: float) -> float:
+    def _guessed(self) -> FloatArray:
+        """Shares by distance of Laplace's law of the guessed spread."""
+        ends = np.exp(-math.sqrt(2.0) * np.array(self._edges()) / self.scale)
+        shares: FloatArray = ends[:, 0] - ends[:, 1]
+        return shares / max(float(shares.sum()), 1e-9)
+
+    def overshoot(self, reach: float, most: float = LIKELY) -> float:
         """Mean of what lies beyond a reach, each distance even within its cell."""
         found = 0.0
-        for share, (low, high) in zip(self.shares(), self._edges(), strict=True):
+        for share, (low, high) in zip(self.shares(most), self._edges(), strict=True):
             if high > reach:
                 start = max(low, reach)
                 found += share * (high - start) / (high - low) * ((high + start) / 2 - reach)
@@ -121,7 +143,7 @@ class Clip:
         """
         total = max(sum(max(each, 0.0) for each in self.distances), 1.0)
         noise = min(1.0, float(np.sqrt(self.spread)) / total)
-        return 2 * self.overshoot(self.reach) + self.reach * noise
+        return 2 * self.overshoot(self.reach, POSSIBLE) + self.reach * noise
 
     def second_moment(self) -> float:
         """Mean square of the distance."""
@@ -151,7 +173,7 @@ class Clip:
                 ),
                 unit // 2,
             )
-        return Clip(centre, reach, unit, distances, self.spread)
+        return replace(self, centre=centre, reach=reach, unit=unit, distances=distances)
 
     def _edges(self) -> list[tuple[int, int]]:
         ends = [self.unit * 2**power for power in range(DISTANCES)]

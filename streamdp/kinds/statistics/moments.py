@@ -78,12 +78,10 @@ class MomentOf:
 
     def clip(self, state: Json) -> Clip:
         """Where values of the next batch are clipped."""
-        if state:
-            return Clip.restored(state["clip"])
         centre, reach = self.start
         if self.moment == "sum":
-            return Clip.first(0, abs(centre) + reach)
-        return Clip.first(centre, reach)
+            centre, reach = 0, abs(centre) + reach
+        return Clip.restored(state["clip"], reach) if state else Clip.first(centre, reach)
 
     def asked(self, state: Json, price: Allowance) -> tuple[Asked, ...]:
         """A table of distances, and one or two sums.
@@ -148,17 +146,22 @@ class MomentOf:
         n: FloatArray,
         n_error: FloatArray,
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Value, reach of its noise and variance of its noise, in cells."""
+        """Value, reach of its noise and variance of its noise, in cells.
+
+        A mean of clipped values lies within the clip, whatever noise says of sum and number.
+        """
         first = np.array(noisy[1], dtype=np.float64)
         noise = asked[1].noise
         if self.moment == "sum":
             flat = np.ones_like(first)
             return first, noise.reach(LEVEL) * flat, noise.variance * flat
-        mean = first / n
+        most = float(clip.reach)
+        mean = np.clip(first / n, -most, most)
         mean_variance = noise.variance / n**2 + (mean * n_error / 1.645 / n) ** 2
+        mean_variance = np.minimum(mean_variance, most**2)
         if self.moment == "mean":
             reach = noise.reach(LEVEL) / n + np.abs(mean) * n_error / n
-            return clip.centre + mean, reach, mean_variance
+            return clip.centre + mean, np.minimum(reach, 2 * most), mean_variance
         squares, second = np.array(noisy[2], dtype=np.float64), asked[2].noise
         value = squares / n - mean**2
         variance = second.variance / n**2 + 4 * mean**2 * mean_variance

@@ -50,6 +50,9 @@ OFFSET = 0.1
 NINETY = 1.6449
 """Half width of a 90 % interval in standard deviations."""
 
+FARTHEST = -30.0
+"""Deviations below 0 beyond which a mean is taken to be there, where tails can be computed."""
+
 DIGITS = 8
 """Significant digits of a state."""
 
@@ -145,10 +148,16 @@ class SeriesFilter:
     def _estimates(
         self, point: FloatArray, variance: FloatArray, moved_by: FloatArray
     ) -> Estimates:
-        """The estimate on its way to the value; the interval holds those of both."""
-        reach = NINETY * np.sqrt(variance)
-        lower = point + np.minimum(moved_by, 0.0) - reach
-        upper = point + np.maximum(moved_by, 0.0) + reach
+        """The estimate on its way to the value; the interval holds those of both.
+
+        Of a count the belief is a normal law cut off at 0, so that the interval is never narrower
+        than it though the point lies below 0.
+        """
+        deviation = np.sqrt(variance)
+        lower = point + np.minimum(moved_by, 0.0) - NINETY * deviation
+        upper = point + np.maximum(moved_by, 0.0) + NINETY * deviation
+        if self.nonnegative:
+            upper = np.maximum(upper, _upper_of_positive(point, deviation))
         found = [point + moved_by, lower, upper]
         return Estimates(*(np.maximum(each, 0.0) if self.nonnegative else each for each in found))
 
@@ -201,6 +210,15 @@ class _State:
     spreads: FloatArray
     log_weights: FloatArray
     new: BoolArray
+
+
+def _upper_of_positive(mean: FloatArray, deviation: FloatArray) -> FloatArray:
+    """What a normal law, given that it is positive, lies below with probability 0.95."""
+    from scipy.special import ndtr, ndtri
+
+    standard = np.maximum(mean / np.maximum(deviation, 1e-12), FARTHEST)
+    upper: FloatArray = deviation * (standard - ndtri(0.05 * ndtr(standard)))
+    return upper
 
 
 def _trust(gain: FloatArray, between: tuple[float, float]) -> FloatArray:

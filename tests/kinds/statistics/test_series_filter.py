@@ -97,3 +97,12 @@ def test_any_value_leaves_finite_numbers(values: list[float], nonnegative: bool)
     if max(map(abs, values)) < 1e100:
         assert np.isfinite([seen.point, seen.lower, seen.upper]).all()
     assert not nonnegative or not (seen.lower < 0).any()
+
+
+def test_small_counts_under_much_noise_are_covered_each() -> None:
+    """Where the belief of a count lies below 0 the interval is that of what is left of it."""
+    means = np.repeat([0.5, 1.0, 2.0, 4.0, 20.0], 30)
+    truth = np.random.default_rng(5).poisson(means, (200, len(means))).astype(float)
+    _, _, lower, upper = run(truth, 100.0, seed=6)
+    held = ((lower <= truth) & (truth <= upper))[31:].mean(axis=0)
+    assert held.min() > 0.85

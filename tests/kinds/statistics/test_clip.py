@@ -1,0 +1,46 @@
+"""Clipping follows what was released, and believes the guess where noise hides a tail."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from streamdp.kinds.statistics.clip import DISTANCES, Clip
+
+SKEWED = [500, 250, 120, 60, 30, 20, 12, 6, 2]
+"""Records by distance of a column with a long tail."""
+
+
+def seen(noise: float, days: int = 60) -> Clip:
+    chance, clip = np.random.default_rng(1), Clip.first(0, 160)
+    for _ in range(days):
+        released = np.rint(np.array(SKEWED) + chance.normal(0.0, noise, DISTANCES)).astype(int)
+        clip = clip.observed(released.tolist(), noise**2)
+    return clip
+
+
+def test_shares_are_a_law_and_those_that_are_seen_where_noise_is_little() -> None:
+    """Within a hundredth of the true shares."""
+    shares = seen(1.0).shares()
+    assert np.abs(shares - np.array(SKEWED) / sum(SKEWED)).max() < 0.01
+    for noise in (0.1, 100.0, 1e9):
+        for most in (0.0, 2.0):
+            found = seen(noise).shares(most)
+            assert (found >= 0.0).all()
+            assert abs(found.sum() - 1.0) < 1e-9
+
+
+def test_what_noise_hides_is_left_in_the_interval() -> None:
+    """However little of the tail can be seen, most of the true overshoot is said to be hidden."""
+    for noise in (1.0, 100.0, 1000.0):
+        clip = replace(seen(noise), reach=60)
+        ends = np.array(clip._edges(), dtype=float)
+        beyond = np.clip(ends - clip.reach, 0.0, None).mean(axis=1)
+        assert clip.hidden() > 0.6 * float(beyond @ SKEWED) / sum(SKEWED)
+
+
+def test_with_nothing_seen_the_reach_is_as_far_as_the_guess_goes() -> None:
+    """Noise of a million records a cell: neither a cell nor all of the line."""
+    following = seen(1e6).following(0, 0.05)
+    assert 20 <= following.reach <= 640
