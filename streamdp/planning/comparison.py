@@ -192,7 +192,7 @@ def admitted(section: ReleaseSection, study: Study, asked: Collection[str]) -> l
 def _checked(section: ReleaseSection) -> ReleaseSection:
     """A changed section, checked as one that was read from a file."""
     try:
-        type(section).model_validate(section.model_dump(exclude={"schedule"}))
+        type(section).model_validate(section.model_dump(exclude={"schedule"}, by_alias=True))
     except ValidationError as error:
         text = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise ConfigurationError(text, where="simulate") from None

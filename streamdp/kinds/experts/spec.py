@@ -23,6 +23,7 @@ from streamdp.kinds.spec import BuildContext, KindSpec
 
 if TYPE_CHECKING:
     from streamdp.kinds.experts.kind import Experts
+    from streamdp.kinds.study import Study
 
 YEAR = 365
 
@@ -126,4 +127,11 @@ class Regret:
         return kind.epsilon * Fraction(ratio).limit_denominator(10**6)
 
 
-SPEC = KindSpec("experts", ExpertsSection, check, build, Regret(), rules=rules)
+def _study() -> Study:
+    """What works on production never asks for it."""
+    from streamdp.kinds.experts.study import ExpertsStudy
+
+    return ExpertsStudy()
+
+
+SPEC = KindSpec("experts", ExpertsSection, check, build, Regret(), rules=rules, study=_study)

@@ -20,6 +20,7 @@ from streamdp.types import Column
 
 if TYPE_CHECKING:
     from streamdp.kinds.selection.kind import Selection
+    from streamdp.kinds.study import Study
 
 BETA = 0.05
 
@@ -105,4 +106,11 @@ class Shortfall:
         return kind.epsilon * Fraction(kind.shortfall() / error).limit_denominator(10**6)
 
 
-SPEC = KindSpec("selection", SelectionSection, check, build, Shortfall(), rules=rules)
+def _study() -> Study:
+    """What works on production never asks for it."""
+    from streamdp.kinds.selection.study import SelectionStudy
+
+    return SelectionStudy()
+
+
+SPEC = KindSpec("selection", SelectionSection, check, build, Shortfall(), rules=rules, study=_study)

@@ -1,0 +1,113 @@
+"""How experts are simulated: what their weights lose more than the best expert of each batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+
+import numpy as np
+
+from streamdp.errors import ConfigurationError
+from streamdp.kinds.experts.kind import Experts
+from streamdp.kinds.experts.learner import State
+from streamdp.kinds.experts.losses import Rules
+from streamdp.kinds.experts.section import ExpertsSection, ForecastExperts
+from streamdp.kinds.experts.spec import losses
+from streamdp.kinds.rules import synthetic
+from streamdp.kinds.study import Step, Stream
+from streamdp.types import Batch, Entropy, FloatArray, Json, Outcome, Plan, Sums, TableCounts
+
+Statistic = TableCounts | Sums
+
+
+class ExpertsStudy:
+    """Losses per expected record of what the weights played, above those of the batch's best."""
+
+    measure = "excess loss"
+    streams: tuple[str, ...] = synthetic.NAMES
+    variants: tuple[str, ...] = ("experts",)
+
+    def variant(self, section: ExpertsSection, name: str, rows: int) -> ExpertsSection:
+        """There is one learner.
+
+        Raises:
+            ConfigurationError: The experts are forecasts, which other jobs would have to make.
+        """
+        if isinstance(section.experts, ForecastExperts):
+            raise ConfigurationError(
+                "forecasts of other releases cannot be simulated",
+                where="simulate",
+                hint="name a release of rules or actions",
+            )
+        return section
+
+    def on_stream(self, section: ExpertsSection, stream: str) -> ExpertsSection:
+        """As it is."""
+        return section
+
+    def synthetic(
+        self, section: ExpertsSection, stream: str, seed: int, length: int | None
+    ) -> Stream:
+        """One of `NAMES`."""
+        rows, days = section.expected_rows, length or synthetic.LENGTH
+        made = losses(section, "duckdb")
+        counts: tuple[Statistic, ...]
+        if isinstance(made, Rules):
+            counts = tuple(synthetic.rule_tables(made.grid, stream, rows, seed, days))
+        else:
+            parts = synthetic.losses(made.count, stream, rows, seed, days)
+            counts = synthetic.sums(parts, made.denominator)
+        return Stream(stream, synthetic.batches(stream, days), counts, synthetic=True)
+
+    def numbers(self, section: ExpertsSection) -> tuple[str, ...]:
+        """None are named: expressions cast for themselves."""
+        return ()
+
+    def rows(self, statistic: Statistic) -> int:
+        """All that were counted; sums do not tell."""
+        return int(statistic.marginals[0].sum()) if isinstance(statistic, TableCounts) else 0
+
+    def simulated(self, kind: Experts, stream: Stream) -> Experts:
+        """It says what it plays."""
+        return Playing(**{each.name: getattr(kind, each.name) for each in fields(kind)})
+
+    def taught(self, kind: Experts) -> Experts:
+        """As it is: it learns from exact losses."""
+        return kind
+
+    def truth(self, kind: Experts, statistic: Statistic) -> Outcome:
+        """The losses of the batch."""
+        return Outcome(tuple({"loss": float(loss)} for loss in _losses(kind, statistic)))
+
+    def errors(self, kind: Experts, statistic: Statistic, outcome: Outcome) -> FloatArray:
+        """One number, shape (1,)."""
+        lost = _losses(kind, statistic)
+        return np.array([outcome.auxiliary @ lost - lost.min()])
+
+    def trace(self, kind: Experts, steps: Iterable[Step]) -> None:
+        """The page draws weights of what was released."""
+        return
+
+
+class Playing(Experts):
+    """Hands on, with what was drawn, the weights that were played on the batch."""
+
+    def plan(self, state: Json, batch: Batch) -> Plan:
+        """With the weights beside the noise."""
+        plan = super().plan(state, batch)
+        weights = self.learner.weights(State.from_json(state["learner"]))
+        return Plan(plan.query, plan.event, (plan.mechanism, weights))
+
+    def draw(self, plan: Plan, statistic: Statistic, entropy: Entropy) -> Outcome:
+        """With the weights in place of the chance of an action."""
+        noise, weights = plan.mechanism
+        drawn = super().draw(Plan(plan.query, plan.event, noise), statistic, entropy)
+        return Outcome(drawn.rows, weights)
+
+
+def _losses(kind: Experts, statistic: Statistic) -> FloatArray:
+    """Per expected record, shape (k,)."""
+    level = kind.losses.level(statistic)
+    start = 0.5 if level is None else level / kind.expected_rows
+    numbers = np.array(kind.losses.integers(statistic), dtype=float)
+    return np.asarray(start + kind.losses.matrix @ numbers / kind.expected_rows)

@@ -1,0 +1,109 @@
+"""Selections and experts where the truth is known: streams, errors, and what learning gains."""
+
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamdp.config import load
+from streamdp.errors import ConfigurationError
+from streamdp.kinds.study import ORACLE
+from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.planning import comparison
+from streamdp.simulation.comparison import Comparison, Trial
+from streamdp.types import Outcome, Sums, TableCounts
+
+HEAD = """
+store: {path: store.db}
+privacy: {unit: trip, caps: {batch: 9, lifetime: 90}}
+sources:
+  trips: {path: trips.parquet, batches: {column: at, every: 1d, start: 2024-01-01}}
+releases:
+  it: {source: trips, epsilon: 0.2, expected_rows: 400, RELEASE}
+"""
+GRID = "{sql: 'x >= {t} and y < {a}', t: {from: 0, to: 9}, a: {from: 0, to: 4}}"
+PRICE = Fraction(1, 5)
+RELEASES = {
+    "rules": f"kind: selection, among: {GRID}, score: {{errors: late}}",
+    "excess": f"kind: selection, among: {GRID}, score: {{excess: late, over: 1/2}}, top: 2",
+    "counts": f"kind: selection, among: {GRID}",
+    "conditions": "kind: selection, among: {conditions: {a: x > 1, b: x > 2, c: x > 3}}",
+    "experts": f"kind: experts, experts: {{rules: {GRID}, label: late}}",
+    "actions": "kind: experts, experts: {losses: {go: x, stay: 1 - x, wait: '0.5'}}",
+}
+
+
+def compared(folder: Path, release: str, stream: str, length: int) -> Comparison:
+    path = folder / "config.yaml"
+    path.write_text(HEAD.replace("RELEASE", RELEASES[release]))
+    configuration = load(path)
+    section = configuration.releases["it"]
+    return comparison.comparison(configuration, section, comparison.Scene(stream, length=length))
+
+
+def late(made: Comparison, variant: str) -> float:
+    """Mean error of the second half."""
+    errors = made.errors(Trial(variant, PRICE, 1))
+    return float(errors[len(errors) // 2 :].mean())
+
+
+@pytest.mark.parametrize("stream", ["steady", "change"])
+@pytest.mark.parametrize("release", RELEASES)
+def test_the_truth_has_no_error(tmp_path: Path, release: str, stream: str) -> None:
+    """Of any score, kind and stream; other outcomes have one, or are as good."""
+    made = compared(tmp_path, release, stream, 4)
+    days, study = made.stream(3), made.study
+    kind = study.simulated(made.kind(study.variants[0], PRICE, days), days)
+    for batch, counts in zip(days.batches, days.counts, strict=True):
+        truth = study.truth(kind, counts)
+        if truth.rows:
+            best = np.array([row["loss"] for row in truth.rows], dtype=float)
+            truth = Outcome(truth.rows, (best == best.min()) / (best == best.min()).sum())
+        assert study.errors(kind, counts, truth) == pytest.approx(0.0, abs=1e-9)
+        drawn = kind.draw(kind.plan(kind.init(), batch), counts, PublicEntropy("study"))
+        assert np.all(study.errors(kind, counts, drawn) >= -1e-9)
+
+
+def test_streams_repeat_by_seed(tmp_path: Path) -> None:
+    """And have the records that a release expects."""
+    made = compared(tmp_path, "rules", "steady", 5)
+    first, again, other = (made.stream(seed).counts for seed in (1, 1, 2))
+    assert [shown(each) for each in first] == [shown(each) for each in again]
+    assert shown(first[0]) != shown(other[0])
+    assert 300 < np.mean([made.study.rows(each) for each in first]) < 500
+
+
+def test_a_learned_prior_gains_and_the_oracle_gains_more(tmp_path: Path) -> None:
+    """On a steady stream."""
+    made = compared(tmp_path, "rules", "steady", 80)
+    none, learned, oracle = (late(made, each) for each in ("none", "choices", ORACLE))
+    assert learned < 0.8 * none
+    assert oracle < learned
+
+
+def test_experts_find_the_best_and_follow_a_change(tmp_path: Path) -> None:
+    """What the weights lose more is little once they have learned."""
+    made = compared(tmp_path, "experts", "steady", 80)
+    assert late(made, "experts") < 0.03
+    assert late(compared(tmp_path, "experts", "change", 160), "experts") < 0.1
+
+
+def test_forecasts_of_others_are_refused(tmp_path: Path) -> None:
+    """With what can be simulated."""
+    forecasts = "{a: {job: other}, b: {job: other, column: upper}}"
+    text = HEAD.replace("RELEASE", f"kind: experts, experts: {{forecasts: {forecasts}, LOSS}}")
+    other = "  other: {kind: statistics, source: trips, epsilon: 1, measures: {n: count}}\n"
+    path = tmp_path / "config.yaml"
+    path.write_text(text.replace("LOSS", "loss: 'abs(x - {value})'") + other)
+    configuration = load(path)
+    scene = comparison.Scene("steady", length=3)
+    made = comparison.comparison(configuration, configuration.releases["it"], scene)
+    with pytest.raises(ConfigurationError, match="cannot be simulated"):
+        late(made, "experts")
+
+
+def shown(counts: Any) -> Any:
+    assert isinstance(counts, TableCounts | Sums)
+    return list(counts.values) if isinstance(counts, Sums) else counts.marginals[0].tolist()
