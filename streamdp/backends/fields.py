@@ -57,6 +57,13 @@ def fields_of(query: Query) -> Iterator[Field]:
         yield Field(f"group{i}", "group", name)
 
 
+CONDITION_HINT = "a condition is no number: write CASE WHEN … THEN 1 ELSE 0 END"
+
+
+def _hint(role: Role, kind: str, otherwise: str) -> str:
+    return CONDITION_HINT if role == "value" and kind.lower() == "boolean" else otherwise
+
+
 def require_kinds(
     words: Words,
     query: Query,
@@ -84,6 +91,6 @@ def require_kinds(
             raise SourceError(
                 f"column {field.column!r} of source {source} has type {kinds[field.alias]},"
                 f" wanted is {_WANTED[field.role]}",
-                hint=hint,
+                hint=_hint(field.role, kinds[field.alias], hint),
                 source=source,
             )

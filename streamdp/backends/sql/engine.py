@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
-from streamdp.backends.fields import fields_of, require_kinds
+from streamdp.backends.fields import CONDITION_HINT, fields_of, require_kinds
 from streamdp.backends.sql.question import counts_of, question
 from streamdp.backends.sql.relation import Relation, one_by_one
 from streamdp.backends.sql.scan import answers
@@ -208,7 +208,7 @@ class SqlBackend(ABC):
             raise SourceError(
                 f"an expression for source {source} cannot be understood by its engine",
                 where=" / ".join(_expressions(query)),
-                hint="write one SQL expression over the columns of one record",
+                hint="write one SQL expression over the columns of one record; " + CONDITION_HINT,
                 source=source,
             ) from None
 
