@@ -6,6 +6,9 @@ Every error that reaches a person is a `StreamdpError`. Its `fields` are public 
 
 from __future__ import annotations
 
+import errno
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import ClassVar
 
 
@@ -86,6 +89,32 @@ class OutOfMemoryError(StreamdpError):
 
 MORE_MEMORY = "give the process more memory, or lower engine.memory of its sources"
 """What to do about it."""
+
+
+@contextmanager
+def told_of_memory() -> Iterator[None]:
+    """Say in our words that there is no more memory.
+
+    Raises:
+        OutOfMemoryError: There is none.
+    """
+    try:
+        yield
+    except (MemoryError, OSError, ImportError, RuntimeError) as error:
+        if not lacks_memory(error):
+            raise
+        raise OutOfMemoryError("there is not enough memory", hint=MORE_MEMORY) from None
+
+
+def lacks_memory(error: Exception) -> bool:
+    """Whether an error is the system's or a loader's word for no memory."""
+    said = str(error).lower()
+    return (
+        isinstance(error, MemoryError)
+        or (isinstance(error, OSError) and error.errno == errno.ENOMEM)
+        or (isinstance(error, ImportError) and ("allocate" in said or "map segment" in said))
+        or (isinstance(error, RuntimeError) and "start new thread" in said)
+    )
 
 
 class AlteredBatchError(StreamdpError):

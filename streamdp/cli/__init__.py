@@ -10,7 +10,7 @@ import click
 
 from streamdp.cli import streams
 from streamdp.cli.lazy import LazyGroup
-from streamdp.errors import MORE_MEMORY, OutOfMemoryError, StreamdpError
+from streamdp.errors import MORE_MEMORY, OutOfMemoryError, StreamdpError, lacks_memory
 from streamdp.text import printable
 
 EXIT_CODES = """\b
@@ -125,7 +125,7 @@ def _known(error: Exception) -> StreamdpError:
     Raises:
         Exception: The error itself, if it is neither.
     """
-    if isinstance(error, MemoryError):
+    if lacks_memory(error):
         return OutOfMemoryError("there is not enough memory", hint=MORE_MEMORY)
     if isinstance(error, OSError):
         where = str(error.filename or "")

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING
 
 from streamdp.daemon.runtime import HEARTBEAT, Runtime, runtime
 from streamdp.daemon.wakes import Wakes
-from streamdp.errors import ClockError, ConfigurationError, StoreError, StreamdpError
+from streamdp.errors import (
+    ClockError,
+    ConfigurationError,
+    OutOfMemoryError,
+    StoreError,
+    StreamdpError,
+    told_of_memory,
+)
 from streamdp.types import Clock, Entropy, Log
 
 if TYPE_CHECKING:
@@ -88,19 +95,26 @@ class Daemon:
                 names = left | wakes.due()
 
     def _work(self, running: Runtime, names: set[str]) -> set[str]:
-        """One round; returns the jobs to try again soon: store full or busy, or a clock jumped."""
+        """One round; returns the jobs to try again soon.
+
+        These are its own after a full or busy store, a clock that jumped, or no memory.
+        """
         try:
-            running.beat(self._clock, self._log)
-            running.runner.round(
-                [running.jobs[name] for name in self._configuration.tasks() if name in names]
-            )
-            running.watch(self._configuration, self._entropy, self._clock, self._log)
-        except (ClockError, StoreError) as error:
-            self._log("store.failed", code=error.code, reason=str(error))
-            with suppress(ClockError, StoreError):
+            with told_of_memory():
+                running.beat(self._clock, self._log)
+                running.runner.round(
+                    [running.jobs[name] for name in self._configuration.tasks() if name in names]
+                )
                 running.watch(self._configuration, self._entropy, self._clock, self._log)
-            return names
-        return set()
+        except (ClockError, OutOfMemoryError, StoreError) as error:
+            self._log("store.failed", code=error.code, reason=str(error))
+            with suppress(ClockError, MemoryError, StoreError):
+                running.watch(self._configuration, self._entropy, self._clock, self._log)
+        except MemoryError:  # not enough to say so
+            pass
+        else:
+            return set()
+        return names
 
     def _sleep(self, seconds: float) -> None:
         """Wait for a signal, but no longer than so many seconds."""

@@ -10,7 +10,7 @@ from streamdp.engine.ingest import require_unaltered
 from streamdp.engine.job import Job
 from streamdp.engine.origins import bind_files, bind_tables
 from streamdp.engine.protocols import Store
-from streamdp.errors import MORE_MEMORY, InternalError, OutOfMemoryError, StreamdpError
+from streamdp.errors import InternalError, StreamdpError, told_of_memory
 from streamdp.types import (
     Batch,
     Charge,
@@ -149,11 +149,10 @@ def _learn(job: Job, state: Json, plan: Plan, outcome: Outcome, log: Log) -> Jso
 def redact_errors(entropy: Entropy) -> Iterator[None]:
     """Let no foreign exception out: its text, and those it hangs on, may quote a record."""
     try:
-        yield
+        with told_of_memory():
+            yield
     except StreamdpError:
         raise
-    except MemoryError:
-        raise OutOfMemoryError("there is not enough memory", hint=MORE_MEMORY) from None
     except Exception:  # noqa: BLE001
         number = _number(entropy)
         raise InternalError(

@@ -11,7 +11,13 @@ from streamdp.engine.gated import due_of_gate, must_ask, unasked
 from streamdp.engine.ingest import due, ingest
 from streamdp.engine.job import Job
 from streamdp.engine.release import EngineContext, Ready, prepare, release_batch
-from streamdp.errors import AlteredBatchError, BudgetExhaustedError, SourceError, StreamdpError
+from streamdp.errors import (
+    AlteredBatchError,
+    BudgetExhaustedError,
+    SourceError,
+    StreamdpError,
+    told_of_memory,
+)
 from streamdp.types import Batch, Sink
 from streamdp.types.rests import rest_after
 
@@ -83,27 +89,30 @@ class Runner:
         self, task: Task, only: Callable[[Batch], bool] | None, outcomes: Outcomes
     ) -> None:
         """Do what is due of one task; an error ends its turn, the next round tries again."""
-        store, now = self.around.store, self.around.clock.now()
-        self._passed = store.passed_over(task.scope)
         try:
-            outcomes.errors += ingest(task, store, now, self.around.log)
-            waiting = (
-                due(task, store, now) if isinstance(task, Job) else due_of_gate(task, store, now)
-            )
-            batches = [batch for batch in waiting if only is None or only(batch)]
-            for done, batch in enumerate(batches):
-                if self.stop() or self._is_paused(task, outcomes):
-                    return
-                self.progress(task, done, len(batches))
-                release = self._release if isinstance(task, Job) else self._pass
-                if not release(task, batch, outcomes):  # type: ignore[arg-type]
-                    return
-            self.progress(task, len(batches), len(batches))
+            with told_of_memory():
+                self._passed = self.around.store.passed_over(task.scope)
+                self._do_all(task, only, outcomes)
         except StreamdpError as error:
             if error.code in ("locked", "store", "integrity"):
                 raise
             outcomes.errors.append(error)
             self._tell(task, error)
+
+    def _do_all(self, task: Task, only: Callable[[Batch], bool] | None, outcomes: Outcomes) -> None:
+        """Take in what has arrived, and release what is due, until a stop or the budget's end."""
+        store, now = self.around.store, self.around.clock.now()
+        outcomes.errors += ingest(task, store, now, self.around.log)
+        waiting = due(task, store, now) if isinstance(task, Job) else due_of_gate(task, store, now)
+        batches = [batch for batch in waiting if only is None or only(batch)]
+        for done, batch in enumerate(batches):
+            if self.stop() or self._is_paused(task, outcomes):
+                return
+            self.progress(task, done, len(batches))
+            release = self._release if isinstance(task, Job) else self._pass
+            if not release(task, batch, outcomes):  # type: ignore[arg-type]
+                return
+        self.progress(task, len(batches), len(batches))
 
     def _tell(self, task: Task, error: StreamdpError) -> None:
         """Log why a task ended its turn; of a source that cannot be read, once a change."""

@@ -25,6 +25,7 @@ from tests.crash import (
     gated,
     hostile,
     kills,
+    memory,
     pages,
     power,
     races,
@@ -97,6 +98,9 @@ def rows(share: Share) -> Iterator[Row]:
             count, steps = (4, 20) if share.quick else (120, 40)
             walk = partial(walks.walk, length=steps)
             yield share.row(f"random walks of {steps} steps", range(count), walk, count)
+        if memory.starver is not None:
+            starved = partial(memory.violations, template)
+            yield share.row("allocations that fail", memory.cases(300), starved)
         yield share.row("sinks at hostile places", hostile.cases(), hostile.violations)
         for locked in (True, False):
             name = f"pairs of daemons {'with' if locked else 'without'} the lock"
