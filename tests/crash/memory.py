@@ -11,6 +11,7 @@ import gc
 import importlib
 import signal
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from typing import Any
 from unittest import mock
 
@@ -57,13 +58,14 @@ def _starved(home: Home, first: int, count: int) -> int:
     def round_(self: Runner, tasks: Iterable[Task], *rest: Any) -> Outcomes:
         if not next(hungry, False):
             return whole(self, tasks, *rest)
-        try:
-            starver.set_nomemory(first, first + count)
-            return whole(self, tasks, *rest)
-        except (MemoryError, OutOfMemoryError):
-            return Outcomes()
-        finally:
-            starver.remove_mem_hooks()
+        outcomes = Outcomes()
+        with suppress(MemoryError, OutOfMemoryError):
+            try:
+                starver.set_nomemory(first, first + count)
+                outcomes = whole(self, tasks, *rest)
+            finally:
+                starver.remove_mem_hooks()
+        return outcomes
 
     gc.disable()
     with mock.patch.object(Runner, "round", round_):
