@@ -183,6 +183,7 @@ def _serve(work: Callable[[], object]) -> None:
         os.kill(os.getpid(), signal.SIGSTOP)
         silent = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silent, 2)
+        sys.dont_write_bytecode = True  # a first life would write files that no later one writes
         _mark_statements()
         _install(_program())
         work()
