@@ -66,6 +66,8 @@ def rows(
         noisy = next((each.values for each in measured if each.place == place), None)
         passed = drawn.passed.get(place)
         bound = None if passed is None else passed.around(masses) + 10.0**-_DECIMALS
+        if bound is not None:
+            halves = np.minimum(halves, bound)
         known = {"bound": bound, "measured": noisy}
         for cell, about in _cells(item, dimensions):
             row = _answer(names[place], about, masses[cell], halves[cell])

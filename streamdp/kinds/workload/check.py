@@ -44,8 +44,8 @@ def _tests(section: WorkloadSection, context: CheckContext) -> Iterator[Problem]
     if margin > smallest.tolerated():
         yield Problem(
             ("tolerance",),
-            f"it is {smallest.tolerated()} of {least} records; the tests would say yes of errors"
-            f" within {margin} of it, so of all",
+            f"it is {smallest.tolerated()} of {least} records, and the tests have a margin of"
+            f" {margin}: they would say yes of counts that are right",
             f"give {margin / least:.2g} or more, a larger epsilon, or fewer measured",
         )
 

@@ -56,6 +56,9 @@ class Design:
         choose: How the items are chosen.
         tolerance: Records by which a count may be off, for `online`.
         loss: The measure of the price; with `rho` the noise is Gaussian.
+
+    Raises:
+        ValueError: Tests at a price in rho: they are pure, and not of bounded range.
     """
 
     amount: Fraction
@@ -64,6 +67,10 @@ class Design:
     choose: Choose = "private"
     tolerance: int = 1
     loss: Measure = "epsilon"
+
+    def __post_init__(self) -> None:
+        if self.choose == "online" and self.loss == "rho":
+            raise ValueError("a run of tests has a price in epsilon, none in rho")
 
     @property
     def choice_epsilon(self) -> Fraction:

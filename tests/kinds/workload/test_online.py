@@ -124,6 +124,12 @@ def test_measuring_without_a_charge_is_caught() -> None:
         assert largest_loss("add-remove") > 1.2
 
 
+def test_tests_have_no_price_in_rho() -> None:
+    """They are pure and not of bounded range: epsilon²/8 would book a quarter of what they cost."""
+    with pytest.raises(ValueError, match="epsilon"):
+        Design(Fraction(1), 1, choose="online", loss="rho")
+
+
 SIZES = (4, 5, 3)
 KNOWN = Workload.of(SIZES, marginals_up_to(3, 2))
 ROWS = 20_000
@@ -216,6 +222,11 @@ def test_rows_have_the_bound_of_what_passed_and_plans_say_when_it_pays() -> None
     bounds = [row["bound"] for row in rows if row["answer"] == "carrier"]
     assert all(bound is not None and 299.5 <= float(bound) < 1000 for bound in bounds)
     assert "bound" in {column.name for column in kind.columns}
+    assert all(
+        float(row["upper"] or 0) - float(row["value"] or 0) <= float(row["bound"]) + 1e-3
+        for row in rows
+        if row["bound"] is not None
+    )
     assert rows[0]["bound"] is None
     expected = AverageError().expected(kind)
     assert expected["pays_from_epsilon_rows"] == pytest.approx(
