@@ -42,8 +42,9 @@ class EngineContext:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """A release before anything is spent: what its learner knows, its plan and its price."""
+    """A release before anything is spent: its kind, what that knows, its plan and its price."""
 
+    kind: ReleaseKind
     learned: Learned
     plan: Plan
     query: Query
@@ -58,13 +59,14 @@ def prepare(job: Job, batch: Batch, around: EngineContext) -> Ready:
         AlteredBatchError: It is not the one that arrived.
     """
     with redact_errors(around.entropy):
-        learned, plan = _plan(job, batch, around)
+        kind = _informed(job.kind, batch, around.store)
+        learned, plan = _plan(job, kind, batch, around)
         require_unaltered(job, batch, around.store)
         bind_files(job, batch, around.store, around.clock.now())
         query = job.charging.bounded(plan.query, batch)
         job.backend.check(query, batch)
         bind_tables(job, job.backend, batch, around.store, around.clock.now())
-        return Ready(learned, plan, query, job.charging.charge(plan))
+        return Ready(kind, learned, plan, query, job.charging.charge(plan))
 
 
 def release_batch(job: Job, batch: Batch, ready: Ready, around: EngineContext) -> Release:
@@ -82,7 +84,7 @@ def release_batch(job: Job, batch: Batch, ready: Ready, around: EngineContext) -
         InternalError: Anything else; the charge is burnt.
         StoreError: Reserving failed: nothing was spent. Committing failed: the charge is burnt.
     """
-    learned, plan, charge = ready.learned, ready.plan, ready.charge
+    kind, learned, plan, charge = ready.kind, ready.learned, ready.plan, ready.charge
     with redact_errors(around.entropy):
         release_id = new_release_id(around.entropy)
     now = around.clock.now()
@@ -92,9 +94,9 @@ def release_batch(job: Job, batch: Batch, ready: Ready, around: EngineContext) -
     try:
         with redact_errors(around.entropy):
             statistic = job.backend.answer(ready.query, batch)
-            outcome = job.kind.draw(plan, statistic, around.entropy)
-            state = _learn(job, learned.state, plan, outcome, around.log)
-            published = job.kind.publish(state, outcome)
+            outcome = kind.draw(plan, statistic, around.entropy)
+            state = _learn(job.name, kind, learned.state, plan, outcome, around.log)
+            published = kind.publish(state, outcome)
             release = _record(release_id, job, batch, charge, published, around.clock.now())
             following = Learned(learned.version + 1, learned.signature, state)
             around.store.commit(reservation, release, following, job.sinks)
@@ -111,7 +113,7 @@ def new_release_id(entropy: Entropy) -> str:
     return f"{entropy.bits(RELEASE_ID_BITS):024x}"
 
 
-def _plan(job: Job, batch: Batch, around: EngineContext) -> tuple[Learned, Plan]:
+def _plan(job: Job, kind: ReleaseKind, batch: Batch, around: EngineContext) -> tuple[Learned, Plan]:
     """The plan under the newest learned state, or under none if that state does not fit."""
     signature = job.kind.signature()
     learned = around.store.learned(job.name)
@@ -120,7 +122,6 @@ def _plan(job: Job, batch: Batch, around: EngineContext) -> tuple[Learned, Plan]
     elif learned.signature != signature:
         around.log("learner.restarted", job=job.name, code="configuration-changed")
         learned = Learned(learned.version, signature, job.kind.init())
-    kind = _informed(job.kind, batch, around.store)
     try:
         return learned, kind.plan(learned.state, batch)
     except (ArithmeticError, LookupError, TypeError, ValueError):
@@ -136,13 +137,15 @@ def _informed(kind: ReleaseKind, batch: Batch, store: Store) -> ReleaseKind:
     return kind.informed({job: release.rows for job, release in found if release is not None})
 
 
-def _learn(job: Job, state: Json, plan: Plan, outcome: Outcome, log: Log) -> Json:
+def _learn(
+    job: str, kind: ReleaseKind, state: Json, plan: Plan, outcome: Outcome, log: Log
+) -> Json:
     """The next state; a learner that fails starts anew and costs no release."""
     try:
-        return job.kind.learn(state, plan, outcome)
+        return kind.learn(state, plan, outcome)
     except (ArithmeticError, LookupError, TypeError, ValueError):
-        log("learner.restarted", job=job.name, code="learning-failed")
-        return job.kind.init()
+        log("learner.restarted", job=job, code="learning-failed")
+        return kind.init()
 
 
 @contextmanager

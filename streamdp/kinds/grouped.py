@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
 
 from streamdp.kinds.charging import Group, disjoint
 from streamdp.types import (
     Batch,
     Column,
     Entropy,
+    ExpectsRows,
     Json,
     Neighbours,
     Outcome,
     Plan,
     ReleaseKind,
     Row,
+    Rows,
     with_groups,
 )
 
@@ -67,6 +69,14 @@ class Grouped:
     def columns(self) -> tuple[Column, ...]:
         """Those of the kind, with the group's in front."""
         return (*(Column(name, "text", "label") for name in self.by), *self.of.columns)
+
+    def expecting(self, rows: Rows) -> Grouped:
+        """The same, where each group that is named has so many records."""
+        own = dict(self.own)
+        for group in (group for group in self.groups if group in rows):
+            one = cast("ExpectsRows", self._of(group))
+            own[group] = one.expecting({(): rows[group]})
+        return replace(self, own=own)
 
     def signature(self) -> Json:
         """That of one group, and the columns; a list of groups may grow without forgetting."""

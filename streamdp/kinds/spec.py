@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
-from streamdp.types import CellCounts, CellQuery, Format, Neighbours, ReleaseKind, Row, TableQuery
+from streamdp.types import (
+    CellCounts,
+    CellQuery,
+    Format,
+    Neighbours,
+    ReleaseKind,
+    Row,
+    Rows,
+    TableQuery,
+)
 
 if TYPE_CHECKING:
     from streamdp.config.base.expressions import Dialect
@@ -78,6 +87,10 @@ class Accuracy(Protocol):
         ...
 
 
+RowCount = Callable[[Sequence[Row]], Rows]
+"""From a release's rows to the records that each group is known to have, by group."""
+
+
 @dataclass(frozen=True, slots=True)
 class CountTable:
     """A table of counts of a release, as a gate may ask for it.
@@ -105,6 +118,9 @@ class KindSpec:
         counts: The tables of counts that gates of a release may test, by name; None as `cells`.
         rules: The rules that a release names one of, for gates that test its errors; None if it
             names none.
+        rows: Reads how many records a batch has off a release's rows, by the name of a measure;
+            None if the kind counts no records, or a measure does not.
+        expects_rows: Whether kinds have a method `expecting`, and so may be told of such counts.
         study: Makes what simulations need; None if the kind cannot be simulated.
         pools_groups: Whether `build` makes the kind for all groups of a section together, because
             it learns across them; else it is made for one, and `grouped` wraps it.
@@ -120,6 +136,8 @@ class KindSpec:
     cells: Callable[[Any, Dialect], CellQuery] | None = None
     study: Callable[[], Study] | None = None
     counts: Callable[[Any, Dialect], Mapping[str, CountTable]] | None = None
+    rows: Callable[[Any, str], RowCount | None] | None = None
+    expects_rows: bool = False
     rules: Callable[[Any, Dialect], RuleErrors | None] | None = None
     pools_groups: bool = False
     ask: Callable[[Any, Sequence[Row], str], Any] | None = None

@@ -128,6 +128,10 @@ class Learner(Protocol):
         """What is believed of each quantile of the last batch; nothing if no more than it says."""
         ...
 
+    def expecting(self, rows: int) -> Self:
+        """The same learner, for batches of so many records; its states stay as they are."""
+        ...
+
     def weights(self, state: Json) -> dict[str, float]:
         """Of the parts that it mixes, by name; nothing if it mixes none."""
         ...
@@ -172,6 +176,10 @@ class MakesPriors:
     def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
         """No more than the last release says."""
         return ()
+
+    def expecting(self, rows: int) -> Self:
+        """It looks at released values alone."""
+        return self
 
     def weights(self, state: Json) -> dict[str, float]:
         """It mixes nothing."""

@@ -3,13 +3,14 @@
 from streamdp.types.batches import Batch, Belongs, File, Grid
 from streamdp.types.charges import Charge, Reservation, Run
 from streamdp.types.columns import Column, ColumnType
-from streamdp.types.forms import FloatArray, Format, IntArray, Json, Neighbours, Row
+from streamdp.types.forms import FloatArray, Format, IntArray, Json, Neighbours, Row, Rows
 from streamdp.types.gates import Answer, GateRun, Past
 from streamdp.types.protocols import (
     Backend,
     Charging,
     Clock,
     Entropy,
+    ExpectsRows,
     GateKind,
     Log,
     Prior,
@@ -52,6 +53,7 @@ __all__ = [
     "Delivery",
     "Dimension",
     "Entropy",
+    "ExpectsRows",
     "Failure",
     "File",
     "FloatArray",
@@ -75,6 +77,7 @@ __all__ = [
     "ReleaseKind",
     "Reservation",
     "Row",
+    "Rows",
     "Run",
     "Sink",
     "Source",

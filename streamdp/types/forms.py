@@ -20,3 +20,6 @@ Neighbours = Literal["add-remove", "substitute"]
 """Neighbouring batches differ by one record more, or in one record."""
 
 Row = Mapping[str, float | str | int | None]
+
+Rows = Mapping[tuple[str, ...], int]
+"""How many records each group is expected to have; () where there are no groups."""

@@ -8,7 +8,7 @@ from typing import Any, Protocol, runtime_checkable
 from streamdp.types.batches import Batch
 from streamdp.types.charges import Charge
 from streamdp.types.columns import Column
-from streamdp.types.forms import FloatArray, Json, Row
+from streamdp.types.forms import FloatArray, Json, Row, Rows
 from streamdp.types.gates import Past
 from streamdp.types.queries import Query
 from streamdp.types.releases import Outcome, Plan, Release
@@ -121,6 +121,18 @@ class Charging(Protocol):
 
     def bounded(self, query: Query, batch: Batch) -> Query:
         """A question of which records of a unit beyond its bound do not count."""
+        ...
+
+
+class ExpectsRows(ReleaseKind, Protocol):
+    """A kind that can be told how many records to expect."""
+
+    def expecting(self, rows: Rows) -> ReleaseKind:
+        """The same kind, of the same question and price, for batches of so many records.
+
+        Args:
+            rows: By group; of groups that it does not name nothing new is known.
+        """
         ...
 
 

@@ -15,13 +15,14 @@ from streamdp.wiring.adapters import (
     wire,
 )
 from streamdp.wiring.gates import gate_kind
-from streamdp.wiring.kinds import charging, kind, release_kind, spec_of
+from streamdp.wiring.kinds import charging, counted, kind, release_kind, spec_of
 from streamdp.wiring.sources import data_of, records, same_data, source
 
 __all__ = [
     "Wired",
     "caps_of",
     "charging",
+    "counted",
     "data",
     "data_of",
     "declare",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from streamdp.config.base.formats import file_format
 from streamdp.errors import InternalError
@@ -13,16 +13,54 @@ from streamdp.wiring.sources import format_of
 
 if TYPE_CHECKING:
     from streamdp.config.base.expressions import Dialect
-    from streamdp.config.base.releases import ReleaseSection
+    from streamdp.config.base.releases import ReleaseSection, RowsFrom
     from streamdp.config.model import Configuration
     from streamdp.config.sections.units import Unit
     from streamdp.kinds.charging import UnitCharging
-    from streamdp.kinds.spec import KindSpec
+    from streamdp.kinds.spec import KindSpec, RowCount
+    from streamdp.types import ExpectsRows, Release
 
 
 def release_kind(configuration: Configuration, name: str) -> ReleaseKind:
     """The kind of a configured release: of a batch, or of each public group of it."""
-    section, privacy = configuration.releases[name], configuration.privacy
+    section = configuration.releases[name]
+    made = _of_groups(configuration, section)
+    if section.rows_from is None:
+        return made
+    from streamdp.kinds.counted import Counted
+
+    count = _count(configuration, section.rows_from)
+    return Counted(cast("ExpectsRows", made), section.rows_from.job, count)
+
+
+def counted(
+    configuration: Configuration, name: str, made: ReleaseKind, released: Release | None
+) -> ReleaseKind:
+    """A kind without groups, as it is once its records were counted.
+
+    Args:
+        configuration: Of the release.
+        name: Of the release.
+        made: Its kind.
+        released: By the job that counts; None if nothing was.
+    """
+    named = configuration.releases[name].rows_from
+    if named is None or released is None:
+        return made
+    return cast("ExpectsRows", made).expecting(_count(configuration, named)(released.rows))
+
+
+def _count(configuration: Configuration, named: RowsFrom) -> RowCount:
+    """Reads the records off a release of the job that counts."""
+    counting = configuration.releases[named.job]
+    rows = spec_of(counting).rows
+    count = rows and rows(counting, named.measure)
+    assert count is not None, "checked when the configuration was loaded"  # noqa: S101
+    return count
+
+
+def _of_groups(configuration: Configuration, section: ReleaseSection) -> ReleaseKind:
+    privacy = configuration.privacy
     dialect = configuration.sources[section.source].engine.kind
     one = kind(section, privacy.neighbours, privacy.unit.rows, dialect)
     if not section.by or spec_of(section).pools_groups:

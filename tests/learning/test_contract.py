@@ -87,6 +87,7 @@ def test_it_is_told_nothing_but_releases(case: str) -> None:
     """No method has an argument for data, and an observation has no place for any."""
     learner = type(kind(case).learner)
     named = {"self", "state", "seen", "way", "drawn", "known", "count", "features", "calendar"}
+    named |= {"rows"}
     for name in (name for name in dir(Learner) if not name.startswith("_")):
         method = getattr(learner, name)
         if callable(method):
@@ -153,6 +154,25 @@ def test_what_a_release_costs_does_not_depend_on_what_was_learned(case: str) -> 
     assert all(each == plain[0] for each in plain)
     assert 0 <= made.learner.share < 1
     assert all(tree.epsilon == made.tree().epsilon for tree in made.learner.trees())
+
+
+@every
+def test_expected_rows_change_neither_price_nor_state(case: str) -> None:
+    """Whatever another job counts: the same trees and event, and a state that goes on."""
+    made, batch = kind(case), batches(6)[-1]
+    state = after(made, [100.0, 130.0, 90.0, 101.0, 99.0])
+    for rows in (1, 50_000):
+        other = made.expecting({(): rows})
+        assert other.signature() == made.signature()
+        assert other.learner.trees() == made.learner.trees()
+        plans = [each.plan(state, batch) for each in (made, other)]
+        events = [
+            {name: told for name, told in plan.event.items() if name not in ("prior", "drawn")}
+            for plan in plans
+        ]
+        assert events[0] == events[1]
+        json.dumps(after(other, [100.0, 101.0]), allow_nan=False)
+    assert made.expecting({("elsewhere",): 7}) is made
 
 
 @every

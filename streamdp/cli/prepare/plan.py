@@ -63,7 +63,7 @@ def plan(days: int, wanted: float | None, config_path: Path, as_json: bool) -> N
         _job_row(
             configuration, name, found, len(_windows(configuration, database, copy, name, now))
         )
-        | _accuracy(configuration, name, wanted)
+        | _accuracy(configuration, database, name, wanted)
         for name, found in waiting.items()
     ]
     print_rows(rows, form, f"releases of the next {days} days")
@@ -144,9 +144,12 @@ def _rho_each(configuration: Configuration, job: str, windows: list[Batch]) -> i
     return charge_of_task(configuration, job, windows[0]).rho_nano
 
 
-def _accuracy(configuration: Configuration, job: str, wanted: float | None) -> dict[str, Json]:
+def _accuracy(
+    configuration: Configuration, database: Database | None, job: str, wanted: float | None
+) -> dict[str, Json]:
     """What accuracy to expect, and the epsilon for a wanted one; simulated, a few seconds."""
     from streamdp import wiring
+    from streamdp.store.archive import last_release
 
     section, unit = configuration.releases[job], configuration.privacy.unit
     dialect = configuration.sources[section.source].engine.kind
@@ -154,6 +157,9 @@ def _accuracy(configuration: Configuration, job: str, wanted: float | None) -> d
     if accuracy is None:
         return {}
     kind = wiring.kind(section, configuration.privacy.neighbours, unit.rows, dialect)
+    if section.rows_from is not None and database is not None:
+        released = last_release(database, section.rows_from.job)
+        kind = wiring.counted(configuration, job, kind, released)
     row: dict[str, Json] = dict(accuracy.expected(kind))
     if not any(row.values()) and section.about_errors():
         row["errors"] = section.about_errors()

@@ -46,6 +46,19 @@ def _as_text(value: Any) -> str:
 Group = tuple[Annotated[str, BeforeValidator(_as_text), WithJsonSchema({})], ...]
 
 
+class RowsFrom(Section):
+    """A count whose releases say how many records to expect."""
+
+    job: str = Field(
+        min_length=1,
+        description="Name of a release that counts all records of the same source.",
+        examples=["traffic"],
+    )
+    measure: str = Field(
+        min_length=1, description="Name of the count in that release.", examples=["flights"]
+    )
+
+
 class ReleaseSection(Section):
     """What is published of every batch of one source; a kind adds keys of its own."""
 
@@ -90,6 +103,14 @@ class ReleaseSection(Section):
         description="Expected rows of groups that differ from `expected_rows`, by group; values of"
         " several columns are joined by commas. Default: none.",
         examples=[{"AA": 3000, "UA": 500}],
+    )
+    rows_from: RowsFrom | None = Field(
+        default=None,
+        description="Count whose releases take the place of `expected_rows` once it is known, for"
+        " intervals and for what is learned; the mechanism and its price stay those of"
+        " `expected_rows`. Released counts are public, so it costs nothing. For the kind"
+        " `quantiles`. Default: none.",
+        examples=[{"job": "traffic", "measure": "flights"}],
     )
     epsilon: PositiveRational | None = Field(
         default=None,
@@ -190,6 +211,8 @@ class ReleaseSection(Section):
 
     @model_validator(mode="after")
     def _rows_are_of_groups(self) -> ReleaseSection:
+        if self.rows_from is not None and self.expected_rows is None:
+            raise ValueError("rows_from needs expected_rows, for the first releases")
         if self.group_rows and self.expected_rows is None:
             raise ValueError("group_rows needs expected_rows, for the groups it does not name")
         for name in self.group_rows:

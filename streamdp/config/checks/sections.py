@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
-from streamdp.config.base.releases import CheckContext, Problem, ReleaseSection
+from streamdp.config.base.releases import CheckContext, Problem, ReleaseSection, RowsFrom
 from streamdp.config.base.yaml import Document, Path
 from streamdp.config.checks.gates import check_gates, price_of_gates
 from streamdp.config.checks.origins import check_sources
@@ -13,6 +13,7 @@ from streamdp.config.checks.outputs import check_outputs
 from streamdp.config.model import Configuration
 from streamdp.config.refusal import refuse, require_known
 from streamdp.kinds.registry import find
+from streamdp.kinds.spec import KindSpec
 from streamdp.privacy.accountants import epsilon_of_rho
 from streamdp.privacy.amounts import NANO, NO_PURE_LOSS, epsilon_text
 from streamdp.privacy.filters import Measure
@@ -102,6 +103,31 @@ def _problems(configuration: Configuration, release: ReleaseSection) -> Iterator
         yield from () if found is None else (found,)
     if spec is not None:
         yield from spec.check(release, context)
+    if release.rows_from is not None and spec is not None:
+        yield from _rows_problems(configuration, release, release.rows_from, spec)
+
+
+def _rows_problems(
+    configuration: Configuration, release: ReleaseSection, named: RowsFrom, spec: KindSpec
+) -> Iterator[Problem]:
+    """A count that stands in for expected rows is of the same records."""
+    if not spec.expects_rows:
+        what = f"releases of kind {release.kind} take no counts of others"
+        yield Problem(("rows_from",), what, "leave it out: expected_rows says how many there are")
+        return
+    other = configuration.releases.get(named.job)
+    found = None if other is None else find(other.kind)
+    if other is None or found is None or found.rows is None:
+        what = f"{named.job!r} is no release that counts records"
+        yield Problem(("rows_from", "job"), what, "name a release of counts")
+        return
+    if found.rows(other, named.measure) is None:
+        what = f"{named.measure!r} does not count all records of {named.job}"
+        yield Problem(("rows_from", "measure"), what, "name a measure that is a plain count")
+    if len({(each.source, each.where, each.by) for each in (release, other)}) != 1:
+        what = f"{named.job} counts other records"
+        hint = "count those of the same source with the same where and by"
+        yield Problem(("rows_from", "job"), what, hint)
 
 
 def _check_unit(

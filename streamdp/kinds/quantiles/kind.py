@@ -30,6 +30,7 @@ from streamdp.types import (
     Outcome,
     Plan,
     Row,
+    Rows,
 )
 
 
@@ -109,6 +110,13 @@ class Quantiles:
                 Column("smoothed_upper", "number", "upper", about="smoothed", level=0.95),
             ]
         return tuple(columns)
+
+    def expecting(self, rows: Rows) -> Quantiles:
+        """The same tree and price; intervals and learner take batches to have so many records."""
+        count = rows.get(())
+        if count is None:
+            return self
+        return replace(self, expected_rows=count, learner=self.learner.expecting(count))
 
     def signature(self) -> Json:
         """Question, targets and learner: a state learned for others would mislead."""

@@ -21,4 +21,6 @@ def _study() -> Study:
     return QuantilesStudy()
 
 
-SPEC = KindSpec("quantiles", QuantilesSection, check, build, RankError(), question, _study)
+SPEC = KindSpec(
+    "quantiles", QuantilesSection, check, build, RankError(), question, _study, expects_rows=True
+)

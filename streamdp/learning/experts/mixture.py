@@ -283,6 +283,11 @@ class ExpertMixture:
         """Of the experts of each drift."""
         return dict(zip(drift_names(), drift_shares(state).tolist(), strict=True))
 
+    def expecting(self, rows: int) -> ExpertMixture:
+        """The same trees, read by the noise law of so many records."""
+        broad = None if self.broad is None else replace(self.broad, rows=rows)
+        return replace(self, expected_rows=rows, broad=broad)
+
     def drawing_all(self) -> ExpertMixture:
         """The same experts, with every quantile drawn each time."""
         return replace(self, few=False, broad=None)
