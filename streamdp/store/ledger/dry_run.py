@@ -6,6 +6,9 @@ The copy is charged by the functions that charge the ledger, so a plan has no ar
 from __future__ import annotations
 
 import sqlite3
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
 
 from sqlite_utils import Database
 
@@ -25,8 +28,16 @@ def copy_of(database: Database | None) -> Database:
     if database is not None:
         known = "SELECT source, key, window_start, window_end, arrived_at FROM batch"
         copy.table("batch").insert_all(database.query(known))
-        copy.table("ledger").insert_all(database.query("SELECT * FROM ledger ORDER BY seq"))
+        copy.table("ledger").insert_all(_ledger_rows(database))
     return copy
+
+
+def _ledger_rows(database: Database) -> Iterator[dict[str, Any]]:
+    """Rows with the running sum of rho, which a store of an earlier schema lacks."""
+    spent = Counter[str]()
+    for row in database.query("SELECT * FROM ledger ORDER BY seq"):
+        spent[row["scope"]] += row["rho_nano"]
+        yield {**row, "lifetime_rho_nano": spent[row["scope"]]}
 
 
 def lower_caps(copy: Database, scope: str, caps: Caps, now: int) -> None:
