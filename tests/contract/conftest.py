@@ -27,7 +27,7 @@ def postgres_server() -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def spark_session() -> Iterator[None]:
+def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     if not java():
         pytest.skip("no Spark here: it needs Java 17 and pip install pyspark")
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
@@ -35,6 +35,7 @@ def spark_session() -> Iterator[None]:
 
     builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
     builder = builder.config("spark.sql.shuffle.partitions", "2").config("spark.log.level", "OFF")
+    builder = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse")))
     session = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
     yield
     session.stop()
