@@ -183,6 +183,13 @@ def latest_learned(database: Database, job: str) -> Learned | None:
     return Learned(row[0], json.loads(row[1]), json.loads(row[2])) if row else None
 
 
+def signature_of(database: Database, release_id: str) -> Json:
+    """What was asked with a release, as its kind signs it; None where that was not kept."""
+    found = database.execute("SELECT signature FROM learner WHERE release_id = ?", [release_id])
+    row = found.fetchone()
+    return json.loads(row[0]) if row else None
+
+
 def add_learned(database: Database, job: str, learned: Learned, release_id: str) -> None:
     """Write the state that follows a release."""
     signature, state = json.dumps(learned.signature), json.dumps(learned.state)

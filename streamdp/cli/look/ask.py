@@ -28,7 +28,7 @@ def ask(job: str, batch: str, question: str, config_path: Path, as_json: bool) -
     guess from those of other answers.
     """
     from streamdp import wiring
-    from streamdp.store.archive import find_release
+    from streamdp.store.archive import find_release, signature_of
     from streamdp.store.schema.schema import open_to_read
 
     configuration = load_configuration(config_path)
@@ -40,11 +40,18 @@ def ask(job: str, batch: str, question: str, config_path: Path, as_json: bool) -
             f"releases of kind {section.kind} answer what they were asked, and nothing else",
             where=f"releases.{job}",
         )
-    release = find_release(open_to_read(configuration.store.path), job, batch)
+    store = open_to_read(configuration.store.path)
+    release = find_release(store, job, batch)
     if release is None:
         raise StreamdpError(
             f"{job} has no release of {batch!r}",
             hint="`streamdp releases` lists the batches that were released",
+        )
+    if signature_of(store, release.id) != wiring.release_kind(configuration, job).signature():
+        raise ConfigurationError(
+            f"the release of {batch!r} was made with other axes, predicates or records",
+            where=f"releases.{job}",
+            hint="ask with the configuration that it was made with",
         )
     found = []
     for group in section.groups or ((),):

@@ -96,6 +96,24 @@ def _summed(rows: list[Json], answer: Json) -> float:
     )
 
 
+def test_a_release_is_asked_with_the_configuration_it_was_made_with(folder: Path) -> None:
+    """Names are the same: only the digest of the axes, predicates and records tells another."""
+    (folder / "config.yaml").write_text(TWO_DAYS)
+    run("run", "--once")
+    asking = ["ask", "traffic", "2013-01-02", "count where delay < 0"]
+    run(*asking)
+    for old, new in (
+        ("delay >= 30", "delay >= 10"),
+        ("values: [EWR, JFK, LGA]", "values: [EWR, JFK, LGA, HPN]"),
+        ("    expected_rows: 900\n", "    expected_rows: 900\n    where: distance > 500\n"),
+    ):
+        assert old in TWO_DAYS
+        (folder / "config.yaml").write_text(TWO_DAYS.replace(old, new))
+        result = CliRunner().invoke(cli, asking)
+        assert result.exit_code != 0
+        assert "was made with other axes" in str(result.exception or result.output)
+
+
 def test_other_kinds_cannot_be_asked(folder: Path) -> None:
     """They say so."""
     demo = Path(__file__).parents[3] / "config.yaml"
