@@ -1,9 +1,9 @@
 """``python -m tests.benchmarks.experts [--json] [--quick]``: regret of private online learning.
 
 Experts are thresholds: on the departure delay, for which flights arrive more than 15 minutes late,
-or on the air time, for which flights make up time. A day of 2013 is a batch. `regret` is the
-average excess loss of what was played over that of the best expert in hindsight. Where the leader
-is changing, the experts are turned round after half a year.
+or on the air time, for which flights make up time or come from JFK. A day of 2013 is a batch.
+`regret` is the average excess loss of what was played over that of the best expert in hindsight.
+Where the leader is changing, the experts are turned round after half a year.
 
 Beside it: AdaHedge without privacy; Dwork & Roth's private weighted majority, which reads all
 earlier batches again each day, under pure epsilon and under zCDP with a known horizon. The latter
@@ -34,6 +34,7 @@ EXPECTED_ROWS = 900
 STREAMS = {
     "late flights": ("departure_delay", -20.0, 80.0, "arrival_delay > 15"),
     "air time (not tuned on)": ("air_time", 20.0, 400.0, "arrival_delay < departure_delay"),
+    "from JFK (not tuned on)": ("air_time", 100.0, 400.0, "origin = 'JFK'"),
 }
 
 Player = Callable[[int, FloatArray, bool], FloatArray]
