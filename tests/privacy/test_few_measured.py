@@ -141,9 +141,9 @@ def test_every_way_costs_the_same_epsilon_whatever_was_released() -> None:
 
 
 @pytest.mark.parametrize("count", [3, 4, 7])
-@pytest.mark.parametrize("everything", [True, False])
+@pytest.mark.parametrize("drawn", ["few", "all", "broad"])
 def test_the_ledger_names_the_way_that_is_drawn(
-    count: int, everything: bool, monkeypatch: pytest.MonkeyPatch
+    count: int, drawn: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where one turn holds all quantiles, and is itself the way that measures them all."""
     section = QuantilesSection.model_validate(
@@ -160,7 +160,6 @@ def test_the_ledger_names_the_way_that_is_drawn(
         }
     )
     made = build(section, BuildContext("add-remove", 1, 1, "duckdb", None))  # type: ignore[arg-type]
-    monkeypatch.setattr(ExpertMixture, "_draws_all", lambda *_: everything)
-    monkeypatch.setattr(ExpertMixture, "_centred", lambda _, state, panel: (panel, False))
+    monkeypatch.setattr(ExpertMixture, "_best", lambda *_: drawn)
     plan = made.plan(made.init(), BATCH)
     assert plan.event["events"][plan.event["drawn"]] == plan.mechanism.tree.event()

@@ -23,7 +23,6 @@ from streamdp.learning.experts.levels import Usual
 from streamdp.learning.experts.panel import (
     FORGET,
     REMEMBERED,
-    Drawn,
     Inputs,
     Panel,
     Seen,
@@ -32,7 +31,7 @@ from streamdp.learning.experts.panel import (
 from streamdp.learning.experts.prior_scale import PriorRule
 from streamdp.learning.experts.sequential import Reading, sequential_prior
 from streamdp.learning.experts.trust import drift_names, drift_shares
-from streamdp.learning.experts.ways import BroadShapes, Turn, turns
+from streamdp.learning.experts.ways import BroadShapes, Drawn, Turn, turns
 from streamdp.learning.learner import Features, Observation, Smoothed
 from streamdp.learning.public import PublicFit
 from streamdp.mechanisms.quantile_tree.noisy_gradient import Slope
@@ -47,9 +46,8 @@ VERSION = 4
 OPENING = 3
 """Releases of which all quantiles are drawn when a stream opens; not after public rows."""
 
-ALL_BELOW, FEW_ABOVE = 0.65, 0.8
-"""Errors foretold for drawing all, in units of those of a turn, below which all are drawn, and
-above which again a few are."""
+CAUTION = 1.3
+"""What drawing all errs, in units of what is foretold: it rests on more that may be wrong."""
 
 PUBLIC_CERTAINTY = 16.0
 """Of first levels fitted to public rows: they are believed within a quarter."""
@@ -147,15 +145,16 @@ class ExpertMixture:
         usual = panel.usual(self.targets, self._resolution())
         seen = panel.forecast(inputs, usual)
         number = panel.turns % len(self.turns)
-        turn = self.turns[number]
-        if self._draws_all(panel, seen, usual):
+        turn, drawn = self.turns[number], self._best(panel, seen, usual)
+        if drawn == "broad":
+            panel, drawn = self._centred(state, panel)
+        if drawn == "broad":
+            assert self.broad is not None  # noqa: S101
+            shapes, every = self.broad.shifted(panel.centre - self.guess[0]), self.whole.targets
+            last = len(self.trees()) - 1
+            return Way(last, self.broad.tree, shapes, every, panel, usual, seen)
+        if drawn == "all":
             number, turn = self.trees().index(self.whole.tree), self.whole
-            panel, broad = self._centred(state, panel)
-            if broad:
-                assert self.broad is not None  # noqa: S101
-                tree = self.broad.tree
-                shapes = self.broad.shifted(panel.centre - self.guess[0])
-                return Way(len(self.trees()) - 1, tree, shapes, turn.targets, panel, usual, seen)
         reading = Reading(turn.draws, self._rule(panel), usual.density, self._limits(), seen.belief)
         prior = sequential_prior(reading, turn.targets)
         return Way(number, turn.tree, prior, turn.targets, panel, usual, seen, reading)
@@ -242,10 +241,12 @@ class ExpertMixture:
         learned = panel.learned(way.seen, belief, gaps, anchor, self.targets, resolution)
         if learned.releases == 0:
             learned = learned.opened(self._first_gaps(), anchor, self.targets, resolution)
-        if way.reading is not None:
-            learned = replace(learned, past=_remembered(panel, way, values))
-        drawn = self._drawn(way)
-        learned = replace(learned, drawn=drawn, turns=panel.turns + (drawn == "few"))
+        if way.reading is None:
+            learned = replace(learned, own=panel.own, information=panel.information)
+        else:
+            turned = len(way.targets) < len(known)
+            past = _remembered(panel, way, values)
+            learned = replace(learned, past=past, turns=panel.turns + turned)
         if not learned.finite():
             return self.init()
         usual = learned.usual(self.targets, resolution)
@@ -292,34 +293,35 @@ class ExpertMixture:
         """The same experts, with every quantile drawn each time."""
         return replace(self, few=False, broad=None)
 
-    def _draws_all(self, panel: Panel, seen: Seen, usual: Usual) -> bool:
-        """Whether to draw all quantiles: while nothing is known, and where that errs far less."""
+    def _best(self, panel: Panel, seen: Seen, usual: Usual) -> Drawn:
+        """How to draw: all under broad shapes while nothing is known, then what errs least."""
         if len(self.trees()) == 1:
-            return False
+            return "all"
         if panel.releases < OPENING:
-            return True
+            return "broad" if self.broad else "all"
         covariance = seen.covariance()
-        few = float(np.mean([turn.error(covariance, usual) for turn in self.turns]))
-        if self.broad is None:
-            every = self.whole.error(covariance, usual)
-        else:
-            every = self.broad.error(panel.log_gaps, usual.density)
-        return every < (ALL_BELOW if panel.drawn == "few" else FEW_ABOVE) * few
+        errors: dict[Drawn, float] = {
+            "few": float(np.mean([turn.error(covariance, usual) for turn in self.turns])),
+            "all": CAUTION * self.whole.error(covariance, usual),
+        }
+        if self.broad is not None:
+            errors["broad"] = CAUTION * self.broad.error(panel.log_gaps, usual.density)
+        return min(errors, key=errors.__getitem__)
 
-    def _centred(self, state: Json, panel: Panel) -> tuple[Panel, bool]:
+    def _centred(self, state: Json, panel: Panel) -> tuple[Panel, Drawn]:
         """Where broad shapes would lie, and whether to draw under them.
 
         Shapes that hold nothing release some quantile out of their reach: of a stream that has just
         opened, priors with their robust part then find the batch.
         """
-        if self.broad is None or not state:
-            return panel, self.broad is not None
+        if not state:
+            return panel, "broad"
         point, reach = np.array(state["point"]), REACH * self.guess[1]
         if panel.releases == 0 or np.abs(point - panel.centre).max() < reach:
-            return panel, True
+            return panel, "broad"
         if panel.releases < OPENING:
-            return panel, False
-        return replace(panel, centre=float(point[len(point) // 2])), True
+            return panel, "all"
+        return replace(panel, centre=float(point[len(point) // 2])), "broad"
 
     def _read_broad(self, way: Way, values: FloatArray) -> tuple[Belief, FloatArray]:
         """The belief after a release under broad shapes, and the usual gaps."""
@@ -328,11 +330,6 @@ class ExpertMixture:
         each = density.densities(self.targets, gaps)
         noise = self.broad.noise / each[:, None] / each
         return observe_all(way.seen.belief, values, noise), gaps
-
-    def _drawn(self, way: Way) -> Drawn:
-        if way.reading is None:
-            return "broad"
-        return "few" if len(way.targets) < len(self.targets) else "all"
 
     def _gaps(self, panel: Panel, values: FloatArray, releases: int) -> FloatArray:
         if len(self.targets) == 1:

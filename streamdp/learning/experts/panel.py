@@ -8,7 +8,7 @@ inputs: none, the calendar, the configured features.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, Self
+from typing import Self
 
 import numpy as np
 
@@ -20,9 +20,6 @@ from streamdp.types import FloatArray, Json
 
 Inputs = tuple[FloatArray, ...]
 """Of each group of experts, a 1 first; the first group has nothing else."""
-
-Drawn = Literal["", "few", "all", "broad"]
-"""A few quantiles, all from learned priors, or all under broad shapes."""
 
 SHARE = 0.05
 """Weight that is spread over all experts and widths after each release."""
@@ -79,7 +76,6 @@ class Panel:
         groups: Experts by their inputs.
         past: Exact values that were drawn of each quantile, the last ones; m tuples.
         centre: Around what broad shapes lie.
-        drawn: How the last batch was drawn; nothing before the first.
         strange: Whether the last release left all beliefs.
     """
 
@@ -91,7 +87,6 @@ class Panel:
     groups: tuple[Levels, ...]
     past: tuple[tuple[float, ...], ...]
     centre: float
-    drawn: Drawn
     strange: bool
 
     def to_json(self) -> Json:
@@ -105,7 +100,6 @@ class Panel:
             "groups": [group.to_json() for group in self.groups],
             "past": [list(values) for values in self.past],
             "centre": self.centre,
-            "drawn": self.drawn,
             "strange": self.strange,
         }
 
@@ -121,7 +115,6 @@ class Panel:
             tuple(Levels.from_json(group) for group in state["groups"]),
             tuple(tuple(values) for values in state["past"]),
             float(state["centre"]),
-            state["drawn"],
             bool(state["strange"]),
         )
 
@@ -281,4 +274,4 @@ def first_panel(
     """Before any release."""
     groups = tuple(Levels.start(values, len(each), usual, certainty) for each in inputs)
     past: tuple[tuple[float, ...], ...] = ((),) * len(values)
-    return Panel(releases, 0, log_gaps, FIRST_OWN**2, 0.0, groups, past, centre, "", strange=False)
+    return Panel(releases, 0, log_gaps, FIRST_OWN**2, 0.0, groups, past, centre, strange=False)

@@ -9,6 +9,7 @@ All are drawn too while nothing is known: under broad shapes, which find any pla
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Literal
 
 import numpy as np
 
@@ -18,6 +19,9 @@ from streamdp.learning.experts.noise import NoisyDraw, noisy_draws
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.types import FloatArray
+
+Drawn = Literal["few", "all", "broad"]
+"""A few quantiles, all from learned priors, or all under broad shapes."""
 
 MEASURED = 3
 """Quantiles of a turn."""

@@ -2,7 +2,9 @@
 
     python -m tests.benchmarks.streams [--json] [--quick]
 
-`oracle` is the floor: the default learner, shown the truth of all past batches.
+`deviation` is that of the average over seeds. `oracle` is the floor: the default learner, shown
+the truth of all past batches. `loss_to_best_plan` is the average error over that of the best of
+`last-release`, no learning and the single plans `always-few` and `always-all`.
 `loss_to_best_static` is the average error over that of the best static prior with the same
 mechanism, and one of the static priors has seen the whole stream; wanted is at most 1.02.
 `releases_to_recover` counts from the event of the stream until a learner is within 20 % of its
@@ -15,12 +17,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import partial
 
+import numpy as np
+
 from streamdp.kinds.quantiles.study import QuantilesStudy
 from streamdp.kinds.study import ORACLE
 from streamdp.simulation.comparison import Comparison, Trial, figures, run
 from streamdp.types import FloatArray
 from tests.benchmarks.report import Row, main
-from tests.benchmarks.streams.contenders import LEARNING, OURS, STATICS, Contenders, names
+from tests.benchmarks.streams.contenders import (
+    LEARNING,
+    OURS,
+    PLANS,
+    STATICS,
+    Contenders,
+    names,
+)
 from tests.benchmarks.streams.cost import cost
 from tests.benchmarks.streams.recovery import releases_to_recover
 from tests.benchmarks.streams.settings import Setting, settings, stream_of
@@ -54,6 +65,7 @@ def _rows(setting: Setting, measured: dict[str, list[FloatArray]]) -> Iterable[R
     found = {name: figures(errors) for name, errors in measured.items()}
     floor = found.pop(ORACLE).late_average
     best = min(found[f"{name}/{OURS}"].late_average for name in STATICS)
+    plan = min(found[f"{name}/{OURS}"].late_average for name in PLANS if f"{name}/{OURS}" in found)
     for name, each in found.items():
         who, _, sharpness = name.partition("/")
         yield {
@@ -62,11 +74,18 @@ def _rows(setting: Setting, measured: dict[str, list[FloatArray]]) -> Iterable[R
             "who": who,
             "sharpness": sharpness,
             "average_error": round(each.late_average, 4),
+            "deviation": round(_deviation(measured[name]), 4),
             "largest_error": round(each.late_largest, 4),
             "oracle": round(floor, 4),
             "loss_to_best_static": round(each.late_average / best, 3),
+            "loss_to_best_plan": round(each.late_average / plan, 3),
             "releases_to_recover": _recovery(setting, who, measured[name]),
         }
+
+
+def _deviation(errors: list[FloatArray]) -> float:
+    """Standard deviation of the average over seeds; 0 for one."""
+    return float(np.std([figures([each]).late_average for each in errors]))
 
 
 def _recovery(setting: Setting, who: str, errors: list[FloatArray]) -> int | None:

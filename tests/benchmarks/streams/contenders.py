@@ -13,7 +13,7 @@ from streamdp.kinds.study import ORACLE, Stream
 from streamdp.learning.experts.levels import Usual
 from streamdp.learning.experts.mixture import OPENING, ExpertMixture
 from streamdp.learning.experts.panel import Panel, Seen
-from streamdp.learning.experts.ways import BroadShapes
+from streamdp.learning.experts.ways import BroadShapes, Drawn
 from streamdp.learning.fixed import Fixed
 from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.last_release import LastRelease
@@ -116,8 +116,9 @@ def experts(setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixtu
 class AlwaysFew(ExpertMixture):
     """Never draws all quantiles, but for the first releases."""
 
-    def _draws_all(self, panel: Panel, seen: Seen, usual: Usual) -> bool:
-        return panel.releases < OPENING
+    def _best(self, panel: Panel, seen: Seen, usual: Usual) -> Drawn:
+        opens = panel.releases < OPENING
+        return ExpertMixture._best(self, panel, seen, usual) if opens else "few"
 
 
 def few(setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixture:
@@ -152,14 +153,14 @@ BOTH = ("experts", "paper-cocob", "last-release", "static")
 LEARNING = BOTH[:3]
 """Can recover from an event."""
 
-PLANS = ("always-few", "always-all", "last-release")
-"""Single plans; with `no-learning`, what the default learner is to be as good as."""
-
 STATICS = ("static", "static-narrow", "static-wide", "static-hindsight")
 """The best of these is the best static prior: three guesses, and one that has seen the stream."""
 
 NO_LEARNING = "no-learning"
 """What `learner: none` makes of `mechanism: auto`: another tree, mostly with joint nodes."""
+
+PLANS = ("always-few", "always-all", "last-release", NO_LEARNING)
+"""Single plans, which the default learner is to be as good as."""
 
 
 def names(setting: Setting, quick: bool) -> list[str]:

@@ -19,7 +19,20 @@ DECILES = tuple(Fraction(index, 10) for index in range(1, 10))
 
 YEAR_2013 = 1_356_998_400
 
-BOUNDS = {"air_time": (0, 1440), "arrival_delay": (-1440, 1440)}
+BOUNDS = {
+    "air_time": (0, 1440),
+    "arrival_delay": (-1440, 1440),
+    "departure_delay": (-1440, 1440),
+    "hour": (0, 24),
+}
+
+GUESSES = {
+    "air_time": (120.0, 60.0),
+    "arrival_delay": (0.0, 30.0),
+    "departure_delay": (0.0, 30.0),
+    "hour": (12.0, 5.0),
+}
+"""Round numbers that a user would write down."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,9 +63,19 @@ class Setting:
 def settings() -> tuple[Setting, ...]:
     """All of them."""
     return (
-        _flights("air_time", "0.1", (120.0, 60.0)),
-        _flights("air_time", "0.3", (120.0, 60.0)),
-        _flights("arrival_delay", "0.1", (0.0, 30.0)),
+        _flights("air_time", "0.1", 900),
+        _flights("air_time", "0.3", 900),
+        _flights("arrival_delay", "0.1", 900),
+        _flights("departure_delay", "0.1", 900),
+        _flights("departure_delay", "0.3", 320, "origin", "EWR"),
+        _flights("arrival_delay", "0.3", 290, "origin", "LGA"),
+        _flights("air_time", "0.3", 300, "origin", "JFK"),
+        _flights("hour", "0.3", 300, "origin", "JFK"),
+        _flights("arrival_delay", "0.8", 130, "carrier", "DL"),
+        _flights("departure_delay", "2", 150, "carrier", "EV"),
+        _flights("air_time", "1", 70, "carrier", "MQ"),
+        _flights("departure_delay", "1", 55, "hour", 8),
+        _flights("arrival_delay", "1", 55, "hour", 17),
         _synthetic("linear", "1"),
         _synthetic("linear", "3"),
         _synthetic("level-shift", "0.2", Fraction(1, 2)),
@@ -89,23 +112,27 @@ def _moving(name: str, seed: int, length: int | None) -> Stream:
     return synthetic.synthetic(name, DECILES, seed, length)
 
 
-def _flights(column: str, epsilon: str, guess: tuple[float, float]) -> Setting:
+def _flights(
+    column: str, epsilon: str, rows: int, by: str | None = None, key: str | int | None = None
+) -> Setting:
+    """A column of the flights, of all or of one origin, carrier or hour."""
+    where = None if by is None else f"{by} = {key!r}"
+    name = "-".join(("flights", column, *(() if key is None else (str(key),))))
     grid = Grid(Fraction(1), *BOUNDS[column])
-    make = functools.partial(_year, column)
-    return Setting(f"flights-{column}", Fraction(epsilon), make, grid, guess, 900)
+    make = functools.partial(_year, column, where)
+    return Setting(name, Fraction(epsilon), make, grid, GUESSES[column], rows)
 
 
-def _year(column: str, seed: int, length: int | None) -> Stream:
-    """Every day of the flights shipped with the package; the guesses are round numbers."""
-    stream = flights(column)
+def _year(column: str, where: str | None, seed: int, length: int | None) -> Stream:
+    stream = flights(column, where)
     return stream if length is None else stream.take(length)
 
 
 @functools.cache
-def flights(column: str) -> Stream:
-    """Every day of a column of the flights shipped with the package."""
+def flights(column: str, where: str | None = None) -> Stream:
+    """Every day of a column of the flights shipped with the package, of those of a condition."""
     path = str(resources.files("streamdp.demo") / "flights.parquet")
     days = WindowSource("flights", YEAR_2013, DAY, YEAR_2013 + 365 * DAY)
-    query = CellQuery(column, Grid(Fraction(1), *BOUNDS[column]))
+    query = CellQuery(column, Grid(Fraction(1), *BOUNDS[column]), where=where)
     backend = DuckDBBackend(path, "parquet", "date")
     return table_stream(column, days.batches(2**40), backend, lambda batch: query)
