@@ -46,8 +46,9 @@ VERSION = 4
 OPENING = 3
 """Releases of which all quantiles are drawn when a stream opens; not after public rows."""
 
-CAUTION = 1.3
-"""What drawing all errs, in units of what is foretold: it rests on more that may be wrong."""
+CAUTION, FILLED_CAUTION = 1.3, 1.8
+"""What drawing all errs, in units of what is foretold: it rests on more that may be wrong. The
+second is of broad shapes that fill in what they do not draw."""
 
 PUBLIC_CERTAINTY = 16.0
 """Of first levels fitted to public rows: they are believed within a quarter."""
@@ -305,7 +306,8 @@ class ExpertMixture:
             "all": CAUTION * self.whole.error(covariance, usual),
         }
         if self.broad is not None:
-            errors["broad"] = CAUTION * self.broad.error(panel.log_gaps, usual.density)
+            caution = FILLED_CAUTION if self.broad.fills() else CAUTION
+            errors["broad"] = caution * self.broad.error(panel.log_gaps, usual.density)
         return min(errors, key=errors.__getitem__)
 
     def _centred(self, state: Json, panel: Panel) -> tuple[Panel, Drawn]:

@@ -135,6 +135,10 @@ class BroadShapes:
         groups = (replace(each, centres=each.centres + distance) for each in self.prior.shapes)
         return replace(self.prior, shapes=tuple(groups))
 
+    def fills(self) -> bool:
+        """Whether the root draws some of the quantiles alone, and shapes fill in the others."""
+        return len(self.tree.nodes()[0].targets) < len(self.tree.quantiles)
+
     def error(self, log_gaps: FloatArray, each: FloatArray) -> float:
         """What all quantiles would be off by, as a mean in ranks: noise, and the shapes' misfit.
 
