@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from streamdp.learning.features import Feature
-from streamdp.types import Batch, FloatArray, Json, Outcome, Plan, ReleaseKind
+from streamdp.types import Batch, FloatArray, Json, Outcome, Plan, Query, ReleaseKind
 
 if TYPE_CHECKING:
     from streamdp.config.base.releases import ReleaseSection
@@ -112,6 +112,10 @@ class Study(Protocol):
 
     def synthetic(self, section: Any, stream: str, seed: int, length: int | None) -> Stream:
         """A synthetic stream, of its usual length if none is given."""
+        ...
+
+    def question(self, kind: Any, batch: Batch) -> Query:
+        """What is asked of each batch of a table: `Stream.counts` are the answers."""
         ...
 
     def numbers(self, section: Any) -> tuple[str, ...]:

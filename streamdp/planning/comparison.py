@@ -161,7 +161,7 @@ def _table(
         return charging.bounded(question, batch)
 
     if batches:
-        question = kind.plan(kind.init(), batches[0]).query
+        question = study.question(kind, batches[0])
     return table_stream(section.source, batches, backend(source), asked, group, scene.length)
 
 

@@ -15,7 +15,7 @@ from streamdp.kinds.experts.section import ExpertsSection, ForecastExperts
 from streamdp.kinds.experts.spec import losses
 from streamdp.kinds.rules import synthetic
 from streamdp.kinds.study import Step, Stream
-from streamdp.types import Batch, Entropy, FloatArray, Json, Outcome, Plan, Sums, TableCounts
+from streamdp.types import Batch, Entropy, FloatArray, Json, Outcome, Plan, Query, Sums, TableCounts
 
 Statistic = TableCounts | Sums
 
@@ -58,6 +58,10 @@ class ExpertsStudy:
             parts = synthetic.losses(made.count, stream, rows, seed, days)
             counts = synthetic.sums(parts, made.denominator)
         return Stream(stream, synthetic.batches(stream, days), counts, synthetic=True)
+
+    def question(self, kind: Experts, batch: Batch) -> Query:
+        """The release's own, which is always the same."""
+        return kind.plan(kind.init(), batch).query
 
     def numbers(self, section: ExpertsSection) -> tuple[str, ...]:
         """None are named: expressions cast for themselves."""

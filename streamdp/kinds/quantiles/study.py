@@ -15,7 +15,7 @@ from streamdp.kinds.quantiles.synthetic import GUESS, NAMES, RESOLUTION, expecte
 from streamdp.kinds.quantiles.truth import rank_errors
 from streamdp.kinds.study import ORACLE, Step, Stream, Trace
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
-from streamdp.types import CellCounts, FloatArray, Outcome
+from streamdp.types import Batch, CellCounts, FloatArray, Outcome, Query
 
 
 class QuantilesStudy:
@@ -54,6 +54,10 @@ class QuantilesStudy:
     ) -> Stream:
         """One of `NAMES`."""
         return synthetic(stream, section.quantiles, seed, length)
+
+    def question(self, kind: Quantiles, batch: Batch) -> Query:
+        """The release's own, which is always the same."""
+        return kind.plan(kind.init(), batch).query
 
     def numbers(self, section: QuantilesSection) -> tuple[str, ...]:
         """The column, unless it is derived: an expression casts for itself."""

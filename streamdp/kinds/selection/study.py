@@ -14,7 +14,7 @@ from streamdp.kinds.selection.scores import label_of
 from streamdp.kinds.selection.section import SelectionSection
 from streamdp.kinds.selection.spec import candidates
 from streamdp.kinds.study import Step, Stream
-from streamdp.types import FloatArray, Outcome, Sums, TableCounts
+from streamdp.types import Batch, FloatArray, Outcome, Query, Sums, TableCounts
 
 Scores = TableCounts | Sums
 
@@ -52,6 +52,10 @@ class SelectionStudy:
             unit = max(map(abs, score.of_record()))
             counts = synthetic.sums((-part for part in parts), unit)
         return Stream(stream, synthetic.batches(stream, days), counts, synthetic=True)
+
+    def question(self, kind: Selection, batch: Batch) -> Query:
+        """The release's own, which is always the same."""
+        return kind.plan(kind.init(), batch).query
 
     def numbers(self, section: SelectionSection) -> tuple[str, ...]:
         """None are named: expressions cast for themselves."""

@@ -32,9 +32,7 @@ def build(section: StatisticsSection, context: BuildContext) -> Statistics:
 
     weights = [measure.weight for measure in section.measures.values()]
     return Statistics(
-        measures=tuple(
-            _measure(name, measure, context.dialect) for name, measure in section.measures.items()
-        ),
+        measures=measures(section, context.dialect),
         shares=tuple(Fraction(weight, sum(weights)) for weight in weights),
         price=context.price_of_record(section),
         neighbours=context.neighbours,
@@ -42,7 +40,13 @@ def build(section: StatisticsSection, context: BuildContext) -> Statistics:
         by=section.by,
         groups=section.groups or ((),),
         ties=tuple(_ties(section)),
+        smooth=section.smoothed,
     )
+
+
+def measures(section: StatisticsSection, dialect: Dialect) -> tuple[Measure, ...]:
+    """Its measures, in the order of the configuration."""
+    return tuple(_measure(name, each, dialect) for name, each in section.measures.items())
 
 
 def tables(section: StatisticsSection, dialect: Dialect) -> dict[str, CountTable]:

@@ -28,7 +28,7 @@ from streamdp.types import (
 )
 
 Noisy = tuple[tuple[int, ...], ...]
-"""Noisy integers of each part of a measure."""
+"""Integers of each part of a measure; noisy, where nothing else is said."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +67,7 @@ class Statistics:
         by: Columns whose texts say which group a record is in; needs add-remove neighbours.
         groups: The public groups, distinct.
         ties: Counts that a histogram's cells are to add up to.
+        smooth: Whether to publish what all releases together say, beside the release.
     """
 
     measures: tuple[Measure, ...]
@@ -77,6 +78,7 @@ class Statistics:
     by: tuple[str, ...] = ()
     groups: tuple[tuple[str, ...], ...] = ((),)
     ties: tuple[Tie, ...] = ()
+    smooth: bool = True
 
     name: ClassVar[str] = "statistics"
 
@@ -95,9 +97,11 @@ class Statistics:
         columns.append(Column("nonnegative", "number", "estimate", about="value"))
         if self.ties:
             columns.append(Column("consistent", "number", "estimate", about="value"))
-        columns.append(Column("smoothed", "number", "estimate", about="value"))
-        columns.append(Column("smoothed_lower", "number", "lower", about="smoothed", level=LEVEL))
-        columns.append(Column("smoothed_upper", "number", "upper", about="smoothed", level=LEVEL))
+        if self.smooth:
+            of, level = "smoothed", LEVEL
+            columns.append(Column("smoothed", "number", "estimate", about="value"))
+            columns.append(Column("smoothed_lower", "number", "lower", about=of, level=level))
+            columns.append(Column("smoothed_upper", "number", "upper", about=of, level=level))
         return tuple(columns)
 
     def signature(self) -> Json:
@@ -157,20 +161,33 @@ class Statistics:
         computed from the noisy integers, the plan and earlier releases.
         """
         mechanism: StatisticsPlan = plan.mechanism
-        answers = (statistic,) if isinstance(statistic, CompoundAnswer) else tuple(statistic)
-        noisy, place = [], 0
-        for parts in mechanism.asked:
-            drawn = []
-            for each in parts:
-                hidden = [integers(each, answer.parts[place]) for answer in answers]
-                vector = [number for group in hidden for number in group]
-                drawn.append(each.noise.draw(vector, entropy))
-                place += 1
-            noisy.append(tuple(drawn))
-        following = self._following(mechanism, noisy)
+        hidden = self.hidden(mechanism, statistic)
+        noisy = [
+            tuple(
+                each.noise.draw(vector, entropy)
+                for each, vector in zip(parts, vectors, strict=True)
+            )
+            for parts, vectors in zip(mechanism.asked, hidden, strict=True)
+        ]
+        following = self.following(mechanism, noisy)
         return Outcome(self._raw(following.rows), following)
 
-    def _following(self, plan: StatisticsPlan, noisy: Sequence[Noisy]) -> Drawn:
+    def hidden(
+        self, plan: StatisticsPlan, statistic: CompoundAnswer | Sequence[CompoundAnswer]
+    ) -> list[Noisy]:
+        """The integers of each part of each measure, group after group. Private."""
+        answers = (statistic,) if isinstance(statistic, CompoundAnswer) else tuple(statistic)
+        found, place = [], 0
+        for parts in plan.asked:
+            vectors = []
+            for each in parts:
+                of_groups = [integers(each, answer.parts[place]) for answer in answers]
+                vectors.append(tuple(number for group in of_groups for number in group))
+                place += 1
+            found.append(tuple(vectors))
+        return found
+
+    def following(self, plan: StatisticsPlan, noisy: Sequence[Noisy]) -> Drawn:
         """States and rows, from what was released: post-processing."""
         state, rows = dict(plan.state), []
         for measure, asked, numbers in zip(self.measures, plan.asked, noisy, strict=True):
@@ -198,9 +215,10 @@ class Statistics:
                 about["nonnegative"] = max(about["value"], 0)
             if together:
                 about["consistent"] = float(together[number][place])
-            about["smoothed"] = float(found.smoothed[place])
-            about["smoothed_lower"] = float(found.smoothed_lower[place])
-            about["smoothed_upper"] = float(found.smoothed_upper[place])
+            if self.smooth:
+                about["smoothed"] = float(found.smoothed[place])
+                about["smoothed_lower"] = float(found.smoothed_lower[place])
+                about["smoothed_upper"] = float(found.smoothed_upper[place])
             rows.append(about)
         return Outcome(tuple(rows))
 

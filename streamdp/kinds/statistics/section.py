@@ -254,6 +254,13 @@ class StatisticsSection(ReleaseSection):
         ],
     )
 
+    smoothed: bool = Field(
+        default=True,
+        strict=True,
+        description="Publish the columns `smoothed`, `smoothed_lower` and `smoothed_upper`: an"
+        " estimate from all releases so far. It costs no privacy. Default true.",
+    )
+
     @field_validator("measures", mode="before")
     @classmethod
     def _names_some(cls, value: Any) -> Any:

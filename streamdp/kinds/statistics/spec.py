@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from streamdp.kinds.spec import KindSpec
 from streamdp.kinds.statistics.accuracy import CountError
 from streamdp.kinds.statistics.build import build, tables
@@ -9,12 +11,24 @@ from streamdp.kinds.statistics.check import check
 from streamdp.kinds.statistics.rows import row_count
 from streamdp.kinds.statistics.section import StatisticsSection
 
+if TYPE_CHECKING:
+    from streamdp.kinds.study import Study
+
+
+def _study() -> Study:
+    """What works on production never asks for it."""
+    from streamdp.kinds.statistics.study import StatisticsStudy
+
+    return StatisticsStudy()
+
+
 SPEC = KindSpec(
     "statistics",
     StatisticsSection,
     check,
     build,
     CountError(),
+    study=_study,
     counts=tables,
     rows=row_count,
     pools_groups=True,

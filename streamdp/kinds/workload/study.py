@@ -18,7 +18,7 @@ from streamdp.kinds.workload.fitting.state import from_json, to_json
 from streamdp.kinds.workload.kind import WorkloadPlan, WorkloadRelease
 from streamdp.kinds.workload.section import WorkloadSection
 from streamdp.kinds.workload.synthetic import LENGTH, NAMES, tables
-from streamdp.types import Batch, FloatArray, IntArray, Json, Outcome, Plan, TableCounts
+from streamdp.types import Batch, FloatArray, IntArray, Json, Outcome, Plan, Query, TableCounts
 
 FIRST = 946_857_600
 """2000-01-03, a Monday: when the first batch begins; each is a day."""
@@ -72,6 +72,10 @@ class WorkloadStudy:
         )
         counts = tuple(_marginals(workload, table) for table in found)
         return Stream(stream, batches, counts, synthetic=True)
+
+    def question(self, kind: WorkloadRelease, batch: Batch) -> Query:
+        """The release's own, which is always the same."""
+        return kind.plan(kind.init(), batch).query
 
     def numbers(self, section: WorkloadSection) -> tuple[str, ...]:
         """Columns that are cut."""

@@ -25,6 +25,7 @@ from streamdp.types import (
     Json,
     Outcome,
     Plan,
+    Query,
 )
 
 
@@ -104,6 +105,9 @@ class CountStudy:
         self, section: NoisyCountSection, stream: str, seed: int, length: int | None
     ) -> Stream:
         raise NotImplementedError
+
+    def question(self, kind: NoisyCount, batch: Batch) -> Query:
+        return kind.plan(kind.init(), batch).query
 
     def numbers(self, section: NoisyCountSection) -> tuple[str, ...]:
         return (section.column,)

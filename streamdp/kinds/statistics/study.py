@@ -1,0 +1,284 @@
+"""How statistics are simulated: how far each row is from the records, as drawn and smoothed.
+
+What a release asks depends on what was learned: where values are clipped. So a batch of a
+simulation is reduced to counts of fine cells, from which every question is answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from streamdp.kinds.statistics.build import measures
+from streamdp.kinds.statistics.counts import Count
+from streamdp.kinds.statistics.kind import Statistics
+from streamdp.kinds.statistics.moments import MomentOf
+from streamdp.kinds.statistics.section import StatisticsSection
+from streamdp.kinds.statistics.synthetic import LENGTH, PATHS, ROWS, cells, values
+from streamdp.kinds.study import Step, Stream, Trace
+from streamdp.types import (
+    Batch,
+    CompoundAnswer,
+    CompoundQuery,
+    Dimension,
+    Entropy,
+    FloatArray,
+    IntArray,
+    Outcome,
+    Plan,
+    Query,
+    SumQuery,
+    Sums,
+    TableCounts,
+    TableQuery,
+    Term,
+)
+
+FIRST = 946_857_600
+"""2000-01-03, a Monday: when the first batch begins; each is a day."""
+
+DAY = 86_400
+FINEST = 2**13
+"""Cells that values are told apart by."""
+
+FAR = 8
+"""First reaches to both sides of the centre that they span."""
+
+SHARP = 1_000_000
+"""How much more the oracle is told than a release tells."""
+
+SHOWN = 3
+"""Rows of a trace."""
+
+_QUARTERS = np.array([-1.645, -0.674, 0.674, 1.645])
+"""Where a normal law has 5 %, 25 %, 75 % and 95 % below."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fine:
+    """Fine cells of a column.
+
+    Args:
+        axis: Their cuts.
+        at: The cell of the column that each stands for, shape (cells,).
+    """
+
+    axis: Dimension
+    at: IntArray
+
+    @classmethod
+    def of(cls, moment: MomentOf) -> Fine:
+        """Around the first centre, within the bounds."""
+        centre, reach = moment.start
+        low = max(moment.grid.lower, centre - FAR * reach)
+        high = max(low + 1, min(moment.grid.upper, centre + FAR * reach))
+        step = -(-(high - low) // FINEST)
+        starts = np.arange(low + step, high + 1, step)
+        cuts = tuple(float((int(each) - 0.5) * moment.grid.resolution) for each in starts)
+        at = np.concatenate(([low], starts + (step - 1) // 2))
+        return cls(Dimension(moment.column, moment.sql, cuts=cuts), at)
+
+    def counted(self, found: FloatArray) -> TableCounts:
+        """Values, in cells of the column, by fine cell."""
+        edges = self.at[1:] - 0.5
+        places = np.searchsorted(edges, found, side="right")
+        return TableCounts((np.bincount(places, minlength=len(self.at)).astype(np.int64),))
+
+
+class StatisticsStudy:
+    """The distance of each row from what the records say, in records or the column's unit."""
+
+    measure = "error"
+    streams: tuple[str, ...] = tuple(PATHS)
+    variants: tuple[str, ...] = ("smoothed", "none")
+
+    def variant(self, section: StatisticsSection, name: str, rows: int) -> StatisticsSection:
+        """With smoothed columns or without, of one group; the oracle has them."""
+        alone = {"by": (), "groups": (), "group_rows": {}, "smoothed": name != "none"}
+        return section.model_copy(update=alone)
+
+    def on_stream(self, section: StatisticsSection, stream: str) -> StatisticsSection:
+        """As it is: streams are made over its own cells."""
+        return section
+
+    def synthetic(
+        self, section: StatisticsSection, stream: str, seed: int, length: int | None
+    ) -> Stream:
+        """One of `PATHS`, the same one for all measures."""
+        chance, count = np.random.default_rng(seed), length or LENGTH
+        path, rows = PATHS[stream](chance, count), section.expected_rows or ROWS
+        parts = [_made(chance, path, rows, each) for each in measures(section, "duckdb")]
+        batches = tuple(
+            Batch(stream, f"{day:05d}", FIRST + day * DAY, FIRST + (day + 1) * DAY)
+            for day in range(count)
+        )
+        answers = tuple(CompoundAnswer(tuple(each)) for each in zip(*parts, strict=True))
+        return Stream(stream, batches, answers, synthetic=True)
+
+    def question(self, kind: Statistics, batch: Batch) -> Query:
+        """Fine counts of each measure."""
+        parts = [replace(_fine(each), where=kind.where) for each in kind.measures]
+        return CompoundQuery(tuple(parts))
+
+    def numbers(self, section: StatisticsSection) -> tuple[str, ...]:
+        """Columns that are summed or cut."""
+        found = []
+        for each in measures(section, "duckdb"):
+            match each:
+                case MomentOf(column=column, sql=None):
+                    found.append(column)
+                case Count(axis=Dimension(name=name, sql=None, cuts=cuts)) if cuts is not None:
+                    found.append(name)
+        return tuple(found)
+
+    def rows(self, statistic: CompoundAnswer) -> int:
+        """Those of the measure that most of them have a cell of."""
+        return max(int(_table(part).sum()) for part in statistic.parts)
+
+    def simulated(self, kind: Statistics, stream: Stream) -> Statistics:
+        """Questions are answered from fine counts."""
+        return Simulated(**{each.name: getattr(kind, each.name) for each in fields(kind)})
+
+    def taught(self, kind: Statistics) -> Statistics:
+        """It is told the truth as if next to no noise were added."""
+        price = replace(kind.price, amount=kind.price.amount * SHARP)
+        return Taught(
+            **{each.name: getattr(kind, each.name) for each in fields(kind)} | {"price": price}
+        )
+
+    def truth(self, kind: Statistics, statistic: CompoundAnswer) -> Outcome:
+        """What the records say, row by row; None where that has no meaning."""
+        found = _truth(kind, statistic).tolist()
+        rows = tuple({"value": None if np.isnan(each) else each} for each in found)
+        return Outcome(rows, statistic)
+
+    def errors(self, kind: Statistics, statistic: CompoundAnswer, outcome: Outcome) -> FloatArray:
+        """Of the smoothed values if the kind publishes them, shape (rows,)."""
+        drawn = outcome.auxiliary.rows
+        released = [each.smoothed if kind.smooth else each.value for each in drawn]
+        return np.abs(np.concatenate(released) - _truth(kind, statistic))
+
+    def trace(self, kind: Statistics, steps: Iterable[Step]) -> Trace:
+        """The first rows, and where the interval of the smoothed value lies."""
+        names = [f"{each.name} {cell}".strip() for each in kind.measures for cell in each.cells]
+        truth, bands = [], []
+        for step in steps:
+            values = [row["value"] for row in step.truth.rows[:SHOWN]]
+            truth.append([np.nan if each is None else each for each in values])
+            drawn = step.outcome.auxiliary.rows
+            point = np.concatenate([each.smoothed for each in drawn])[:SHOWN]
+            ends = np.concatenate([each.smoothed_upper - each.smoothed_lower for each in drawn])
+            deviation = ends[:SHOWN] / (2 * _QUARTERS[-1])
+            bands.append(point[:, None] + deviation[:, None] * _QUARTERS)
+        return Trace(tuple(names[:SHOWN]), np.array(truth, dtype=float), np.array(bands), None)
+
+
+class Simulated(Statistics):
+    """Draws from fine counts what production draws from records."""
+
+    def draw(self, plan: Plan, statistic: CompoundAnswer, entropy: Entropy) -> Outcome:  # type: ignore[override]
+        """As production draws."""
+        return Statistics.draw(self, plan, self.answered(plan, statistic), entropy)
+
+    def answered(self, plan: Plan, statistic: CompoundAnswer) -> CompoundAnswer:
+        """What a backend would answer."""
+        parts: list[TableCounts | Sums] = []
+        for each, asked, seen in zip(
+            self.measures, plan.mechanism.asked, statistic.parts, strict=True
+        ):
+            match each:
+                case MomentOf():
+                    at, counts = Fine.of(each).at, _table(seen)
+                    width = float(each.grid.resolution)
+                    parts += [_answered(part.part, at, counts, width) for part in asked]
+                case _:
+                    parts.append(TableCounts((_table(seen),)))
+        return CompoundAnswer(tuple(parts))
+
+
+class Taught(Simulated):
+    """Learns from what the records say: the oracle of a simulation."""
+
+    def learn(self, state: object, plan: Plan, outcome: Outcome) -> object:
+        """As if the exact integers had been drawn."""
+        answer = self.answered(plan, outcome.auxiliary)
+        return self.following(plan.mechanism, self.hidden(plan.mechanism, answer)).state
+
+
+def _made(
+    chance: np.random.Generator, path: FloatArray, rows: int, measure: object
+) -> list[TableCounts]:
+    """A measure's part of each batch."""
+    match measure:
+        case MomentOf():
+            centre, reach = measure.start
+            found = values(chance, path, rows, centre, reach / 4)
+            return [Fine.of(measure).counted(np.rint(each)) for each in found]
+        case Count():
+            return [TableCounts((each,)) for each in cells(chance, path, rows, len(measure.cells))]
+        case _:
+            raise TypeError(measure)
+
+
+def _fine(measure: object) -> TableQuery:
+    match measure:
+        case MomentOf():
+            return TableQuery((Fine.of(measure).axis,), ((0,),))
+        case Count():
+            return measure.table()
+        case _:
+            raise TypeError(measure)
+
+
+def _table(part: TableCounts | Sums) -> IntArray:
+    match part:
+        case TableCounts(marginals=(table,)):
+            return table.reshape(-1)
+        case _:
+            raise TypeError(part)
+
+
+def _truth(kind: Statistics, statistic: CompoundAnswer) -> FloatArray:
+    """Of each row."""
+    found = []
+    for each, part in zip(kind.measures, statistic.parts, strict=True):
+        counts = _table(part).astype(np.float64)
+        match each:
+            case MomentOf():
+                found.append([_moment(each, counts)])
+            case _:
+                found.append(counts.tolist())
+    return np.concatenate(found)
+
+
+def _moment(moment: MomentOf, counts: FloatArray) -> float:
+    width, total = float(moment.grid.resolution), counts.sum()
+    at = Fine.of(moment).at * width
+    if moment.moment == "sum":
+        return float(np.dot(counts, at))
+    if not total:
+        return float("nan")
+    mean = float(counts @ at) / float(total)
+    if moment.moment == "mean":
+        return mean
+    squares: float = float(counts @ (at - mean) ** 2) / float(total)
+    return squares
+
+
+def _answered(
+    part: TableQuery | SumQuery, at: IntArray, counts: IntArray, width: float
+) -> TableCounts | Sums:
+    """A question about the column, of values in fine cells."""
+    match part:
+        case TableQuery(dimensions=(axis,)):
+            places = np.searchsorted(np.array(axis.cuts), at * width, side="right")
+            found = np.zeros(axis.size, dtype=np.int64)
+            np.add.at(found, places, counts)
+            return TableCounts((found,))
+        case SumQuery(terms=(Term() as term,)):
+            clipped = np.clip(at, term.grid.lower, term.grid.upper) - term.centre
+            return Sums((int(counts @ (clipped**2 if term.square else clipped)),))
+        case _:
+            raise TypeError(part)
