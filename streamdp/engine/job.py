@@ -28,3 +28,8 @@ class Job:
     kind: ReleaseKind
     charging: Charging
     sinks: tuple[str, ...]
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """The jobs that release: itself, as a gate has those that it lets release."""
+        return (self,)

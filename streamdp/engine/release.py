@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from streamdp.engine.fallbacks import following, planned
 from streamdp.engine.ingest import require_unaltered
 from streamdp.engine.job import Job
 from streamdp.engine.origins import bind_files, bind_tables
@@ -16,7 +17,6 @@ from streamdp.types import (
     Charge,
     Clock,
     Entropy,
-    Json,
     Learned,
     Log,
     Outcome,
@@ -95,11 +95,13 @@ def release_batch(job: Job, batch: Batch, ready: Ready, around: EngineContext) -
         with redact_errors(around.entropy):
             statistic = job.backend.answer(ready.query, batch)
             outcome = kind.draw(plan, statistic, around.entropy)
-            state = _learn(job.name, kind, learned.state, plan, outcome, around.log)
+            state, failed = following(kind, learned.state, plan, outcome)
+            if failed:
+                around.log("learner.restarted", job=job.name, code="learning-failed")
             published = kind.publish(state, outcome)
             release = _record(release_id, job, batch, charge, published, around.clock.now())
-            following = Learned(learned.version + 1, learned.signature, state)
-            around.store.commit(reservation, release, following, job.sinks)
+            after = Learned(learned.version + 1, learned.signature, state)
+            around.store.commit(reservation, release, after, job.sinks)
     except BaseException:
         around.store.burn(reservation, around.clock.now())
         around.log("release.burnt", **about, epsilon_nano=charge.epsilon_nano)
@@ -122,11 +124,10 @@ def _plan(job: Job, kind: ReleaseKind, batch: Batch, around: EngineContext) -> t
     elif learned.signature != signature:
         around.log("learner.restarted", job=job.name, code="configuration-changed")
         learned = Learned(learned.version, signature, job.kind.init())
-    try:
-        return learned, kind.plan(learned.state, batch)
-    except (ArithmeticError, LookupError, TypeError, ValueError):
+    learned, plan, failed = planned(kind, learned, batch)
+    if failed:
         around.log("learner.restarted", job=job.name, code="planning-failed")
-        return learned, kind.plan(kind.init(), batch)
+    return learned, plan
 
 
 def _informed(kind: ReleaseKind, batch: Batch, store: Store) -> ReleaseKind:
@@ -135,17 +136,6 @@ def _informed(kind: ReleaseKind, batch: Batch, store: Store) -> ReleaseKind:
         return kind
     found = ((job, store.release_before(job, batch)) for job in kind.jobs)
     return kind.informed({job: release.rows for job, release in found if release is not None})
-
-
-def _learn(
-    job: str, kind: ReleaseKind, state: Json, plan: Plan, outcome: Outcome, log: Log
-) -> Json:
-    """The next state; a learner that fails starts anew and costs no release."""
-    try:
-        return kind.learn(state, plan, outcome)
-    except (ArithmeticError, LookupError, TypeError, ValueError):
-        log("learner.restarted", job=job, code="learning-failed")
-        return kind.init()
 
 
 @contextmanager

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
+from typing import assert_never
 
 from streamdp.engine.deliver import deliver
 from streamdp.engine.gate import Gate, Gatekeeper
@@ -103,14 +105,19 @@ class Runner:
         """Take in what has arrived, and release what is due, until a stop or the budget's end."""
         store, now = self.around.store, self.around.clock.now()
         outcomes.errors += ingest(task, store, now, self.around.log)
-        waiting = due(task, store, now) if isinstance(task, Job) else due_of_gate(task, store, now)
+        match task:
+            case Job():
+                waiting, do = due(task, store, now), partial(self._release, task)
+            case Gate():
+                waiting, do = due_of_gate(task, store, now), partial(self._pass, task)
+            case _:
+                assert_never(task)
         batches = [batch for batch in waiting if only is None or only(batch)]
         for done, batch in enumerate(batches):
             if self.stop() or self._is_paused(task, outcomes):
                 return
             self.progress(task, done, len(batches))
-            release = self._release if isinstance(task, Job) else self._pass
-            if not release(task, batch, outcomes):  # type: ignore[arg-type]
+            if not do(batch, outcomes):
                 return
         self.progress(task, len(batches), len(batches))
 
@@ -233,8 +240,7 @@ class Runner:
 
     def _is_paused(self, task: Task, outcomes: Outcomes) -> bool:
         """Asked before every release, since a person or a gate may pause a job in its catch-up."""
-        jobs = task.jobs if isinstance(task, Gate) else ()
-        paused = self.around.store.paused() & {task.name, *(job.name for job in jobs)}
+        paused = self.around.store.paused() & {task.name, *(job.name for job in task.jobs)}
         outcomes.paused += sorted(paused)
         return bool(paused)
 
@@ -244,10 +250,8 @@ class Runner:
         It follows from the store: a supervisor that starts the process anew changes nothing.
         """
         store, now = self.around.store, self.around.clock.now()
-        jobs = task.jobs if isinstance(task, Gate) else (task,)
-        found = [store.burns_in_a_row(job.scope, job.name) for job in jobs]
-        if isinstance(task, Gate):
-            found.append(store.gates.losses_in_a_row(task.name))
+        found = [store.burns_in_a_row(job.scope, job.name) for job in task.jobs]
+        found.append(store.gates.losses_in_a_row(task.name))
         rests = any(abs(now - since) < rest_after(burns) for burns, since in found)
         if not self.patient or not rests:
             return False

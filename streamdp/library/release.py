@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamdp import wiring
+from streamdp.engine.fallbacks import following, planned
 from streamdp.engine.release import new_release_id, redact_errors
 from streamdp.errors import ConfigurationError
 from streamdp.library.arguments import NAME, SOURCE, configured
@@ -18,10 +19,7 @@ from streamdp.types import (
     Charge,
     Column,
     Entropy,
-    Json,
     Learned,
-    Outcome,
-    Plan,
     ReleaseKind,
     Row,
 )
@@ -156,7 +154,7 @@ def draw_release(
     charging = wiring.charging(ledger.privacy.unit)
     learned, here = _learned(kind, previous), Batch(SOURCE, batch)
     with redact_errors(entropy):
-        learned, plan = _planned(kind, learned, here)
+        learned, plan, _ = planned(kind, learned, here)
         query = charging.bounded(plan.query, here)
         backend = wiring.records(data, str(options.get("column", "x")))
         backend.check(query, here)
@@ -165,11 +163,11 @@ def draw_release(
     number = ledger.spend(charge, kind.name)
     with redact_errors(entropy):
         outcome = kind.draw(plan, backend.answer(query, here), entropy)
-        state = _following(kind, learned.state, plan, outcome)
+        state, _ = following(kind, learned.state, plan, outcome)
         rows = kind.publish(state, outcome).rows
     ledger.settle(number)
-    following = Learned(learned.version + 1, learned.signature, state)
-    return Released(release_id, kind.name, batch, charge, rows, kind.columns, following)
+    after = Learned(learned.version + 1, learned.signature, state)
+    return Released(release_id, kind.name, batch, charge, rows, kind.columns, after)
 
 
 def _learned(kind: ReleaseKind, previous: Released | None) -> Learned:
@@ -189,20 +187,3 @@ def _learned(kind: ReleaseKind, previous: Released | None) -> Learned:
             hint="give the same options, epsilon and batch apart; or leave previous out",
         )
     return previous.learned
-
-
-def _planned(kind: ReleaseKind, learned: Learned, batch: Batch) -> tuple[Learned, Plan]:
-    """The plan; under no learned state if it cannot be made under this one, as in the engine."""
-    try:
-        return learned, kind.plan(learned.state, batch)
-    except (ArithmeticError, LookupError, TypeError, ValueError):
-        anew = Learned(learned.version, learned.signature, kind.init())
-        return anew, kind.plan(anew.state, batch)
-
-
-def _following(kind: ReleaseKind, state: Json, plan: Plan, outcome: Outcome) -> Json:
-    """The next state; a learner that fails starts anew and costs no release, as in the engine."""
-    try:
-        return kind.learn(state, plan, outcome)
-    except (ArithmeticError, LookupError, TypeError, ValueError):
-        return kind.init()

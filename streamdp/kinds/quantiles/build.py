@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamdp.config.base.derived import Derived
 from streamdp.config.base.expressions import Dialect, expression
 from streamdp.kinds.quantiles.learners import learner
 from streamdp.kinds.quantiles.priors import shapes
-from streamdp.kinds.quantiles.section import Derived, QuantilesSection
+from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.types import CellQuery, Grid
 
 if TYPE_CHECKING:

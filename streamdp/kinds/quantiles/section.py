@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from streamdp.config.base.expressions import expression
+from streamdp.config.base.derived import Derived
 from streamdp.config.base.releases import ReleaseSection
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational, Rational
@@ -69,21 +69,6 @@ class Mechanism(Section):
         if self.restriction == "edge" and self.node == "joint":
             raise ValueError("joint nodes are conditional: leave restriction out")
         return self
-
-
-class Derived(Section):
-    """A number made of the columns of one record."""
-
-    sql: str = Field(
-        description="SQL expression of one record, in DuckDB's dialect whatever the engine.",
-        examples=["price * pieces"],
-    )
-
-    @field_validator("sql")
-    @classmethod
-    def _of_one_record(cls, value: str) -> str:
-        expression(value)
-        return value
 
 
 class QuantilesSection(ReleaseSection):

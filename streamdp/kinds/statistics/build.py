@@ -6,10 +6,10 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, assert_never
 
+from streamdp.config.base.derived import Derived
 from streamdp.config.base.expressions import Dialect, expression
 from streamdp.kinds.statistics.section import (
     CountSection,
-    Derived,
     HistogramSection,
     MeasureSection,
     MomentSection,

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from fractions import Fraction
 
+from streamdp.config.base.derived import Derived
 from streamdp.config.base.releases import CheckContext, Problem
 from streamdp.kinds.statistics.section import (
     CountSection,
-    Derived,
     HistogramSection,
     MeasureSection,
     StatisticsSection,

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator, model_validator
 
-from streamdp.config.base.expressions import expression
+from streamdp.config.base.derived import Derived
 from streamdp.config.base.releases import ReleaseSection
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational, Rational
@@ -19,21 +19,6 @@ MOST_CELLS = 2**40
 
 MOST_ROWS = 100_000
 """Cells of all measures in all groups."""
-
-
-class Derived(Section):
-    """A value made of the columns of one record."""
-
-    sql: str = Field(
-        description="SQL expression of one record, in DuckDB's dialect whatever the engine.",
-        examples=["price * pieces"],
-    )
-
-    @field_validator("sql")
-    @classmethod
-    def _of_one_record(cls, value: str) -> str:
-        expression(value)
-        return value
 
 
 Source = Annotated[str, Field(min_length=1)] | Derived
