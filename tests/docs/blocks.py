@@ -5,7 +5,7 @@
 | `sh` | run by bash, in the page's folder, after the blocks before it |
 | `python` | run there too |
 | `yaml config.yaml` | written there, and loaded |
-| `yaml` | laid over the demonstration's configuration, and loaded |
+| `yaml` | laid over the demonstration's configuration and those before it, and loaded |
 | `sql store`, `sql warehouse` | asked of the store, or of a PostgreSQL server |
 | `console` | shown, not run: its commands and options are looked up |
 | `text` | shown |

@@ -78,14 +78,15 @@ def run(block: Block, folder: Path, conninfo: str, where: str) -> None:
 
 
 def check(block: Block, folder: Path) -> None:
-    """A configuration, or what is laid over the demonstration's, is valid."""
+    """A configuration, or what is laid over the demonstration's and those before, is valid."""
     if block.about:
         path = folder / block.about
         path.write_text(block.text)
     else:
         path = folder / "laid-over.yaml"
-        below, above = (parse(text, "page").value for text in (DEMO, block.text))
-        path.write_text(json.dumps(laid_over(below, above)))
+        below = path.read_text() if path.exists() else DEMO
+        merged = laid_over(parse(below, "below").value, parse(block.text, "block").value)
+        path.write_text(json.dumps(merged))
     load(path)
 
 
