@@ -52,7 +52,7 @@ from streamdp.types import (
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """What the engine needs to know of a configured gate.
+    """A configured gate, as the engine runs it.
 
     Args:
         name: Key of the gate in the configuration; its runs are charged under it.

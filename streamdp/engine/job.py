@@ -9,7 +9,7 @@ from streamdp.types import Backend, Charging, ReleaseKind, Source
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the engine needs to know of a configured release.
+    """A configured release, as the engine runs it.
 
     Args:
         name: Key of the release in the configuration.

@@ -1,4 +1,4 @@
-"""What sinks are told of a gate's word: of a yes, and of a no that leaves releases standing."""
+"""Notices to sinks about a gate's answer: of a yes, and of a no that keeps a release standing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from streamdp.text import iso
 from streamdp.types import Batch, Entropy, Release, Row
 
 Notices = tuple[tuple[Release, tuple[str, ...]], ...]
-"""What is owed to which sinks."""
+"""Notices, each with the sinks that it is owed to."""
 
 
 def of_acceptance(

@@ -1,4 +1,4 @@
-"""Whose records a batch reads: each file and table pays from one budget, whatever it is called."""
+"""Binding of files and tables to budgets: each pays from one, whatever it is called."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the engine asks of a store."""
+"""The store, as the engine uses it."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Store(Protocol):
         ...
 
     def arrivals(self, source: str) -> Mapping[str, bytes]:
-        """What was kept of the files of batches."""
+        """The kept state of the files of batches, by batch key."""
         ...
 
     def keep_arrival(self, batch: Batch, state: bytes) -> None:
@@ -213,7 +213,7 @@ class HasSource(Protocol):
 
     @property
     def scope(self) -> str:
-        """Whose budget pays."""
+        """The source whose budget pays."""
         ...
 
 

@@ -32,7 +32,7 @@ RELEASE_ID_BITS = 96
 
 @dataclass(frozen=True, slots=True)
 class EngineContext:
-    """What a release needs besides its job: memory, chance, time, and somewhere to say so."""
+    """Store, entropy, clock and log of a release."""
 
     store: Store
     entropy: Entropy

@@ -24,7 +24,7 @@ from streamdp.types import Batch, Sink
 from streamdp.types.rests import rest_after
 
 Task = Job | Gate
-"""What is done to every batch of a source; a job that has a gate is done by it."""
+"""A job without a gate, or a gate with the jobs that it lets release."""
 
 Progress = Callable[[Task, int, int], None]
 """Told of a task, how many of its due batches are done, and how many there are."""
@@ -32,7 +32,7 @@ Progress = Callable[[Task, int, int], None]
 
 @dataclass(slots=True)
 class Outcomes:
-    """What a round did; public facts. `refused` are those that were tried in it."""
+    """Results of a round, all public; `refused` counts the refusals of this round alone."""
 
     released: int = 0
     refused: int = 0

@@ -40,7 +40,7 @@ ONE_CELL = Grid(Fraction(1), 0, 0)
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What is counted of a batch for a test.
+    """The question to a batch for a test, and its public cells.
 
     Args:
         query: The cells of a column, or a table with one marginal.

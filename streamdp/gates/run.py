@@ -37,11 +37,11 @@ class ThresholdingGate:
         return with_bound(self.asked, bound and bound.of(batch))
 
     def terms(self) -> Json:
-        """What the noise of a run was drawn for; a run of other terms cannot go on."""
+        """The parameters of a run's noise; a run of other parameters cannot go on."""
         return self.thresholding.event()
 
     def margin(self, number: int) -> int:
-        """How far a score must be above zero to be sure of a yes at some test."""
+        """The score from which some test is surely answered with yes."""
         return math.ceil(self.thresholding.noise.margin(number))
 
     def records_to_be_sure(self, number: int) -> int:
@@ -49,7 +49,7 @@ class ThresholdingGate:
         return self.margin(number) * self.rows_per_unit
 
     def charge(self) -> Charge:
-        """What a run costs."""
+        """The price of a run."""
         event = self.thresholding.event() | {"question": self.question.describe()}
         return charge_of(event)
 

@@ -27,7 +27,7 @@ Test = Fraction | Chance | Runs
 
 
 class Question(Protocol):
-    """What a gate asks of a batch; `past` and the rest of it are public."""
+    """The test of a gate, for any batch; all but the statistic is public."""
 
     def describe(self) -> Json:
         """Public parameters, for the ledger."""
@@ -44,7 +44,7 @@ class Question(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Around:
-    """How far a value may be from its last release.
+    """A tolerance around the last released value.
 
     Args:
         absolute: In the unit of the column, or in records.
@@ -159,7 +159,7 @@ class Growth:
         return {"kind": "growth", **about}
 
     def test(self, past: Past, statistic: CellCounts) -> Fraction:
-        """How far the score is above its level."""
+        """The excess of the score over its level."""
         level = self.start * self.factor**past.accepted
         score = rows if self.score == "records" else best
         return score(statistic, level, self.rows_per_unit)

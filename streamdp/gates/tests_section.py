@@ -14,7 +14,7 @@ from streamdp.config.base.values import PositiveRational, Rational
 
 
 def quantiles_of(release: Section | None) -> tuple[Fraction, ...]:
-    """What a release publishes, if it is of quantiles."""
+    """The quantiles that a release publishes; none if it is of another kind."""
     return getattr(release, "quantiles", ())
 
 
@@ -26,7 +26,7 @@ Tables = Mapping[str, tuple[str, ...]]
 
 
 class TestSection(Section):
-    """What a gate tests.
+    """A test, as the configuration writes it.
 
     `reads` names the kinds whose published values the test compares a batch with; it is None where
     it needs none of them, so that any release will do whose column can be counted. `asks` says what
@@ -37,7 +37,7 @@ class TestSection(Section):
     asks: ClassVar[Literal["cells", "counts", "rules"]] = "cells"
 
     def problems(self, release: Section, tables: Tables) -> Iterator[Found]:
-        """What does not fit the first release of the gate.
+        """Problems between the test and the first release of the gate.
 
         Args:
             release: Its section.
@@ -126,7 +126,7 @@ class DriftTest(TestSection):
         return priced and self.ranks is None
 
     def most(self, quantiles: tuple[Fraction, ...], rows: int | None) -> int | None:
-        """Where all records lie beyond."""
+        """The score of a batch whose records all lie beyond."""
         ranks = self.ranks or Fraction(0)
         larger = (max(quantile, 1 - quantile) for quantile in self.quantiles or quantiles)
         share = max((share - ranks) / (share + ranks) for share in larger)
@@ -162,7 +162,7 @@ class ThresholdTest(TestSection):
         return self
 
     def most(self, quantiles: tuple[Fraction, ...], rows: int | None) -> int | None:
-        """Where all records lie beyond."""
+        """The score of a batch whose records all lie beyond."""
         share = self.quantile if self.above is not None else 1 - self.quantile
         share /= max(self.quantile, 1 - self.quantile)
         return None if rows is None else int(share * rows)
@@ -333,7 +333,7 @@ class ErrorTest(TestSection):
             yield ("test", "more"), "a selection releases no average loss", "give above"
 
     def most(self, quantiles: tuple[Fraction, ...], rows: int | None) -> int | None:
-        """Where all records are errors."""
+        """The score of a batch whose records are all errors."""
         share = self.above if self.above is not None else self.more or 0
         return None if rows is None else int((1 - share) * rows)
 
@@ -382,4 +382,4 @@ Test = Annotated[
 
 
 TEST_KINDS = ("drift", "threshold", "growth", "count", "error", "custom")
-"""What `kind` of a test may say."""
+"""The values of `kind` of a test."""

@@ -1,1 +1,1 @@
-"""What is learned from past releases; nothing here has ever seen data."""
+"""Learners: priors and plans from past releases alone, never from data."""

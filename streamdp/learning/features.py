@@ -44,7 +44,7 @@ def season(batch: Batch) -> tuple[float, ...]:
 
 
 def calendar(batch: Batch) -> tuple[float, ...]:
-    """Where a window lies in what repeats: its weekday, its hour, or its place in the year.
+    """The place of a window in what repeats: its weekday, its hour, or its part of the year.
 
     Days have six indicators; shorter windows two circles of the day and the weekend's indicator;
     months two circles of the year. A file with a date in its key is a day. Others have nothing.

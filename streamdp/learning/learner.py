@@ -1,4 +1,4 @@
-"""What the kind `quantiles` asks of a learner: pure functions over past releases.
+"""The protocol of learners of quantiles: pure functions over past releases.
 
 A learner makes the priors of the next release, or plans the whole draw (a `Way`). It has no
 argument for data: an `Observation` is all that it is told of a batch, and every part of that is
@@ -58,7 +58,7 @@ class Way(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """What one release shows a learner; all of it is released or bought.
+    """One release, as a learner is told of it; all of it is released or bought.
 
     Args:
         values: Released, one a quantile.
@@ -125,7 +125,7 @@ class Learner(Protocol):
         ...
 
     def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
-        """What is believed of each quantile of the last batch; nothing if no more than it says."""
+        """An estimate of each quantile of the last batch; none if it is the release itself."""
         ...
 
     def expecting(self, rows: int) -> Self:

@@ -28,7 +28,7 @@ ROUNDS = 300
 
 @dataclass(frozen=True, slots=True)
 class PublicFit:
-    """What public rows say of each quantile.
+    """Location and scale of each quantile, fitted to public rows.
 
     Args:
         locations: In the unit of the column, non-decreasing, shape (m,).

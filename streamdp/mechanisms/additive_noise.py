@@ -50,7 +50,7 @@ class AdditiveNoise:
         return max(0, math.ceil(beyond / log_ratio - 1.0 - 1e-9))
 
     def event(self) -> Json:
-        """What the vector costs."""
+        """The event of the vector."""
         return pure(self.epsilon)
 
     def draw(self, values: Iterable[int], entropy: Entropy) -> tuple[int, ...]:

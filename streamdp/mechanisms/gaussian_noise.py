@@ -64,7 +64,7 @@ class GaussianNoise:
         return most
 
     def event(self) -> Json:
-        """What the vector costs."""
+        """The event of the vector."""
         return zero_concentrated(self.rho)
 
     def draw(self, values: Iterable[int], entropy: Entropy) -> tuple[int, ...]:

@@ -1,1 +1,1 @@
-"""What is believed about a quantile before the data is touched."""
+"""Priors: measures on the line that are fixed before the data is touched."""

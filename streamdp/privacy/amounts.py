@@ -17,7 +17,7 @@ NO_PURE_LOSS = (
     "Gaussian noise has no pure epsilon: give the cap in rho ({rho: 0.1}) or in epsilon and delta"
     " ({epsilon: 1, delta: 1e-9}), or give the release an epsilon in place of rho"
 )
-"""What to do where a cap in epsilon meets a charge that has only rho."""
+"""The hint where a cap in epsilon meets a charge that has only rho."""
 
 
 def nano_up(amount: Fraction) -> int:

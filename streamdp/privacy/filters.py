@@ -66,7 +66,7 @@ class Limit:
 
 @dataclass(frozen=True, slots=True)
 class Caps:
-    """What one record, or one unit that returns, may lose.
+    """The most that one record, or one unit that returns, may lose.
 
     Args:
         batch_nano: In all releases of one batch. A record belongs to one batch, so this bounds
@@ -130,7 +130,7 @@ class Item:
 
 
 Borne = Mapping[str, Sequence[Item]]
-"""What each batch bears, by its key."""
+"""Charges of each batch, by its key."""
 
 
 def fullest(

@@ -1,4 +1,4 @@
-"""What a release may cost: an amount of pure, or of zero-concentrated, loss."""
+"""The price of a release: an amount of pure, or of zero-concentrated, loss."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Price:
     measure: Measure = "epsilon"
 
     def of_record(self, rows: int) -> Price:
-        """What one record of a unit may cost, if the unit has so many: the event `group` of it.
+        """The price of one record of a unit that has so many: the event `group` costs the whole.
 
         >>> Price(Fraction(1)).of_record(2).amount, Price(Fraction(1), "rho").of_record(2).amount
         (Fraction(1, 2), Fraction(1, 4))

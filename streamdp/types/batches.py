@@ -47,7 +47,7 @@ class File:
 
 @dataclass(frozen=True, slots=True)
 class Belongs:
-    """Whose budget pays for the records of a file or table.
+    """The source, and batch, whose budget pays for the records of a file or table.
 
     Args:
         scope: Name of the source.

@@ -9,7 +9,7 @@ from streamdp.types.forms import Json
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What a release costs, fixed before data is touched.
+    """The price of a release, fixed before data is touched.
 
     Args:
         event: The draws and their parameters, in the ledger's vocabulary (`privacy.events`).

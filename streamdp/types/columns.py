@@ -8,7 +8,7 @@ from typing import Literal
 ColumnType = Literal["text", "number", "integer"]
 
 Role = Literal["label", "value", "origin", "estimate", "lower", "upper", "error"]
-"""What a column is to a reader.
+"""The role of a column for its reader.
 
 * label: names the row, as a group or a quantile does; the same in every release of a job.
 * value: what was drawn.

@@ -11,7 +11,7 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Json = Any
-"""What `json.dumps` takes: the form in which states, events and releases are stored."""
+"""A value that `json.dumps` takes: the form of stored states, events and releases."""
 
 Format = Literal["parquet", "csv", "jsonl", "arrow"]
 """Of files of records."""

@@ -1,4 +1,4 @@
-"""What passes to a gate and comes from it: its run, what it knows, its word."""
+"""Values that pass to and from a gate: its run, its past, its answer."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class GateRun:
 
 @dataclass(frozen=True, slots=True)
 class Past:
-    """What a gate knows when it asks; all public.
+    """Earlier answers and releases that a gate may use; all public.
 
     Args:
         accepted: How often it has accepted.
@@ -49,11 +49,11 @@ class Past:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The word of a gate on one batch, and what follows from it.
+    """The answer of a gate about one batch, and its consequences.
 
     Args:
         batch: The batch.
-        accepted: The word.
+        accepted: Whether it is yes.
         slot: When it may be seen (POSIX seconds).
         notices: What is owed to which sinks.
         holds: Jobs that are paused.

@@ -23,7 +23,7 @@ class Entropy(Protocol):
 
 
 class Clock(Protocol):
-    """Where the time comes from."""
+    """A source of time."""
 
     def now(self) -> int:
         """POSIX time in whole seconds."""
@@ -55,12 +55,12 @@ class ReleaseKind(Protocol):
 
     @property
     def name(self) -> str:
-        """What the configuration calls this kind."""
+        """The name of the kind in the configuration."""
         ...
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """What each row of a release holds, in this order; a row may lack a column."""
+        """The columns of a release, in order; a row may lack some."""
         ...
 
     def signature(self) -> Json:
@@ -90,7 +90,7 @@ class ReleaseKind(Protocol):
         ...
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
-        """What is published: the outcome, and what follows from it and the state it led to."""
+        """The published rows: the outcome, with what follows from it and from the next state."""
         ...
 
 
@@ -100,7 +100,7 @@ class ReadsReleases(Protocol):
 
     @property
     def jobs(self) -> tuple[str, ...]:
-        """Whose releases it reads."""
+        """The jobs whose releases it reads."""
         ...
 
     def informed(self, past: Mapping[str, tuple[Row, ...]]) -> ReleaseKind:
@@ -113,7 +113,7 @@ class ReadsReleases(Protocol):
 
 
 class Charging(Protocol):
-    """What a release costs a unit, and whose records count."""
+    """The price of a release to a unit, and the bound on a unit's records."""
 
     def charge(self, plan: Plan) -> Charge:
         """The price of a plan to one unit."""
@@ -140,15 +140,15 @@ class GateKind(Protocol):
     """Pure functions: what a gate asks, what a run costs, how it is answered."""
 
     def query(self, batch: Batch) -> Query:
-        """What is counted of a batch."""
+        """The question to a batch."""
         ...
 
     def terms(self) -> Json:
-        """What the noise of a run is drawn for; a run of other terms cannot go on."""
+        """The parameters of a run's noise; a run of other parameters cannot go on."""
         ...
 
     def charge(self) -> Charge:
-        """What a run costs, however many tests it has."""
+        """The price of a run, however many tests it has."""
         ...
 
     def start(self, entropy: Entropy) -> Json:
@@ -163,7 +163,7 @@ class GateKind(Protocol):
 
 
 class Backend(Protocol):
-    """Where the records are: answers typed questions, each from one scan."""
+    """An engine beside the records: answers typed questions, each from one scan."""
 
     def check(self, query: Query, batch: Batch) -> None:
         """Raise SourceError if the question cannot be put; reads the schema, no rows."""
@@ -188,7 +188,7 @@ class Source(Protocol):
 
 
 class Log(Protocol):
-    """Where the engine says what it does; takes public facts only."""
+    """A log of events; takes public facts only."""
 
     def __call__(self, event: str, /, **fields: str | int | None) -> None:
         """Write one event of the closed list."""

@@ -15,10 +15,10 @@ from streamdp.types.tables import (
 )
 
 Query = CellQuery | TableQuery | SumQuery | CompoundQuery
-"""What a release may ask of a batch; each has `where`, `bound`, `by` and `groups`."""
+"""A typed question to a batch; each has `where`, `bound`, `by` and `groups`."""
 
 Statistic = CellCounts | TableCounts | Sums | CompoundAnswer
-"""What answers it; a question with `by` is answered by a tuple of these, one a group."""
+"""The answer to a query; one with `by` is answered by a tuple of these, one a group."""
 
 
 def with_bound(query: Query, bound: UnitBound | None) -> Query:

@@ -75,7 +75,7 @@ class CellQuery:
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class CellCounts:
-    """What a batch is reduced to: sorted occupied cells and how many records each holds.
+    """The statistic of a batch: sorted occupied cells and how many records each holds.
 
     Private: it never leaves the engine, and its repr shows nothing.
 

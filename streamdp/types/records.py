@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 RECORD = "record"
-"""What a row of the table is called in SQL over it."""
+"""The name of a row in SQL over the table."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What was drawn.
+    """The result of a draw.
 
     Args:
         rows: Published, as a table with the columns of the kind.

@@ -1,4 +1,4 @@
-"""What error to expect of statistics, from public facts alone: of released values as drawn.
+"""Expected errors of statistics, from public facts alone: of released values as drawn.
 
 Smoothed values only help on the average; how much depends on the stream, and `simulate` shows it.
 """
@@ -18,7 +18,7 @@ LEVEL = 0.95
 
 
 class CountError:
-    """How far 95 % of released counts are off at most: the reach of their noise."""
+    """The error that 95 % of released counts stay within: the reach of their noise."""
 
     def expected(self, kind: Statistics) -> Mapping[str, float | None]:
         """One a measure of counts; means depend on how many records there are."""

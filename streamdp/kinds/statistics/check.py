@@ -1,4 +1,4 @@
-"""What must hold between the keys of a release of statistics, and between them and the sources."""
+"""Checks between the keys of a release of statistics, and between them and the sources."""
 
 from __future__ import annotations
 

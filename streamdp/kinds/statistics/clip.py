@@ -1,4 +1,4 @@
-"""Where values are clipped: a centre and a reach that follow from earlier releases alone.
+"""Clipping of values: a centre and a reach that follow from earlier releases alone.
 
 A sum of values clipped to `centre ± reach` has noise in proportion to the reach and a bias, the
 overshoot, of what is cut off. How far values lie from the centre is released with each batch as a
@@ -137,7 +137,7 @@ class Clip:
         return float(found)
 
     def hidden(self) -> float:
-        """What clipping may hide of a mean: a batch may overshoot by more than they do on average.
+        """A bound on what clipping hides of a mean: one batch may overshoot more than the average.
 
         Twice the mean overshoot, and one reach for the share of records that noise alone could be.
         """

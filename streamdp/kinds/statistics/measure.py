@@ -1,4 +1,4 @@
-"""What a measure of a release is: what it asks, with which noise, and what follows from that."""
+"""The protocol of measures: what each asks, with which noise, and what follows from that."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What is known of a measure's rows, shapes (n,); rows are groups times cells.
+    """Values and intervals of a measure's rows, shapes (n,); rows are groups times cells.
 
     Args:
         value: Released, or computed from what was released of this batch.
@@ -64,7 +64,7 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Allowance:
-    """What a measure may spend.
+    """The part of the price that a measure may spend.
 
     Args:
         price: For one record.
@@ -104,7 +104,7 @@ class Measure(Protocol):
 
     @property
     def statistic(self) -> str:
-        """What it is: a count, a sum, a mean or a variance."""
+        """Its statistic: count, sum, mean or variance."""
         ...
 
     @property

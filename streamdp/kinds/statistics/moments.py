@@ -77,7 +77,7 @@ class MomentOf:
         return {self.moment: [self.column, self.sql], "grid": about}
 
     def clip(self, state: Json) -> Clip:
-        """Where values of the next batch are clipped."""
+        """The clip of the next batch."""
         centre, reach = self.start
         if self.moment == "sum":
             centre, reach = 0, abs(centre) + reach

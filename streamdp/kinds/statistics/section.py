@@ -117,7 +117,7 @@ class HistogramSection(Weighed):
 
 
 class Start(Section):
-    """Where values are believed to lie before any release."""
+    """A guess of place and spread of values, before any release."""
 
     location: Rational = Field(
         description="Approximate centre of the values, in the column's unit.", examples=[120]

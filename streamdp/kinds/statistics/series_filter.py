@@ -73,7 +73,7 @@ _LAMBDA, _RHO, _WEIGHT = (
 
 @dataclass(frozen=True, slots=True)
 class Estimates:
-    """What is believed of the truths of one batch, shapes (n,)."""
+    """Estimates of the truths of one batch, with intervals, shapes (n,)."""
 
     point: FloatArray
     lower: FloatArray
@@ -213,7 +213,7 @@ class _State:
 
 
 def _upper_of_positive(mean: FloatArray, deviation: FloatArray) -> FloatArray:
-    """What a normal law, given that it is positive, lies below with probability 0.95."""
+    """The 0.95 quantile of a normal law, given that it is positive."""
     from scipy.special import ndtr, ndtri
 
     standard = np.maximum(mean / np.maximum(deviation, 1e-12), FARTHEST)
@@ -222,7 +222,7 @@ def _upper_of_positive(mean: FloatArray, deviation: FloatArray) -> FloatArray:
 
 
 def _trust(gain: FloatArray, between: tuple[float, float]) -> FloatArray:
-    """How far to go from the estimate to the value itself: all the way where noise is little.
+    """Share of the way from the estimate to the value itself: all of it where noise is little.
 
     There smoothing can win next to nothing, and what clipping hides of great changes it would
     hide once more.

@@ -39,7 +39,7 @@ SHAPES = 4
 
 @dataclass(frozen=True, slots=True)
 class Believed:
-    """Where batches are believed to lie, and how widely they are spread: public."""
+    """Public beliefs about the place and spread of batches."""
 
     location: float
     scale: float

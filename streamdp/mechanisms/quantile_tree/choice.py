@@ -77,7 +77,7 @@ CANDIDATES: dict[str, Choice] = {
     "tree of 6, shapes": Choice(6, "joint", 5, shapes=True, log_bump_mass=-1.0),
     "tree of 4, shapes": Choice(4, "joint", 5, shapes=True),
 }
-"""What is chosen from."""
+"""The forms that are compared."""
 
 
 def choose_tree(quantiles: int, epsilon: Fraction, expected_rows: int | None) -> Choice:

@@ -25,7 +25,7 @@ CLIP = 45.0
 """Largest exponent c·cost: e^-45 = 3e-20 of utility is what the clip can lose."""
 
 Restriction = Literal["conditional", "edge"]
-"""What becomes of the prior's mass outside a region: dropped, or put on the region's two ends."""
+"""Treatment of the prior's mass outside a region: dropped, or put on the region's two ends."""
 
 
 def draw_quantile(

@@ -96,7 +96,7 @@ def draw_jointly(
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class _Task:
-    """What is drawn, from what. Private.
+    """One joint draw: its region, its targets and its sharpness. Private.
 
     Args:
         size: Grains of the region.

@@ -36,7 +36,7 @@ Slope = Callable[[FloatArray], FloatArray]
 
 @dataclass(frozen=True, slots=True)
 class NoisyGradient:
-    """What a share of a release's epsilon buys for its learner.
+    """A noisy gradient, bought for a learner with a share of a release's epsilon.
 
     Args:
         epsilon: Pure loss of all gradients of a release together, whatever a unit changes.
@@ -53,7 +53,7 @@ class NoisyGradient:
     turned: int = 1
 
     def event(self) -> Json:
-        """What the ledger stores, once for all gradients of a release."""
+        """The event for the ledger, once for all gradients of a release."""
         return pure(self.epsilon) | {"mechanism": "noisy-gradient", "turned": self.turned}
 
     def draw(self, statistic: CellCounts, entropy: Entropy) -> tuple[float, ...]:

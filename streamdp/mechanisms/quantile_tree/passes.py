@@ -136,7 +136,7 @@ class LongPass:
         self._c = self._seen(following, both)
 
     def _seen(self, index: IntArray, valid: BoolArray) -> tuple[IntArray, FloatArray]:
-        """Where a sum is looked up, and what its move to r - D costs; all if there is none."""
+        """Places at which sums are looked up, and log weights of the moves: -inf where none is."""
         index = np.where(valid, index, 0)
         off = self._wanted.off(self._ranks - self._ranks[index])
         return index, self._decay(valid, off * self._sharpness)

@@ -126,7 +126,7 @@ class Level:
         return self.budget / (2 * addition)
 
     def event(self) -> Json:
-        """What a record pays at this level.
+        """The price of one record at this level.
 
         Draws of one target, and joint draws, make one bounded range `budget`, whatever the shares
         of the record in the nodes: ranges x_v with Σ x_v ≤ e have Σ x_v²/8 ≤ e²/8. Independent

@@ -40,7 +40,7 @@ class PublicEntropy:
 
 
 def levels(rows: int) -> FloatArray:
-    """Where the quantile function of a synthetic batch is read, shape (min(rows, 4096),)."""
+    """Ranks of the values of a synthetic batch, in (0, 1), shape (min(rows, 4096),)."""
     count = min(rows, MOST_VALUES)
     return np.asarray((np.arange(count) + 0.5) / count)
 

@@ -135,7 +135,7 @@ class QuantileTree:
         )
 
     def event(self) -> Json:
-        """What the ledger stores: the levels one after the other, and the numerical slack."""
+        """The event for the ledger: the levels one after the other, and the numerical slack."""
         return events.sequence(
             [*(level.event() for level in self.levels()), events.pure(self.slack())],
             mechanism="quantile-tree",

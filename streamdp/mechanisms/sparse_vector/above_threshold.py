@@ -63,12 +63,12 @@ class AboveThreshold:
 
     @property
     def losses(self) -> tuple[Fraction, Fraction]:
-        """What a shift of rho by one, and of the accepted nu by two, costs; they add to epsilon."""
+        """Losses of a shift of rho by one and of the accepted nu by two; they add to epsilon."""
         threshold = self.epsilon * self.theta / (2 + self.theta)
         return threshold, self.epsilon - threshold
 
     def event(self) -> Json:
-        """What the ledger stores for a run, however many tests it has."""
+        """The event of a run, however many tests it has."""
         return events.sequence([events.pure(self.epsilon)], mechanism="above-threshold")
 
     def start(self, entropy: Entropy) -> Json:
@@ -95,11 +95,11 @@ class AboveThreshold:
         return noise - int(state["rho"]) + self.offset(parts)
 
     def offset(self, parts: int = 2) -> int:
-        """What rho stays under with probability 1 - beta/parts, in units; one for rounding."""
+        """A bound on rho with probability 1 - beta/parts, in units; one more for rounding."""
         return 1 + math.ceil(STEP / float(self.losses[0]) * math.log(parts / float(self.beta)))
 
     def reach(self, t: int, parts: int = 2) -> int:
-        """What nu of test t stays under, but with probability beta/parts over all tests."""
+        """A bound on nu of test t that fails with probability beta/parts over all tests."""
         spread = 2 * STEP / float(self.losses[1])
         return math.ceil(spread * math.log(parts * self.weight(t) / float(self.beta)))
 
@@ -110,7 +110,7 @@ class AboveThreshold:
         return 5.0 * t * float(math.log(t + 2) ** 3)
 
     def margin(self, t: int, parts: int = 2) -> float:
-        """How far below zero the score of test t must be to be rejected.
+        """The distance below zero from which the score of test t is surely rejected.
 
         With probability 1 - beta, for all tests: scores of zero and more are accepted, scores of
         -margin and less are rejected.

@@ -1,4 +1,4 @@
-"""How far a batch is beyond public tolerances, in records: statistics of sensitivity one.
+"""Scores of sensitivity one: the records by which a batch is beyond public tolerances.
 
 A quantile q lies in the cells [low, high] up to a share r of ranks when
 
@@ -21,7 +21,7 @@ from streamdp.types import CellCounts
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """Where a quantile may be; public.
+    """The range that a quantile may be in; public.
 
     Args:
         quantile: q, in (0, 1).
@@ -37,7 +37,7 @@ class Tolerance:
 
     @property
     def sensitivity(self) -> Fraction:
-        """What one record more or less can change the excess by."""
+        """The most that one record more or less changes the excess."""
         return max(self.quantile, 1 - self.quantile) + self.ranks
 
     def excess(self, grains: Grains) -> Fraction:

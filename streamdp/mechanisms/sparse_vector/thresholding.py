@@ -119,11 +119,11 @@ class Thresholding:
 
     @property
     def noise(self) -> AboveThreshold:
-        """What compares scores."""
+        """The mechanism that compares scores with noise."""
         return AboveThreshold(self.epsilon, self.beta, self.theta, self.horizon)
 
     def event(self) -> Json:
-        """What the ledger stores for a run, however many tests it has."""
+        """The event of a run, however many tests it has."""
         return events.sequence(
             [events.pure(self.epsilon)],
             mechanism="thresholding",
