@@ -1,8 +1,9 @@
 """Public features of a batch: what may be known about it before its data are touched.
 
-Each feature is a function of the batch's public key and window alone; a file has the date in its
-key, if there is one, for its window. Columns of a public table are looked up by the key. All are
-scaled to about [-1, 1], so that a coefficient has the size of what it explains.
+Each feature is a function of the batch's public key and window alone, as clocks of the source's
+time zone show it; a file has the date in its key, if there is one, for its window. Columns of a
+public table are looked up by the key. All are scaled to about [-1, 1], so that a coefficient has
+the size of what it explains.
 """
 
 from __future__ import annotations
@@ -114,6 +115,8 @@ def _standard(column: tuple[float, ...]) -> tuple[float, float]:
 
 
 def _seconds(batch: Batch) -> int:
+    if batch.wall is not None:
+        return batch.wall[0]
     if batch.start is not None:
         return batch.start
     for year, month, day in _DATE.findall(batch.key):

@@ -1,14 +1,17 @@
-"""Batches cut from one stream by time: half-open UTC windows of one length."""
+"""Batches cut from one stream by time: half-open windows of one length, in UTC or a time zone."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import count
+from zoneinfo import ZoneInfo
 
 from streamdp.files import resolve
 from streamdp.sources.markers import is_complete
 from streamdp.types import Batch
+from streamdp.zones import first_shown, shown
 
 DAY = 86_400
 
@@ -20,16 +23,21 @@ class WindowSource:
     Which windows there are follows from the configuration and the clock alone: a window that is
     missing because nobody was there would tell that nobody was there.
 
+    In a time zone the borders are the moments at which its clocks first show these times, or pass
+    over them: days of 23 or 25 hours where clocks change. A day that a zone left out is no window,
+    so windows follow each other without a gap and share no moment.
+
     Args:
         name: Of the source.
-        start: First second of the first window (POSIX time).
-        length: Seconds in a window.
+        start: First second of the first window (POSIX time; in a time zone, what clocks show).
+        length: Seconds in a window; in a time zone whole days.
         end: Second after the last window, or None if the stream goes on.
         lateness: Seconds after its end in which a window still fills; a record that comes later is
             in no batch.
         marker: Path with `{key}` of the file that says that a window is complete, or None.
         growing: Whether a batch holds all windows up to its own.
         pattern: Path or glob of the files that all batches are read from; empty for a database.
+        zone: Whose clocks count, or None for UTC.
     """
 
     name: str
@@ -40,18 +48,37 @@ class WindowSource:
     marker: str | None = None
     growing: bool = False
     pattern: str = ""
+    zone: ZoneInfo | None = None
 
     def batches(self, now: int) -> Iterator[Batch]:
         """Windows that ended `lateness` seconds ago or earlier and are complete, in order."""
         files = resolve(self.pattern) if self.pattern else ()
-        stop = now - self.lateness if self.end is None else min(now - self.lateness, self.end)
-        for start in range(self.start, stop - self.length + 1, self.length):
-            key = self._key(start)
+        first = self._moment(self.start)
+        for wall, start, end in self._windows(now - self.lateness):
+            key = self._key(wall)
             if is_complete(self.marker, key):
-                begin = self.start if self.growing else start
-                yield Batch(self.name, key, begin, start + self.length, files=files)
+                begin = first if self.growing else start
+                clocks = self.zone and (shown(begin, self.zone), shown(end, self.zone))
+                yield Batch(self.name, key, begin, end, files=files, wall=clocks or None)
 
-    def _key(self, start: int) -> str:
-        moment = datetime.fromtimestamp(start, UTC)
+    def _windows(self, stop: int) -> Iterator[tuple[int, int, int]]:
+        """What clocks show, first second and second after the last of windows that ended."""
+        start = self._moment(self.start)
+        for wall in count(self.start, self.length):
+            end = self._moment(wall + self.length)
+            if end > stop or (self.end is not None and wall + self.length > self.end):
+                return
+            if start < end:
+                yield wall, start, end
+            start = end
+
+    def _moment(self, wall: int) -> int:
+        """POSIX time of what clocks show."""
+        if self.zone is None:
+            return wall
+        return first_shown(datetime.fromtimestamp(wall, UTC).replace(tzinfo=None), self.zone)
+
+    def _key(self, wall: int) -> str:
+        moment = datetime.fromtimestamp(wall, UTC)
         whole_days = self.start % DAY == 0 and self.length % DAY == 0
         return moment.strftime("%Y-%m-%d" if whole_days else "%Y-%m-%dT%H:%M:%SZ")

@@ -69,6 +69,8 @@ class Batch:
         end: Second after its last.
         path: The file that holds it, or the folder of its files; None when cut by time.
         files: All files that it is read from, each once; none where a database is read.
+        wall: What clocks of the source's time zone show at `start` and `end`, as seconds of a clock
+            that is never changed; None where that is UTC.
     """
 
     source: str
@@ -77,3 +79,4 @@ class Batch:
     end: int | None = None
     path: str | None = None
     files: tuple[File, ...] = ()
+    wall: tuple[int, int] | None = None

@@ -55,7 +55,9 @@ def _growth(section: SourceSection) -> dict[str, str]:
     """How the batches of a growing source grow: they overlap, so nothing else tells two cuts."""
     if not isinstance(section.batches, Windows) or not section.batches.growing:
         return {}
-    return {"growth": f"by {section.batches.every} s from {section.batches.start}"}
+    cut = section.batches
+    zone = "" if cut.timezone == "UTC" else f" in {cut.timezone}"
+    return {"growth": f"by {cut.every} s from {cut.start}{zone}"}
 
 
 def data(configuration: Configuration) -> dict[str, Json]:

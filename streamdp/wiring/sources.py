@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
 
 from streamdp.config.base.formats import file_format
 from streamdp.config.base.paths import same_records
@@ -39,6 +40,7 @@ def source(name: str, section: SourceSection) -> Source:
             cut.marker,
             cut.growing,
             section.path if section.table_name() is None else "",
+            None if cut.timezone == "UTC" else ZoneInfo(cut.timezone),
         )
     if isinstance(cut, Partitions):
         return PartitionSource(name, section.path, cut.partition, cut.marker)

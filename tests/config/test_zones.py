@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from streamdp.config import next_times
-from streamdp.config.base.schedules import Schedule, zones
+from streamdp.config.base.schedules import Schedule
+from streamdp.zones import zones
 
 FROM, TO = 0, 2_240_611_200
 

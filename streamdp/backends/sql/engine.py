@@ -97,7 +97,7 @@ class SqlBackend(ABC):
         with self.session(), self._own_words(batch, "could not be read", self.reading_hint):
             table = self.table(query, batch)
             kinds = self._described(query, table)
-            found = self._asked(query, kinds, table, self._within(batch))
+            found = self._asked(query, kinds, table, self._within(batch, table))
         return found if query.by else found[0]
 
     def _asked(
@@ -180,13 +180,21 @@ class SqlBackend(ABC):
         inside = [name for each in _expressions(query) for name in self.named_in(each)]
         return list(dict.fromkeys([*self.own_columns(query), *inside]))
 
-    def _within(self, batch: Batch) -> str:
+    def _within(self, batch: Batch, table: str) -> str:
+        """The condition of a window; dates count by the clocks of the source's time zone."""
         if self.time_column is None or batch.start is None or batch.end is None:
             return "true"
         start, end = (
             self.moment(datetime.fromtimestamp(seconds, UTC))
             for seconds in (batch.start, batch.end)
         )
+        if batch.wall is not None:
+            kinds = self.describe(f"SELECT {self.time()} AS time FROM {table}")
+            if kinds["time"].lower() == "date":
+                start, end = (
+                    f"DATE '{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}'"
+                    for seconds in batch.wall
+                )
         return f"{self.time()} >= {start} AND {self.time()} < {end}"
 
     def _described(self, query: Query, table: str) -> dict[str, str]:

@@ -7,10 +7,7 @@ names, and what would mean something else, or nothing, is refused.
 
 from __future__ import annotations
 
-import difflib
-import functools
 import re
-import zoneinfo
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Literal
 from zoneinfo import ZoneInfo
@@ -19,6 +16,7 @@ from pydantic import Field, field_validator, model_validator
 
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveDuration
+from streamdp.zones import first_shown, known_zone
 
 if TYPE_CHECKING:
     from apscheduler.triggers.base import BaseTrigger
@@ -73,11 +71,7 @@ class Schedule(Section):
     @field_validator("timezone")
     @classmethod
     def _is_a_zone(cls, value: str) -> str:
-        if value not in zones():
-            near = difflib.get_close_matches(value, zones(), n=1)
-            meant = f"did you mean {near[0]!r}?" if near else "a name like Europe/Berlin"
-            raise ValueError(f"this time zone is not known: {meant}")
-        return value
+        return known_zone(value)
 
     @model_validator(mode="after")
     def _one_of(self) -> Schedule:
@@ -89,12 +83,6 @@ class Schedule(Section):
         if "timezone" in self.model_fields_set and self.cron is None:
             raise ValueError("timezone goes with cron")
         return self
-
-
-@functools.cache
-def zones() -> tuple[str, ...]:
-    """Names of all time zones that this system knows."""
-    return tuple(sorted(zoneinfo.available_timezones()))
 
 
 def next_times(schedule: Schedule, after: int, count: int) -> list[int]:
@@ -116,29 +104,10 @@ def next_times(schedule: Schedule, after: int, count: int) -> list[int]:
         if following is None:
             break
         wall = datetime.fromtimestamp(following, UTC).replace(tzinfo=None)
-        moment = _moment(wall, zone)
+        moment = first_shown(wall, zone)
         if moment > after and moment not in times:
             times.append(moment)
     return times
-
-
-def _moment(wall: datetime, zone: ZoneInfo) -> int:
-    """The moment at which a clock on the wall first shows a time, or has passed over it."""
-    early, late = (int(wall.replace(tzinfo=zone, fold=fold).timestamp()) for fold in (0, 1))
-    if early <= late:
-        return early
-    shown = datetime.fromtimestamp(late, zone)
-    return _gap(late, int(shown.timestamp()) + (early - late), zone)
-
-
-def _gap(before: int, behind: int, zone: ZoneInfo) -> int:
-    """The first moment after a change of clocks between two moments."""
-    offset = datetime.fromtimestamp(before, zone).utcoffset()
-    while behind - before > 1:
-        middle = (before + behind) // 2
-        same = datetime.fromtimestamp(middle, zone).utcoffset() == offset
-        before, behind = (middle, behind) if same else (before, middle)
-    return behind
 
 
 def _next(rule: BaseTrigger, after: int) -> int | None:

@@ -13,6 +13,9 @@ from streamdp.config.base.values import Duration, Moment, PositiveDuration
 from streamdp.config.sections.engines import DuckDBEngine, Engine
 from streamdp.config.sections.queries import TABLE, table_query
 from streamdp.types import Format, Json
+from streamdp.zones import known_zone
+
+DAY = 86_400
 
 SETTLE = 60
 """Seconds; a program that writes a file piece by piece pauses for less."""
@@ -22,7 +25,7 @@ FieldType = Literal["number", "timestamp", "date", "boolean", "text"]
 
 
 class Windows(Section):
-    """Batches cut by time: half-open windows in UTC."""
+    """Batches cut by time: half-open windows, in UTC or by the clocks of a time zone."""
 
     column: str = Field(
         min_length=1,
@@ -35,6 +38,13 @@ class Windows(Section):
     start: Moment = Field(
         description="Start of the first window, an ISO date or time; UTC unless it has an offset.",
         examples=["2026-01-01"],
+    )
+    timezone: str = Field(
+        default="UTC",
+        description="Time zone whose days windows are, with `every` in whole days: a day on which"
+        " clocks change has 23 or 25 hours. Timestamps without an offset are in UTC all the same;"
+        " dates are days of this zone. Default UTC.",
+        examples=["Europe/Berlin"],
     )
     end: Moment | None = Field(
         default=None,
@@ -71,6 +81,20 @@ class Windows(Section):
         if value < 60:
             raise ValueError("a window is a minute or longer")
         return value
+
+    @field_validator("timezone")
+    @classmethod
+    def _is_a_zone(cls, value: str) -> str:
+        return known_zone(value)
+
+    @model_validator(mode="after")
+    def _has_whole_days(self) -> Windows:
+        walls = (self.start, self.every, self.end or 0)
+        if self.timezone != "UTC" and any(seconds % DAY for seconds in walls):
+            raise ValueError(
+                "with a timezone windows are whole days: every: 1d, and start a date without a time"
+            )
+        return self
 
     @model_validator(mode="after")
     def _ends_after_it_starts(self) -> Windows:
