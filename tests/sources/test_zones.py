@@ -94,9 +94,9 @@ def configured(folder: Path, batches: dict[str, Any], types: str) -> Any:
         "privacy": {"unit": "a row", "caps": {"batch": 1, "lifetime": 10}},
         "sources": {"s": {"path": "x.csv", "types": {"at": types}, "batches": batches}},
     }
-    release = {"kind": "quantiles", "source": "s", "column": "x", "quantiles": "median"}
-    release |= {"resolution": 1, "guess": {"location": 1, "scale": 1}, "epsilon": 1}
-    whole["releases"] = {"middle": release | {"schedule": {"on": "batch"}}}
+    release: dict[str, Any] = {"kind": "quantiles", "source": "s", "column": "x"}
+    release |= {"quantiles": "median", "resolution": 1, "guess": {"location": 1, "scale": 1}}
+    whole["releases"] = {"middle": release | {"epsilon": 1, "schedule": {"on": "batch"}}}
     path.write_text(yaml.safe_dump(whole))
     return load(path).sources["s"]
 
