@@ -9,6 +9,7 @@ a new file that is given the inode of a deleted one is another.
 from __future__ import annotations
 
 import ctypes
+import difflib
 import glob
 import os
 import stat
@@ -64,13 +65,25 @@ def identity_of(path: str, facts: os.stat_result) -> str:
 def nearest(pattern: str) -> str:
     """What there is where a pattern finds nothing: the last of its folders that exists."""
     folder = os.path.dirname(pattern)
+    missing = ""
     while glob.has_magic(folder) or not os.path.isdir(folder):
-        folder, above = os.path.dirname(folder), folder
-        if folder == above:
+        folder, missing = os.path.split(folder)
+        if not missing:
             break
     if os.path.isdir(pattern):
         return f"{pattern} is a folder: name the files in it, {os.path.join(pattern, '*')}"
+    near = difflib.get_close_matches(missing, _folders(folder), n=1) if missing else []
+    if near:
+        return f"there is a folder {os.path.join(folder, near[0])}: was it meant?"
     return f"there is a folder {folder}: is the path right behind it?"
+
+
+def _folders(folder: str) -> list[str]:
+    """Names of the folders in a folder; none where it may not be read."""
+    try:
+        return [each.name for each in os.scandir(folder) if each.is_dir()]
+    except OSError:
+        return []
 
 
 def _named(pattern: str) -> Iterator[File]:

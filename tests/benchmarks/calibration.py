@@ -276,7 +276,7 @@ def rows(quick: bool) -> Iterator[Row]:
     for each in data():
         for quantiles in ("median", "0.99", "deciles"):
             for wanted in (0.1, 0.02):
-                yield planned(each, quantiles, wanted, 80)
+                yield planned(each, quantiles, wanted, 160)
 
 
 def _some() -> Iterator[Row]:
@@ -294,7 +294,7 @@ def _some() -> Iterator[Row]:
 
 def repeats(quantiles: str) -> int:
     """Releases of a cell: coverage is within .03 or so, since quantiles of one are not alike."""
-    return max(15, int(120 / math.sqrt(len(TARGETS[quantiles]))))
+    return max(12, int(70 / math.sqrt(len(TARGETS[quantiles]))))
 
 
 if __name__ == "__main__":

@@ -92,10 +92,33 @@ def test_init_writes_what_can_be_loaded_and_overwrites_nothing(tmp_path: Path, d
     """The demonstration is valid as it is; the start is once its capitals are names."""
     options = ["--demo"] if demo else []
     assert typed("init", str(tmp_path / "new"), *options).exit_code == 0
-    path = str(tmp_path / "new" / "config.yaml")
-    assert typed("validate", "-c", path).exit_code == 0
+    path = tmp_path / "new" / "config.yaml"
+    path.write_text(path.read_text().replace("expected_rows: ROWS", "expected_rows: 400"))
+    checked = typed("validate", "-c", str(path))
+    assert checked.exit_code == 0
+    assert ("PERSON is a word" in checked.stderr) is not demo
+    assert ("ROWS is a word" in checked.stderr) is False
     again = typed("init", str(tmp_path / "new"), *options)
     assert isinstance(again.exception, StreamdpError)
+
+
+def test_a_start_asks_for_expected_rows(tmp_path: Path) -> None:
+    """Error bars follow from them, so the configuration to start from is refused without."""
+    typed("init", str(tmp_path / "new"))
+    refused = typed("validate", "-c", str(tmp_path / "new" / "config.yaml"))
+    assert isinstance(refused.exception, StreamdpError)
+    assert "expected_rows" in str(refused.exception)
+
+
+def test_a_path_that_finds_nothing_is_told_the_nearest_folder(home: Path) -> None:
+    """`doctor` and, once there is a store, `status` say which folder there is, for a mistyped one."""
+    (home / "sales").mkdir()
+    path = home / "config.yaml"
+    path.write_text(path.read_text().replace("demo:flights.parquet", "sale/*.parquet"))
+    for command in ("doctor", "run --once", "status"):
+        found = typed(*command.split())
+        if command != "run --once":
+            assert f"there is a folder {home / 'sales'}: was it meant?" in found.output
 
 
 def test_validate_shows_times(home: Path) -> None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import time
+from collections.abc import Iterator
+from importlib.resources import files
 from pathlib import Path
 
 import click
@@ -18,7 +21,7 @@ from streamdp.types import Json
 def validate(config_path: Path, as_json: bool) -> None:
     """Check the configuration without touching data or store; show the next five times of each job.
 
-    Times are UTC.
+    Times are UTC. Words that `init` wrote in capitals are named where they still stand.
     """
     from streamdp import wiring
     from streamdp.config import next_times
@@ -33,4 +36,22 @@ def validate(config_path: Path, as_json: bool) -> None:
         rows.append(row)
     if not as_json:
         click.echo(f"{config_path} is valid", err=True)
+    for line, word in _unreplaced(config_path):
+        click.echo(
+            f"{config_path}:{line}: {word} is a word that `init` leaves to be replaced", err=True
+        )
     print_rows(rows, "json" if as_json else "table", "wakes at (UTC)")
+
+
+def _unreplaced(config_path: Path) -> Iterator[tuple[int, str]]:
+    """Lines on which a word stands that the configuration to start from has in capitals."""
+    start = files("streamdp").joinpath("demo", "start.yaml").read_text(encoding="utf-8")
+    words = {word for line in start.splitlines() for word in _capitals(line)}
+    for number, line in enumerate(config_path.read_text(encoding="utf-8").splitlines(), start=1):
+        for word in _capitals(line):
+            if word in words:
+                yield number, word
+
+
+def _capitals(line: str) -> list[str]:
+    return re.findall(r"\b[A-Z][A-Z_]{3,}\b", line.partition("#")[0])
