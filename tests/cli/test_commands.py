@@ -111,7 +111,7 @@ def test_a_start_asks_for_expected_rows(tmp_path: Path) -> None:
 
 
 def test_a_path_that_finds_nothing_is_told_the_nearest_folder(home: Path) -> None:
-    """`doctor` and, once there is a store, `status` say which folder there is, for a mistyped one."""
+    """`doctor` and, once there is a store, `status` name the folder that was meant."""
     (home / "sales").mkdir()
     path = home / "config.yaml"
     path.write_text(path.read_text().replace("demo:flights.parquet", "sale/*.parquet"))
