@@ -79,6 +79,19 @@ def columns(release: Release) -> list[Column]:
     return found
 
 
+CURRENT = "current"
+"""Whether a line is of the newest release of its job and batch: tables keep it. After a restore a
+batch can have two, and both were paid for."""
+
+SAME = "job = {0} AND batch = {0} AND kind = {0}"
+"""Lines of the same job, batch and kind, by the placeholder of an engine: notices are others."""
+
+
+def flagged(found: list[Column], newest: bool) -> list[Column]:
+    """The columns with the flag."""
+    return [*found, Column(CURRENT, "boolean", (newest,) * len(found[0].values))]
+
+
 def duckdb_lines(found: list[Column]) -> tuple[str, list[Json]]:
     """A SELECT of all lines in DuckDB's types, and its parameters: a list for each column."""
     lists = ", ".join(f"unnest(CAST(? AS {each.duckdb_type}[])) AS {each.quoted}" for each in found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from streamdp.errors import SinkError
-from streamdp.sinks.columns import Column, columns
+from streamdp.sinks.columns import CURRENT, SAME, Column, columns, flagged
 from streamdp.types import Release
 
 if TYPE_CHECKING:
@@ -31,7 +31,9 @@ _KNOWN = (
 class PostgresTableSink:
     """Appends in one transaction what the table does not have; makes the table and new columns.
 
-    A role that may INSERT and SELECT is enough once the table is there with all its columns.
+    A role that may INSERT and SELECT is enough once the table is there with all its columns. Where
+    a restored store released a batch again it must be allowed to UPDATE the column `current`, too;
+    a table that was there without that column gets none.
 
     Args:
         name: Of the sink.
@@ -60,8 +62,8 @@ class PostgresTableSink:
                 application_name="streamdp",
                 options=f"-c statement_timeout={STATEMENT_SECONDS}s -c TimeZone=UTC",
             ) as connection:
-                self._prepare(connection, found)
-                self._append(connection, release, found)
+                flags = self._prepare(connection, found)
+                self._append(connection, release, found, flags=flags)
         except psycopg.Error as error:
             raise SinkError(
                 f"sink {self.name} cannot write: {type(error).__name__}",
@@ -69,8 +71,12 @@ class PostgresTableSink:
                 sink=self.name,
             ) from None
 
-    def _prepare(self, connection: psycopg.Connection[Any], found: list[Column]) -> None:
-        """The table with all columns; what is there already needs no more rights."""
+    def _prepare(self, connection: psycopg.Connection[Any], found: list[Column]) -> bool:
+        """The table with all columns; what is there already needs no more rights.
+
+        Returns:
+            Whether it has the flag `current`.
+        """
         from psycopg.sql import SQL, Identifier
 
         table = self._table()
@@ -80,16 +86,22 @@ class PostgresTableSink:
             for each in found
         }
         if not known:
-            key = SQL("PRIMARY KEY (release_id, row)")
-            parts = SQL(", ").join([*typed.values(), key])
+            key, flag = SQL("PRIMARY KEY (release_id, row)"), SQL(f"{CURRENT} boolean")
+            parts = SQL(", ").join([*typed.values(), flag, key])
             connection.execute(SQL("CREATE TABLE {} ({})").format(table, parts))
-            return
+            return True
         for name, column in typed.items():
             if name not in known:
                 connection.execute(SQL("ALTER TABLE {} ADD COLUMN {}").format(table, column))
+        return CURRENT in known
 
     def _append(
-        self, connection: psycopg.Connection[Any], release: Release, found: list[Column]
+        self,
+        connection: psycopg.Connection[Any],
+        release: Release,
+        found: list[Column],
+        *,
+        flags: bool,
     ) -> None:
         from psycopg.sql import SQL, Identifier, Placeholder
 
@@ -97,11 +109,29 @@ class PostgresTableSink:
         once = SQL("SELECT 1 FROM {} WHERE release_id = %s LIMIT 1").format(table)
         if connection.execute(once, [release.id]).fetchone() is not None:
             return
+        if flags:
+            found = flagged(found, self._supersedes(connection, release))
         names = SQL(", ").join(Identifier(each.name) for each in found)
         marks = SQL(", ").join(Placeholder() for _ in found)
         line = SQL("INSERT INTO {} ({}) VALUES ({})").format(table, names, marks)
         lines = list(zip(*(each.values for each in found), strict=True))
         connection.cursor().executemany(line, lines)
+
+    def _supersedes(self, connection: psycopg.Connection[Any], release: Release) -> bool:
+        """Whether no later release of the batch is there; earlier ones are current no more."""
+        from psycopg.sql import SQL, Identifier
+
+        table, same = self._table(), SQL(SAME.format("%s"))
+        about = [release.job, release.batch, release.kind]
+        found = SQL("SELECT bool_or(released_at > to_timestamp(%s)) FROM {} WHERE {}")
+        row = connection.execute(
+            found.format(table, same), [release.released_at, *about]
+        ).fetchone()
+        (later,) = row or (None,)
+        if later is False:
+            old = SQL("UPDATE {} SET {} = false WHERE {}")
+            connection.execute(old.format(table, Identifier(CURRENT), same), about)
+        return not later
 
     def _table(self) -> Composed:
         from psycopg.sql import SQL, Identifier

@@ -8,8 +8,10 @@ from sqlite_utils import Database
 from sqlite_utils.db import NoTable
 
 from streamdp.errors import SinkError
+from streamdp.sinks.columns import CURRENT, SAME
 from streamdp.sinks.record import flat
-from streamdp.types import Release
+from streamdp.text import iso
+from streamdp.types import Json, Release
 
 
 class TableSink:
@@ -32,9 +34,10 @@ class TableSink:
         Raises:
             SinkError: SQLite refused.
         """
-        lines = [{"row": index, **line} for index, line in enumerate(flat(release))]
         try:
             self._database.execute("BEGIN IMMEDIATE")
+            flag = self._flag(release)
+            lines = [{"row": index, **line, **flag} for index, line in enumerate(flat(release))]
             self._database.table(self._table).upsert_all(
                 lines,
                 pk=("release_id", "row"),
@@ -54,3 +57,22 @@ class TableSink:
         except BaseException:
             self._database.conn.rollback()
             raise
+
+    def _flag(self, release: Release) -> dict[str, Json]:
+        """Whether it is the newest release of its batch; earlier ones are current no more.
+
+        A release that is there keeps its flag.
+        """
+        table = self._database.table(self._table)
+        if CURRENT not in table.columns_dict:
+            return {CURRENT: True}
+        if next(table.rows_where("release_id = ?", [release.id], limit=1), None):
+            return {}
+        same, about = SAME.format("?"), [release.job, release.batch, release.kind]
+        later = f"{same} AND released_at > ?"
+        if next(table.rows_where(later, [*about, iso(release.released_at)], limit=1), None):
+            return {CURRENT: False}
+        name = self._table.replace('"', '""')
+        old = f'UPDATE "{name}" SET {CURRENT} = 0 WHERE {same}'  # noqa: S608
+        self._database.execute(old, about)
+        return {CURRENT: True}

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streamdp.disk import followed, open_file
 from streamdp.errors import SinkError
-from streamdp.sinks.columns import Column, columns, duckdb_lines
+from streamdp.sinks.columns import CURRENT, SAME, Column, columns, duckdb_lines, flagged
 from streamdp.types import Release
 
 if TYPE_CHECKING:
@@ -64,7 +65,7 @@ class DuckDBTableSink:
 
     def _prepare(self, connection: duckdb.DuckDBPyConnection, found: list[Column]) -> None:
         """The table with all columns; those that a release lacks are null in its lines."""
-        typed = [f"{each.quoted} {each.duckdb_type}" for each in found]
+        typed = [f"{each.quoted} {each.duckdb_type}" for each in flagged(found, newest=True)]
         connection.execute(f"CREATE TABLE IF NOT EXISTS {self._table} ({', '.join(typed)})")
         for column in typed:
             connection.execute(f"ALTER TABLE {self._table} ADD COLUMN IF NOT EXISTS {column}")
@@ -75,5 +76,16 @@ class DuckDBTableSink:
         known = f"SELECT 1 FROM {self._table} WHERE release_id = ? LIMIT 1"  # noqa: S608
         if connection.execute(known, [release.id]).fetchone() is not None:
             return
-        lines, values = duckdb_lines(found)
+        lines, values = duckdb_lines(flagged(found, self._supersedes(connection, release)))
         connection.execute(f"INSERT INTO {self._table} BY NAME {lines}", values)
+
+    def _supersedes(self, connection: duckdb.DuckDBPyConnection, release: Release) -> bool:
+        """Whether no later release of the batch is there; earlier ones are current no more."""
+        same, about = SAME.format("?"), [release.job, release.batch, release.kind]
+        at = datetime.fromtimestamp(release.released_at, UTC).replace(tzinfo=None)
+        later = f"SELECT 1 FROM {self._table} WHERE {same} AND released_at > ? LIMIT 1"  # noqa: S608
+        if connection.execute(later, [*about, at]).fetchone() is not None:
+            return False
+        old = f"UPDATE {self._table} SET {CURRENT} = false WHERE {same}"  # noqa: S608
+        connection.execute(old, about)
+        return True

@@ -77,6 +77,20 @@ def test_a_role_that_may_only_append_is_enough(server: str) -> None:
     assert kept(server, "granted") == wanted(release(1), release(2))
 
 
+def test_the_newest_release_of_a_batch_is_current(server: str) -> None:
+    """Of two after a restore the later one, whichever comes first; a table may lack the flag."""
+    first = release(1)
+    again = replace(first, id="again", released_at=9)
+    for table, order in (("there", (first, again, first)), ("back", (again, first, again))):
+        for each in order:
+            PostgresTableSink("p", server, table).deliver(each)
+        found = asked(server, f"SELECT DISTINCT release_id, current FROM {table} ORDER BY 1")
+        assert found == [("again", True), ("id1", False)]
+    asked(server, "ALTER TABLE there DROP COLUMN current")
+    PostgresTableSink("p", server, "there").deliver(release(2))
+    assert len(kept(server, "there")) == 6
+
+
 def test_a_server_that_is_gone(server: str) -> None:
     """A sink error; the outbox keeps the release."""
     with pytest.raises(SinkError, match="cannot write"):

@@ -2,8 +2,10 @@
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from streamdp.errors import SinkError
@@ -11,8 +13,9 @@ from streamdp.sinks.files import FilesSink
 from streamdp.sinks.jsonl import JsonLinesSink
 from streamdp.sinks.stdout import StandardOutputSink
 from streamdp.sinks.table import TableSink
+from streamdp.sinks.warehouse import DuckDBTableSink
 from streamdp.store.database import connect
-from streamdp.types import Release
+from streamdp.types import Release, Sink
 
 
 def release(number: int) -> Release:
@@ -30,6 +33,28 @@ def test_table_upserts(tmp_path: Path) -> None:
     found = [(row["release_id"], row["value"]) for row in rows]
     assert found == [("id1", 1.0), ("id1", 9.0), ("id2", 2.0), ("id2", 9.0)]
     assert not database.conn.in_transaction
+
+
+def test_tables_tell_the_newest_release_of_a_batch(tmp_path: Path) -> None:
+    """A restored store releases a batch again: both are there, the later is current, in any order
+    of delivery and however often; notices of the same batch are left alone."""
+    first, other = release(1), release(2)
+    again = replace(first, id="again", released_at=9)
+    notice = replace(first, id="notice", kind="gate")
+    database = connect(tmp_path / "s.db")
+    for name, order in (("there", (first, other, again)), ("back", (again, other, first))):
+        sinks: tuple[Sink, ...] = (
+            TableSink("t", database, name),
+            DuckDBTableSink("w", tmp_path / "w.duckdb", name),
+        )
+        for sink in sinks:
+            for each in (*order, notice, *order):
+                sink.deliver(each)
+        asked = f"SELECT DISTINCT release_id, current FROM {name} ORDER BY release_id"
+        with duckdb.connect(tmp_path / "w.duckdb") as connection:
+            found = connection.execute(asked).fetchall()
+        assert found == [("again", True), ("id1", False), ("id2", True), ("notice", True)]
+        assert found == [(who, bool(is_it)) for who, is_it in database.execute(asked).fetchall()]
 
 
 def test_table_that_cannot_be_written_says_so(tmp_path: Path) -> None:

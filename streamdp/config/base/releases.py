@@ -25,7 +25,7 @@ MOST_GROUPS = 1000
 
 FACTS = frozenset(
     {"release_id", "row", "job", "batch", "window_start", "window_end", "kind", "epsilon", "rho"}
-    | {"released_at"}
+    | {"released_at", "current"}
 )
 """Columns of every release, which a group's columns would hide."""
 
