@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -30,6 +30,7 @@ def changes(zone: str, start: int, days: int) -> list[int]:
     return [start + day * 86_400 for day in range(days) if offsets[day] != offsets[day + 1]]
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from(zones()),
     st.integers(FROM, TO).map(lambda moment: moment - moment % 86_400),

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 import yaml
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from streamdp.config.load import load
@@ -35,7 +35,7 @@ def windows(zone: str, start: str, days: int, *, every: int = 1) -> list[Batch]:
     return list(cut.batches(2**33))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from(zones()),
     st.dates(date(1970, 1, 2), date(2039, 12, 1)),
