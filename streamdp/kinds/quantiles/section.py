@@ -182,8 +182,8 @@ class QuantilesSection(ReleaseSection):
             alone = "; of a single quantile they take a batch to be as widely spread as the guess"
         return (
             "lower and upper hold the batch's own quantile 95 times in 100 if it has about the"
-            " expected rows; with a tenth of them half as often, with ten times as many they are"
-            f" wider than need be{alone}"
+            " expected rows; with a tenth of them 2 or 3 times in 10, with ten times as many they"
+            f" are wider than need be{alone}"
         )
 
     def believed(self) -> tuple[float, float]:
