@@ -8,7 +8,8 @@ two ends counts.
 A batch is a sample, and its quantile of rank q has a deviation of √(q(1-q)/n) ranks about that of
 the population it comes from. Where records lie apart or are equal, noise hides such moves, and
 releases say neither that there are some nor that there are none. A belief counts as no surer than
-that, unless the quantile itself was measured better.
+that, unless the quantile itself was measured better. Draws of an outermost quantile that noise may
+carry out of the batch say little of how far in it lies: its interval reaches to the next one.
 
 References:
     Tukey's lambda distributions (`priors.shapes.tukey`), as for what was measured.
@@ -16,6 +17,7 @@ References:
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -27,6 +29,13 @@ from streamdp.types import FloatArray
 
 REACH = 2.6
 """Deviations to either side that hold the quantile of 95 % of batches: laws have heavy tails."""
+
+ALONE = 2.0
+"""Times as far where a single quantile is released: nothing but the guess then says how a batch is
+spread."""
+
+HELD = 8.0
+"""Units of noise between an outermost quantile and the end of a batch that keep its draws inside."""
 
 TAILS = (0.0, -0.25)
 """Of the laws the curve follows: logistic, and heavier."""
@@ -58,14 +67,25 @@ class ErrorBars:
         """
         point = belief.point()
         ranks = np.sqrt(np.maximum((belief.deviations() * density) ** 2, self._sampling(noise)))
-        away = REACH * ranks
+        away = REACH * ranks * (ALONE if len(point) == 1 else 1.0)
         lower, upper = point - away / density, point + away / density
         if len(point) > 1:
             for tail in TAILS:
                 lower = np.minimum(lower, self._on_curve(point, self.targets - away, tail))
                 upper = np.maximum(upper, self._on_curve(point, self.targets + away, tail))
+            self._reach_inwards(point, lower, upper, max(noise.values(), default=0.0))
         half = self.resolution / 2.0
         return np.maximum.accumulate(lower - half), np.maximum.accumulate(upper + half)
+
+    def _reach_inwards(
+        self, point: FloatArray, lower: FloatArray, upper: FloatArray, noise: float
+    ) -> None:
+        """Move the inner ends of outermost quantiles that noise may carry out of the batch."""
+        unit = noise / math.sqrt(2.0)
+        if 1.0 - self.targets[-1] < HELD * unit:
+            lower[-1] = min(lower[-1], point[-2])
+        if self.targets[0] < HELD * unit:
+            upper[0] = max(upper[0], point[1])
 
     def _sampling(self, noise: Mapping[int, float]) -> FloatArray:
         """Least variance in ranks: that of a sample, as far as the measurement leaves it open."""

@@ -45,6 +45,23 @@ def test_a_belief_is_no_surer_than_a_sample() -> None:
     assert ((upper - lower) * density <= 0.02).all()
 
 
+def test_an_outermost_quantile_that_noise_may_carry_away_reaches_inwards() -> None:
+    """To the next one, on either side; where noise is small against the rest of a batch, not."""
+    point, density = exponential()
+    bars, sure = ErrorBars(DECILES, 10_000, 0.001), belief(point, 1e-3 / density)
+    for noise, reaches in ((0.05, True), (0.001, False)):
+        lower, upper = bars.around(sure, density, {8: noise})
+        assert (lower[-1] <= point[-2]) is reaches
+        assert (upper[0] >= point[1]) is reaches
+
+
+def test_the_spread_of_a_single_quantile_is_a_guess() -> None:
+    """Its interval reaches twice as far as if a density were known."""
+    one = ErrorBars(np.array([0.5]), 10_000, 0.001)
+    lower, upper = one.around(belief(np.zeros(1), np.full(1, 0.1)), np.ones(1), {})
+    assert (upper - lower)[0] == pytest.approx(2 * 2 * 2.6 * 0.1, abs=0.01)
+
+
 @pytest.mark.parametrize("count", [1, 2, 9])
 @pytest.mark.parametrize("spread", [0.0, 1e-9, 1.0, 1e12])
 def test_any_belief_has_ends(count: int, spread: float) -> None:
