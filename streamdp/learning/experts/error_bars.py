@@ -35,7 +35,7 @@ ALONE = 2.0
 spread."""
 
 HELD = 8.0
-"""Units of noise between an outermost quantile and the end of a batch that keep its draws inside."""
+"""Units of noise between an outermost quantile and the end of a batch that keep draws inside."""
 
 TAILS = (0.0, -0.25)
 """Of the laws the curve follows: logistic, and heavier."""

@@ -51,8 +51,8 @@ def test_an_outermost_quantile_that_noise_may_carry_away_reaches_inwards() -> No
     bars, sure = ErrorBars(DECILES, 10_000, 0.001), belief(point, 1e-3 / density)
     for noise, reaches in ((0.05, True), (0.001, False)):
         lower, upper = bars.around(sure, density, {8: noise})
-        assert (lower[-1] <= point[-2]) is reaches
-        assert (upper[0] >= point[1]) is reaches
+        assert bool(lower[-1] <= point[-2]) is reaches
+        assert bool(upper[0] >= point[1]) is reaches
 
 
 def test_the_spread_of_a_single_quantile_is_a_guess() -> None:
