@@ -6,7 +6,7 @@ Records are read by the engine: a backend of Python cannot answer SQL.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,37 +52,53 @@ RELEASES = {
 """What each release asks; columns are `x`, a number, and `note`, a text."""
 
 
-def releases(source: str, sinks: str = "file") -> str:
+IN_RHO = {
+    "noisy": """kind: statistics, measures: {rows: count, mean: {mean: x, resolution: 1,
+     bounds: [0, 100]}}""",
+    "weighed": """kind: workload, expected_rows: 20,
+     dimensions: {note: {values: [a, b]}, size: {column: x, cuts: [0, 50]}}""",
+}
+"""What is asked besides at a price in rho, under caps in rho."""
+
+
+def releases(
+    source: str,
+    sinks: str = "file",
+    asked: Mapping[str, str] = RELEASES,
+    price: str = "epsilon: 0.1",
+) -> str:
     """Lines of the configuration: every release, to a table of its own and to these sinks."""
     return "".join(
-        f"  {name}:\n    {{source: {source}, epsilon: 0.1, sinks: [{name}, {sinks}],\n"
-        f"     {asked}}}\n"
-        for name, asked in RELEASES.items()
+        f"  {name}:\n    {{source: {source}, {price}, sinks: [{name}, {sinks}],\n     {text}}}\n"
+        for name, text in asked.items()
     )
 
 
-TABLES = "".join(f"  {name}: {{kind: table, table: t_{name}}}\n" for name in RELEASES)
+ALL = RELEASES | IN_RHO
+
+TABLES = "".join(f"  {name}: {{kind: table, table: t_{name}}}\n" for name in ALL)
 """Lines of the configuration: their sinks."""
 
 DAYS = ("15", "16")
 
 CONFIG = f"""
 store: {{path: store.db, anchor: vault/anchor}}
-privacy: {{unit: person, neighbours: add-remove, caps: {{batch: 2, lifetime: 20}}}}
+privacy:
+  {{unit: person, neighbours: add-remove, caps: {{batch: {{rho: 1}}, lifetime: {{rho: 20}}}}}}
 sources:
   stream:
     path: stream.csv
     types: {{at: timestamp, x: number}}
     batches: {{column: at, every: 1d, start: 2023-11-15, end: 2023-11-17}}
 releases:
-{releases("stream")}
+{releases("stream")}{releases("stream", asked=IN_RHO, price="rho: 0.01")}
 sinks:
 {TABLES}  file: {{kind: jsonl, path: out.jsonl}}
 log: {{path: streamdp.log, level: debug}}
 """
 
 COSTLY = CONFIG.replace("epsilon: 0.1", "epsilon: 5").replace(
-    "{batch: 2, lifetime: 20}", "{batch: 90, lifetime: 900}"
+    "{batch: {rho: 1}, lifetime: {rho: 20}}", "{batch: {rho: 900}, lifetime: {rho: 9000}}"
 )
 """So sure of the best that how often a choice is tried moves with one record."""
 
@@ -106,11 +122,11 @@ class EveryKind(Home):
         wrong = violations(self.store)
         facts, lines = self.facts(), self.published()
         released = {str(row[0]): str(row[1]) for row in facts["release"]}
-        if sorted(released.values()) != sorted([*RELEASES] * len(DAYS)):
+        if sorted(released.values()) != sorted([*ALL] * len(DAYS)):
             wrong.append("every batch is released in every kind")
         if sorted(lines) != sorted(released) or len(lines) != len(self.lines()):
             wrong.append("the sink has each release once")
-        for name in RELEASES:
+        for name in ALL:
             wrong += self._table(name, {each for each in released if released[each] == name})
         if self.paid() != 2 * len(released):
             wrong.append("every debt is paid")
