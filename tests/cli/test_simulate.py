@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,9 @@ from streamdp.cli import cli
 from streamdp.cli.prepare.simulate import NOTE
 from streamdp.config import load
 from streamdp.errors import ConfigurationError, SourceError
+from streamdp.kinds import registry
 from streamdp.kinds.quantiles.study import QuantilesStudy
+from streamdp.kinds.statistics import spec as statistics
 from streamdp.planning import comparison
 from streamdp.types import CellCounts
 
@@ -105,6 +109,18 @@ def test_a_table_stands_in_for_a_server_that_is_not_asked(
     assert len(rows("--table", "public.csv", *ONE)) == 2
 
 
+@pytest.fixture
+def unstudied(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Statistics as a kind that brings no study."""
+    spec = replace(statistics.SPEC, study=None)
+    with monkeypatch.context() as patched:
+        patched.setattr(statistics, "SPEC", spec)
+        registry.forget()
+        yield
+    registry.forget()
+
+
+@pytest.mark.usefixtures("unstudied")
 @pytest.mark.parametrize("stream", [(), ("--stream", "iid"), ("--truth-may-be-seen",)])
 def test_a_kind_without_a_study_is_refused_by_name(home: Path, stream: tuple[str, ...]) -> None:
     """Whatever is asked of it; kinds that can be simulated are named."""

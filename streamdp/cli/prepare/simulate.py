@@ -78,8 +78,8 @@ def simulate(
     and number of records; a kind has its own, such as `seasonal`, `season-ends`, `level-shift`,
     `random-walk`, `iid`, `strange-day`, `wrong-guess`, and `linear` (the sequence of the paper).
 
-    Kinds that bring no study, of those of streamdp `statistics`, cannot be simulated: they are
-    refused, and `streamdp plan` says what error to expect.
+    Kinds of other packages that bring no study cannot be simulated: they are refused, and
+    `streamdp plan` says what error to expect.
 
     Results are repeatable and show what the records say: nothing here is private, and a table that
     any source of the configuration reads is refused.
