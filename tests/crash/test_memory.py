@@ -13,7 +13,7 @@ import pytest
 from streamdp.errors import OutOfMemoryError
 from streamdp.store.sqlite import SqliteStore
 from tests.crash import memory
-from tests.crash.every_kind import DAYS, RELEASES, EveryKind
+from tests.crash.every_kind import ALL, DAYS, EveryKind
 from tests.crash.home import Home, folder
 from tests.invariants import violations
 
@@ -71,7 +71,7 @@ def test_a_process_with_little_memory_says_so(megabytes: int) -> None:
         whole = run(home.path)
         assert (whole.returncode, whole.stderr) == (0, "") or "released" in whole.stderr
         facts = home.facts()
-        assert len(facts["release"]) == len(RELEASES) * len(DAYS)
+        assert len(facts["release"]) == len(ALL) * len(DAYS)
         assert sum("burn" in row for row in facts["ledger"]) <= 1
         assert violations(home.store) == []
 
@@ -96,6 +96,6 @@ releases:
     assert ended.returncode == 1
     assert "Traceback" not in ended.stderr
     facts = home.facts()
-    assert {row[1] for row in facts["release"]} == set(RELEASES)
+    assert {row[1] for row in facts["release"]} == set(ALL)
     assert [row[4] for row in facts["ledger"] if row[2] == "burn"] == ["starved"]
     assert "memory" in (home.path / "streamdp.log").read_text()
