@@ -1,0 +1,140 @@
+"""Reading is total in PostgreSQL too: hostile values of each type, in each part of a question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from fractions import Fraction
+
+import pytest
+
+from streamdp.backends.postgres.engine import PostgresBackend
+from streamdp.backends.sql.relation import Relation
+from streamdp.errors import SourceError
+from streamdp.types import (
+    Batch,
+    CellQuery,
+    CompoundAnswer,
+    CompoundQuery,
+    Dimension,
+    Grid,
+    SumQuery,
+    Sums,
+    TableCounts,
+    TableQuery,
+    Term,
+    UnitBound,
+)
+from tests.contract.test_total import FILE, GRID, WINDOW
+
+psycopg = pytest.importorskip("psycopg")
+
+INSTANTS = ("2024-01-01 12:00", ["infinity", "-infinity", "294276-12-31", "4713-01-01 BC"])
+WIDE = ["NaN", "Infinity", "-Infinity", "1e1000", "-1e1000", "1e-1000", f"{10**300}.{10**40}"]
+HOSTILE: dict[str, tuple[str, list[str]]] = {
+    "smallint": ("7", ["32767", "-32768"]),
+    "integer": ("7", ["2147483647", "-2147483648"]),
+    "bigint": ("7", [str(2**63 - 1), str(-(2**63)), str(2**53 + 1)]),
+    "real": ("7", ["NaN", "Infinity", "-Infinity", "3e38", "1e-45", "-0"]),
+    "double precision": ("7", ["NaN", "Infinity", "-Infinity", "1.7e308", "5e-324", "-0"]),
+    "numeric": ("7", WIDE),
+    "numeric(9,2)": ("7", ["NaN", "9999999.99", "-9999999.99"]),
+    "date": ("2024-01-01", ["infinity", "-infinity", "5874897-12-31", "4713-01-01 BC"]),
+    "timestamp": INSTANTS,
+    "timestamptz": INSTANTS,
+    "interval": ("7", ["178000000 years", "-178000000 years", "2147483647 days"]),
+    "text": ("A", ["", "é", "\U0010ffff", "x" * 100_000, "\x01\x1b[31m", "a\\b'\"%s"]),
+    "varchar(9)": ("A", ["", "é", "\\"]),
+    "char(9)": ("A", ["", "A  ", "é"]),
+    "boolean": ("true", ["false"]),
+    "uuid": ("00000000-0000-0000-0000-000000000000", ["ffffffff-ffff-ffff-ffff-ffffffffffff"]),
+    "bytea": ("A", ["\\x00ff", ""]),
+}
+"""Of each type an ordinary value and hostile ones, beside which null stands always."""
+
+UNIT = Grid(Fraction(1), -1000, 1000)
+ROLES = ("value", "unit", "group", "where", "time", "table", "cuts", "sum")
+
+
+def asked(role: str) -> CellQuery | TableQuery | CompoundQuery:
+    """A question that names the column h in one of its parts."""
+    plain = CellQuery("x", GRID)
+    match role:
+        case "value":
+            return CellQuery("h", GRID)
+        case "unit":
+            return replace(plain, bound=UnitBound("h", 1))
+        case "group":
+            return replace(plain, by=("h",), groups=(("A",), ("7",)))
+        case "where":
+            return replace(plain, where="h IS NOT NULL AND h >= h")
+        case "table":
+            listed = Dimension("h", values=("A", "7"), other=True, nulls="cell")
+            return TableQuery((listed,), ((0,),))
+        case "cuts":
+            return TableQuery((Dimension("h", cuts=(-1e300, 0, 7), nulls="cell"),), ((0,),))
+        case "sum":
+            return CompoundQuery((SumQuery((Term("h", UNIT), Term("h", UNIT, square=True))),))
+    return plain
+
+
+def counted(statistic: object) -> Iterator[int]:
+    """How many records an answer holds, of each of its parts; of sums nothing."""
+    match statistic:
+        case tuple():
+            yield sum(count for each in statistic for count in counted(each))
+        case CompoundAnswer(parts):
+            for each in parts:
+                yield from counted(each)
+        case TableCounts(marginals):
+            yield from (int(each.sum()) for each in marginals)
+        case Sums():
+            return
+        case _:
+            yield int(statistic.counts.sum())  # type: ignore[attr-defined]
+
+
+def fill(server: object, kind: str, values: Sequence[str | None]) -> None:
+    server.execute("DROP TABLE IF EXISTS hostile")  # type: ignore[attr-defined]
+    server.execute(f"CREATE TABLE hostile (x INT, h {kind}, t TIMESTAMP)")  # type: ignore[attr-defined]
+    for value in values:
+        server.execute(  # type: ignore[attr-defined]
+            f"INSERT INTO hostile VALUES (7, %s::{kind}, '2024-01-01 12:00')", [value]
+        )
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_no_value_fails_a_question_of_postgresql_after_its_check(
+    postgres_server: str, kind: str
+) -> None:
+    """Each hostile value moves a count by its own record alone, or the question is refused."""
+    ordinary, hostile = HOSTILE[kind]
+    others: list[str | None] = [*hostile, None]
+    answered, failed = 0, []
+    with psycopg.connect(postgres_server, autocommit=True) as server:
+        for role in ROLES:
+            batch: Batch = WINDOW if role == "time" else FILE
+            query = asked(role)
+            backend = PostgresBackend(
+                postgres_server, Relation("hostile"), "h" if role == "time" else None
+            )
+            before: list[int] | None = None
+            for value in [[], *([each] for each in others)]:
+                fill(server, kind, [ordinary] * 3 + value)
+                try:
+                    backend.check(query, batch)
+                except SourceError:
+                    break
+                try:
+                    counts = list(counted(backend.answer(query, batch)))
+                except SourceError as error:
+                    failed.append(f"{value} as {role}: {error}")
+                    continue
+                answered += 1
+                before = counts if before is None else before
+                moved = [after - old for after, old in zip(counts, before, strict=True)]
+                if any(not 0 <= each <= 1 for each in moved):
+                    failed.append(f"{value} as {role}: {before} became {counts}")
+            backend.close()
+    assert failed == []
+    assert answered >= 2 * (len(hostile) + 2)
