@@ -162,6 +162,8 @@ def test_the_smoothed_series_is_in_order_and_can_be_left_out(tmp_path: Path) -> 
         assert series == sorted(series)
     for row in rows[-1]:
         assert row["smoothed_lower"] <= row["smoothed"] <= row["smoothed_upper"]
+        assert row["smoothed_lower"] >= 0
+        assert row["smoothed_upper"] <= 1000
     raw, _ = released(replace(kind, smooth=False), 2)
     assert "smoothed" not in raw[-1][0]
 

@@ -250,13 +250,14 @@ class Quantiles:
         smoothed = self.learner.smoothed(state) if self.smooth else ()
         if not smoothed:
             return outcome
+        least, most = self.grid.value(self.grid.lower), self.grid.value(self.grid.upper)
         return Outcome(
             tuple(
                 {
                     **row,
                     "smoothed": each.point,
-                    "smoothed_lower": each.lower,
-                    "smoothed_upper": each.upper,
+                    "smoothed_lower": min(max(each.lower, least), each.point),
+                    "smoothed_upper": max(min(each.upper, most), each.point),
                 }
                 for row, each in zip(outcome.rows, smoothed, strict=True)
             )
