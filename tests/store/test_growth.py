@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from streamdp.privacy.filters import Caps, Limit
+from streamdp.store.reading.reports import measure_of_job
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge
 from tests.store.kept import terms
@@ -64,3 +65,17 @@ def test_open_charges_are_found_in_one_pass(tmp_path: Path) -> None:
         taken[count] = steps.since(before)
         store.close()
     assert taken[160] < 5 * taken[40]
+
+
+def test_the_measure_of_a_job_is_found_at_once(tmp_path: Path) -> None:
+    """Every look at a page asks for it: a pass over the ledger took most of a look's time."""
+    taken = Counter[int]()
+    for count in (40, 160):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        store, steps, _ = _charged(folder, PLAIN, count)
+        before = steps.taken
+        assert measure_of_job(store.database, "j") == "epsilon"
+        taken[count] = steps.since(before)
+        store.close()
+    assert taken[160] < 1.1 * taken[40]

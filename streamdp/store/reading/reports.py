@@ -8,7 +8,7 @@ from sqlite_utils import Database
 
 from streamdp.privacy.amounts import UNBOUNDED
 from streamdp.privacy.filters import Measure
-from streamdp.store.ledger.chain import spent_of
+from streamdp.store.ledger.chain import PURPOSES, spent_of
 from streamdp.store.ledger.charges import CHARGES
 from streamdp.types import Json
 
@@ -21,6 +21,13 @@ _OWED = (
     " WHERE o.delivered_at IS NULL"
 )
 """What sinks have not confirmed."""
+
+_PURPOSES = ", ".join(f"('{each}')" for each in sorted(PURPOSES))
+_NEWEST_OF_JOB = (
+    "SELECT max((SELECT max(seq) FROM ledger WHERE job = :job AND purpose = p.column1))"  # noqa: S608
+    f" FROM (VALUES {_PURPOSES}) p"
+)
+"""The last row of a job: one step of an index for each purpose, not a pass over all its rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +118,10 @@ def spent_of_job(database: Database, job: str, known: Spent = NOTHING) -> Spent:
 def measure_of_job(database: Database, job: str) -> Measure:
     """The measure of the caps that a job is charged under; `epsilon` before its first charge."""
     row = database.execute(
-        "SELECT event ->> 'measure' FROM ledger WHERE +scope ="
-        " (SELECT scope FROM ledger WHERE job = ? ORDER BY seq DESC LIMIT 1)"
+        "SELECT event ->> 'measure' FROM ledger WHERE +scope ="  # noqa: S608
+        f" (SELECT scope FROM ledger WHERE seq = ({_NEWEST_OF_JOB}))"
         " AND purpose = 'cap' AND job IS NULL ORDER BY seq DESC LIMIT 1",
-        [job],
+        {"job": job},
     ).fetchone()
     return "rho" if row is not None and row[0] == "rho" else "epsilon"
 
