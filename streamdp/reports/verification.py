@@ -36,7 +36,7 @@ def verification(configuration: Configuration) -> list[Check]:
     """
     path = configuration.store.path
     anchor = configuration.store.anchor or default_anchor(path)
-    database, found = connect_to_read(path), []
+    database = connect_to_read(path)
     with closing(database.conn):
         if not is_current(database):
             raise StoreError(
@@ -44,12 +44,18 @@ def verification(configuration: Configuration) -> list[Check]:
                 where=str(path),
                 hint="`streamdp run` brings an older one up to date, and keeps a copy of it",
             )
-        for what, check in _checks(database, anchor):
-            try:
-                check()
-                found.append(Check(what, True))
-            except IntegrityError as error:
-                found.append(Check(what, False, str(error).replace("\n", " ")))
+        return examined(database, anchor)
+
+
+def examined(database: Database, anchor: Path) -> list[Check]:
+    """Each check of a store that is open for reading, and what it found."""
+    found = []
+    for what, check in _checks(database, anchor):
+        try:
+            check()
+            found.append(Check(what, True))
+        except IntegrityError as error:
+            found.append(Check(what, False, str(error).replace("\n", " ")))
     return found
 
 
