@@ -6,6 +6,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 PRIVATE = 0o600
@@ -74,6 +75,38 @@ def write_new(path: Path, fill: Callable[[int], None], mode: int = PRIVATE) -> N
         os.fsync(file)
     finally:
         os.close(file)
+
+
+def write_whole(path: Path, fill: Callable[[int], None], mode: int = PRIVATE) -> None:
+    """Make a file that is whole and on the disk, or not there: written beside, then named.
+
+    What has the name of the unfinished file is of an attempt that was cut off, and is put away.
+
+    Args:
+        path: Of the file; another one of this name is replaced.
+        fill: As in `write_new`.
+        mode: Of the file, whatever the umask.
+
+    Raises:
+        OSError: It cannot be written; no unfinished file is left.
+    """
+    unfinished = path.with_name(f".{path.name}.unfinished")
+    try:
+        unfinished.unlink(missing_ok=True)
+        write_new(unfinished, fill, mode)
+        unfinished.replace(path)
+        sync(path.parent)
+    except BaseException:
+        with suppress(OSError):
+            unfinished.unlink(missing_ok=True)
+        raise
+
+
+def make_folder(path: Path, mode: int) -> None:
+    """Make a folder that is not there: who may read files of this mode may enter it."""
+    if not path.is_dir():
+        path.mkdir(parents=True, exist_ok=True)
+        path.chmod(mode | (mode & 0o444) >> 2)
 
 
 def sync(path: Path) -> None:

@@ -7,7 +7,6 @@ of releases and ledger facts alone.
 from __future__ import annotations
 
 import os
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from sqlite_utils import Database
 
 from streamdp.config import Configuration
 from streamdp.config.sections.reports import ReportSection
-from streamdp.disk import sync, write_new
+from streamdp.disk import make_folder, write_whole
 from streamdp.errors import StreamdpError
 from streamdp.reports.digest import digest
 from streamdp.reports.periods import day_of, period_of
@@ -77,16 +76,9 @@ def _write(
 
     columns = wiring.release_kind(configuration, section.job).columns
     found = digest(configuration, database, section.job, section.period, of.since, now, columns)
-    if not section.path.is_dir():
-        section.path.mkdir(parents=True, exist_ok=True)
-        section.path.chmod(section.mode | (section.mode & 0o444) >> 2)
+    make_folder(section.path, section.mode)
     for target, form in zip(_files(section, of), section.form, strict=True):
-        unfinished = target.with_name(f".{target.name}.unfinished")
-        with suppress(FileNotFoundError):
-            unfinished.unlink()
-        write_new(unfinished, partial(_fill, written(found, now, form)), section.mode)
-        unfinished.replace(target)
-    sync(section.path)
+        write_whole(target, partial(_fill, written(found, now, form)), section.mode)
 
 
 def _fill(content: bytes, file: int) -> None:

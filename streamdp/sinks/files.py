@@ -8,13 +8,12 @@ import os
 import re
 import stat
 from collections.abc import Callable
-from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from streamdp.disk import PRIVATE, sync, write_new
+from streamdp.disk import PRIVATE, make_folder, write_whole
 from streamdp.errors import SinkError
 from streamdp.sinks.columns import Column, columns, duckdb_lines
 from streamdp.types import Json, Release
@@ -46,19 +45,13 @@ class FilesSink:
             SinkError: The disk refused, or something else has the file's name.
         """
         target = self.path_of(release)
-        unfinished = target.with_name(f".{target.name}.unfinished")
         try:
             if _is_there(target):
                 return
-            self._make(target.parent)
-            unfinished.unlink(missing_ok=True)
-            write = _WRITERS[self._form]
-            write_new(unfinished, partial(write, columns(release)), self._mode)
-            unfinished.replace(target)
-            sync(target.parent)
+            for folder in (self._folder, target.parent):
+                make_folder(folder, self._mode)
+            write_whole(target, partial(_WRITERS[self._form], columns(release)), self._mode)
         except _refusals() as error:
-            with suppress(OSError):
-                unfinished.unlink(missing_ok=True)
             why = error.strerror if isinstance(error, OSError) else None
             raise SinkError(
                 f"sink {self.name} cannot write: {why or type(error).__name__}",
@@ -66,14 +59,6 @@ class FilesSink:
                 hint="look at free space and permissions; the sink needs a folder of its own",
                 sink=self.name,
             ) from None
-
-    def _make(self, folder: Path) -> None:
-        """The sink's folder and that of a job: who may read the files may enter what is made."""
-        enter = self._mode | (self._mode & 0o444) >> 2
-        for each in (self._folder, folder):
-            if not each.is_dir():
-                each.mkdir(parents=True, exist_ok=True)
-                each.chmod(enter)
 
     def path_of(self, release: Release) -> Path:
         """Where a release is kept; names sort as batches do."""
