@@ -8,11 +8,11 @@ from dataclasses import fields
 import numpy as np
 
 from streamdp.errors import ConfigurationError
+from streamdp.kinds.experts.build import losses
 from streamdp.kinds.experts.kind import Experts
 from streamdp.kinds.experts.learner import State
 from streamdp.kinds.experts.losses import Rules
 from streamdp.kinds.experts.section import ExpertsSection, ForecastExperts
-from streamdp.kinds.experts.spec import losses
 from streamdp.kinds.rules import synthetic
 from streamdp.kinds.study import Step, Stream
 from streamdp.types import Batch, Entropy, FloatArray, Json, Outcome, Plan, Query, Sums, TableCounts

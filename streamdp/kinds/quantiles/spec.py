@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def _study() -> Study:
-    """What works on production never asks for it."""
+    """Study of the kind, imported by `simulate` alone."""
     from streamdp.kinds.quantiles.study import QuantilesStudy
 
     return QuantilesStudy()

@@ -2,112 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from streamdp.config.base.expressions import Dialect, expression
-from streamdp.config.base.releases import CheckContext, Problem
-from streamdp.kinds.rules.errors import RuleErrors
-from streamdp.kinds.rules.parse import conditions
-from streamdp.kinds.rules.section import MOST_CONDITIONS, Rules
-from streamdp.kinds.selection.candidates import Candidates, Conditions, ThresholdRules
-from streamdp.kinds.selection.sample_size import Generalization
-from streamdp.kinds.selection.scores import Score, Total
-from streamdp.kinds.selection.section import ErrorsScore, Listed, SelectionSection, SumScore
-from streamdp.kinds.spec import BuildContext, KindSpec
-from streamdp.types import Column
+from streamdp.kinds.selection.accuracy import Shortfall
+from streamdp.kinds.selection.build import build, rules
+from streamdp.kinds.selection.check import check
+from streamdp.kinds.selection.section import SelectionSection
+from streamdp.kinds.spec import KindSpec
 
 if TYPE_CHECKING:
-    from streamdp.kinds.selection.kind import Selection
     from streamdp.kinds.study import Study
-
-BETA = 0.05
-
-
-def build(section: SelectionSection, context: BuildContext) -> Selection:
-    """A selection at the price of one record."""
-    from streamdp.kinds.selection.kind import Selection
-
-    score = section.scored(context.dialect)
-    return Selection(
-        candidates=candidates(section, score, context.dialect),
-        score=score,
-        epsilon=context.epsilon_of_record(section),
-        neighbours=context.neighbours,
-        choice=section.mechanism,
-        top=section.top,
-        learned=section.learner == "choices",
-        where=None if section.where is None else expression(section.where, context.dialect),
-        expected_rows=section.expected_rows,
-    )
-
-
-def candidates(section: SelectionSection, score: Score, dialect: Dialect) -> Candidates:
-    """The candidates, scored from one table where they are a grid of thresholds."""
-    if isinstance(section.among, Listed):
-        named = section.among.conditions.items()
-        made = tuple(expression(sql, dialect) for _, sql in named)
-        return Conditions(tuple({"candidate": name} for name, _ in named), made, score)
-    grid = section.among.grid(dialect)
-    if grid is not None and not isinstance(score, Total):
-        return ThresholdRules(grid, score)
-    listed = list(conditions(section.among.sql, section.among.values(), dialect))
-    columns = tuple(Column(name, "number", "label") for name, _ in listed[0][0])
-    rows = tuple(dict(values) for values, _ in listed)
-    return Conditions(rows, tuple(sql for _, sql in listed), score, columns)
-
-
-def rules(section: SelectionSection, dialect: Dialect) -> RuleErrors | None:
-    """The rules, if they are thresholds that are judged by their errors."""
-    if isinstance(section.among, Listed) or not isinstance(section.score, ErrorsScore):
-        return None
-    grid, label = section.among.grid(dialect), expression(section.score.errors, dialect)
-    where = None if section.where is None else expression(section.where, dialect)
-    return None if grid is None else RuleErrors(grid, label, where)
-
-
-def check(section: SelectionSection, context: CheckContext) -> Iterator[Problem]:
-    """What the engine cannot read, and sums over too many rules."""
-    try:
-        section.scored(context.dialect)
-        if isinstance(section.among, Rules):
-            next(conditions(section.among.sql, section.among.values(), context.dialect))
-        else:
-            for sql in section.among.conditions.values():
-                expression(sql, context.dialect)
-    except ValueError as error:
-        yield Problem(("among",), str(error), "write what the engine can do")
-    if isinstance(section.score, SumScore) and section.count() > MOST_CONDITIONS:
-        yield Problem(
-            ("score",),
-            f"a sum is asked once for each of {section.count()} candidates",
-            f"have at most {MOST_CONDITIONS}, or a score that is a count",
-        )
-
-
-class Shortfall:
-    """How far the choice may be from the best, and how many records a small error takes."""
-
-    def expected(self, kind: Selection) -> Mapping[str, float | None]:
-        """In units of the score, as a share of the expected records, on new records (PAC)."""
-        within, unit = kind.shortfall(), kind.unit()
-        rows = kind.expected_rows
-        new = Generalization(kind.exponent, unit, kind.count, BETA, kind.least_prior)
-        return {
-            "shortfall_95": within,
-            "error_rate_95": None if rows is None else within / (unit * rows),
-            "error_rate_on_new_records_95": None if rows is None else new.error(rows),
-            "records_for_error_0.01": new.records(0.01),
-        }
-
-    def epsilon_for(self, kind: Selection, error: float) -> Fraction | None:
-        """Price at which the score is within `error` of the best with probability 95 %."""
-        return kind.epsilon * Fraction(kind.shortfall() / error).limit_denominator(10**6)
 
 
 def _study() -> Study:
-    """What works on production never asks for it."""
+    """Study of the kind, imported by `simulate` alone."""
     from streamdp.kinds.selection.study import SelectionStudy
 
     return SelectionStudy()

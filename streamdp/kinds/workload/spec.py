@@ -25,7 +25,7 @@ def _ask(section: WorkloadSection, rows: Sequence[Row], text: str) -> Answer:
 
 
 def _study() -> Study:
-    """What works on production never asks for it."""
+    """Study of the kind, imported by `simulate` alone."""
     from streamdp.kinds.workload.study import WorkloadStudy
 
     return WorkloadStudy()

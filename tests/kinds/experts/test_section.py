@@ -6,9 +6,9 @@ import pytest
 
 from streamdp.config import load
 from streamdp.errors import ConfigurationError, SourceError
+from streamdp.kinds.experts.accuracy import Regret
 from streamdp.kinds.experts.kind import Experts
 from streamdp.kinds.experts.losses import Actions, Rules
-from streamdp.kinds.experts.spec import Regret
 from streamdp.wiring.kinds import release_kind
 from streamdp.wiring.sources import records
 from tests.kinds.experts.worlds import BATCH
