@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from streamdp.kinds.quantiles.intervals import faint, intervals, is_noisy
+from streamdp.kinds.quantiles.plausible import plausible
 from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, Choice
 from streamdp.mechanisms.quantile_tree.rank_law import rank_samples
 from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
@@ -77,6 +78,24 @@ def test_intervals_have_the_unit_of_the_values(
     for one, hundred in zip(*found, strict=True):
         assert hundred.lower == pytest.approx(100 * one.lower, abs=0.11)
         assert hundred.upper == pytest.approx(100 * one.upper, abs=0.11)
+
+
+@pytest.mark.parametrize("targets", [("3/10", "3/5", "9/10"), ("1/10", "1/2", "9/10")])
+@pytest.mark.parametrize("values", [(114.0, 156.0, 323.0), (90.0, 114.0, 323.0)])
+def test_bounds_do_not_make_batches_outside_them_plausible(
+    targets: tuple[str, ...], values: tuple[float, ...]
+) -> None:
+    """The same release has about the same intervals whether the grid ends near or far."""
+    quantiles = tuple(map(Fraction, targets))
+    found = []
+    for low, high in ((0, 1000), (-1_000_000, 1_000_000)):
+        tree = QuantileTree(quantiles, Fraction(1, 10), Grid(Fraction(1), low, high))
+        prior = JointPrior((Cauchy(120.0, 60.0),) * 3)
+        batches = plausible(tree, prior, 900, np.array(values), 60.0)
+        found.append(batches.edges(np.array([0.02, 0.98])))
+    near, far = found
+    assert near.min() > 30.0
+    assert near[0] == pytest.approx(far[0], abs=60.0)
 
 
 def test_more_epsilon_or_rows_make_intervals_narrower() -> None:

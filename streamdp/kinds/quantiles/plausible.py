@@ -20,10 +20,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.mechanisms.quantile_tree.rank_law import uniforms
+from streamdp.mechanisms.quantile_tree.rank_law import rank_samples, uniforms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
-from streamdp.types import FloatArray
+from streamdp.types import FloatArray, Prior
 
 TAIL, TAIL_SPREAD = -0.05, 0.5
 """Of the parameter of a tail: 1 is uniform, 0.14 about normal, 0 exponential, below it heavier."""
@@ -34,8 +34,8 @@ OPINIONS = 3.0
 SCALE_SPREAD = 1.1
 """Of ln of a batch's spread, over the configured scale."""
 
-FIRST, LATER, ROUNDS = 600, 300, 3
-"""Batches tried at first, in each later round, and the number of those."""
+FIRST, LATER, ROUNDS = 300, 250, 5
+"""Batches tried at first anywhere and about fits, in each later round, and the number of those."""
 
 _ENOUGH = 30
 """Batches that share the weights, in effect, when the next are drawn about them."""
@@ -47,6 +47,9 @@ _SHARES = 1.0 / (1.0 + np.exp(-np.linspace(-9.0, 9.0, 73)))
 _MIDDLE = np.array([0.1587, 0.5, 0.8413])
 _NEAR = np.array([0.01, 0.04, 0.12, 0.3])
 _FAR = np.array([0.1, 0.3, 0.7, 1.5, 3.0, 6.0, 15.0, 50.0, 200.0])
+_BEYOND = np.logspace(3.0, 9.0, 13)
+"""Of belief alone, which goes on where the grid ends: were it even there, batches outside the grid,
+in which every draw follows the prior, would have all of the weight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,26 +76,54 @@ class Plausible:
 def plausible(
     tree: QuantileTree, prior: JointPrior, rows: int, values: FloatArray, scale: float
 ) -> Plausible:
-    """Batches under which the released values are likely."""
+    """Batches under which the released values are likely.
+
+    Tried first are batches in which the values have ranks that they may have, and batches anywhere.
+    """
     task = _Task(tree, prior, rows, values, scale)
     spread = max(float(np.ptp(values)) / 2.0, scale / 30.0, float(tree.grid.resolution))
     centre = np.array([float(np.median(values)), np.log(np.sqrt(spread * scale)), TAIL, TAIL])
     widths = np.array([2.0 * max(spread, scale), 1.5, 0.5, 0.5])
-    laws = [(centre, np.diag(widths**2))]
-    drawn = _drawn(*laws[0], FIRST, 0)
-    targets, counts = task.log_posterior(drawn), [FIRST]
-    for number in range(1, ROUNDS + 1):
+    ranks = rank_samples(tree, rows, FIRST)
+    fits = _fits(values, ranks.clip(0.5 / rows, 1.0 - 0.5 / rows), scale)
+    even = np.full(len(fits), 1.0 / len(fits))
+    laws = [(centre, np.diag(widths**2)), _law_of(fits, even, widths / 50.0)]
+    counts = [FIRST, FIRST]
+    drawn = np.concatenate([_drawn(*law, FIRST, number) for number, law in enumerate(laws)])
+    targets = task.log_posterior(drawn)
+    for number in range(2, 2 + ROUNDS):
         weights = _tempered(_log_weights(drawn, targets, laws, counts))
-        mean = weights @ drawn
-        off = drawn - mean
-        covariance = 1.4 * (weights[:, None] * off).T @ off
-        laws.append((mean, covariance + np.diag((0.02 * widths / 3.0**number) ** 2)))
+        laws.append(_law_of(drawn, weights, widths / 150.0))
         counts.append(LATER)
         more = _drawn(*laws[-1], LATER, number)
         drawn = np.concatenate((drawn, more))
         targets = np.concatenate((targets, task.log_posterior(more)))
     logs = _log_weights(drawn, targets, laws, counts)
     return Plausible(task.quantiles(drawn), np.exp(logs))
+
+
+def _fits(values: FloatArray, ranks: FloatArray, scale: float) -> FloatArray:
+    """Batches of any tails in which the values have about such ranks, shape (k, 4)."""
+    chance = uniforms("fits", 4, len(ranks))
+    normal = np.sqrt(-2.0 * np.log(chance[:2])) * np.cos(2.0 * np.pi * chance[2:])
+    tails = TAIL + TAIL_SPREAD * normal.T
+    standard = _standard(ranks, tails)
+    if len(values) > 1:
+        wide = np.maximum(values.std(), scale / 1000.0)
+        spreads = np.log(wide / np.maximum(standard.std(axis=1), 1e-3))
+    else:
+        spreads = np.log(scale) + SCALE_SPREAD * normal[0]
+    places = values.mean() - np.exp(spreads) * standard.mean(axis=1)
+    return np.column_stack((places, spreads, tails))
+
+
+def _law_of(
+    batches: FloatArray, weights: FloatArray, least: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Mean and somewhat more than the covariance of weighted batches."""
+    mean = weights @ batches
+    off = batches - mean
+    return mean, 1.4 * (weights[:, None] * off).T @ off + np.diag(least**2)
 
 
 def _tempered(log_weights: FloatArray) -> FloatArray:
@@ -156,11 +187,13 @@ class _Task:
         knots = np.concatenate((values, inner, outer, near, [low, high]))
         self._knots = np.unique(knots.clip(low, high))
         self._place = self._knots.searchsorted(values.clip(low, high))
-        widths, between = np.diff(self._knots), (self._knots[:-1], self._knots[1:])
-        logs = {each: np.maximum(each.log_mass(*between), _FAINT) for each in set(prior.robust)}
+        logs = _log_masses(prior, self._knots)
         self._masses = [np.exp(logs[each]) for each in prior.robust]
+        beyond = reach * np.concatenate((-_BEYOND[::-1], _BEYOND))
+        anywhere = np.unique(np.concatenate((knots, float(np.median(values)) + beyond)))
+        logs, widths = _log_masses(prior, anywhere), np.diff(anywhere)
         self._densities = [logs[each] - np.log(widths) for each in prior.robust]
-        self._middles = (self._knots[:-1] + self._knots[1:]) / 2.0
+        self._middles = (anywhere[:-1] + anywhere[1:]) / 2.0
 
     def quantiles(self, batches: FloatArray) -> FloatArray:
         """At the targets, shape (k, m)."""
@@ -168,14 +201,7 @@ class _Task:
 
     @staticmethod
     def _read(batches: FloatArray, shares: FloatArray) -> FloatArray:
-        left, right = (batches[:, each, None].clip(-1.5, 2.0) for each in (2, 3))
-
-        def raw(at: FloatArray) -> FloatArray:
-            return _tail(1.0 - at, right) - _tail(at, left)
-
-        middle = raw(_MIDDLE)
-        spread = (middle[:, 2:] - middle[:, :1]) / 2.0
-        standard = (raw(shares) - middle[:, 1:2]) / spread
+        standard = _standard(shares, batches[:, 2:])
         return np.asarray(batches[:, :1] + np.exp(batches[:, 1:2].clip(-300, 300)) * standard)
 
     def _ranks(self, batches: FloatArray) -> FloatArray:
@@ -219,6 +245,23 @@ class _Task:
                 total = ((kept[:, 1:] + kept[:, :-1]) / 2.0) @ masses
                 found -= np.log(np.maximum(total, 1e-300))
         return found
+
+
+def _standard(shares: FloatArray, tails: FloatArray) -> FloatArray:
+    """z at shares, which are those of all batches or of each, with median 0 and spread 1."""
+    left, right = (tails[:, each, None].clip(-1.5, 2.0) for each in (0, 1))
+
+    def raw(at: FloatArray) -> FloatArray:
+        return _tail(1.0 - at, right) - _tail(at, left)
+
+    middle = raw(_MIDDLE)
+    return np.asarray((raw(shares) - middle[:, 1:2]) / (middle[:, 2:] - middle[:, :1]) * 2.0)
+
+
+def _log_masses(prior: JointPrior, knots: FloatArray) -> dict[Prior, FloatArray]:
+    """ln of the mass between knots, of each prior of a quantile alone."""
+    between = knots[:-1], knots[1:]
+    return {each: np.maximum(each.log_mass(*between), _FAINT) for each in set(prior.robust)}
 
 
 def _tail(shares: FloatArray, tail: FloatArray) -> FloatArray:
