@@ -12,11 +12,12 @@ from streamdp.kinds.experts import kind as experts_kind
 from streamdp.kinds.experts.losses import Actions, Rules, sensitivity
 from streamdp.kinds.selection import kind as selection_kind
 from streamdp.kinds.selection.kind import Selection
-from streamdp.kinds.selection.scores import Count, Errors, Excess, Score, score_range
+from streamdp.kinds.selection.scores import Count, Errors, Excess, Score, Total, score_range
+from streamdp.types import Grid
 from tests.kinds.experts.worlds import ACTIONS, RULES, experts
 from tests.kinds.experts.worlds import largest_loss as experts_loss
 from tests.kinds.selection.worlds import largest_loss as selection_loss
-from tests.kinds.selection.worlds import selection
+from tests.kinds.selection.worlds import listed, selection
 
 __all__ = ["EXPERTS", "MUTANTS", "SELECTIONS", "Mutant", "experts_loss", "selection_loss"]
 
@@ -27,12 +28,17 @@ SCORES: dict[str, Score] = {
     "excess": Excess("y", RATE),
 }
 
+BOUNDS = Grid(Fraction(1), -2, 1)
+LISTED = SCORES | {"sum": Total("z", BOUNDS)}
+"""Scores of named conditions, each a clipped sum; the lower bound is the larger."""
+
 SELECTIONS = {
-    f"{name}, {choice}, {relation}": selection(score, relation, choice)
-    for name, score in SCORES.items()
+    f"{of} {name}, {choice}, {relation}": make(score, relation, choice)
+    for of, make, scores in (("rules by", selection, SCORES), ("conditions by", listed, LISTED))
+    for name, score in scores.items()
     for choice in ("exponential", "permute-and-flip")
     for relation in ("add-remove", "substitute")
-} | {"errors, best two": selection(Errors("y"), "add-remove", top=2)}
+} | {"rules by errors, best two": selection(Errors("y"), "add-remove", top=2)}
 
 _LOSSES: dict[str, Rules | Actions] = {"rules": RULES, "actions": ACTIONS}
 
@@ -69,13 +75,18 @@ def _range_of_addition(score: Score) -> float:
         return selection_loss(selection(score, "substitute"))
 
 
+def _range_of_the_upper_bound() -> float:
+    with patch.object(selection_kind, "score_range", lambda of, _: of.of_record()[1]):
+        return selection_loss(listed(LISTED["sum"], "add-remove"))
+
+
 def _sensitivity(size: Callable[[Any], int], losses: Any, relation: Any) -> float:
     with patch.object(experts_kind, "sensitivity", lambda of, _: size(of)):
         return experts_loss(experts(losses, relation))
 
 
 def _peeled() -> float:
-    kind = SELECTIONS["errors, best two"]
+    kind = SELECTIONS["rules by errors, best two"]
     return selection_loss(FullPriceEach(kind.candidates, kind.score, kind.epsilon, top=2))
 
 
@@ -96,6 +107,7 @@ MUTANTS = (
         "substitute",
         lambda: _range_of_addition(Errors("y")),
     ),
+    Mutant("a sum's lower bound forgotten", "selection", "add-remove", _range_of_the_upper_bound),
     Mutant("full price for each of two draws", "selection", "add-remove", _peeled),
     Mutant("sensitivity of addition: rules", "experts", "substitute", lambda: _one_way(RULES)),
     Mutant("sensitivity of addition: actions", "experts", "substitute", lambda: _one_way(ACTIONS)),

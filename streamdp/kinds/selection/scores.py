@@ -8,12 +8,12 @@ candidate minus the smallest, between neighbours.
 | count of matching records | 1 | 2 |
 | fewest errors against a label | 1 | 2 |
 | excess of a label over a rate a/b, times b | max(a, b - a) | 2·max(a, b - a) |
-| sum of a number clipped to [l, u] | max(u, 0) - min(l, 0) | twice that |
+| sum of a number clipped to [l, u] | max(-l, u) | 2·max(-l, u) |
 
 Proof. A record adds v_c to the score of candidate c: 0 where c does not match it, and the same v
 where it does. So the changes are 0 or v, and their range is |v|: 1 for a count; 1 for errors, whose
 score is Σ_matching (label - not label), the errors up to a term that all candidates share; b - a or
-a for the excess Σ_matching (b·label - a); and for a sum at most the distance of its bounds and 0.
+a for the excess Σ_matching (b·label - a); and for a sum at most the larger of |l| and |u|.
 Substituting a record removes one and adds another: at most twice the range.
 """
 
@@ -92,9 +92,7 @@ Score = Count | Errors | Excess | Total
 def score_range(score: Score, neighbours: Neighbours) -> int:
     """Range of the change of all scores between neighbours."""
     low, high = score.of_record()
-    one = max(high, 0) - min(low, 0)
-    if isinstance(score, Errors | Excess):
-        one = max(-low, high)
+    one = max(-low, high)
     return 2 * one if neighbours == "substitute" else one
 
 

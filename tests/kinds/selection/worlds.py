@@ -13,11 +13,11 @@ import numpy as np
 
 from streamdp.kinds.rules.grid import RuleGrid, Threshold
 from streamdp.kinds.selection import kind as kinds
-from streamdp.kinds.selection.candidates import ThresholdRules
+from streamdp.kinds.selection.candidates import Conditions, ThresholdRules
 from streamdp.kinds.selection.kind import Choice, Selection
 from streamdp.kinds.selection.scores import Score, label_of
 from streamdp.mechanisms import finite_choice
-from streamdp.types import Batch, Neighbours, TableCounts
+from streamdp.types import Batch, Neighbours, Sums, TableCounts
 from tests.privacy.ways import Walk, coin, even, law_of
 
 CUTS = (Fraction(0), Fraction(1))
@@ -27,42 +27,61 @@ GRID = RuleGrid((Threshold("x", ">=", "t", CUTS), Threshold("y", ">=", "a", CUTS
 BONUSES = ((0, 0, 0, 0), (30, 0, 0, 0), (0, 14, 7, 0))
 BATCH = Batch("s", "1")
 
-Record = tuple[int, int, int]
-"""Label and cells of a record."""
+Statistic = TableCounts | Sums
+
+Record = tuple[int, ...]
+"""Label and cells of a record; of conditions, what it adds to the score of each."""
 
 
 def selection(
     score: Score, neighbours: Neighbours, choice: Choice = "exponential", top: int = 1
 ) -> Selection:
-    return Selection(
-        ThresholdRules(GRID, score), score, Fraction(4, 5), neighbours, choice, top=top
-    )
+    """The best of four rules."""
+    rules = ThresholdRules(GRID, score)
+    return Selection(rules, score, Fraction(4, 5), neighbours, choice, top=top)
 
 
-def records(score: Score) -> list[Record]:
+def listed(score: Score, neighbours: Neighbours, choice: Choice = "exponential") -> Selection:
+    """The best of four named conditions, of which a record may match any."""
+    names = tuple({"candidate": name} for name in "abcd")
+    conditions = Conditions(names, ("a", "b", "c", "d"), score)
+    return Selection(conditions, score, Fraction(4, 5), neighbours, choice)
+
+
+def records(kind: Selection) -> list[Record]:
+    candidates, score = kind.candidates, kind.score
+    if isinstance(candidates, Conditions):
+        parts = {0, *score.of_record()}
+        matches = itertools.product((0, 1), repeat=len(candidates.conditions))
+        pairs = itertools.product(parts, matches)
+        return sorted({tuple(part * match for match in which) for part, which in pairs})
     labels = (0,) if label_of(score) is None else (0, 1)
     return list(itertools.product(labels, range(3), range(3)))
 
 
-def counts(score: Score, batch: Sequence[Record]) -> TableCounts:
+def statistic(kind: Selection, batch: Sequence[Record]) -> Statistic:
+    candidates = kind.candidates
+    if isinstance(candidates, Conditions):
+        zero = (0,) * len(candidates.conditions)
+        return Sums(tuple(map(sum, zip(zero, *batch, strict=True))))
     table = np.zeros((2, 4, 4), dtype=np.int64)
     for record in batch:
         table[record] += 1
-    return TableCounts((table[0] if label_of(score) is None else table,))
+    return TableCounts((table[0] if label_of(kind.score) is None else table,))
 
 
-def neighbours_of(score: Score, relation: Neighbours) -> Iterator[tuple[TableCounts, TableCounts]]:
+def neighbours_of(kind: Selection) -> Iterator[tuple[Statistic, Statistic]]:
     """Pairs of batches of up to two records."""
-    every = records(score)
+    every = records(kind)
     for size in (0, 1):
         for base in itertools.combinations_with_replacement(every, size):
             for record in every:
-                more = counts(score, [*base, record])
-                if relation == "add-remove":
-                    yield counts(score, base), more
+                more = statistic(kind, [*base, record])
+                if kind.neighbours == "add-remove":
+                    yield statistic(kind, base), more
                 else:
                     for other in every:
-                        yield counts(score, [*base, other]), more
+                        yield statistic(kind, [*base, other]), more
 
 
 def softmax(scores: Sequence[int], sharpness: Fraction, walk: Walk) -> int:
@@ -72,7 +91,7 @@ def softmax(scores: Sequence[int], sharpness: Fraction, walk: Walk) -> int:
     return walk.answer([weight / sum(weights) for weight in weights])
 
 
-def law(kind: Selection, bonuses: Sequence[int], statistic: TableCounts) -> dict[object, float]:
+def law(kind: Selection, bonuses: Sequence[int], found: Statistic) -> dict[object, float]:
     plan = replace(kind.plan(kind.init(), BATCH), mechanism=list(bonuses))
     with (
         patch.multiple(finite_choice, exactly_below=even, exponential_coin=coin),
@@ -80,7 +99,7 @@ def law(kind: Selection, bonuses: Sequence[int], statistic: TableCounts) -> dict
     ):
 
         def drawn(walk: Walk) -> object:
-            return kind.draw(plan, statistic, walk).auxiliary
+            return kind.draw(plan, found, walk).auxiliary
 
         return law_of(drawn)
 
@@ -89,14 +108,14 @@ def largest_loss(kind: Selection) -> float:
     """Largest log ratio over epsilon, over pairs of neighbours, bonuses and outcomes."""
     worst, laws = 0.0, {}
 
-    def of(bonuses: Sequence[int], statistic: TableCounts) -> dict[object, float]:
-        scores = [a + b for a, b in zip(kind.candidates.scores(statistic), bonuses, strict=True)]
+    def of(bonuses: Sequence[int], found: Statistic) -> dict[object, float]:
+        scores = [a + b for a, b in zip(kind.candidates.scores(found), bonuses, strict=True)]
         key = tuple(max(scores) - score for score in scores)
         if key not in laws:
-            laws[key] = law(kind, bonuses, statistic)
+            laws[key] = law(kind, bonuses, found)
         return laws[key]
 
-    for one, other in neighbours_of(kind.score, kind.neighbours):
+    for one, other in neighbours_of(kind):
         for bonuses in BONUSES:
             first, second = of(bonuses, one), of(bonuses, other)
             for outcome in first.keys() | second.keys():
