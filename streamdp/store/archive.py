@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict
+from dataclasses import fields
 from itertools import chain
 from typing import Any
 
@@ -90,8 +90,12 @@ def is_released(database: Database, job: str, batch: Batch) -> bool:
 
 def add_release(database: Database, release: Release, reservation: int, version: str) -> None:
     """Write a release; job, source and batch together are unique."""
-    row = asdict(release)
-    del row["window_start"], row["window_end"], row["columns"], row["rho_nano"]
+    elsewhere = {"window_start", "window_end", "columns", "rho_nano"}
+    row: dict[str, object] = {
+        each.name: getattr(release, each.name)
+        for each in fields(release)
+        if each.name not in elsewhere
+    }
     row |= {
         "rows": json.dumps(release.rows),
         "reservation": reservation,

@@ -62,6 +62,7 @@ class DuckDBBackend(SqlBackend):
     _connection: duckdb.DuckDBPyConnection | None = field(default=None, init=False, repr=False)
     _files: Files | None = field(default=None, init=False, repr=False)
     _read: tuple[tuple[File, ...], list[str]] = field(default=((), []), init=False, repr=False)
+    _known: dict[str, dict[str, str]] = field(default_factory=dict, init=False, repr=False)
 
     opening_hint = "is it there, complete, readable, and of the configured format?"
     reading_hint = "look at the engine's memory and at whether files change while being read"
@@ -69,6 +70,15 @@ class DuckDBBackend(SqlBackend):
     def __post_init__(self) -> None:
         if self.format != "duckdb":
             self._files = Files(self.format, self.types)
+
+    def check(self, query: Query, batch: Batch) -> None:
+        """Look at names and types of the columns, in the files as they are now.
+
+        Raises:
+            SourceError: See `SqlBackend.check`.
+        """
+        self._known.clear()
+        SqlBackend.check(self, query, batch)
 
     @contextmanager
     def session(self) -> Iterator[None]:
@@ -100,8 +110,11 @@ class DuckDBBackend(SqlBackend):
         """The view of the files, or the table."""
         if self._files is None:
             return self.relation_sql(self.relation or Relation())
-        self._read = self._files_of(batch), self.named(query)
-        return self._files.view(self._connect(), *self._read)
+        read = self._files_of(batch), self.named(query)
+        if read != self._read:
+            self._known.clear()
+        self._read = read
+        return self._files.view(self._connect(), *read)
 
     def _files_of(self, batch: Batch) -> tuple[File, ...]:
         """Files that the source found, still the same; without a source, those of the path.
@@ -112,15 +125,15 @@ class DuckDBBackend(SqlBackend):
         files = batch.files or resolve(glob.escape(batch.path) if batch.path else self.path)
         if not files:
             raise SourceError("there is no file", where=self.place(batch), hint=nearest(self.path))
-        for file in files:
-            found = file_at(file.path)
+        now = tuple(file_at(file.path) for file in files)
+        for file, found in zip(files, now, strict=True):
             if found is None or found.id != file.id:
                 raise SourceError(
                     "a file is gone, or another is in its place",
                     where=file.path,
                     hint="leave files where they are while they are read",
                 )
-        return files
+        return tuple(filter(None, now))
 
     def collated(self, columns: Mapping[str, str]) -> list[str]:
         """All texts: DuckDB does not say which have a collation."""
@@ -154,9 +167,14 @@ class DuckDBBackend(SqlBackend):
         return batch.path or self.path
 
     def describe(self, select: str) -> dict[str, str]:
-        """Names and types."""
+        """Names and types; of files that are as they were, what was found at the last check."""
+        if select in self._known:
+            return self._known[select]
         found = self._connect().execute(f"DESCRIBE {select}").fetchall()
-        return {name: kind for name, kind, *_ in found}
+        kinds = {name: kind for name, kind, *_ in found}
+        if self._files is not None:
+            self._known[select] = kinds
+        return kinds
 
     def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
         """Every file must have the columns."""

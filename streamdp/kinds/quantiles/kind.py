@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 from dataclasses import dataclass, replace
@@ -174,11 +175,11 @@ class Quantiles:
         rho would depend on releases, and would bound no adversary who can steer them.
         """
         trees = self.learner.trees()
-        whole = self.tree().event()
+        whole = _event_of(self.tree())
         if way is None or len(trees) == 1:
             return whole
         about = {name: whole[name] for name in ("mechanism", "quantiles", "relation")}
-        return choice([tree.event() for tree in trees], **about, drawn=way.number)
+        return choice([_event_of(tree) for tree in trees], **about, drawn=way.number)
 
     def _gradient(self, state: Json, features: Features) -> NoisyGradient | None:
         """What buys the learner a gradient of this part of the batch."""
@@ -262,3 +263,9 @@ class Quantiles:
                 for row, each in zip(outcome.rows, smoothed, strict=True)
             )
         )
+
+
+@functools.lru_cache(maxsize=256)
+def _event_of(tree: QuantileTree) -> Json:
+    """Its event, which is written and never changed."""
+    return tree.event()

@@ -20,12 +20,15 @@ SWEEPS = 60
 """Rounds of exact conditional draws behind one sample of a joint node."""
 
 
+@functools.lru_cache(maxsize=64)
 def uniforms(purpose: str, *shape: int) -> FloatArray:
-    """Numbers in (0, 1) that anyone can repeat."""
+    """Numbers in (0, 1) that anyone can repeat; the array cannot be written to."""
     count = int(np.prod(shape))
     words = hashlib.shake_128(purpose.encode()).digest(8 * count)
     drawn = np.frombuffer(words, dtype="<u8").astype(np.float64)
-    return np.asarray(((drawn + 0.5) / 2.0**64).clip(1e-12, 1.0 - 1e-12).reshape(shape))
+    found = ((drawn + 0.5) / 2.0**64).clip(1e-12, 1.0 - 1e-12).reshape(shape)
+    found.flags.writeable = False
+    return np.asarray(found)
 
 
 @functools.lru_cache(maxsize=64)

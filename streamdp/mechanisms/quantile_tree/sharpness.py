@@ -21,6 +21,7 @@ c_u·R_u + c_v·R_v ≤ e, attained when a record leaves u and comes to v.
 
 from __future__ import annotations
 
+import functools
 import itertools
 from dataclasses import dataclass
 from fractions import Fraction
@@ -63,6 +64,7 @@ def slot_ranges(targets: tuple[Fraction, ...]) -> tuple[tuple[Fraction, ...], ..
     return tuple((*right[:slot], *left[slot:]) for slot in range(len(targets) + 1))
 
 
+@functools.lru_cache(maxsize=1024)
 def addition_range(targets: tuple[Fraction, ...], node: NodeKind) -> Fraction:
     """R of a node under add/remove of one record in its region.
 

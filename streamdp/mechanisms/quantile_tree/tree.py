@@ -13,6 +13,7 @@ disjoint regions of a level, so the nodes of a level share one charge (`sharpnes
 
 from __future__ import annotations
 
+import functools
 import itertools
 from dataclasses import dataclass
 from fractions import Fraction
@@ -98,20 +99,7 @@ class QuantileTree:
 
     def nodes(self) -> tuple[Node, ...]:
         """All nodes, parents first."""
-        edges = (Fraction(0), *self.quantiles, Fraction(1))
-        nodes: list[Node] = []
-        waiting = [(-1, len(self.quantiles), 0)]
-        for left, right, level in waiting:
-            parts = min(self.branching, right - left)
-            if parts < 2:
-                continue
-            targets = tuple(left + (right - left) * part // parts for part in range(1, parts))
-            low, high = edges[left + 1], edges[right + 1]
-            rescaled = tuple((edges[target + 1] - low) / (high - low) for target in targets)
-            nodes.append(Node(targets, left, right, level, rescaled))
-            cuts = (left, *targets, right)
-            waiting += [(a, b, level + 1) for a, b in itertools.pairwise(cuts)]
-        return tuple(nodes)
+        return _nodes(self.quantiles, self.branching)
 
     def slack(self) -> Fraction:
         """Part of epsilon that pays for the rounding of weights."""
@@ -121,18 +109,7 @@ class QuantileTree:
 
     def levels(self) -> tuple[Level, ...]:
         """Budgets and sharpness, one a depth."""
-        nodes = self.nodes()
-        depth = 1 + nodes[-1].level
-        budgets = level_budgets(self.epsilon, depth, self.slack(), Fraction(self.level_power))
-        return tuple(
-            Level(
-                budget,
-                tuple(node.quantiles for node in nodes if node.level == level),
-                self.node,
-                self.relation,
-            )
-            for level, budget in enumerate(budgets)
-        )
+        return _levels(self)
 
     def event(self) -> Json:
         """The event for the ledger: the levels one after the other, and the numerical slack."""
@@ -220,3 +197,37 @@ class QuantileTree:
             for target, quantile in zip(node.targets, node.quantiles, strict=True)
         ]
         return tuple(sorted(drawn))
+
+
+@functools.lru_cache(maxsize=256)
+def _nodes(quantiles: tuple[Fraction, ...], branching: int) -> tuple[Node, ...]:
+    edges = (Fraction(0), *quantiles, Fraction(1))
+    nodes: list[Node] = []
+    waiting = [(-1, len(quantiles), 0)]
+    for left, right, level in waiting:
+        parts = min(branching, right - left)
+        if parts < 2:
+            continue
+        targets = tuple(left + (right - left) * part // parts for part in range(1, parts))
+        low, high = edges[left + 1], edges[right + 1]
+        rescaled = tuple((edges[target + 1] - low) / (high - low) for target in targets)
+        nodes.append(Node(targets, left, right, level, rescaled))
+        cuts = (left, *targets, right)
+        waiting += [(a, b, level + 1) for a, b in itertools.pairwise(cuts)]
+    return tuple(nodes)
+
+
+@functools.lru_cache(maxsize=256)
+def _levels(tree: QuantileTree) -> tuple[Level, ...]:
+    nodes = tree.nodes()
+    depth = 1 + nodes[-1].level
+    budgets = level_budgets(tree.epsilon, depth, tree.slack(), Fraction(tree.level_power))
+    return tuple(
+        Level(
+            budget,
+            tuple(node.quantiles for node in nodes if node.level == level),
+            tree.node,
+            tree.relation,
+        )
+        for level, budget in enumerate(budgets)
+    )
