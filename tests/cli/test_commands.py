@@ -108,6 +108,7 @@ def test_a_start_asks_for_expected_rows(tmp_path: Path) -> None:
     refused = typed("validate", "-c", str(tmp_path / "new" / "config.yaml"))
     assert isinstance(refused.exception, StreamdpError)
     assert "expected_rows" in str(refused.exception)
+    assert "ROWS is a word" in refused.stderr
 
 
 def test_a_path_that_finds_nothing_is_told_the_nearest_folder(home: Path) -> None:

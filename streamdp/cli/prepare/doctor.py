@@ -28,6 +28,9 @@ BEHIND = 60
 LEAST_FREE = 100 * 10**6
 """Bytes the store's disk should have left."""
 
+TOLD = ("no-file", "same-file")
+"""Problems that are no faults: a path that finds nothing yet, a second name of a file."""
+
 Check = tuple[str, Callable[[], str]]
 
 
@@ -57,7 +60,8 @@ def _checks(configuration: Configuration) -> Iterator[Check]:
     yield "store", lambda: _store(configuration)
     yield "store folder", lambda: _folder(configuration.store.path.parent)
     for number, problem in enumerate(_problems(configuration), start=1):
-        yield f"problem {number}", lambda problem=problem: _said(problem)  # type: ignore[misc]
+        name = "notice" if problem.code in TOLD else "problem"
+        yield f"{name} {number}", lambda problem=problem: _said(problem)  # type: ignore[misc]
     yield "anchor", lambda: _anchor(configuration)
     for name in configuration.releases:
         yield f"source of {name}", lambda name=name: _source(configuration, name)  # type: ignore[misc]
@@ -125,9 +129,9 @@ def _problems(configuration: Configuration) -> list[Problem]:
 
 
 def _said(problem: Problem) -> str:
-    """A path that finds nothing yet, and a second name of a file, are told and not wrong."""
+    """The text of a problem; those that are faults are raised."""
     about = f"{problem.about}{' batch ' if problem.batch else ''}{problem.batch}: {problem.reason}"
-    if problem.code in ("no-file", "same-file"):
+    if problem.code in TOLD:
         return about
     raise StreamdpError(about)
 

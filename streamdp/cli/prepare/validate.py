@@ -26,6 +26,7 @@ def validate(config_path: Path, as_json: bool) -> None:
     from streamdp import wiring
     from streamdp.config import next_times
 
+    _name_unreplaced(config_path)
     configuration = load_configuration(config_path)
     rows: list[dict[str, Json]] = []
     wiring.tasks(configuration)
@@ -36,18 +37,24 @@ def validate(config_path: Path, as_json: bool) -> None:
         rows.append(row)
     if not as_json:
         click.echo(f"{config_path} is valid", err=True)
-    for line, word in _unreplaced(config_path):
-        click.echo(
-            f"{config_path}:{line}: {word} is a word that `init` leaves to be replaced", err=True
-        )
     print_rows(rows, "json" if as_json else "table", "wakes at (UTC)")
+
+
+def _name_unreplaced(config_path: Path) -> None:
+    """Say on stderr which words of `init` still stand: what is wrong may follow from them."""
+    if config_path.is_file():
+        for line, word in _unreplaced(config_path):
+            said = f"{config_path}:{line}: {word} is a word that `init` leaves to be replaced"
+            click.echo(said, err=True)
 
 
 def _unreplaced(config_path: Path) -> Iterator[tuple[int, str]]:
     """Lines on which a word stands that the configuration to start from has in capitals."""
     start = files("streamdp").joinpath("demo", "start.yaml").read_text(encoding="utf-8")
     words = {word for line in start.splitlines() for word in _capitals(line)}
-    for number, line in enumerate(config_path.read_text(encoding="utf-8").splitlines(), start=1):
+    for number, line in enumerate(
+        config_path.read_text("utf-8", errors="replace").splitlines(), start=1
+    ):
         for word in _capitals(line):
             if word in words:
                 yield number, word
