@@ -19,6 +19,7 @@ from streamdp.config.sections.sinks import SINK_KINDS
 from streamdp.config.wording import nearest, wording
 from streamdp.errors import ConfigurationError
 from streamdp.gates.tests_section import TEST_KINDS
+from streamdp.objects.address import is_address
 
 DEMO = "demo:"
 """Prefix of a source path that names a file shipped with the package."""
@@ -112,6 +113,9 @@ def _with_path(entry: Any, path: Path) -> Any:
 
 
 def _beside(path: Path, named: str) -> str:
+    """A path from the folder of the configuration; addresses of objects are as they are."""
+    if is_address(named):
+        return named
     return os.path.normpath(path.parent / os.path.expanduser(named))
 
 

@@ -236,6 +236,15 @@ class Connected(Protocol):
 
 
 @runtime_checkable
+class HoldsRecords(Protocol):
+    """A backend that keeps copies of a batch from its check until they are not needed any more."""
+
+    def let_go(self) -> None:
+        """Drop them."""
+        ...
+
+
+@runtime_checkable
 class GivesUp(Protocol):
     """A sink that stops trying a delivery some day, and leaves it to a person."""
 

@@ -12,6 +12,7 @@ from streamdp.engine.gate import Gate, Gatekeeper
 from streamdp.engine.gated import due_of_gate, must_ask, unasked
 from streamdp.engine.ingest import due, ingest
 from streamdp.engine.job import Job
+from streamdp.engine.protocols import HoldsRecords
 from streamdp.engine.release import EngineContext, Ready, prepare, release_batch
 from streamdp.errors import (
     AlteredBatchError,
@@ -100,6 +101,8 @@ class Runner:
                 raise
             outcomes.errors.append(error)
             self._tell(task, error)
+        finally:
+            _let_go(task)
 
     def _do_all(self, task: Task, only: Callable[[Batch], bool] | None, outcomes: Outcomes) -> None:
         """Take in what has arrived, and release what is due, until a stop or the budget's end."""
@@ -258,3 +261,10 @@ class Runner:
         outcomes.resting.append(task.name)
         self.around.log("job.rests", job=task.name)
         return True
+
+
+def _let_go(task: Task) -> None:
+    """Drop the copies of batches: no record stays longer than it is asked about."""
+    for each in (task, *task.jobs):
+        if isinstance(each.backend, HoldsRecords):
+            each.backend.let_go()

@@ -9,6 +9,7 @@ from sqlite_utils import Database
 from streamdp.config import Configuration
 from streamdp.config.sections.sources import Windows
 from streamdp.files import nearest, resolve
+from streamdp.objects.address import is_address
 from streamdp.store.problems import Problem, problems
 
 
@@ -28,9 +29,10 @@ def wrong_now(configuration: Configuration, database: Database | None) -> Iterat
 
 
 def unfound(configuration: Configuration) -> Iterator[Problem]:
-    """Paths that find no file."""
+    """Paths that find no file; a storage is not asked for objects."""
     for name, source in configuration.sources.items():
-        if source.path and source.table_name() is None and not resolve(source.path):
+        files = source.path and source.table_name() is None and not is_address(source.path)
+        if files and not resolve(source.path):
             waits = "" if isinstance(source.batches, Windows) else " yet"
             yield Problem(
                 f"source {name}",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from streamdp.config.base.formats import file_format
-from streamdp.config.base.paths import same_records
+from streamdp.config.base.paths import real, same_records
 from streamdp.config.load import DEMO
 from streamdp.config.sections.engines import PostgresEngine, SparkEngine
 from streamdp.config.sections.queries import table_query
@@ -16,6 +16,7 @@ from streamdp.config.sections.secrets import reveal
 from streamdp.config.sections.sources import Partitions, Windows
 from streamdp.config.sections.sources import Source as SourceSection
 from streamdp.errors import ConfigurationError
+from streamdp.objects.address import is_address, parsed
 from streamdp.types import Backend, Format, Json, Source
 from streamdp.wiring.extras import require_extra
 
@@ -30,6 +31,8 @@ def source(name: str, section: SourceSection) -> Source:
     from streamdp.sources.windows import WindowSource
 
     cut = section.batches
+    if is_address(section.path):
+        return _objects(name, section)
     if isinstance(cut, Windows):
         return WindowSource(
             name,
@@ -45,6 +48,16 @@ def source(name: str, section: SourceSection) -> Source:
     if isinstance(cut, Partitions):
         return PartitionSource(name, section.path, cut.partition, cut.marker)
     return FileSource(name, section.path, section.settle)
+
+
+def _objects(name: str, section: SourceSection) -> Source:
+    """Objects, or partitions of them."""
+    from streamdp.sources.objects import ObjectPartitionSource, ObjectSource
+
+    cut, address = section.batches, parsed(section.path)
+    if isinstance(cut, Partitions):
+        return ObjectPartitionSource(name, address, cut.partition, cut.marker)
+    return ObjectSource(name, address, section.settle)
 
 
 def backend(section: SourceSection) -> Backend:
@@ -77,6 +90,10 @@ def backend(section: SourceSection) -> Backend:
     if section.table_name() is not None:
         return DuckDBBackend(section.path, "duckdb", time_column, limits, relation)
     kind = format_of(section.path, section.format)
+    if is_address(section.path):
+        from streamdp.backends.duckdb.objects import ObjectsBackend
+
+        return ObjectsBackend(section.path, kind, None, limits, types=section.types)
     return DuckDBBackend(section.path, kind, time_column, limits, types=section.types)
 
 
@@ -117,7 +134,7 @@ def data_of(section: SourceSection, unit: str | None = None) -> Json:
     installation. Of a server there are host, port and database, and neither user nor password.
     """
     cut, table = section.batches, (section.table_name() or "").lower()
-    place = _server_of(section) if not section.path else os.path.realpath(section.path)
+    place = _server_of(section) if not section.path else real(section.path)
     shipped = os.path.realpath(str(files("streamdp").joinpath("demo")))
     if os.path.dirname(place) == shipped:
         place = DEMO + os.path.basename(place)

@@ -10,12 +10,15 @@ from tests.contract.engines import (
     DuckDBTable,
     Engine,
     Memory,
+    Objects,
     Postgres,
     Spark,
 )
 from tests.contract.servers import java, postgres
+from tests.objects import conftest as objects
 
-NAMES = ("memory", "duckdb-files", "arrow-files", "duckdb-table", "postgres", "spark")
+storage = objects.storage
+NAMES = ("memory", "duckdb-files", "objects", "arrow-files", "duckdb-table", "postgres", "spark")
 
 
 @pytest.fixture(scope="session")
@@ -41,6 +44,12 @@ def spark_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     session.stop()
 
 
+@pytest.fixture(scope="session")
+def environment() -> Iterator[pytest.MonkeyPatch]:
+    with pytest.MonkeyPatch.context() as patched:
+        yield patched
+
+
 @pytest.fixture(scope="session", params=NAMES)
 def engine(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
@@ -50,6 +59,8 @@ def engine(
     yield made
     if isinstance(made, Postgres) and made.backend is not None:
         made.backend.close()
+    if isinstance(made, Objects):
+        made.close()
 
 
 def _engine(request: pytest.FixtureRequest, home: Path) -> Engine:
@@ -57,6 +68,11 @@ def _engine(request: pytest.FixtureRequest, home: Path) -> Engine:
         return Memory()
     if request.param == "duckdb-files":
         return DuckDBFiles(home)
+    if request.param == "objects":
+        storage = request.getfixturevalue("storage")
+        for name, value in storage.environment().items():
+            request.getfixturevalue("environment").setenv(name, value)
+        return Objects(DuckDBFiles(home), storage)
     if request.param == "arrow-files":
         return ArrowFiles(home)
     if request.param == "duckdb-table":

@@ -10,11 +10,13 @@ from typing import Any, Protocol
 import duckdb
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.backends.duckdb.objects import ObjectsBackend
 from streamdp.backends.memory.engine import MemoryBackend
 from streamdp.backends.postgres.engine import PostgresBackend
 from streamdp.backends.spark.engine import SparkBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.types import Backend
+from tests.objects.servers import Storage
 
 POSTGRES_TYPES = {
     "DOUBLE": "double precision",
@@ -69,6 +71,26 @@ class DuckDBFiles:
 
     def load(self, columns: Columns, time_column: str | None = None) -> Backend:
         return DuckDBBackend(str(self.write(columns)), "parquet", time_column)
+
+
+@dataclass
+class Objects:
+    """The same file as an object of a storage."""
+
+    files: DuckDBFiles
+    storage: Storage
+    last: ObjectsBackend | None = None
+
+    def load(self, columns: Columns, time_column: str | None = None) -> Backend:
+        self.close()
+        path = self.files.write(columns)
+        address = self.storage.put(path.name, path)
+        self.last = ObjectsBackend(address, "parquet", time_column)
+        return self.last
+
+    def close(self) -> None:
+        if self.last is not None:
+            self.last.let_go()
 
 
 @dataclass

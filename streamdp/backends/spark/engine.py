@@ -19,6 +19,7 @@ from streamdp.backends.sql.engine import SqlBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError
 from streamdp.files import identity_of, nearest, resolve
+from streamdp.objects.address import SCHEMES, identity
 from streamdp.types import Batch, File, IntArray, Query
 
 if TYPE_CHECKING:
@@ -200,7 +201,7 @@ class SparkBackend(SqlBackend):
 
 
 def stored_at(addresses: Sequence[str]) -> Iterator[str]:
-    """What files of a table are known by: like other files here, by their address elsewhere."""
+    """What files of a table are known by: like other files and objects, by their address beside."""
     if len(addresses) > MANY_FILES:
         addresses = sorted({address.rpartition("/")[0] for address in addresses})
     for address in addresses:
@@ -210,3 +211,5 @@ def stored_at(addresses: Sequence[str]) -> Iterator[str]:
             yield identity_of(path, os.stat(path))
         else:
             yield f"spark:{address}"
+            if local.scheme in SCHEMES:
+                yield identity(local.netloc, unquote(local.path).lstrip("/"))

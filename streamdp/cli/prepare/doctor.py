@@ -184,10 +184,13 @@ def _source(configuration: Configuration, name: str) -> str:
 
 def _waiting(section: Source) -> str:
     from streamdp.files import resolve
+    from streamdp.objects.address import is_address, parsed
+    from streamdp.objects.storage import listed
 
-    count = len(resolve(section.path))
+    remote = is_address(section.path)
+    count = len(listed(parsed(section.path)) if remote else resolve(section.path))
     if not count:
-        return f"no file is there yet: {section.path}"
+        return f"no {'object' if remote else 'file'} is there yet: {section.path}"
     if section.batches == "files":
         return f"{count} files are not left alone for {section.settle} s yet"
     return "no folder has its marker yet"

@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import fnmatch
+import os
 
 from streamdp.files import resolve
+from streamdp.objects.address import is_address, parsed
+
+
+def real(path: str) -> str:
+    """A path without links, or an address in its one form: what two places are compared by."""
+    return str(parsed(path)) if is_address(path) else os.path.realpath(path)
 
 
 def overlap(one: str, other: str) -> bool:

