@@ -67,13 +67,6 @@ class Belief:
         away = np.sqrt(np.maximum(variances, 0.0) + (self.means - middles) ** 2)
         return weighted_quantiles(away, weights, 0.5)
 
-    def covariance(self) -> FloatArray:
-        """Of the whole mixture, shape (m, m)."""
-        weights = self.weights()
-        apart = self.means - weights @ self.means
-        within = np.einsum("e,eij->ij", weights, self.covariances)
-        return np.asarray(within + np.einsum("e,ei,ej->ij", weights, apart, apart))
-
 
 @dataclass(frozen=True, slots=True)
 class Release:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -28,10 +29,11 @@ from streamdp.learning.experts.panel import (
     Seen,
     first_panel,
 )
-from streamdp.learning.experts.prior_scale import PriorRule
+from streamdp.learning.experts.prior_scale import PriorRule, repeated_values
 from streamdp.learning.experts.sequential import Reading, sequential_prior
+from streamdp.learning.experts.smooth import SmoothLaw, standard_laws
 from streamdp.learning.experts.trust import drift_names, drift_shares
-from streamdp.learning.experts.ways import BroadShapes, Drawn, Turn, turns
+from streamdp.learning.experts.ways import MEAN_ABSOLUTE, BroadShapes, Drawn, Turn, turns
 from streamdp.learning.learner import Features, Observation, Smoothed
 from streamdp.learning.public import PublicFit
 from streamdp.mechanisms.quantile_tree.noisy_gradient import Slope
@@ -40,15 +42,18 @@ from streamdp.priors.joint import JointPrior
 from streamdp.priors.shapes import REACH
 from streamdp.types import FloatArray, Json, Prior
 
-VERSION = 4
+VERSION = 5
 """Of the form of the state."""
 
 OPENING = 3
 """Releases of which all quantiles are drawn when a stream opens; not after public rows."""
 
-CAUTION, FILLED_CAUTION = 1.3, 1.8
-"""What drawing all errs, in units of what is foretold: it rests on more that may be wrong. The
-second is of broad shapes that fill in what they do not draw."""
+CAUTION = 1.3
+"""What drawing all from learned priors errs, in units of what is foretold: each of them may be
+wrong. Broad shapes rest on nothing that was learned."""
+
+NEWEST = 0.1
+"""Least weight of a new release in what inferred quantiles would have missed."""
 
 PUBLIC_CERTAINTY = 16.0
 """Of first levels fitted to public rows: they are believed within a quarter."""
@@ -110,6 +115,7 @@ class ExpertMixture:
     turns: tuple[Turn, ...] = field(init=False, repr=False, compare=False)
     whole: Turn = field(init=False, repr=False, compare=False)
     targets: FloatArray = field(init=False, repr=False, compare=False)
+    laws: FloatArray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         every = tuple(range(len(self.tree.quantiles)))
@@ -117,7 +123,9 @@ class ExpertMixture:
         in_turn = turns(self.tree, self.expected_rows) if self.few else (whole,)
         object.__setattr__(self, "whole", whole)
         object.__setattr__(self, "turns", in_turn)
-        object.__setattr__(self, "targets", np.array([float(q) for q in self.tree.quantiles]))
+        targets = np.array([float(q) for q in self.tree.quantiles])
+        object.__setattr__(self, "targets", targets)
+        object.__setattr__(self, "laws", standard_laws(targets))
 
     def describe(self) -> Json:
         """Public parameters a state depends on."""
@@ -156,7 +164,7 @@ class ExpertMixture:
             return Way(last, self.broad.tree, shapes, every, panel, usual, seen)
         if drawn == "all":
             number, turn = self.trees().index(self.whole.tree), self.whole
-        reading = Reading(turn.draws, self._rule(panel), usual.density, self._limits(), seen.belief)
+        reading = self._reading(turn, panel, usual, seen.belief)
         prior = sequential_prior(reading, turn.targets)
         return Way(number, turn.tree, prior, turn.targets, panel, usual, seen, reading)
 
@@ -165,8 +173,7 @@ class ExpertMixture:
         panel = self._panel(state, self._inputs(features, ()))
         usual = panel.usual(self.targets, self._resolution())
         belief = panel.forecast(self._inputs(features, ()), usual).belief
-        rule, draws = self._rule(panel), self.whole.draws
-        reading = Reading(draws, rule, usual.density, self._limits(), belief)
+        reading = self._reading(self.whole, panel, usual, belief)
         return sequential_prior(reading, self.whole.targets)
 
     def values(self, way: Way, drawn: tuple[int, ...]) -> tuple[int, ...]:
@@ -178,7 +185,7 @@ class ExpertMixture:
             return drawn
         grid, resolution = self.tree.grid, self._resolution()
         released = {j: float(grid.value(cell)) for j, cell in zip(way.targets, drawn, strict=True)}
-        point = way.reading.after(released).point()
+        point = self._filled(way, way.reading.after(released), released)
         cells = np.clip(np.rint(point / resolution), grid.lower, grid.upper).astype(np.int64)
         lower = np.full(len(cells), grid.lower, dtype=np.int64)
         upper = np.full(len(cells), grid.upper, dtype=np.int64)
@@ -242,6 +249,10 @@ class ExpertMixture:
         learned = panel.learned(way.seen, belief, gaps, anchor, self.targets, resolution)
         if learned.releases == 0:
             learned = learned.opened(self._first_gaps(), anchor, self.targets, resolution)
+        if panel.releases and self._draws_all(way):
+            rate = max(1.0 / panel.releases, NEWEST)
+            missed = (1.0 - rate) * panel.missed + rate * self._missed(way, known)
+            learned = replace(learned, missed=missed)
         if way.reading is None:
             learned = replace(learned, own=panel.own, information=panel.information)
         else:
@@ -266,6 +277,40 @@ class ExpertMixture:
             return ()
         each = zip(state["point"], state["lower"], state["upper"], strict=True)
         return tuple(itertools.starmap(Smoothed, each))
+
+    def _filled(self, way: Way, belief: Belief, released: Mapping[int, float]) -> FloatArray:
+        """All quantiles after a turn; those that were not drawn with a smooth law's part."""
+        ranks = belief.deviations() * way.usual.density
+        past, resolution = way.panel.past, self._resolution()
+        repeated = np.array([repeated_values(each, resolution)[1] for each in past])
+        law = self._law(way.panel, way.usual)
+        return law.filled(belief.point(), ranks, released, repeated)
+
+    def _draws_all(self, way: Way) -> bool:
+        """Whether every quantile was drawn, none filled in by a shape, where a turn could be."""
+        if len(self.turns) == 1 or len(way.targets) < len(self.targets):
+            return False
+        return way.reading is not None or not (self.broad and self.broad.fills())
+
+    def _missed(self, way: Way, known: FloatArray) -> float:
+        """Variance about all drawn quantiles of those that the next turn would have inferred.
+
+        Both they and the turn's own are noisy, so what noise explains is taken off.
+        """
+        turn = self.turns[way.panel.turns % len(self.turns)]
+        released = {j: float(known[j]) for j in turn.targets}
+        belief = self._reading(turn, way.panel, way.usual, way.seen.belief).after(released)
+        off = np.abs(self._filled(way, belief, released) - known) * way.usual.density
+        inferred = [j for j in range(len(known)) if j not in released]
+        noise = np.array([self._noise(way)[j] for j in inferred])
+        size = float(off[inferred].mean()) / MEAN_ABSOLUTE
+        return max(size**2 - 2.0 * float((noise**2).mean()), 0.0)
+
+    def _reading(self, turn: Turn, panel: Panel, usual: Usual, belief: Belief) -> Reading:
+        return Reading(turn.draws, self._rule(panel), usual.density, self._limits(), belief)
+
+    def _law(self, panel: Panel, usual: Usual) -> SmoothLaw:
+        return SmoothLaw.of(self.laws, panel.log_gaps, usual.density)
 
     def _error_bars(
         self, way: Way, belief: Belief, density: FloatArray
@@ -300,14 +345,15 @@ class ExpertMixture:
             return "all"
         if panel.releases < OPENING:
             return "broad" if self.broad else "all"
-        covariance = seen.covariance()
+        belief, each = seen.steady(), usual.density
+        misfit = self._law(panel, usual).variance
+        told = belief, each, misfit, panel.missed
         errors: dict[Drawn, float] = {
-            "few": float(np.mean([turn.error(covariance, usual) for turn in self.turns])),
-            "all": CAUTION * self.whole.error(covariance, usual),
+            "few": float(np.mean([turn.error(*told) for turn in self.turns])),
+            "all": CAUTION * self.whole.error(*told),
         }
-        if self.broad is not None:
-            caution = FILLED_CAUTION if self.broad.fills() else CAUTION
-            errors["broad"] = caution * self.broad.error(panel.log_gaps, usual.density)
+        if self.broad is not None and not self.broad.fills():
+            errors["broad"] = self.broad.error()
         return min(errors, key=errors.__getitem__)
 
     def _centred(self, state: Json, panel: Panel) -> tuple[Panel, Drawn]:

@@ -33,6 +33,9 @@ FIRST_OWN, LEAST_OWN, MOST_OWN = 0.02, 0.004, 0.2
 OWN_TRUST = 5.0
 """Releases that the first belief about own moves is worth."""
 
+NO_WEIGHT = 1e-4
+"""Of a part of the belief that does not change what a draw is foretold to err."""
+
 LOST = 0.5
 """Weight of the forgetful expert above which a stream has left all beliefs: it opens anew."""
 
@@ -47,20 +50,21 @@ class Seen:
     Args:
         forecasts: Of each group.
         belief: Of all experts.
-        steady: How many of the first experts, with all their widths, are not the forgetful one.
+        forgetful: Place of the forgetful expert, with its widths, among the parts of the belief.
     """
 
     forecasts: tuple[Forecast, ...]
     belief: Belief
-    steady: int
+    forgetful: int
 
-    def covariance(self) -> FloatArray:
-        """Of all but the forgetful expert, which expects anything, shape (m, m)."""
-        kept = np.ones(len(self.belief.log_weights), dtype=bool)
-        kept[self.steady : self.steady + len(WIDTHS)] = False
+    def steady(self) -> Belief:
+        """Of all but the forgetful expert, which expects anything, and those of no weight."""
+        kept = self.belief.weights() > NO_WEIGHT
+        kept[self.forgetful : self.forgetful + len(WIDTHS)] = False
         whole = self.belief
-        parts = whole.log_weights[kept], whole.means[kept], whole.covariances[kept]
-        return Belief(*parts).covariance()
+        if not kept.any():
+            return whole
+        return Belief(whole.log_weights[kept], whole.means[kept], whole.covariances[kept])
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,8 @@ class Panel:
         past: Exact values that were drawn of each quantile, the last ones; m tuples.
         centre: Around what broad shapes lie.
         strange: Whether the last release left all beliefs.
+        missed: Variance that quantiles would have missed by, had a turn inferred them, in squared
+            ranks: as releases showed that drew all.
     """
 
     releases: int
@@ -88,6 +94,7 @@ class Panel:
     past: tuple[tuple[float, ...], ...]
     centre: float
     strange: bool
+    missed: float = 0.0
 
     def to_json(self) -> Json:
         """Exact."""
@@ -101,6 +108,7 @@ class Panel:
             "past": [list(values) for values in self.past],
             "centre": self.centre,
             "strange": self.strange,
+            "missed": self.missed,
         }
 
     @classmethod
@@ -116,6 +124,7 @@ class Panel:
             tuple(tuple(values) for values in state["past"]),
             float(state["centre"]),
             bool(state["strange"]),
+            float(state["missed"]),
         )
 
     def usual(self, targets: FloatArray, resolution: float) -> Usual:
@@ -207,7 +216,7 @@ class Panel:
         resolution: float,
     ) -> Panel:
         """The panel of a stream that opens anew around its last release, with first gaps."""
-        opened = replace(self, log_gaps=log_gaps, centre=anchor[1])
+        opened = replace(self, log_gaps=log_gaps, centre=anchor[1], missed=0.0)
         usual, places = opened.usual(targets, resolution), density.placed(log_gaps, *anchor)
         groups = tuple(group.anchored(places, usual) for group in self.groups)
         return replace(opened, groups=groups)

@@ -83,7 +83,7 @@ class PriorRule:
         at, spread = float(point[draw.target]), float(deviations[draw.target])
         unit, past = draw.unit(float(density[draw.target])), self.past[draw.target]
         factor = float(np.clip(SLOPE * (spread / unit - START), NARROWEST, WIDEST))
-        repeated, share = _repeated(past, self.resolution)
+        again, share = repeated_values(past, self.resolution)
         exact = PAST * share
         near = (1.0 - robust) * (1.0 - exact)
         weights = [
@@ -100,11 +100,11 @@ class PriorRule:
         ]
         if exact:
             weights.append((1.0 - robust) * exact)
-            parts.append(PastValues(repeated))
+            parts.append(PastValues(again))
         return Mixture(tuple(weights), tuple(parts))
 
 
-def _repeated(past: tuple[float, ...], resolution: float) -> tuple[tuple[float, ...], float]:
+def repeated_values(past: tuple[float, ...], resolution: float) -> tuple[tuple[float, ...], float]:
     """Values that were released again, and by how much more often than chance alone repeats them.
 
     Of values spread evenly over ±√3 deviations, each is met again with 1 - e^(-count/cells).

@@ -13,8 +13,7 @@ from typing import Literal
 
 import numpy as np
 
-from streamdp.learning.experts import density
-from streamdp.learning.experts.levels import Usual
+from streamdp.learning.experts.belief import Belief
 from streamdp.learning.experts.noise import NoisyDraw, noisy_draws
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
@@ -66,22 +65,36 @@ class Turn:
         )
         return cls(targets, tree, draws)
 
-    def error(self, covariance: FloatArray, usual: Usual) -> float:
-        """What all quantiles would be off by, as a mean in ranks, for a forecast's covariance.
+    def error(self, belief: Belief, each: FloatArray, misfit: float, missed: float) -> float:
+        """What all quantiles would be off by, as a mean in ranks.
 
-        As if noise were normal of the same variance, 2u² for a fall by e^(-|x|/u).
+        As if noise were normal of the same variance, 2u² for a fall by e^(-|x|/u). Draws tell
+        which part of the belief holds, so what parts are off by is averaged, not their variances:
+        one that expects anything then counts by its weight.
+
+        Args:
+            belief: Before the draw.
+            each: Density at each quantile, shape (m,).
+            misfit: Variance of a quantile about a smooth law through those drawn, in squared ranks.
+            missed: Least variance of what is inferred.
         """
-        ranks = usual.in_ranks(covariance)
-        seen = np.zeros((len(self.draws), len(ranks)))
+        ranks = belief.covariances * each[:, None] * each
+        seen = np.zeros((len(self.draws), len(each)))
         for row, draw in zip(seen, self.draws, strict=True):
             row[draw.target] = 1.0
             for end, share in ((draw.left, draw.left_share), (draw.right, draw.right_share)):
                 if 0 <= end < len(row):
                     row[end] -= share
         noise = np.diag([2.0 * draw.unit(1.0) ** 2 for draw in self.draws])
-        carried = ranks @ seen.T
-        left = ranks - carried @ np.linalg.solve(seen @ carried + noise, carried.T)
-        return MEAN_ABSOLUTE * float(np.sqrt(np.maximum(np.diag(left), 0.0)).mean())
+        carried = seen @ ranks
+        shrunk = np.linalg.solve(carried @ seen.T + noise, carried)
+        left = np.einsum("eii->ei", ranks) - np.einsum("eki,eki->ei", carried, shrunk)
+        left = np.maximum(left, 0.0)
+        filled = np.ones(len(each), dtype=bool)
+        filled[list(self.targets)] = False
+        inferred = left[:, filled] * misfit / (left[:, filled] + misfit)
+        left[:, filled] = np.maximum(inferred, missed)
+        return MEAN_ABSOLUTE * float(belief.weights() @ np.sqrt(left).mean(axis=1))
 
 
 def turns(whole: QuantileTree, rows: int) -> tuple[Turn, ...]:
@@ -139,26 +152,6 @@ class BroadShapes:
         """Whether the root draws some of the quantiles alone, and shapes fill in the others."""
         return len(self.tree.nodes()[0].targets) < len(self.tree.quantiles)
 
-    def error(self, log_gaps: FloatArray, each: FloatArray) -> float:
-        """What all quantiles would be off by, as a mean in ranks: noise, and the shapes' misfit.
-
-        Args:
-            log_gaps: Usual gaps between quantiles.
-            each: Density at each, shape (m,).
-        """
-        drawn = list(self.tree.nodes()[0].targets)
-        values = np.concatenate(([0.0], np.cumsum(density.gaps(log_gaps))))
-        profiles = [group.centres[0] for group in self.prior.shapes]
-        off = (np.abs(_filled(values, drawn, shape) - values) * each for shape in profiles)
-        misfit = min((float(per.mean()) for per in off), default=0.0)
-        return MEAN_ABSOLUTE * self.deviation + misfit
-
-
-def _filled(values: FloatArray, drawn: list[int], shape: FloatArray) -> FloatArray:
-    """A shape laid through some values: stretched between them, its slope kept beyond."""
-    first, last = drawn[0], drawn[-1]
-    rise = shape[last] - shape[first]
-    slope = (values[last] - values[first]) / rise if last > first else 0.0
-    middle = np.interp(shape, shape[drawn], values[drawn])
-    beyond = np.minimum(shape - shape[first], 0.0) + np.maximum(shape - shape[last], 0.0)
-    return np.asarray(middle + slope * beyond)
+    def error(self) -> float:
+        """What all quantiles would be off by, as a mean in ranks, if the root draws them all."""
+        return MEAN_ABSOLUTE * self.deviation
