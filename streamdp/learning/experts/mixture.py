@@ -9,8 +9,6 @@ depends on past releases alone, and costs the same epsilon whichever way it is.
 from __future__ import annotations
 
 import itertools
-import math
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import ClassVar
@@ -19,7 +17,7 @@ import numpy as np
 
 from streamdp.learning.experts import density
 from streamdp.learning.experts.belief import Belief, observe_all
-from streamdp.learning.experts.error_bars import ErrorBars
+from streamdp.learning.experts.filling import Filling
 from streamdp.learning.experts.levels import Usual
 from streamdp.learning.experts.panel import (
     FORGET,
@@ -29,11 +27,10 @@ from streamdp.learning.experts.panel import (
     Seen,
     first_panel,
 )
-from streamdp.learning.experts.prior_scale import PriorRule, repeated_values
+from streamdp.learning.experts.prior_scale import PriorRule
 from streamdp.learning.experts.sequential import Reading, sequential_prior
-from streamdp.learning.experts.smooth import SmoothLaw, standard_laws
 from streamdp.learning.experts.trust import drift_names, drift_shares
-from streamdp.learning.experts.ways import MEAN_ABSOLUTE, BroadShapes, Drawn, Turn, turns
+from streamdp.learning.experts.ways import BroadShapes, Drawn, Turn, Way, turns
 from streamdp.learning.learner import Features, Observation, Smoothed
 from streamdp.learning.public import PublicFit
 from streamdp.mechanisms.quantile_tree.noisy_gradient import Slope
@@ -60,31 +57,6 @@ PUBLIC_CERTAINTY = 16.0
 
 MOST_CALENDAR = 12
 """Quantiles up to which experts know the calendar: their states grow with the square."""
-
-
-@dataclass(frozen=True, slots=True)
-class Way:
-    """How one batch is drawn, fixed before data is touched.
-
-    Args:
-        number: Of the way, among all there are.
-        tree: The mechanism.
-        prior: Of the quantiles it draws.
-        targets: Which of all quantiles those are.
-        panel: What was remembered.
-        usual: How a batch usually looks.
-        seen: What was forecast.
-        reading: How draws of a turn are read; None under broad shapes.
-    """
-
-    number: int
-    tree: QuantileTree
-    prior: JointPrior
-    targets: tuple[int, ...]
-    panel: Panel
-    usual: Usual
-    seen: Seen
-    reading: Reading | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +87,7 @@ class ExpertMixture:
     turns: tuple[Turn, ...] = field(init=False, repr=False, compare=False)
     whole: Turn = field(init=False, repr=False, compare=False)
     targets: FloatArray = field(init=False, repr=False, compare=False)
-    laws: FloatArray = field(init=False, repr=False, compare=False)
+    filling: Filling = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         every = tuple(range(len(self.tree.quantiles)))
@@ -125,7 +97,8 @@ class ExpertMixture:
         object.__setattr__(self, "turns", in_turn)
         targets = np.array([float(q) for q in self.tree.quantiles])
         object.__setattr__(self, "targets", targets)
-        object.__setattr__(self, "laws", standard_laws(targets))
+        filling = Filling(targets, self.tree.grid, self.expected_rows)
+        object.__setattr__(self, "filling", filling)
 
     def describe(self) -> Json:
         """Public parameters a state depends on."""
@@ -161,12 +134,14 @@ class ExpertMixture:
             assert self.broad is not None  # noqa: S101
             shapes, every = self.broad.shifted(panel.centre - self.guess[0]), self.whole.targets
             last = len(self.trees()) - 1
-            return Way(last, self.broad.tree, shapes, every, panel, usual, seen)
+            noise = dict(enumerate(np.sqrt(np.diag(self.broad.noise)).tolist()))
+            return Way(last, self.broad.tree, shapes, every, noise, panel, usual, seen)
         if drawn == "all":
             number, turn = self.trees().index(self.whole.tree), self.whole
         reading = self._reading(turn, panel, usual, seen.belief)
         prior = sequential_prior(reading, turn.targets)
-        return Way(number, turn.tree, prior, turn.targets, panel, usual, seen, reading)
+        noise = turn.noise()
+        return Way(number, turn.tree, prior, turn.targets, noise, panel, usual, seen, reading)
 
     def priors(self, state: Json, count: int, features: Features = ()) -> JointPrior:
         """Priors of all quantiles, were all drawn."""
@@ -177,47 +152,14 @@ class ExpertMixture:
         return sequential_prior(reading, self.whole.targets)
 
     def values(self, way: Way, drawn: tuple[int, ...]) -> tuple[int, ...]:
-        """Cells of all quantiles: those drawn as they are, others as the belief has them.
-
-        Never crossing: an inferred quantile lies between the measured ones beside it.
-        """
-        if len(way.targets) == len(self.targets) or way.reading is None:
-            return drawn
-        grid, resolution = self.tree.grid, self._resolution()
-        released = {j: float(grid.value(cell)) for j, cell in zip(way.targets, drawn, strict=True)}
-        point = self._filled(way, way.reading.after(released), released)
-        cells = np.clip(np.rint(point / resolution), grid.lower, grid.upper).astype(np.int64)
-        lower = np.full(len(cells), grid.lower, dtype=np.int64)
-        upper = np.full(len(cells), grid.upper, dtype=np.int64)
-        lower[list(way.targets)] = upper[list(way.targets)] = drawn
-        lower = np.maximum.accumulate(lower)
-        upper = np.minimum.accumulate(upper[::-1])[::-1]
-        return tuple(np.clip(cells, lower, upper).tolist())
+        """Cells of all quantiles: those drawn as they are, the others as they follow from them."""
+        return self.filling.cells(way, drawn)
 
     def inferred(
         self, way: Way, drawn: tuple[int, ...], known: tuple[int, ...]
     ) -> dict[int, tuple[float, float]]:
-        """Intervals of the quantiles that were not drawn, by index; they hold about 95 % of them.
-
-        Args:
-            way: How the others were drawn.
-            drawn: Their cells.
-            known: Cells of all quantiles, as `values` has them.
-        """
-        if way.reading is None or len(way.targets) == len(self.targets):
-            return {}
-        grid, resolution = self.tree.grid, self._resolution()
-        released = {j: float(grid.value(cell)) for j, cell in zip(way.targets, drawn, strict=True)}
-        belief = way.reading.after(released)
-        low, high = self._error_bars(way, belief, way.usual.density)
-        lower = np.minimum(np.floor(low / resolution), known)
-        upper = np.maximum(np.ceil(high / resolution), known)
-        lower, upper = (np.clip(each, grid.lower, grid.upper) for each in (lower, upper))
-        return {
-            j: (float(grid.value(int(lower[j]))), float(grid.value(int(upper[j]))))
-            for j in range(len(known))
-            if j not in way.targets
-        }
+        """Intervals that hold about 95 % of the quantiles that were not drawn, by index."""
+        return self.filling.intervals(way, drawn, known)
 
     def slope(self, state: Json, count: int, features: Features = ()) -> Slope | None:
         """It buys no gradient."""
@@ -239,8 +181,8 @@ class ExpertMixture:
             belief, gaps = self._read_broad(way, known)
         else:
             belief = way.reading.after({j: values[j] for j in way.targets})
-            many = len(way.targets) == len(known)
-            gaps = self._gaps(panel, known if many else belief.point(), panel.releases + 3)
+            told = known if way.whole else belief.point()
+            gaps = self._gaps(panel, told, panel.releases + 3)
         if not belief.finite():
             return self.init()
         root = way.tree.nodes()[0].targets
@@ -250,19 +192,16 @@ class ExpertMixture:
         if learned.releases == 0:
             learned = learned.opened(self._first_gaps(), anchor, self.targets, resolution)
         if panel.releases and self._draws_all(way):
-            rate = max(1.0 / panel.releases, NEWEST)
-            missed = (1.0 - rate) * panel.missed + rate * self._missed(way, known)
-            learned = replace(learned, missed=missed)
+            learned = replace(learned, missed=self._missed(way, known))
         if way.reading is None:
             learned = replace(learned, own=panel.own, information=panel.information)
         else:
-            turned = len(way.targets) < len(known)
             past = _remembered(panel, way, values)
-            learned = replace(learned, past=past, turns=panel.turns + turned)
+            learned = replace(learned, past=past, turns=panel.turns + (not way.whole))
         if not learned.finite():
             return self.init()
         usual = learned.usual(self.targets, resolution)
-        lower, upper = self._error_bars(way, belief, usual.density)
+        lower, upper = self.filling.error_bars(way, belief, usual.density)
         smoothed = {"point": belief.point(), "lower": lower, "upper": upper}
         return learned.to_json() | {name: each.tolist() for name, each in smoothed.items()}
 
@@ -277,54 +216,6 @@ class ExpertMixture:
             return ()
         each = zip(state["point"], state["lower"], state["upper"], strict=True)
         return tuple(itertools.starmap(Smoothed, each))
-
-    def _filled(self, way: Way, belief: Belief, released: Mapping[int, float]) -> FloatArray:
-        """All quantiles after a turn; those that were not drawn with a smooth law's part."""
-        ranks = belief.deviations() * way.usual.density
-        past, resolution = way.panel.past, self._resolution()
-        repeated = np.array([repeated_values(each, resolution)[1] for each in past])
-        law = self._law(way.panel, way.usual)
-        return law.filled(belief.point(), ranks, released, repeated)
-
-    def _draws_all(self, way: Way) -> bool:
-        """Whether every quantile was drawn, none filled in by a shape, where a turn could be."""
-        if len(self.turns) == 1 or len(way.targets) < len(self.targets):
-            return False
-        return way.reading is not None or not (self.broad and self.broad.fills())
-
-    def _missed(self, way: Way, known: FloatArray) -> float:
-        """Variance about all drawn quantiles of those that the next turn would have inferred.
-
-        Both they and the turn's own are noisy, so what noise explains is taken off.
-        """
-        turn = self.turns[way.panel.turns % len(self.turns)]
-        released = {j: float(known[j]) for j in turn.targets}
-        belief = self._reading(turn, way.panel, way.usual, way.seen.belief).after(released)
-        off = np.abs(self._filled(way, belief, released) - known) * way.usual.density
-        inferred = [j for j in range(len(known)) if j not in released]
-        noise = np.array([self._noise(way)[j] for j in inferred])
-        size = float(off[inferred].mean()) / MEAN_ABSOLUTE
-        return max(size**2 - 2.0 * float((noise**2).mean()), 0.0)
-
-    def _reading(self, turn: Turn, panel: Panel, usual: Usual, belief: Belief) -> Reading:
-        return Reading(turn.draws, self._rule(panel), usual.density, self._limits(), belief)
-
-    def _law(self, panel: Panel, usual: Usual) -> SmoothLaw:
-        return SmoothLaw.of(self.laws, panel.log_gaps, usual.density)
-
-    def _error_bars(
-        self, way: Way, belief: Belief, density: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Ends of the intervals around what is believed after a release."""
-        bars = ErrorBars(self.targets, self.expected_rows, self._resolution())
-        return bars.around(belief, density, self._noise(way))
-
-    def _noise(self, way: Way) -> dict[int, float]:
-        """Deviations in ranks of what a way measures; a Laplace law of scale u has √2·u."""
-        if way.reading is not None:
-            return {draw.target: math.sqrt(2.0) * draw.unit(1.0) for draw in way.reading.draws}
-        assert self.broad is not None  # noqa: S101
-        return dict(enumerate(np.sqrt(np.diag(self.broad.noise)).tolist()))
 
     def weights(self, state: Json) -> dict[str, float]:
         """Of the experts of each drift."""
@@ -346,7 +237,7 @@ class ExpertMixture:
         if panel.releases < OPENING:
             return "broad" if self.broad else "all"
         belief, each = seen.steady(), usual.density
-        misfit = self._law(panel, usual).variance
+        misfit = self.filling.law(panel.log_gaps, each).variance
         told = belief, each, misfit, panel.missed
         errors: dict[Drawn, float] = {
             "few": float(np.mean([turn.error(*told) for turn in self.turns])),
@@ -370,6 +261,23 @@ class ExpertMixture:
         if panel.releases < OPENING:
             return panel, "all"
         return replace(panel, centre=float(point[len(point) // 2])), "broad"
+
+    def _draws_all(self, way: Way) -> bool:
+        """Whether every quantile was drawn, none filled in by a shape, where a turn could be."""
+        if len(self.turns) == 1 or not way.whole:
+            return False
+        return way.reading is not None or not (self.broad and self.broad.fills())
+
+    def _missed(self, way: Way, known: FloatArray) -> float:
+        """The running mean of what turns would have missed, this release included."""
+        turn = self.turns[way.panel.turns % len(self.turns)]
+        reading = self._reading(turn, way.panel, way.usual, way.seen.belief)
+        rate = max(1.0 / way.panel.releases, NEWEST)
+        missed = self.filling.missed(way, reading, known)
+        return (1.0 - rate) * way.panel.missed + rate * missed
+
+    def _reading(self, turn: Turn, panel: Panel, usual: Usual, belief: Belief) -> Reading:
+        return Reading(turn.draws, self._rule(panel), usual.density, self._limits(), belief)
 
     def _read_broad(self, way: Way, values: FloatArray) -> tuple[Belief, FloatArray]:
         """The belief after a release under broad shapes, and the usual gaps."""

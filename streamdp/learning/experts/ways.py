@@ -8,13 +8,18 @@ All are drawn too while nothing is known: under broad shapes, which find any pla
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
 
 from streamdp.learning.experts.belief import Belief
+from streamdp.learning.experts.levels import Usual
 from streamdp.learning.experts.noise import NoisyDraw, noisy_draws
+from streamdp.learning.experts.panel import Panel, Seen
+from streamdp.learning.experts.sequential import Reading
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.types import FloatArray
@@ -65,6 +70,10 @@ class Turn:
         )
         return cls(targets, tree, draws)
 
+    def noise(self) -> dict[int, float]:
+        """Deviations of its draws in ranks, by target; a Laplace law of scale u has √2·u."""
+        return {draw.target: math.sqrt(2.0) * draw.unit(1.0) for draw in self.draws}
+
     def error(self, belief: Belief, each: FloatArray, misfit: float, missed: float) -> float:
         """What all quantiles would be off by, as a mean in ranks.
 
@@ -85,7 +94,7 @@ class Turn:
             for end, share in ((draw.left, draw.left_share), (draw.right, draw.right_share)):
                 if 0 <= end < len(row):
                     row[end] -= share
-        noise = np.diag([2.0 * draw.unit(1.0) ** 2 for draw in self.draws])
+        noise = np.diag([deviation**2 for deviation in self.noise().values()])
         carried = seen @ ranks
         shrunk = np.linalg.solve(carried @ seen.T + noise, carried)
         left = np.einsum("eii->ei", ranks) - np.einsum("eki,eki->ei", carried, shrunk)
@@ -155,3 +164,35 @@ class BroadShapes:
     def error(self) -> float:
         """What all quantiles would be off by, as a mean in ranks, if the root draws them all."""
         return MEAN_ABSOLUTE * self.deviation
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How one batch is drawn, fixed before data is touched.
+
+    Args:
+        number: Of the way, among all there are.
+        tree: The mechanism.
+        prior: Of the quantiles it draws.
+        targets: Which of all quantiles those are.
+        noise: Deviations of what is drawn, in ranks, by the index of the quantile.
+        panel: What was remembered.
+        usual: How a batch usually looks.
+        seen: What was forecast.
+        reading: How draws of a turn are read; None under broad shapes.
+    """
+
+    number: int
+    tree: QuantileTree
+    prior: JointPrior
+    targets: tuple[int, ...]
+    noise: Mapping[int, float]
+    panel: Panel
+    usual: Usual
+    seen: Seen
+    reading: Reading | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Whether a value of every quantile is drawn."""
+        return len(self.targets) == len(self.usual.density)

@@ -9,9 +9,10 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from streamdp.learning.experts.mixture import ExpertMixture, Way
+from streamdp.learning.experts.mixture import ExpertMixture
+from streamdp.learning.experts.panel import Panel
 from streamdp.learning.experts.trust import drift_names, drift_shares
-from streamdp.learning.experts.ways import BroadShapes
+from streamdp.learning.experts.ways import BroadShapes, Way
 from streamdp.learning.public import PublicFit
 from streamdp.mechanisms.quantile_tree.choice import CANDIDATES
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
@@ -109,6 +110,31 @@ def test_all_are_measured_where_noise_is_small() -> None:
     """Where a draw errs less than quantiles move beside the common directions, none is inferred."""
     ways = along(learner("20"), np.random.default_rng(0).normal(0.0, 0.5, 14))[1]
     assert all(len(way.targets) == 9 for way in ways)
+
+
+@pytest.mark.parametrize(("clumps", "missed"), [(False, False), (True, True)])
+def test_full_draws_show_what_a_turn_would_have_missed(clumps: bool, missed: bool) -> None:
+    """Where the share of a far clump changes from batch to batch, three quantiles do not tell."""
+    mixture, generator = learner("20"), np.random.default_rng(8)
+    entropy, state, few = Seeded(random.Random(8)), mixture.init(), 0
+    for _ in range(12):
+        records = generator.normal(0.0, 1.0, ROWS)
+        records += 30.0 * (generator.random(ROWS) < generator.uniform(0.25, 0.75)) * clumps
+        cells, counts = np.unique(np.rint(records * 100).astype(np.int64), return_counts=True)
+        way = mixture.way(state)
+        few += len(way.targets) == 3
+        state = mixture.learn(way, release(mixture, way, CellCounts(cells, counts), entropy))
+    assert (state["missed"] > 0.05**2) == missed
+    assert few == 0 or not clumps
+
+
+def test_what_a_turn_missed_is_forgotten_when_the_stream_opens_anew() -> None:
+    """It was seen of other batches."""
+    state = stable_state()
+    panel = Panel.from_json(state | {"missed": 0.04})
+    gaps = panel.log_gaps
+    assert panel.missed == 0.04
+    assert panel.opened(gaps, (4, 0.0), np.arange(1, 10) / 10.0, 0.01).missed == 0.0
 
 
 def test_releases_never_cross_and_measured_values_stay_as_they_were_drawn() -> None:

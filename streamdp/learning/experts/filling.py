@@ -1,0 +1,122 @@
+"""All quantiles of a release, from those that were drawn: free, since releases alone are looked at.
+
+Quantiles that were not drawn follow from the belief after the draws, and from a smooth law where
+the belief is unsure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from streamdp.learning.experts.belief import Belief
+from streamdp.learning.experts.error_bars import ErrorBars
+from streamdp.learning.experts.prior_scale import repeated_values
+from streamdp.learning.experts.sequential import Reading
+from streamdp.learning.experts.smooth import SmoothLaw, standard_laws
+from streamdp.learning.experts.ways import MEAN_ABSOLUTE, Way
+from streamdp.types import FloatArray, Grid
+
+
+@dataclass(frozen=True, slots=True)
+class Filling:
+    """What follows of a release from its draws.
+
+    Args:
+        targets: Quantiles, shape (m,).
+        grid: Public cells.
+        rows: Expected number of records of a batch.
+    """
+
+    targets: FloatArray
+    grid: Grid
+    rows: int
+    laws: FloatArray = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "laws", standard_laws(self.targets))
+
+    def law(self, log_gaps: FloatArray, each: FloatArray) -> SmoothLaw:
+        """The smooth law of the usual gaps, for the density at each quantile."""
+        return SmoothLaw.of(self.laws, log_gaps, each)
+
+    def cells(self, way: Way, drawn: tuple[int, ...]) -> tuple[int, ...]:
+        """Cells of all quantiles: those drawn as they are.
+
+        Never crossing: an inferred quantile lies between the measured ones beside it.
+        """
+        if way.reading is None or way.whole:
+            return drawn
+        released = self._released(way, drawn)
+        point = self.quantiles(way, way.reading.after(released), released)
+        rounded = np.rint(point / float(self.grid.resolution))
+        cells = np.clip(rounded, self.grid.lower, self.grid.upper).astype(np.int64)
+        lower = np.full(len(cells), self.grid.lower, dtype=np.int64)
+        upper = np.full(len(cells), self.grid.upper, dtype=np.int64)
+        lower[list(way.targets)] = upper[list(way.targets)] = drawn
+        lower = np.maximum.accumulate(lower)
+        upper = np.minimum.accumulate(upper[::-1])[::-1]
+        return tuple(np.clip(cells, lower, upper).tolist())
+
+    def intervals(
+        self, way: Way, drawn: tuple[int, ...], known: tuple[int, ...]
+    ) -> dict[int, tuple[float, float]]:
+        """Intervals of the quantiles that were not drawn, by index; they hold about 95 % of them.
+
+        Args:
+            way: How the others were drawn.
+            drawn: Their cells.
+            known: Cells of all quantiles, as `cells` has them.
+        """
+        if way.reading is None or way.whole:
+            return {}
+        grid, resolution = self.grid, float(self.grid.resolution)
+        belief = way.reading.after(self._released(way, drawn))
+        low, high = self.error_bars(way, belief, way.usual.density)
+        lower = np.minimum(np.floor(low / resolution), known)
+        upper = np.maximum(np.ceil(high / resolution), known)
+        lower, upper = (np.clip(each, grid.lower, grid.upper) for each in (lower, upper))
+        return {
+            j: (float(grid.value(int(lower[j]))), float(grid.value(int(upper[j]))))
+            for j in range(len(known))
+            if j not in way.targets
+        }
+
+    def error_bars(
+        self, way: Way, belief: Belief, each: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Ends of the intervals around what is believed after a release."""
+        bars = ErrorBars(self.targets, self.rows, float(self.grid.resolution))
+        return bars.around(belief, each, way.noise)
+
+    def quantiles(self, way: Way, belief: Belief, released: Mapping[int, float]) -> FloatArray:
+        """All quantiles after some are released, non-decreasing."""
+        ranks = belief.deviations() * way.usual.density
+        resolution = float(self.grid.resolution)
+        repeated = np.array([repeated_values(each, resolution)[1] for each in way.panel.past])
+        law = self.law(way.panel.log_gaps, way.usual.density)
+        return law.filled(belief.point(), ranks, released, repeated)
+
+    def missed(self, way: Way, reading: Reading, known: FloatArray) -> float:
+        """Variance by which a turn would have missed what was drawn, in squared ranks.
+
+        All are noisy, the turn's own too, so what noise explains is taken off.
+
+        Args:
+            way: It drew all quantiles.
+            reading: Of the turn.
+            known: What was drawn.
+        """
+        released = {draw.target: float(known[draw.target]) for draw in reading.draws}
+        filled = self.quantiles(way, reading.after(released), released)
+        inferred = [j for j in range(len(known)) if j not in released]
+        off = (np.abs(filled - known) * way.usual.density)[inferred]
+        noise = np.array([way.noise[j] for j in inferred])
+        size = float(off.mean()) / MEAN_ABSOLUTE
+        return max(size**2 - 2.0 * float((noise**2).mean()), 0.0)
+
+    def _released(self, way: Way, drawn: tuple[int, ...]) -> dict[int, float]:
+        pairs = zip(way.targets, drawn, strict=True)
+        return {j: float(self.grid.value(cell)) for j, cell in pairs}
