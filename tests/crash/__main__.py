@@ -29,6 +29,7 @@ from tests.crash import (
     pages,
     power,
     races,
+    restores,
     twins,
     walks,
 )
@@ -102,6 +103,8 @@ def rows(share: Share) -> Iterator[Row]:
             starved = partial(memory.violations, template)
             yield share.row("allocations that fail", memory.cases(300), starved)
         yield share.row("sinks at hostile places", hostile.cases(), hostile.violations)
+        pasts = range(4 if share.quick else 60)
+        yield share.row("copies put back, edited kinds", pasts, restores.trial, len(pasts))
         for locked in (True, False):
             name = f"pairs of daemons {'with' if locked else 'without'} the lock"
             pair = partial(_pair, template, locked)

@@ -1,10 +1,10 @@
 """Marked values in every type of cell, and a search for them in every byte that is written.
 
 What is searched: every `write` of every command, to files that stay and files that do not, to the
-terminal and to pipes; what every address of the page answers; and at last the content of every file
-that was left. What is searched for:
-each mark as text in several encodings, as a number as engines store it, and digests of marks and
-files.
+terminal and to pipes; what every address of the page answers and a notebook shows; and at last the
+content of every file that was left, of PDFs their text and all that is packed in them. What is
+searched for: each mark as text in several encodings, as a number as engines store it, and digests
+of marks and files.
 """
 
 from __future__ import annotations
@@ -18,6 +18,8 @@ from itertools import chain
 from pathlib import Path
 
 import duckdb
+from pypdf import PdfReader
+from pypdf.generic import StreamObject
 
 from tests.crash import every_kind
 from tests.crash.home import folder
@@ -67,9 +69,12 @@ log: {path: streamdp.log, level: debug}
 )
 """A release of each source."""
 
-OF_EVERY_KIND = CONFIG.replace(
-    "\nsinks:\n",
-    every_kind.releases("stream", "file, out") + CASTS + "sinks:\n" + every_kind.TABLES,
+OF_EVERY_KIND = (
+    CONFIG.replace(
+        "\nsinks:\n",
+        every_kind.releases("stream", "file, out") + CASTS + "sinks:\n" + every_kind.TABLES,
+    )
+    + every_kind.REPORTS
 )
 
 
@@ -106,7 +111,19 @@ def written(path: Path) -> bytes:
         seen.append(shown)
     seen += [content for _, content in answers(path / "config.yaml", int(time.time())).values()]
     left = (file for file in path.rglob("*") if file.is_file() and "secret" not in file.parts)
-    return b"\n".join([*seen, *(file.read_bytes() for file in left)])
+    return b"\n".join([*seen, *chain.from_iterable(_content(file) for file in left)])
+
+
+def _content(file: Path) -> Iterator[bytes]:
+    """What is in a file, and what is packed in a PDF."""
+    yield file.read_bytes()
+    if file.suffix == ".pdf":
+        pdf = PdfReader(file)
+        yield from (page.extract_text().encode() for page in pdf.pages)
+        for number in range(1, int(str(pdf.trailer["/Size"]))):
+            packed = pdf.get_object(number)
+            if isinstance(packed, StreamObject):
+                yield packed.get_data()
 
 
 def leaks(content: bytes, path: Path) -> Iterator[str]:

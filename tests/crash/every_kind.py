@@ -76,6 +76,14 @@ def releases(
 
 ALL = RELEASES | IN_RHO
 
+REPORTS = """
+reports:
+  days: {job: action, period: day, path: reports, form: [html, md]}
+  weeks: {job: three, period: week, path: reports, form: [html, md, pdf]}
+  months: {job: counts, period: month, path: reports, form: [html, md]}
+"""
+"""Lines of the configuration: reports that are written as soon as a period is over."""
+
 TABLES = "".join(f"  {name}: {{kind: table, table: t_{name}}}\n" for name in ALL)
 """Lines of the configuration: their sinks."""
 
@@ -95,7 +103,7 @@ releases:
 sinks:
 {TABLES}  file: {{kind: jsonl, path: out.jsonl}}
 log: {{path: streamdp.log, level: debug}}
-"""
+{REPORTS}"""
 
 COSTLY = CONFIG.replace("epsilon: 0.1", "epsilon: 5").replace(
     "{batch: {rho: 1}, lifetime: {rho: 20}}", "{batch: {rho: 900}, lifetime: {rho: 9000}}"

@@ -17,27 +17,34 @@ import yaml
 from sqlite_utils import Database
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.daemon import reports
 from streamdp.kinds import registry
+from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.selection.kind import Selection
+from streamdp.privacy.events import charge_of
+from streamdp.reports.digest import Digest, digest
 from streamdp.sinks.jsonl import JsonLinesSink
 from streamdp.sinks.record import record
 from streamdp.store import archive, database, row_checksums, verified_open
+from streamdp.store.anchor import reconcile
 from streamdp.store.anchor.anchor import Anchor
 from streamdp.store.anchor.lines import Line, Spending, State
 from streamdp.store.gates import GateRuns
-from streamdp.store.ledger import chain
+from streamdp.store.ledger import chain, charges
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, CellCounts, CellQuery, Entropy, GateRun, Outcome, Plan
 from tests.crash import __main__ as sweeps
 from tests.crash import (
     canaries,
     disks,
+    edited,
     every_kind,
     gated,
     kills,
     pages,
     power,
     races,
+    restores,
     tracer,
     twins,
     walks,
@@ -285,6 +292,17 @@ def test_a_leak_is_found(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert canaries.scan()[1]
 
 
+def test_a_leak_in_a_report_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Power: a word in a PDF is compressed, and written in the numbers of its letters."""
+
+    def leaking(*arguments: Any) -> Digest:
+        return replace(digest(*arguments), cost=canaries.WORDS[1])
+
+    monkeypatch.setattr(reports, "digest", leaking)
+    report = "reports: {days: {job: stream_x, period: day, path: reports, form: [pdf]}}\n"
+    assert canaries.scan(canaries.CONFIG + report)[1] == [f"{canaries.WORDS[1]} as text"]
+
+
 def test_twins_leave_the_same_traces() -> None:
     """Neighbouring batches, the same chance: nothing but released values may differ."""
     for records, one_more in some(twins.neighbours(10), 4):
@@ -328,6 +346,30 @@ def test_a_trace_of_one_record_is_found(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(DuckDBBackend, "answer", leaking)
     assert twins.difference(("7",) * 20, "7")
+
+
+@pytest.mark.parametrize("seed", range(len(edited.WORLDS)))
+def test_copies_put_back(seed: int) -> None:
+    """Refused, charged for all that was forgotten, never above a cap, whatever was edited."""
+    assert restores.trial(seed, 2) == []
+
+
+@pytest.mark.parametrize(
+    ("seed", "module", "name", "mistake"),
+    [
+        (1, reconcile, "assume_spent", lambda *arguments: None),
+        (0, reconcile, "end_open_runs", lambda *arguments: None),
+        (0, charges, "fullest", lambda *arguments: 0),
+        (1, UnitCharging, "charge", lambda self, plan: charge_of(plan.event)),
+    ],
+    ids=["charges forgotten", "a run that accepted goes on", "no cap", "a unit pays for a record"],
+)
+def test_what_is_not_paid_for_is_found(
+    seed: int, module: Any, name: str, mistake: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Power: each step left out is seen by the accountant or in what was read."""
+    monkeypatch.setattr(module, name, mistake)
+    assert restores.trial(seed, 2)
 
 
 def test_walks() -> None:

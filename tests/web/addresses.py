@@ -1,15 +1,18 @@
-"""Every address of a page, and what each answers."""
+"""Every address of a page, what each answers, and what a notebook shows of the same store."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from starlette.testclient import TestClient
 
+import streamdp
 from streamdp.cli.look.web import columns_of
 from streamdp.config import load
 from streamdp.config.sections.web import Web
+from streamdp.errors import StreamdpError
 from streamdp.reports.charts.lines import chart_of
 from streamdp.reports.digest import digest
 from streamdp.store.reading.browse import newest_releases
@@ -36,12 +39,15 @@ def addresses(client: TestClient) -> list[str]:
 
 
 def answers(config: Path, now: int) -> dict[str, tuple[int, bytes]]:
-    """Status and content of every address, and reports and pictures of every job, at one moment."""
+    """Status and content of every address, and reports and tables of every job, at one moment."""
     reader = Reader(config, load(config), columns_of, lambda: now)
     with TestClient(application(reader, Web()), base_url=HOST) as client:
         found = {address: client.get(address) for address in addresses(client)}
     shown = {address: (each.status_code, each.content) for address, each in found.items()}
-    return shown | {f"report {name}": (0, text) for name, text in _reports(reader, now)}
+    store = load(config).store.path
+    return shown | {
+        name: (0, text) for name, text in (*_reports(reader, now), *_in_a_notebook(store))
+    }
 
 
 def _reports(reader: Reader, now: int) -> Iterator[tuple[str, bytes]]:
@@ -51,6 +57,17 @@ def _reports(reader: Reader, now: int) -> Iterator[tuple[str, bytes]]:
                 continue
             columns = view.columns(job)
             found = digest(view.configuration, view.database, job, "all", None, now, columns)
-            yield f"{job}.html", as_html(found, now).encode()
-            yield f"{job}.md", as_markdown(found, now).encode()
-            yield f"{job}.svg", chart_of(job, found.picture, found.events).encode()
+            yield f"report {job}.html", as_html(found, now).encode()
+            yield f"report {job}.md", as_markdown(found, now).encode()
+            yield f"report {job}.svg", chart_of(job, found.picture, found.events).encode()
+
+
+def _in_a_notebook(path: Path) -> Iterator[tuple[str, bytes]]:
+    with streamdp.open(path) as store:
+        yield "notebook jobs", store.jobs()._repr_html_().encode()
+        yield "notebook budget", store.budget()._repr_html_().encode()
+        for row in store.jobs():
+            job = str(row["job"])
+            yield f"notebook releases {job}", store.releases(job)._repr_html_().encode()
+            with suppress(StreamdpError):  # some have nothing that can be drawn
+                yield f"notebook plot {job}", store.plot(job)._repr_html_().encode()
