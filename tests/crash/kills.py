@@ -23,7 +23,7 @@ def first_life(template: Home) -> Life:
     with folder() as place:
         home = template.copy(place / "whole")
         life = tracer.live(home.live)
-        assert life.status == 0, "the life to be cut short ends well"
+        assert life.status == 0, f"the life to be cut short ends with {life.status}: {life.trouble}"
         assert home.broken() == [], "and leaves nothing to do"
     return life
 
@@ -38,7 +38,7 @@ def aftermath(home: Home, place: Path) -> Iterator[str]:
     before, lines = home.copy(place / "left").facts(), home.published()
     ending = tracer.live(lambda: home.live("second", rounds=2))
     if ending.status != 0:
-        yield f"the restart failed with {ending.status}"
+        yield f"the restart failed with {ending.status}: {ending.trouble}"
         return
     yield from home.broken()
     after = home.facts()
@@ -58,7 +58,8 @@ def violations(
         home = template.copy(place / "home")
         life = tracer.live(home.live, point)
         if not life.killed:
-            return [f"{point}: the process outlived it and ended with {life.status}"]
+            ended = f"{life.status}: {life.trouble}"
+            return [f"{point}: the process outlived it and ended with {ended}"]
         return [f"{point}: {wrong}" for wrong in aftermath(home, place)]
 
 

@@ -17,8 +17,10 @@ import signal
 import sqlite3
 import struct
 import sys
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -80,11 +82,13 @@ class Life:
         killed: Whether it died at its point, and not of itself.
         status: Exit status of one that was not killed.
         stops: Kinds of calls, in order.
+        trouble: The exception that it ended in, with where it was raised.
     """
 
     killed: bool
     status: int
     stops: tuple[str, ...]
+    trouble: str = ""
 
     def deaths(self) -> Iterator[Point]:
         """Every place at which such a child can die.
@@ -130,11 +134,30 @@ def live(
         durable: Told of each file that the child has waited for to be on the disk.
     """
     sys.stdout.flush()
+    told = os.memfd_create("trouble")
+    try:
+        return _followed(_forked(work, told), told, point, witness, durable)
+    finally:
+        os.close(told)
+
+
+def _forked(work: Callable[[], object], told: int) -> int:
+    """A child that waits to be followed before it works."""
     with warnings.catch_warnings(action="ignore", category=DeprecationWarning):
         child = os.fork()
     if child == 0:
-        _serve(work)
+        _serve(work, told)
     os.waitpid(child, 0)
+    return child
+
+
+def _followed(
+    child: int,
+    told: int,
+    point: Point | None,
+    witness: Callable[[bytes], object] | None,
+    durable: Callable[[Path], object] | None,
+) -> Life:
     _ptrace(_SETOPTIONS, child, 0, _OPTIONS)
     _ptrace(_CONT, child, 0, 0)
     stops: list[str] = []
@@ -142,7 +165,8 @@ def live(
         thread, status = os.waitpid(-1, _WALL)
         if os.WIFSIGNALED(status) or os.WIFEXITED(status):
             if thread == child:
-                return Life(False, os.waitstatus_to_exitcode(status), tuple(stops))
+                trouble = os.pread(told, 1 << 16, 0).decode(errors="replace")
+                return Life(False, os.waitstatus_to_exitcode(status), tuple(stops), trouble)
         elif status >> 16 != _EVENT_SECCOMP:
             ours = os.WSTOPSIG(status) in (signal.SIGTRAP, signal.SIGSTOP)
             _ptrace(_CONT, thread, 0, 0 if ours else os.WSTOPSIG(status))
@@ -175,7 +199,7 @@ def _dies(child: int, thread: int, point: Point | None, stops: list[str]) -> boo
     return False
 
 
-def _serve(work: Callable[[], object]) -> None:
+def _serve(work: Callable[[], object], told: int) -> None:
     """The child: be traced, filter calls, mark statements, work, and never return."""
     status = FOREIGN
     try:
@@ -188,10 +212,12 @@ def _serve(work: Callable[[], object]) -> None:
         _install(_program())
         work()
         status = 0
-    except StreamdpError as error:
-        status = error.exit_code
     except SystemExit as end:
         status = end.code if isinstance(end.code, int) else int(end.code is not None)
+    except BaseException as error:  # noqa: BLE001
+        status = error.exit_code if isinstance(error, StreamdpError) else FOREIGN
+        with suppress(OSError):
+            os.write(told, traceback.format_exc().encode())
     finally:
         os._exit(status)
 
