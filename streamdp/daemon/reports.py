@@ -18,8 +18,7 @@ from streamdp.disk import make_folder, write_whole
 from streamdp.errors import StreamdpError
 from streamdp.reports.digest import digest
 from streamdp.reports.periods import day_of, period_of
-from streamdp.reports.series import moment_of
-from streamdp.store.reading.browse import Stretch, newest_releases
+from streamdp.store.reading.browse import Stretch, newest_moment
 from streamdp.types import Log
 
 DAY = 86_400
@@ -52,8 +51,8 @@ def _missing(database: Database, section: ReportSection, now: int) -> list[Stret
     """
     found: list[Stretch] = []
     stretch = Stretch()
-    while newest := newest_releases(database, section.job, 1, stretch):
-        period = period_of(moment_of(newest[0]), section.period)
+    while (newest := newest_moment(database, section.job, stretch)) is not None:
+        period = period_of(newest, section.period)
         if all(file.exists() for file in _files(section, period)):
             break
         is_over = bool(stretch.until) or now >= (period.until or now) + DAY

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from importlib.util import find_spec
 from pathlib import Path
@@ -66,6 +67,38 @@ def test_a_period_that_may_still_grow_has_none(home: Home) -> None:
     home.clock.seconds = MORNING_AFTER
     live(home, EventLog())
     assert written(home) == NAMES[:4]
+
+
+def test_files_are_reported_where_they_were_released(home: Home) -> None:
+    """They have no windows, and keys in no order of time; a file of a later month comes later."""
+    path = home.path / "config.yaml"
+    path.write_text(
+        path.read_text().replace("job: daily, period: day", "job: parts, period: month")
+    )
+    for months, name in enumerate(("z", "0", "m")):
+        home.clock.seconds += 28 * 86_400
+        (home.path / "drops" / f"{name}.csv").write_text("x\n50\n")
+        log = EventLog()
+        configuration = home.configuration()
+        with runtime(configuration, ReplayedEntropy(name), home.clock, log) as running:
+            running.runner.round([running.jobs["parts"]])
+            watch(running, configuration, home.clock, log)
+        assert len(written(home)) == 2 * months
+    assert written(home) == [
+        f"parts-{month}-01.{form}" for month in ("2024-01", "2024-02") for form in ("html", "md")
+    ]
+    tables = [(home.path / "told" / name).read_text() for name in written(home)[1::2]]
+    told = [re.findall(r"^\| (\w)\.csv", table, re.MULTILINE) for table in tables]
+    assert [sorted(names) for names in told] == [["a", "b", "z"], ["0"]]
+
+
+def test_batches_that_grow_lie_in_no_period(home: Home) -> None:
+    """All begin with the first record: refused, with what to type."""
+    path = home.path / "config.yaml"
+    cut = "start: 2023-11-15, end: 2023-11-18"
+    path.write_text(path.read_text().replace(cut, f"{cut}, growing: true"))
+    with pytest.raises(ConfigurationError, match="none is of a period"):
+        home.configuration()
 
 
 def test_a_folder_that_cannot_be_written_is_told_once(home: Home) -> None:

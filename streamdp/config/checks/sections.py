@@ -46,9 +46,22 @@ def check(configuration: Configuration, document: Document) -> None:
     if configuration.alerts is not None:
         at: Path = ("alerts", "sink")
         require_known(configuration.alerts.sink, configuration.sinks, document, at)
-    for name, report in configuration.reports.items():
-        require_known(report.job, configuration.releases, document, ("reports", name, "job"))
+    for name in configuration.reports:
+        _check_report(configuration, name, document)
     _check_caps(configuration, document)
+
+
+def _check_report(configuration: Configuration, name: str, document: Document) -> None:
+    """Its job is there, and has batches that lie in a period."""
+    job, path = configuration.reports[name].job, ("reports", name, "job")
+    require_known(job, configuration.releases, document, path)
+    if configuration.sources[configuration.releases[job].source].is_growing():
+        refuse(
+            f"the batches of {job} grow: all begin with the first record, none is of a period",
+            document,
+            path,
+            f"leave it out: `streamdp report {job} --period all` writes one of all releases",
+        )
 
 
 def _check_price(

@@ -25,15 +25,19 @@ _RELEASE = (
 _RELEASED = (
     f"{_RELEASE} FROM batch b CROSS JOIN release r ON r.source = b.source AND r.batch = b.key"
 )
+_MOMENT = "coalesce(b.window_start, r.released_at)"
 _WITHIN = (
-    f"b.source = :source AND (:since IS NULL OR {_ORDER} >= :since)"
-    f" AND (:until IS NULL OR {_ORDER} < :until)"
+    f"b.source = :source AND (:since IS NULL OR {_MOMENT} >= :since)"
+    f" AND (:until IS NULL OR {_MOMENT} < :until)"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Windows that begin at `since` or later, and before `until`; None for no end."""
+    """Windows that begin at `since` or later, and before `until`; None for no end.
+
+    A batch without a window lies where it was released.
+    """
 
     since: int | None = None
     until: int | None = None
@@ -96,6 +100,23 @@ def newest_releases(
         {**about, "limit": limit},
     )
     return tuple(map(_release, rows))
+
+
+def newest_moment(database: Database, job: str, stretch: Stretch = EVERYTHING) -> int | None:
+    """Where the last release of a job in a stretch lies in time; None if there is none."""
+    about = _about(database, job, stretch)
+    (windows,) = database.execute(
+        "SELECT EXISTS (SELECT 1 FROM batch WHERE source = :source AND window_start NOT NULL)",
+        {"source": about["source"]},
+    ).fetchone()
+    order = f"{_ORDER} DESC, b.key DESC" if windows else "r.released_at DESC"
+    found = database.execute(
+        f"SELECT {_MOMENT} FROM batch b CROSS JOIN release r"  # noqa: S608
+        " ON r.source = b.source AND r.batch = b.key AND r.job = :job"
+        f" WHERE {_WITHIN} ORDER BY {order} LIMIT 1",
+        about,
+    ).fetchone()
+    return None if found is None else int(found[0])
 
 
 def sampled_releases(
