@@ -89,7 +89,7 @@ def intervals(
     """
     released = _untied(np.array(values), float(tree.grid.resolution))
     targets = np.array([float(quantile) for quantile in tree.quantiles])
-    ranks = rank_samples(tree, rows, SAMPLES)
+    ranks = _pulled(tree, prior, rows)
     edges = np.quantile(_through(released, targets, ranks, rows, scale), _EDGES, axis=0)
     if is_noisy(tree, rows):
         few = plausible(tree, prior, rows, released, scale).edges(_EDGES)
@@ -117,6 +117,29 @@ def faint(tree: QuantileTree, rows: int) -> dict[int, tuple[int, int]]:
         if node.level and sharpness * share * rows < FAINT:
             found |= dict.fromkeys(node.targets, (node.left, node.right))
     return found
+
+
+def _pulled(tree: QuantileTree, prior: JointPrior, rows: int) -> FloatArray:
+    """Ranks of released values, off by as much more as shapes may pull below the root.
+
+    Given the root's values, shapes know where the others lie: a bump has about all the mass of its
+    node, where an even prior has one part in n for each of its n units of noise. A draw stays on
+    the bump until its ranks are off by ln(n) units a target.
+    """
+    ranks, levels = rank_samples(tree, rows, SAMPLES), tree.levels()
+    nodes = [node for node in tree.nodes() if node.level and prior.shapes]
+    edges = [0.0, *map(float, tree.quantiles), 1.0]
+    ranks = ranks.copy()
+    for node in nodes:
+        strength = float(levels[node.level].sharpness(node.quantiles)) * rows
+        units = strength * (edges[node.right + 1] - edges[node.left + 1])
+        pull = len(node.targets) * np.log(max(units, 1.0)) / strength
+        targets = list(node.targets)
+        low = ranks[:, node.left] if node.left >= 0 else np.zeros(SAMPLES)
+        high = ranks[:, node.right] if node.right < len(tree.quantiles) else np.ones(SAMPLES)
+        off = pull * (2.0 * uniforms(f"pull {targets}", SAMPLES, 1) - 1.0)
+        ranks[:, targets] = (ranks[:, targets] + off).clip(low[:, None], high[:, None])
+    return ranks
 
 
 def _inwards(
