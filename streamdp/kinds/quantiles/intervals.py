@@ -227,7 +227,39 @@ def _through(
         rise = standard[row, inner + 1] - standard[row, inner]
         within = (released[inner + 1] - released[inner]) / np.maximum(rise, 1e-6)
         slopes = np.where((left >= 0) & (left < m - 1), within, slopes)
-    return np.asarray(released[at] + slopes * (tukey(wanted, tail) - standard[row, at]))
+    there = tukey(wanted, tail)
+    found = released[at] + slopes * (there - standard[row, at])
+    if m > 1:
+        found = _moved_on(found, released, standard, there - standard, (first, last))
+    return np.asarray(found)
+
+
+def _moved_on(
+    found: FloatArray,
+    released: FloatArray,
+    standard: FloatArray,
+    away: FloatArray,
+    ends: tuple[FloatArray, FloatArray],
+) -> FloatArray:
+    """Quantiles as far off as if a batch were as thin on this side of a value as on the other.
+
+    No farther than the next value, or than they are. Between released values a batch may have its
+    records anywhere: beside a value it may be as thin as on the other side of it.
+
+    Args:
+        found: Quantiles, shape (samples, m).
+        released: Values, shape (m,).
+        standard: Values of the standard law at their ranks, shape (samples, m).
+        away: How far from them the quantiles lie, by the standard law; same shape.
+        ends: Values per unit of the standard law over the first and the last stretch.
+    """
+    between = np.diff(released) / np.maximum(np.diff(standard), 1e-6)
+    slopes = np.hstack((ends[0][:, None], between, ends[1][:, None]))
+    moved = released + np.maximum(slopes[:, :-1], slopes[:, 1:]) * away
+    bounds = np.concatenate(([-np.inf], released, [np.inf]))
+    down = np.minimum(found, np.maximum(moved, bounds[:-2]))
+    up = np.maximum(found, np.minimum(moved, bounds[2:]))
+    return np.where(away < 0.0, down, up)
 
 
 def _places(ranks: FloatArray, targets: FloatArray) -> IntArray:
