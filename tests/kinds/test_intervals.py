@@ -10,6 +10,7 @@ import pytest
 
 from streamdp.kinds.quantiles.intervals import faint, intervals, is_noisy
 from streamdp.kinds.quantiles.plausible import plausible
+from streamdp.mechanisms.quantile_tree.accuracy import Believed
 from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, Choice
 from streamdp.mechanisms.quantile_tree.rank_law import rank_samples
 from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
@@ -41,7 +42,7 @@ def test_any_release_has_intervals(form: Choice, rows: int, epsilon: str, values
     low, high = ends or (GRID.value(GRID.lower), GRID.value(GRID.upper))
     released = tuple(np.round(np.linspace(low, high, 9), 3).tolist())
     with np.errstate(all="raise", under="ignore"):
-        found = intervals(tree, prior_of(tree), rows, released, 1.5)
+        found = intervals(tree, prior_of(tree), rows, released, Believed(0.0, 1.5))
     assert all(
         each.lower <= value <= each.upper for each, value in zip(found, released, strict=True)
     )
@@ -56,9 +57,11 @@ def test_a_prior_that_ends_has_intervals_beyond_its_end(at: float) -> None:
     tree = QuantileTree(DECILES, Fraction(1, 10), Grid(Fraction(1), -20, 20))
     ends = JointPrior((Uniform(0.0, 10.0),) * 9)
     with np.errstate(all="raise", under="ignore"):
-        found = intervals(tree, ends, 100, (at,) * 9, 2.0)
+        found = intervals(tree, ends, 100, (at,) * 9, Believed(0.0, 2.0))
         one = QuantileTree(DECILES, Fraction(1, 10), Grid(Fraction(1), 0, 0))
-        assert {each.lower for each in intervals(one, ends, 100, (0.0,) * 9, 2.0)} == {0.0}
+        assert {
+            each.lower for each in intervals(one, ends, 100, (0.0,) * 9, Believed(0.0, 2.0))
+        } == {0.0}
     assert all(-20 <= each.lower <= at <= each.upper <= 20 for each in found)
 
 
@@ -74,7 +77,9 @@ def test_intervals_have_the_unit_of_the_values(
         grid = replace(GRID, resolution=GRID.resolution * unit)
         tree = QuantileTree(quantiles, Fraction(epsilon), grid)
         released = tuple((values * unit).tolist())
-        found.append(intervals(tree, prior_of(tree, 1.5 * unit), 300, released, 1.5 * unit))
+        found.append(
+            intervals(tree, prior_of(tree, 1.5 * unit), 300, released, Believed(0.0, 1.5 * unit))
+        )
     for one, hundred in zip(*found, strict=True):
         assert hundred.lower == pytest.approx(100 * one.lower, abs=0.11)
         assert hundred.upper == pytest.approx(100 * one.upper, abs=0.11)
@@ -104,7 +109,7 @@ def test_more_epsilon_or_rows_make_intervals_narrower() -> None:
     for epsilon, rows in (("1/10", 300), ("1", 300), ("1", 3000), ("10", 30_000)):
         tree = QuantileTree(DECILES, Fraction(epsilon), GRID)
         released = tuple(np.linspace(-1.2, 1.2, 9).round(3).tolist())
-        found = intervals(tree, prior_of(tree), rows, released, 1.0)
+        found = intervals(tree, prior_of(tree), rows, released, Believed(0.0, 1.0))
         widths.append(sum(each.upper - each.lower for each in found))
     assert widths == sorted(widths, reverse=True)
     assert widths[2] > 20 * widths[3]
@@ -117,12 +122,45 @@ def test_what_was_hardly_measured_reaches_from_neighbour_to_neighbour() -> None:
     hardly = faint(tree, 900)
     assert set(hardly) == set(range(9)) - set(root)
     released = tuple(np.linspace(-1.2, 1.2, 9).round(3).tolist())
-    found = intervals(tree, prior_of(tree, shapes=True), 900, released, 1.0)
+    found = intervals(tree, prior_of(tree, shapes=True), 900, released, Believed(0.0, 1.0))
     for target, (left, right) in hardly.items():
         if left >= 0:
             assert found[target].lower <= found[left].lower
         if right < 9:
             assert found[target].upper >= found[right].upper
+
+
+def test_quantiles_that_are_lost_in_noise_reach_to_what_is_believed() -> None:
+    """All of .9, .95, .99 may lie outside the batch at epsilon times rows of 30, at 3000 none."""
+    quantiles = tuple(map(Fraction, ("9/10", "19/20", "99/100")))
+    for epsilon, reaches in ((Fraction(3, 100), True), (Fraction(30), False)):
+        tree = QuantileTree(quantiles, epsilon, GRID)
+        learned = JointPrior((Cauchy(10.0, 0.5),) * 3)
+        found = intervals(tree, learned, 1000, (9.9, 10.0, 10.1), Believed(0.0, 1.5))
+        assert [each.lower <= -1.5 for each in found] == [reaches] * 3
+
+
+def test_shapes_pull_what_they_fill_in() -> None:
+    """A tree whose root has nearly all of epsilon: of what hangs below it, releases say less."""
+    tree = TREE_OF_4.tree(DECILES, Fraction(10), GRID)
+    root = tree.nodes()[0].targets
+    values = tuple(np.linspace(-1.2, 1.2, 9).round(3).tolist())
+    widths = []
+    for shapes in (False, True):
+        prior = prior_of(tree, shapes=shapes)
+        found = intervals(tree, prior, 1000, values, Believed(0.0, 1.0))
+        widths.append(np.array([each.upper - each.lower for each in found]))
+    plain, pulled = widths
+    for target in range(9):
+        assert pulled[target] < 1.4 * plain[target] or target not in root
+        assert pulled[target] > 1.5 * plain[target] or target in root
+
+
+def test_beside_a_value_a_batch_may_be_as_thin_as_on_its_other_side() -> None:
+    """The middle of 0, 1, 11 may lie further below 1 than a tenth of the way that it may above."""
+    tree = QuantileTree((Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)), Fraction(1), GRID)
+    found = intervals(tree, prior_of(tree), 1000, (0.0, 1.0, 11.0), Believed(0.0, 5.0))
+    assert 1.0 - found[1].lower > 0.7 * (found[1].upper - 1.0) or found[1].lower <= 0.0
 
 
 @pytest.mark.parametrize("form", ["binary", "joint"])
@@ -151,6 +189,7 @@ def by_name(name: str) -> Data:
         ("lognormal", "binary", 1000),
         ("ties", "joint", 300),
         ("heavy tails", "experts", 100),
+        ("lognormal", "tree of 4, shapes", 10_000),
     ],
 )
 def test_intervals_hold_as_often_as_they_say(name: str, who: str, information: float) -> None:

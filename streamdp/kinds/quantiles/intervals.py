@@ -21,12 +21,14 @@ References:
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from streamdp.kinds.quantiles.bands import band
 from streamdp.kinds.quantiles.plausible import plausible
+from streamdp.mechanisms.quantile_tree.accuracy import Believed
 from streamdp.mechanisms.quantile_tree.rank_law import rank_samples, uniforms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
@@ -55,6 +57,10 @@ HELD = 8.0
 """The same of the records beyond an outer value: with as many, a draw outside the batch is rare
 even if most of the prior lies there."""
 
+LOST = -math.log(1.0 - LEVEL)
+"""The same, with which one draw in twenty would lie outside, were all values alike: it says little
+even of values that are not outermost."""
+
 MIDDLE = (0.25, 0.75)
 """Shares of a prior between which its middle lies."""
 
@@ -76,7 +82,7 @@ def intervals(
     prior: JointPrior,
     rows: int,
     values: tuple[float, ...],
-    scale: float,
+    believed: Believed,
 ) -> tuple[Interval, ...]:
     """Intervals of the batch's quantiles, each holding the released value, on the public grid.
 
@@ -85,8 +91,9 @@ def intervals(
         prior: What they were drawn from.
         rows: Expected number of records, public.
         values: Released, one a quantile, non-decreasing.
-        scale: Standard deviation of a batch as the configuration believes.
+        believed: Place and spread of a batch as the configuration believes.
     """
+    scale = believed.scale
     released = _untied(np.array(values), float(tree.grid.resolution))
     targets = np.array([float(quantile) for quantile in tree.quantiles])
     ranks = _pulled(tree, prior, rows)
@@ -94,7 +101,7 @@ def intervals(
     if is_noisy(tree, rows):
         few = plausible(tree, prior, rows, released, scale).edges(_EDGES)
         edges = np.stack([np.minimum(edges[0], few[0]), np.maximum(edges[1], few[1])])
-    inner = _inwards(tree, prior, rows, ranks, released)
+    inner = _inwards(released, ranks, tree, prior, rows, believed)
     edges = np.stack([np.minimum(edges[0], inner[0]), np.maximum(edges[1], inner[1])])
     lower, upper = _bracketed(tree, rows, *edges)
     return _on_grid(tree, np.minimum(lower, values), np.maximum(upper, values))
@@ -143,23 +150,36 @@ def _pulled(tree: QuantileTree, prior: JointPrior, rows: int) -> FloatArray:
 
 
 def _inwards(
-    tree: QuantileTree, prior: JointPrior, rows: int, ranks: FloatArray, released: FloatArray
+    released: FloatArray,
+    ranks: FloatArray,
+    tree: QuantileTree,
+    prior: JointPrior,
+    rows: int,
+    believed: Believed,
 ) -> FloatArray:
-    """Ends of outer values that may lie outside the batch, no bound for others; shape (2, m)."""
+    """Ends of values that may lie outside the batch, no bound for others; shape (2, m)."""
     levels, last = tree.levels(), len(tree.quantiles) - 1
-    edges = [float(quantile) for quantile in tree.quantiles]
+    targets = [float(quantile) for quantile in tree.quantiles]
     found = np.array([np.full(last + 1, np.inf), np.full(last + 1, -np.inf)])
     for node in tree.nodes():
         records = float(levels[node.level].sharpness(node.quantiles)) * rows
-        if last in node.targets and records * (1.0 - edges[-1]) < HELD:
-            surely = (ranks <= edges[-1]).mean(axis=0) >= _EDGES[1]
-            middle = band(prior.robust[last], tree.grid, MIDDLE[:1])
-            found[0, last] = max(released[surely], default=middle[0])
-        if 0 in node.targets and records * edges[0] < HELD:
-            surely = (ranks >= edges[0]).mean(axis=0) >= _EDGES[1]
-            middle = band(prior.robust[0], tree.grid, MIDDLE[1:])
-            found[1, 0] = min(released[surely], default=middle[0])
+        for j in node.targets:
+            if records * (1.0 - targets[j]) < (HELD if j == last else LOST):
+                surely = (ranks <= targets[j]).mean(axis=0) >= _EDGES[1]
+                found[0, j] = max(released[surely], default=_middle(tree, prior, j, believed)[0])
+            if records * targets[j] < (HELD if j == 0 else LOST):
+                surely = (ranks >= targets[j]).mean(axis=0) >= _EDGES[1]
+                found[1, j] = min(released[surely], default=_middle(tree, prior, j, believed)[1])
     return found
+
+
+def _middle(
+    tree: QuantileTree, prior: JointPrior, target: int, believed: Believed
+) -> tuple[float, float]:
+    """Ends of the middle of a prior and of what the configuration believes, the outer of each."""
+    low, high = band(prior.robust[target], tree.grid, MIDDLE).tolist()
+    place, scale = believed.location, believed.scale
+    return min(low, place - scale), max(high, place + scale)
 
 
 def _bracketed(

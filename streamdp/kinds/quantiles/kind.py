@@ -220,8 +220,8 @@ class Quantiles:
             ends = learner.inferred(way, cells, known)
         if self.expected_rows is not None:
             values = tuple(self.grid.value(cell) for cell in cells)
-            scale = self.believed_batch.scale
-            found = intervals(plan.tree, plan.prior, self.expected_rows, values, scale)
+            believed = self.believed_batch
+            found = intervals(plan.tree, plan.prior, self.expected_rows, values, believed)
             for index, each in zip(drawn, found, strict=True):
                 ends[index] = each.lower, each.upper
         rows: list[Row] = []

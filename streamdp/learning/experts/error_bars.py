@@ -8,8 +8,10 @@ two ends counts.
 A batch is a sample, and its quantile of rank q has a deviation of √(q(1-q)/n) ranks about that of
 the population it comes from. Where records lie apart or are equal, noise hides such moves, and
 releases say neither that there are some nor that there are none. A belief counts as no surer than
-that, unless the quantile itself was measured better. Draws of an outermost quantile that noise may
-carry out of the batch say little of how far in it lies: its interval reaches to the next one.
+that, unless the quantile itself was measured better, and never surer than one record. Draws of an
+outermost quantile that noise may carry out of the batch say little of how far in it lies: its
+interval reaches to the next one. Quantiles so far out that many draws lie outside the batch follow
+the prior again and again: their intervals reach to the next quantile further in, or to the guess.
 
 References:
     Tukey's lambda distributions (`priors.shapes.tukey`), as for what was measured.
@@ -37,7 +39,11 @@ spread."""
 HELD = 8.0
 """Units of noise between an outermost quantile and the end of a batch that keep draws inside."""
 
-TAILS = (0.0, -0.25)
+LOST = -math.log(0.05)
+"""Units of noise between a quantile and the end of a batch with which one draw in twenty would lie
+outside, were all values alike."""
+
+TAILS = (0.0, -0.25, -0.5)
 """Of the laws the curve follows: logistic, and heavier."""
 
 
@@ -49,11 +55,13 @@ class ErrorBars:
         targets: Quantiles, shape (m,).
         rows: Expected number of records of a batch.
         resolution: Width of a cell.
+        guess: Location and spread of the column, before any release.
     """
 
     targets: FloatArray
     rows: int
     resolution: float
+    guess: tuple[float, float]
 
     def around(
         self, belief: Belief, density: FloatArray, noise: Mapping[int, float]
@@ -66,25 +74,35 @@ class ErrorBars:
             noise: Deviation in ranks of what was measured, by the index of the quantile.
         """
         point = belief.point()
-        ranks = np.sqrt(np.maximum((belief.deviations() * density) ** 2, self._sampling(noise)))
+        least = self._sampling(noise)
+        ranks = np.sqrt(np.maximum((belief.deviations() * density) ** 2, least) + self.rows**-2.0)
         away = REACH * ranks * (ALONE if len(point) == 1 else 1.0)
         lower, upper = point - away / density, point + away / density
         if len(point) > 1:
             for tail in TAILS:
                 lower = np.minimum(lower, self._on_curve(point, self.targets - away, tail))
                 upper = np.maximum(upper, self._on_curve(point, self.targets + away, tail))
-            self._reach_inwards(point, lower, upper, max(noise.values(), default=0.0))
-        half = self.resolution / 2.0
-        return np.maximum.accumulate(lower - half), np.maximum.accumulate(upper + half)
+        self._reach_inwards(point, lower, upper, max(noise.values(), default=0.0))
+        cell, half = self.resolution, self.resolution / 2.0
+        lower, upper = np.floor((lower - half) / cell) * cell, np.ceil((upper + half) / cell) * cell
+        return np.maximum.accumulate(lower), np.maximum.accumulate(upper)
 
     def _reach_inwards(
         self, point: FloatArray, lower: FloatArray, upper: FloatArray, noise: float
     ) -> None:
-        """Move the inner ends of outermost quantiles that noise may carry out of the batch."""
-        unit = noise / math.sqrt(2.0)
-        if 1.0 - self.targets[-1] < HELD * unit:
+        """Move the inner ends of quantiles that noise may carry out of the batch."""
+        unit, last = noise / math.sqrt(2.0), len(point) - 1
+        lost = 1.0 - self.targets < LOST * unit
+        lower[lost] = np.minimum(
+            lower[lost], max(point[~lost], default=self.guess[0] - self.guess[1])
+        )
+        lost = self.targets < LOST * unit
+        upper[lost] = np.maximum(
+            upper[lost], min(point[~lost], default=self.guess[0] + self.guess[1])
+        )
+        if last and 1.0 - self.targets[-1] < HELD * unit:
             lower[-1] = min(lower[-1], point[-2])
-        if self.targets[0] < HELD * unit:
+        if last and self.targets[0] < HELD * unit:
             upper[0] = max(upper[0], point[1])
 
     def _sampling(self, noise: Mapping[int, float]) -> FloatArray:

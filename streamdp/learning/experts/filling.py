@@ -28,11 +28,13 @@ class Filling:
         targets: Quantiles, shape (m,).
         grid: Public cells.
         rows: Expected number of records of a batch.
+        guess: Location and spread of the column, before any release.
     """
 
     targets: FloatArray
     grid: Grid
     rows: int
+    guess: tuple[float, float]
     laws: FloatArray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -75,8 +77,8 @@ class Filling:
         grid, resolution = self.grid, float(self.grid.resolution)
         belief = way.reading.after(self._released(way, drawn))
         low, high = self.error_bars(way, belief, way.usual.density)
-        lower = np.minimum(np.floor(low / resolution), known)
-        upper = np.maximum(np.ceil(high / resolution), known)
+        lower = np.minimum(np.floor(low / resolution + 1e-9), known)
+        upper = np.maximum(np.ceil(high / resolution - 1e-9), known)
         lower, upper = (np.clip(each, grid.lower, grid.upper) for each in (lower, upper))
         return {
             j: (float(grid.value(int(lower[j]))), float(grid.value(int(upper[j]))))
@@ -88,7 +90,7 @@ class Filling:
         self, way: Way, belief: Belief, each: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Ends of the intervals around what is believed after a release."""
-        bars = ErrorBars(self.targets, self.rows, float(self.grid.resolution))
+        bars = ErrorBars(self.targets, self.rows, float(self.grid.resolution), self.guess)
         return bars.around(belief, each, way.noise)
 
     def quantiles(self, way: Way, belief: Belief, released: Mapping[int, float]) -> FloatArray:

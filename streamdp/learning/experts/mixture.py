@@ -97,7 +97,7 @@ class ExpertMixture:
         object.__setattr__(self, "turns", in_turn)
         targets = np.array([float(q) for q in self.tree.quantiles])
         object.__setattr__(self, "targets", targets)
-        filling = Filling(targets, self.tree.grid, self.expected_rows)
+        filling = Filling(targets, self.tree.grid, self.expected_rows, self.guess)
         object.__setattr__(self, "filling", filling)
 
     def describe(self) -> Json:
