@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from streamdp.config.base.formats import file_format
-from streamdp.config.base.paths import real, same_records
+from streamdp.config.base.paths import same_records
 from streamdp.config.load import DEMO
 from streamdp.config.sections.engines import PostgresEngine, SparkEngine
 from streamdp.config.sections.queries import table_query
@@ -34,7 +34,7 @@ def source(name: str, section: SourceSection) -> Source:
     if is_address(section.path):
         return _objects(name, section)
     if isinstance(cut, Windows):
-        return WindowSource(
+        windows = WindowSource(
             name,
             cut.start,
             cut.every,
@@ -42,9 +42,14 @@ def source(name: str, section: SourceSection) -> Source:
             cut.lateness,
             cut.marker,
             cut.growing,
-            section.path if section.table_name() is None else "",
+            section.path if section.table_name() is None and section.format != "delta" else "",
             None if cut.timezone == "UTC" else ZoneInfo(cut.timezone),
         )
+        if section.format != "delta":
+            return windows
+        from streamdp.sources.delta import DeltaSource
+
+        return DeltaSource(windows, os.path.realpath(section.path))
     if isinstance(cut, Partitions):
         return PartitionSource(name, section.path, cut.partition, cut.marker)
     return FileSource(name, section.path, section.settle)
@@ -89,6 +94,12 @@ def backend(section: SourceSection) -> Backend:
     limits = Limits(engine.memory, engine.timeout, engine.threads)
     if section.table_name() is not None:
         return DuckDBBackend(section.path, "duckdb", time_column, limits, relation)
+    if section.format == "delta":
+        require_extra("deltalake", "delta", "sources.format")
+        from streamdp.backends.duckdb.delta import DeltaBackend
+
+        folder = os.path.realpath(section.path)
+        return DeltaBackend(folder, "parquet", time_column, limits)
     kind = format_of(section.path, section.format)
     if is_address(section.path):
         from streamdp.backends.duckdb.objects import ObjectsBackend
@@ -134,7 +145,7 @@ def data_of(section: SourceSection, unit: str | None = None) -> Json:
     installation. Of a server there are host, port and database, and neither user nor password.
     """
     cut, table = section.batches, (section.table_name() or "").lower()
-    place = _server_of(section) if not section.path else real(section.path)
+    place = _server_of(section) if not section.path else section.place()
     shipped = os.path.realpath(str(files("streamdp").joinpath("demo")))
     if os.path.dirname(place) == shipped:
         place = DEMO + os.path.basename(place)

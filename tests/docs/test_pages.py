@@ -75,6 +75,8 @@ def test_every_block_of_a_page_runs(
     conninfo = request.getfixturevalue("warehouse") if needs_server else ""
     if "<!-- test: storage -->" in page.read_text():
         request.getfixturevalue("lake")
+    if "<!-- test: delta -->" in page.read_text():
+        pytest.importorskip("deltalake", reason="pip install 'streamdp[delta]'")
     for block in blocks(page):
         run(block, folder, conninfo, f"{page.name}:{block.line}")
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import glob
+
 from pydantic import SecretStr
 
 from streamdp.config.base.formats import file_format
-from streamdp.config.base.paths import real, same_records
+from streamdp.config.base.paths import same_records
 from streamdp.config.base.yaml import Document, Path
 from streamdp.config.model import Configuration
 from streamdp.config.refusal import refuse, refuse_password
 from streamdp.config.sections.engines import DuckDBEngine, PostgresEngine, SparkEngine
 from streamdp.config.sections.queries import table_query
 from streamdp.config.sections.sources import Partitions, Source, Windows
+from streamdp.lakes import lies_in_table
 from streamdp.objects.address import is_address
 
 _NAMING = ("path", "query", "table")
@@ -50,7 +53,7 @@ def _place(source: Source) -> str:
     """Where the records are; for the comparison alone, as it may hold a password."""
     table = (source.table_name() or "").lower()
     if source.path:
-        place = real(source.path)
+        place = source.place()
         return f"{place}#{table}" if table else place
     engine = source.engine
     if isinstance(engine, PostgresEngine):
@@ -140,6 +143,15 @@ def _check_files(source: Source, document: Document, path: Path) -> None:
             (*path, "types"),
             "leave it out",
         )
+    if format == "delta":
+        _check_delta(source, document, path)
+    elif lies_in_table(source.path):
+        refuse(
+            "these files are of a Delta table, whose log says which of them count",
+            document,
+            (*path, "path"),
+            "the folder that has _delta_log, with format: delta",
+        )
     if is_address(source.path):
         _check_objects(source, document, path)
     if "\\" in source.path:
@@ -176,4 +188,29 @@ def _check_objects(source: Source, document: Document, path: Path) -> None:
             document,
             (*path, "engine"),
             "leave it out, or name a table of Spark's catalog in place of the path",
+        )
+
+
+def _check_delta(source: Source, document: Document, path: Path) -> None:
+    """A table in a folder, cut by time: its files are no batches, since they are written anew."""
+    if not isinstance(source.batches, Windows):
+        refuse(
+            "a table is cut by time",
+            document,
+            (*path, "batches"),
+            "batches: {column: , every: , start: }",
+        )
+    if is_address(source.path) or glob.has_magic(source.path):
+        refuse(
+            "a Delta table is read from a folder of this machine",
+            document,
+            (*path, "path"),
+            "the folder that has _delta_log, without wildcards",
+        )
+    if not isinstance(source.engine, DuckDBEngine):
+        refuse(
+            "spark reads Delta tables of its catalog",
+            document,
+            (*path, "engine"),
+            "name the table in place of the path",
         )

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
+from streamdp.config.base.paths import real
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import Duration, Moment, PositiveDuration
 from streamdp.config.sections.engines import DuckDBEngine, Engine
@@ -172,8 +173,10 @@ class Source(Section):
         description="Engine that reads the records, with its limits. Default: DuckDB.",
         examples=[{"kind": "duckdb", "memory": "2 GB"}],
     )
-    format: Format | None = Field(
-        default=None, description="Format of the files. Default: from the ending of the file name."
+    format: Format | Literal["delta"] | None = Field(
+        default=None,
+        description="Format of the files; `delta` for a Delta table, whose folder `path` names."
+        " Default: from the ending of the file name.",
     )
     types: dict[str, FieldType] = Field(
         default={},
@@ -223,6 +226,10 @@ class Source(Section):
                     " before that"
                 )
         return self
+
+    def place(self) -> str:
+        """What two paths are compared by: no links; of a table, all that is in its folder."""
+        return f"{real(self.path)}/**" if self.format == "delta" else real(self.path)
 
     def table_name(self) -> str | None:
         """The table whose records these are, named or read by the query; None for files."""

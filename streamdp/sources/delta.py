@@ -1,0 +1,37 @@
+"""Batches of a Delta table: windows of time, read from the files of its newest version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from streamdp.lakes import files_of
+from streamdp.sources.windows import WindowSource
+from streamdp.types import Batch
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaSource:
+    """Windows over a table whose files may be rewritten: its records stay those of the window.
+
+    Args:
+        windows: Which windows there are.
+        folder: Of the table.
+    """
+
+    windows: WindowSource
+    folder: str
+
+    @property
+    def name(self) -> str:
+        """Of the source."""
+        return self.windows.name
+
+    def batches(self, now: int) -> Iterator[Batch]:
+        """Windows in order, all of one version of the table.
+
+        Raises:
+            SourceError: The table cannot be read.
+        """
+        files = files_of(self.folder)
+        return (replace(batch, files=files) for batch in self.windows.batches(now))

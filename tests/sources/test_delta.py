@@ -1,0 +1,235 @@
+"""Delta tables: each record is counted once and paid from one budget, whatever is rewritten."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamdp.backends.duckdb.delta import DeltaBackend
+from streamdp.config import load
+from streamdp.errors import SourceError, StreamdpError
+from streamdp.lakes import files_of, identity
+from streamdp.types import Batch, CellQuery, Grid
+from tests.sources.test_one_budget import configured, ran, released
+from tests.sources.test_spellings import tried
+
+pytest.importorskip("deltalake", reason="pip install 'streamdp[delta]'")
+
+WINDOWS = "batches: {column: t, every: 1d, start: 2024-01-01, end: 2024-01-04}"
+TABLE = f"path: table, format: delta, {WINDOWS}"
+QUERY = CellQuery("x", Grid(Fraction(1), 0, 99))
+
+
+def append(folder: Path, day: int, values: list[int], by: str | None = None) -> None:
+    import pyarrow as pa
+    from deltalake import write_deltalake
+
+    at = datetime(2024, 1, day, 5, tzinfo=UTC)
+    rows: dict[str, Any] = {
+        "t": pa.array([at + timedelta(seconds=n) for n, _ in enumerate(values)], TIMES),
+        "x": pa.array(values, pa.int64()),
+        "city": pa.array([f"c {value % 2}%/é" for value in values]),
+    }
+    partitions = None if by is None else [by]
+    write_deltalake(str(folder), pa.table(rows), mode="append", partition_by=partitions)
+
+
+def _times() -> Any:
+    import pyarrow as pa
+
+    return pa.timestamp("us", "UTC")
+
+
+TIMES = _times()
+
+
+def table(folder: Path) -> Any:
+    from deltalake import DeltaTable
+
+    return DeltaTable(str(folder))
+
+
+def vacuum(folder: Path) -> None:
+    table(folder).vacuum(retention_hours=0, enforce_retention_duration=False, dry_run=False)
+
+
+def compacted(folder: Path) -> None:
+    """No file is left that was there."""
+    table(folder).optimize.compact()
+    vacuum(folder)
+
+
+def counted(folder: Path) -> list[tuple[int, int]]:
+    """Cells and counts, as the engine reads them."""
+    backend = DeltaBackend(str(folder), "parquet")
+    batch = Batch("s", "b", files=files_of(str(folder)))
+    backend.check(QUERY, batch)
+    found = backend.answer(QUERY, batch)
+    return list(zip(found.cells.tolist(), found.counts.tolist(), strict=True))
+
+
+def kept(folder: Path) -> list[tuple[int, int]]:
+    """The same, as the table's own library reads them."""
+    column = table(folder).to_pyarrow_table().column("x").to_pylist()
+    return [(value, column.count(value)) for value in sorted(set(column))]
+
+
+STEPS: dict[str, Callable[[Path, int], object]] = {
+    "append": lambda folder, n: append(folder, 1 + n % 3, [n % 90, (n * 7) % 90]),
+    "compact": lambda folder, _: table(folder).optimize.compact(),
+    "sort": lambda folder, _: table(folder).optimize.z_order(["x"]),
+    "delete": lambda folder, n: table(folder).delete(f"x % 5 = {n % 5}"),
+    "update": lambda folder, n: table(folder).update(
+        predicate=f"x % 3 = {n % 3}", updates={"x": "x + 1"}
+    ),
+    "vacuum": lambda folder, _: vacuum(folder),
+    "checkpoint": lambda folder, _: table(folder).create_checkpoint(),
+}
+
+
+@settings(max_examples=12, deadline=None)
+@given(steps=st.lists(st.sampled_from(sorted(STEPS)), min_size=2, max_size=6))
+def test_each_record_of_the_newest_version_is_counted_once(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[str]
+) -> None:
+    """Whatever was done to the table; its folder has older files all the while."""
+    folder = tmp_path_factory.mktemp("delta") / "a table"
+    append(folder, 1, [50, 50, 91])
+    for number, step in enumerate(steps):
+        STEPS[step](folder, number)
+        assert counted(folder) == kept(folder), steps[: number + 1]
+
+
+def test_a_table_without_a_record_is_released_like_others(tmp_path: Path) -> None:
+    """It has no file, which one record decides: the release and the log tell nothing of it."""
+    for name in ("empty", "one"):
+        home = tmp_path / name
+        append(home / "table", 1, [50], by="city")
+        if name == "empty":
+            table(home / "table").delete()
+            assert files_of(str(home / "table")) == ()
+        configured(home, s=TABLE)
+        ran(home)
+    assert len(released(tmp_path / "empty")) == 3
+    assert released(tmp_path / "empty") == released(tmp_path / "one")
+
+
+def test_partitioned_tables_are_read(tmp_path: Path) -> None:
+    """With values that are encoded in the names of folders."""
+    append(tmp_path / "table", 1, [1, 2, 3, 4], by="city")
+    assert counted(tmp_path / "table") == [(1, 1), (2, 1), (3, 1), (4, 1)]
+
+
+def test_windows_of_a_rewritten_table_are_released_once(tmp_path: Path) -> None:
+    """Compaction, vacuum and new versions make no batch again; new records are in new windows."""
+    folder = tmp_path / "table"
+    for day in (1, 2):
+        append(folder, day, [50] * 10)
+    configured(tmp_path, s=TABLE)
+    ran(tmp_path)
+    first = released(tmp_path)
+    assert [key for _, key in first] == ["2024-01-01", "2024-01-02", "2024-01-03"]
+    table(folder).optimize.compact()
+    vacuum(folder)
+    append(folder, 1, [60])
+    ran(tmp_path)
+    assert released(tmp_path) == first
+    assert "can be read" in ran(tmp_path, "doctor")
+
+
+PLACES = (
+    *("path: table, format: delta", "path: ./table/, format: delta", "path: link, format: delta"),
+    *("path: 'q/../table', format: delta", "path: '{HOME}/table', format: delta"),
+    *("path: moved, format: delta", "path: 'table/*.parquet'", "path: 'link/*.parquet'"),
+    *("path: 'tabl?/*.parquet'", "path: '**/*.parquet'", "path: 'table/**/*.parquet'"),
+    *("path: '{HOME}/link/part*.parquet'", "path: 'moved/*.parquet'", "path: 'table/{FILE}'"),
+    "path: 'link/{FILE}'",
+)
+REWRITES: dict[str, Callable[[Path], object]] = {
+    "as it was": lambda folder: None,
+    "compacted": lambda folder: table(folder).optimize.compact(),
+    "compacted, older files gone": compacted,
+}
+
+
+@pytest.mark.parametrize("rewrite", REWRITES)
+def test_a_table_is_paid_from_one_budget_however_it_is_spelt(tmp_path: Path, rewrite: str) -> None:
+    """By its folder, a link, its files; also when other files hold the records by then."""
+    wrong = []
+    for number, place in enumerate(PLACES):
+        home = tmp_path / str(number)
+        (home / "q").mkdir(parents=True)
+        for day in (1, 2):
+            append(home / "table", day, [50])
+        os.symlink("table", home / "link")
+        first = f"path: table, format: delta, {WINDOWS}"
+        assert tried(home, {"first": first}).charged == {"first"}
+        REWRITES[rewrite](home / "table")
+        if "moved" in place:
+            os.rename(home / "table", home / "moved")
+        newest = files_of(str(home / ("moved" if "moved" in place else "table")))
+        named = place.replace("{HOME}", str(home)).replace(
+            "{FILE}", os.path.basename(newest[0].path)
+        )
+        second = f"{named}, {WINDOWS}"
+        ways = ({"first": first, "second": second}, {"second": second})
+        wrong += [place for way in ways if tried(home, way).charged != {"first"}]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("feature", ["deletionVectors", "columnMapping", "typeWidening"])
+def test_tables_whose_files_do_not_tell_their_records_are_refused(
+    tmp_path: Path, feature: str
+) -> None:
+    """Records deleted by vectors are still in the files."""
+    append(tmp_path / "table", 1, [1])
+    log = next((tmp_path / "table" / "_delta_log").glob("*0.json"))
+    protocol = {
+        "minReaderVersion": 3,
+        "minWriterVersion": 7,
+        "readerFeatures": [feature],
+        "writerFeatures": [feature],
+    }
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    lines = [{"protocol": protocol} if "protocol" in each else each for each in actions]
+    log.write_text("\n".join(json.dumps(each) for each in lines) + "\n")
+    for ask in (files_of, identity):
+        with pytest.raises(SourceError, match=f"{feature}|cannot be read"):
+            ask(str(tmp_path / "table"))
+
+
+def test_a_table_that_is_gone_costs_nothing(tmp_path: Path) -> None:
+    """No table, a file that was taken away, a log that is cut."""
+    append(tmp_path / "table", 1, [1])
+    configured(tmp_path, s=TABLE)
+    (file,) = files_of(str(tmp_path / "table"))
+    os.rename(file.path, tmp_path / "away")
+    assert "not in its folder" in ran(tmp_path)
+    os.rename(tmp_path / "away", file.path)
+    os.rename(tmp_path / "table", tmp_path / "elsewhere")
+    assert "there is no Delta table" in ran(tmp_path)
+    os.rename(tmp_path / "elsewhere", tmp_path / "table")
+    ran(tmp_path)
+    assert len(released(tmp_path)) == 3
+
+
+def test_configurations_of_tables_that_cannot_be_are_refused(tmp_path: Path) -> None:
+    wrong = {
+        "path: table, format: delta, batches: files": "cut by time",
+        f"path: 's3://lake/table', format: delta, {WINDOWS}": "folder of this machine",
+        f"path: 'tab*', format: delta, {WINDOWS}": "folder of this machine",
+        f"path: table, format: delta, engine: {{kind: spark}}, {WINDOWS}": "of its catalog",
+        f"path: table, format: delta, types: {{x: number}}, {WINDOWS}": "stand in delta files",
+    }
+    for source, said in wrong.items():
+        with pytest.raises(StreamdpError, match=said):
+            load(configured(tmp_path, s=source))
