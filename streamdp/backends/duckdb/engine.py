@@ -35,6 +35,9 @@ SPILL_NOTHING: dict[str, str | bool | int | float | list[str]] = {
 }
 """In memory, nothing spilled to disk, nothing fetched from the network."""
 
+ARRAY_BITS = 17
+"""Groups are counted in an array up to so many bits: a SMALLINT and null, of any values."""
+
 
 @dataclass(slots=True)
 class DuckDBBackend(SqlBackend):
@@ -227,4 +230,5 @@ class DuckDBBackend(SqlBackend):
             self._connection = duckdb.connect(config=settings)
             self._connection.execute("SET TimeZone = 'UTC'")
             self._connection.execute("SET enable_progress_bar = false")
+            self._connection.execute(f"SET perfect_ht_threshold = {ARRAY_BITS}")
         return self._connection

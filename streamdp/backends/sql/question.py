@@ -2,7 +2,9 @@
 
 Groups and cells are one integer, their code: group number times the width of the grid, plus the
 cell above the first. So one scan with one GROUP BY answers for all groups, and a unit's records
-are in one order. What comes back is a row for each occupied code.
+are in one order. What comes back is a row for each occupied code, and one for records that have no
+cell, of which it counts none. Codes that fit 16 bits are grouped as such, which an engine may do by
+an array.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ import numpy as np
 
 from streamdp.backends.fields import fields_of
 from streamdp.backends.sql.bound import bounded
-from streamdp.backends.sql.cells import LARGEST, cell_sql
+from streamdp.backends.sql.cells import LARGEST, SMALL, cell_sql
 from streamdp.backends.sql.public_groups import key, public_groups
 from streamdp.backends.sql.words import Words
 from streamdp.errors import ConfigurationError
@@ -36,25 +38,46 @@ def question(
     value = next(fields_of(query))
     where = within if query.where is None else f"{within} AND {words.tried(query.where)}"
     wanted = [f"{words.number(value.sql(words), kinds['value'])} AS v"]
-    finite = [f"v BETWEEN {words.double(-LARGEST)} AND {words.double(LARGEST)}"]
     if query.bound is not None:
         wanted.append(f"{words.name(query.bound.column)} AS u")
-        finite.append("u IS NOT NULL")
     wanted += [f"{key(words, query, i, kinds)} AS b{i}" for i in range(len(query.by))]
     source = f"(SELECT {', '.join(wanted)} FROM {table} WHERE {where}) AS record"
+    if query.by:
+        source += f" JOIN {public_groups(words, query)}"
+    kind, shift = _stored(query)
+    code = _code(words, query, kind, shift)
+    if query.bound is not None:
+        known = f"v BETWEEN {words.double(-LARGEST)} AND {words.double(LARGEST)} AND u IS NOT NULL"
+        coded = f"SELECT {code} AS code, u FROM {source} WHERE {known}"
+        return bounded(words, query.bound, kinds["unit"], coded)
+    return (
+        f"SELECT coalesce(CAST(code AS BIGINT), 0) + ({shift}) AS code, count(code) AS records"
+        f" FROM (SELECT {code} AS code FROM {source}) AS coded GROUP BY code"
+    )
+
+
+def _code(words: Words, query: CellQuery, kind: str, shift: int) -> str:
+    """The code of a record less the shift; null if it has no cell."""
+    if not query.by and not shift:
+        return cell_sql("v", query.grid, words.double, kind)
     code = cell_sql("v", query.grid, words.double)
     if query.by:
         code = f"part * {_width(query)} + {code} - ({query.grid.lower})"
-        source += f" JOIN {public_groups(words, query)}"
-    unit = "" if query.bound is None else ", u"
-    coded = f"SELECT {code} AS code{unit} FROM {source} WHERE {' AND '.join(finite)}"
-    if query.bound is not None:
-        return bounded(words, query.bound, kinds["unit"], coded)
-    return f"SELECT code, count(*) AS records FROM ({coded}) AS coded GROUP BY code"
+    return f"CAST({code} - ({shift}) AS {kind})"
+
+
+def _stored(query: CellQuery) -> tuple[str, int]:
+    """The type in which codes are grouped, and what is taken off them so that they fit."""
+    first = 0 if query.by else query.grid.lower
+    last = first + _width(query) * len(query.groups) - 1
+    if query.bound is not None or last - first >= 2 * SMALL:
+        return "BIGINT", 0
+    return "SMALLINT", 0 if first >= -SMALL and last < SMALL else first + SMALL
 
 
 def counts_of(query: CellQuery, rows: IntArray) -> tuple[CellCounts, ...]:
     """Rows of the answer, in any order, as one `CellCounts` a group."""
+    rows = rows[rows[:, 1] > 0]
     codes, records = rows[np.argsort(rows[:, 0])].T
     if not query.by:
         return (CellCounts(codes, records),)

@@ -74,7 +74,7 @@ class Scan:
             clip = None if self.bounded or not is_whole(axis) else Clip.of(dimension)
             if clip is not None:
                 tried = replace(self, clips={**found, axis: clip})
-                if tried._codes(tuple(range(len(self.dimensions)))) <= FEW_ROWS:
+                if tried.codes(tuple(range(len(self.dimensions)))) <= FEW_ROWS:
                     found[axis] = clip
         return replace(self, clips=found)
 
@@ -115,12 +115,13 @@ class Scan:
         """
         marginals = self.marginals()
         every = tuple(sorted({axis for each in marginals for axis in each}))
-        chosen = (every,) if self._codes(every) <= FEW_ROWS else tuple(dict.fromkeys(marginals))
-        if any(self._codes(axes) > MOST_CODES for axes in chosen):
+        chosen = (every,) if self.codes(every) <= FEW_ROWS else tuple(dict.fromkeys(marginals))
+        if any(self.codes(axes) > MOST_CODES for axes in chosen):
             raise ConfigurationError("a table has too many cells: leave out dimensions or groups")
         return chosen
 
-    def _codes(self, axes: tuple[int, ...]) -> int:
+    def codes(self, axes: tuple[int, ...]) -> int:
+        """Combinations of groups and digits."""
         return self.groups * math.prod(self.digits(axis) for axis in axes)
 
     def answers(self, rows: IntArray) -> tuple[CompoundAnswer, ...]:

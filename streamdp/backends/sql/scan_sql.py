@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from streamdp.backends.sql.bound import bounded
-from streamdp.backends.sql.cells import LARGEST, cell_sql
+from streamdp.backends.sql.cells import LARGEST, SMALL, cell_sql
 from streamdp.backends.sql.public_groups import key, public_groups
 from streamdp.backends.sql.scan import HALF, Scan, ScanQuery, in_halves, shift
 from streamdp.backends.sql.words import Words
@@ -125,7 +125,7 @@ def _summand(words: Words, term: Term, value: str) -> str:
     added = f"{cell} - ({term.centre + shift(term)})"
     if term.square:
         added = f"({added}) * ({added})"
-    return f"CASE WHEN {_finite(words, value)} THEN {added} END"
+    return added
 
 
 def _counts(scan: Scan) -> str:
@@ -154,13 +154,19 @@ def _grouped(words: Words, scan: Scan, rows: str, *, weighted: bool) -> str:
         code = "part"
         for axis in axes:
             code = f"({code} * {scan.digits(axis)} + d{axis})"
-        codes.append(f"{code} AS m{i}")
+        codes.append(code)
         names.append(f"m{i}")
-    kept = [*codes, *(f"w{i}" for i in range(len(scan.terms))), *(["records"] * weighted)]
+    off = SMALL
+    if weighted or len(codes) > 1 or scan.codes(scan.groupings()[0]) > 2 * SMALL:
+        off = 0
+    else:
+        codes = [f"CAST({codes[0]} - {off} AS SMALLINT)"]
+    named = [f"{code} AS {name}" for code, name in zip(codes, names, strict=True)]
+    kept = [*named, *(f"w{i}" for i in range(len(scan.terms))), *(["records"] * weighted)]
     shown = [f"{_sum('records')} AS records" if weighted else "count(*) AS records"]
     for i, term in enumerate(scan.terms):
         shown += _sums(words, term, f"w{i}", weighted=weighted)
-    number, code, sets = "0", "m0", "m0"
+    number, code, sets = "0", f"CAST(m0 AS BIGINT) + {off}", "m0"
     if len(names) > 1:
         which = " ".join(f"WHEN {name} IS NOT NULL THEN {i}" for i, name in enumerate(names))
         number, code = f"CASE {which} END", f"coalesce({', '.join(names)})"
