@@ -88,7 +88,7 @@ class OutOfMemoryError(StreamdpError):
 
 
 MORE_MEMORY = "give the process more memory, or lower engine.memory of its sources"
-"""What to do about it."""
+"""Advice that is shown with the error."""
 
 
 @contextmanager

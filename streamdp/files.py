@@ -63,7 +63,7 @@ def identity_of(path: str, facts: os.stat_result) -> str:
 
 
 def nearest(pattern: str) -> str:
-    """What there is where a pattern finds nothing: the last of its folders that exists."""
+    """Hint where a pattern finds nothing: the last of its folders that exists."""
     folder = os.path.dirname(pattern)
     missing = ""
     while glob.has_magic(folder) or not os.path.isdir(folder):

@@ -29,7 +29,7 @@ def known_zone(name: str) -> str:
 
 
 def shown(moment: int, zone: ZoneInfo) -> int:
-    """What a clock on the wall shows at a moment, as seconds of a clock that is never changed."""
+    """Local time of a moment, as seconds of a clock that is never changed."""
     wall = datetime.fromtimestamp(moment, zone).replace(tzinfo=UTC)
     return int(wall.timestamp())
 

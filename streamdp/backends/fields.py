@@ -1,4 +1,4 @@
-"""What a question reads of a record: columns and expressions, and the part each plays."""
+"""Fields that a question reads of a record: columns and expressions, and the part of each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one question may take, fixed in the configuration: so known before a charge is spent."""
+"""Limits of one question, fixed in the configuration: so known before a charge is spent."""
 
 from __future__ import annotations
 

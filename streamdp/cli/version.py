@@ -12,7 +12,7 @@ from streamdp.cli.output import print_rows
 
 
 def line() -> str:
-    """What `streamdp --version` prints: the version, and the commit where it is known."""
+    """Text of `streamdp --version`: the version, and the commit where it is known."""
     known = commit()
     return f"{__version__} ({known})" if known else __version__
 

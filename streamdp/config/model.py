@@ -187,7 +187,7 @@ class Configuration(Section):
         return {job: name for name, gate in self.all_gates().items() for job in gate.release}
 
     def tasks(self) -> list[str]:
-        """What is scheduled: all releases, and the gates that let nothing release."""
+        """Everything with a schedule: all releases, and the gates that let nothing release."""
         return [*self.releases, *(name for name, gate in self.gates.items() if not gate.release)]
 
     def schedule_of(self, task: str) -> Schedule:

@@ -1,4 +1,4 @@
-"""What is wrong with a value, in the words of the file: pydantic's own are those of its code."""
+"""Messages about wrong values, in the words of the file: pydantic's are those of its code."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def wording(problem: Mapping[str, Any]) -> str:
 
 
 def nearest(schema: Json, place: tuple[str | int, ...]) -> str:
-    """What to do about a key that is not known: the nearest of its section, or all of them.
+    """Advice about an unknown key: the nearest key of its section, or all of them.
 
     Args:
         schema: JSON Schema of the configuration.
@@ -76,7 +76,7 @@ def _keys(schema: Json, place: tuple[str | int, ...]) -> set[str]:
 
 
 def _below(form: Json, part: str | int) -> Json:
-    """What stands under a key or a number."""
+    """Value under a key or a number."""
     if isinstance(part, int):
         return form.get("items", {})
     named = form.get("properties", {}).get(part)

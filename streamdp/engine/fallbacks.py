@@ -7,7 +7,7 @@ from dataclasses import replace
 from streamdp.types import Batch, Json, Learned, Outcome, Plan, ReleaseKind
 
 FAILURES = (ArithmeticError, LookupError, TypeError, ValueError)
-"""What a kind may raise over a state that it cannot use."""
+"""Exceptions that a kind may raise over a state that it cannot use."""
 
 
 def planned(kind: ReleaseKind, learned: Learned, batch: Batch) -> tuple[Learned, Plan, bool]:

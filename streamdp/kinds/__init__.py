@@ -1,4 +1,4 @@
-"""What is published: the release kinds, each in a folder of its own.
+"""Release kinds, each in a folder of its own.
 
 How to write a kind. Make a folder `streamdp/kinds/NAME/` with these files, and one line in
 `registry.OWN` (another package: an entry point of the group `streamdp.kinds`). No other package

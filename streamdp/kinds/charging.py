@@ -1,4 +1,4 @@
-"""What a release costs a unit, and disjoint groups: the one place where either is computed.
+"""Price of a release for a unit and for disjoint groups, computed in this one place.
 
 A kind says what its draws cost one record. A unit with at most k records pays k times that, and
 draws on disjoint groups of records cost together what one of them costs.
@@ -19,7 +19,7 @@ Group = tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class UnitCharging:
-    """What a release costs a unit, and which of its records count.
+    """Price of a release for a unit, and the bound on its records.
 
     Args:
         bound: How many records of one unit count; None where one record is a unit.

@@ -116,7 +116,7 @@ class Grouped:
         return learned
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
-        """What is published of each group."""
+        """Rows of each group, with its labels."""
         return Outcome(
             self._rows(
                 self._of(group).publish(self._state_of(state, group), drawn)

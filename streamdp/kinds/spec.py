@@ -1,4 +1,4 @@
-"""What a release kind brings: its configuration, how it is made, and what is foretold of it."""
+"""Specification of a release kind: its section, its checks, its builder and its accuracy."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class PublicData(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BuildContext:
-    """What a release is made with besides its section.
+    """Inputs of a release kind's builder besides its section.
 
     Args:
         neighbours: Relation of one record.
@@ -67,7 +67,7 @@ class BuildContext:
     public: PublicData
 
     def epsilon_of_record(self, section: ReleaseSection) -> Fraction:
-        """What all draws may cost one record: a unit has `rows` of them and pays the epsilon."""
+        """Most that draws may cost one record: a unit has `rows` of them and pays the epsilon."""
         return section.pure_price / self.rows
 
     def price_of_record(self, section: ReleaseSection) -> Price:
@@ -76,7 +76,7 @@ class BuildContext:
 
 
 class Accuracy(Protocol):
-    """What error to expect of a release, from public facts alone."""
+    """Expected error of a release, from public facts alone."""
 
     def expected(self, kind: Any) -> Mapping[str, float | None]:
         """Expected errors by what they are called; None where too little is known."""

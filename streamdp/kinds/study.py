@@ -1,4 +1,4 @@
-"""What a kind brings for simulations, where the truth of a batch is known."""
+"""Studies of kinds: simulations, where the truth of a batch is known."""
 
 from __future__ import annotations
 
@@ -94,13 +94,13 @@ class Study(Protocol):
     """How a kind is simulated."""
 
     measure: str
-    """What an error is, in words."""
+    """Definition of the error, in words."""
 
     streams: tuple[str, ...]
     """Names of synthetic streams."""
 
     variants: tuple[str, ...]
-    """What is compared, such as learners; the first is the default."""
+    """Variants that are compared, such as learners; the first is the default."""
 
     def variant(self, section: Any, name: str, rows: int) -> ReleaseSection:
         """The section of a variant, or of `ORACLE`; `rows` are in a batch, if nothing says so."""
@@ -115,7 +115,7 @@ class Study(Protocol):
         ...
 
     def question(self, kind: Any, batch: Batch) -> Query:
-        """What is asked of each batch of a table: `Stream.counts` are the answers."""
+        """Question about each batch of a table: `Stream.counts` are the answers."""
         ...
 
     def numbers(self, section: Any) -> tuple[str, ...]:
@@ -135,7 +135,7 @@ class Study(Protocol):
         ...
 
     def truth(self, kind: Any, statistic: Any) -> Outcome:
-        """What a release without noise would be."""
+        """The release without noise."""
         ...
 
     def errors(self, kind: Any, statistic: Any, outcome: Outcome) -> FloatArray:

@@ -1,1 +1,1 @@
-"""What `import streamdp` offers in a notebook: stores to read, and releases a ledger pays for."""
+"""The notebook interface: stores to read, and releases that a ledger pays for."""

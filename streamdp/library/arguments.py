@@ -21,7 +21,7 @@ NAME, SOURCE = "release", "data"
 """Of the one release and the one source."""
 
 NOWHERE = "/dev/null"
-"""What is below it is no file: a release from memory reads and writes none."""
+"""Folder of paths that are no files: a release from memory reads and writes none."""
 
 _BELONGS = ("source", "schedule", "gate", "sinks")
 """Common keys of a section that say when the daemon releases, of what, and where to."""

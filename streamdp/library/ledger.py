@@ -45,7 +45,7 @@ class Entry:
 
 
 class Ledger:
-    """What may be spent on records that belong together, and what was.
+    """Budget for records that belong together, and the charges to it.
 
     All charges add up, whatever data they are for: the limit bounds the loss of a unit that is in
     all of them. Amounts are integers of 1e-9, rounded up, and the limit is rounded down. A charge
@@ -102,12 +102,12 @@ class Ledger:
 
     @property
     def spent(self) -> float:
-        """What was spent, in the measure of the limit; the ledger itself counts in integers."""
+        """Spent budget, in the measure of the limit; the ledger itself counts in integers."""
         return self._spent_nano() / NANO
 
     @property
     def left(self) -> float:
-        """What is left, in the measure of the limit."""
+        """Remaining budget, in the measure of the limit."""
         return (self._limit.nano - self._spent_nano()) / NANO
 
     @property

@@ -171,7 +171,7 @@ def draw_release(
 
 
 def _learned(kind: ReleaseKind, previous: Released | None) -> Learned:
-    """What the release before led to.
+    """State after the release before.
 
     Raises:
         ConfigurationError: It was learned about something else.

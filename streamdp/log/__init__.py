@@ -1,4 +1,4 @@
-"""What is said while working: a closed list of events that hold public facts only."""
+"""Log: a closed list of events that hold public facts only."""
 
 from streamdp.log.setup import configure
 

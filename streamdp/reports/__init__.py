@@ -1,1 +1,1 @@
-"""What is shown to people: status, budget and statement, read from store and configuration."""
+"""Reports for people: status, budget and statement, read from store and configuration."""

@@ -1,4 +1,4 @@
-"""What was spent and what is left of every budget, for commands and pages alike."""
+"""Spent and remaining budget of every source, for commands and pages alike."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Budget:
 
     @property
     def left_nano(self) -> int:
-        """What the lifetime cap has left."""
+        """Remaining budget under the lifetime cap."""
         return max(self.report.lifetime_cap_nano - self.report.lifetime_spent_nano, 0)
 
 

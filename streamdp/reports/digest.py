@@ -1,4 +1,4 @@
-"""What a report of one job says of a period: its series, what happened besides, what it cost."""
+"""Report of one job and period: its series, other events, and the cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened to batches besides releases: burnt, refused, asked about, carried forward."""
+"""Events of batches besides releases: burnt, refused, asked about, carried forward."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Happenings:
 
 
 def happenings(configuration: Configuration, database: Database, job: str, now: int) -> Happenings:
-    """What happened to a job's batches besides releases."""
+    """Events of a job's batches besides releases."""
     found = [
         Happening(
             each.batch or "", each.at if each.window_start is None else each.window_start, each.what

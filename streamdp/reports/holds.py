@@ -1,4 +1,4 @@
-"""What holds a job back: which of all that can, since when, and until when."""
+"""Causes that hold a job back, since when, and until when."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _rest(database: Database, source: str, job: str, now: int) -> list[Hold]:
 
 
 def _problems(configuration: Configuration, database: Database, job: str) -> list[Hold]:
-    """What is wrong with its source or its batches; one batch holds no other up."""
+    """Problems of its source or its batches; one batch holds no other up."""
     source = configuration.releases[job].source
     about = {job, f"source {source}", configuration.gated().get(job, job)}
     found = [problem for problem in problems(database) if problem.about in about]

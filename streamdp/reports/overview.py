@@ -1,4 +1,4 @@
-"""What a person on call looks at first: every job, what holds it, and what needs a hand."""
+"""Overview for a person on call: every job, what holds it, and what needs a hand."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class JobLook:
 
 @dataclass(frozen=True, slots=True)
 class Purse:
-    """What a source has spent of its lifetime cap, in nano units of the cap's measure."""
+    """Spent part of a source's lifetime cap, in nano units of the cap's measure."""
 
     source: str
     measure: Measure
@@ -160,7 +160,7 @@ def _of_job(job: JobLook) -> list[Alert]:
 
 
 def told(hold: Hold) -> str:
-    """What holds a job, since when and until when, in words."""
+    """Cause that holds a job, since when and until when, in words."""
     since = "" if hold.since is None else f", since {_minute(hold.since)}"
     return f"{hold.state}: {hold.reason}{since}" + (f", until {hold.until}" if hold.until else "")
 

@@ -1,4 +1,4 @@
-"""What the next release of a job, or the next run of a gate, costs in both measures."""
+"""Price of the next release of a job, or run of a gate, in both measures."""
 
 from __future__ import annotations
 

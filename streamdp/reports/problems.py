@@ -1,4 +1,4 @@
-"""What is wrong with sources now: what the store remembers, and paths that find nothing."""
+"""Problems of sources now: those that the store remembers, and paths that find nothing."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ class Series:
 
     @property
     def best(self) -> Line:
-        """What a reader who wants one line looks at."""
+        """The series that is shown where there is room for one."""
         return self.estimate or self.raw
 
 
@@ -106,7 +106,7 @@ class Picture:
         return sum(number is not None and not low <= number <= high for number in drawn)
 
     def parts(self) -> tuple[str, ...]:
-        """What the first label says, where it divides many series into parts."""
+        """Values of the first label, where it divides many series into parts."""
         if len(self.labels) < 2 or len(self.series) <= MANY:
             return ()
         return tuple(dict.fromkeys(each.labels[0] or "" for each in self.series))

@@ -69,7 +69,7 @@ def often(schedule: Schedule) -> str:
 
 
 def _accuracy(last: Release | None, columns: Sequence[Column]) -> dict[str, Json]:
-    """What the errors of the last release say of it."""
+    """Published errors of the last release, by column."""
     if last is None:
         return {"known": "with the first release"}
     found = {}

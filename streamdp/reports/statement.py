@@ -1,4 +1,4 @@
-"""What is promised, of some jobs or of all: unit, neighbours, epsilon, caps and limits."""
+"""Statement of the guarantee of some jobs or of all: unit, neighbours, epsilon, caps, limits."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ FIXED = {
     "renewal": "nothing renews in silence: a new batch has a batch cap of its own, a window frees"
     " what has left it, the lifetime cap never frees anything",
 }
-"""What holds of every source."""
+"""Statements that hold of every source."""
 
 
 def statement(
     configuration: Configuration, database: Database, names: list[str], delta: Fraction
 ) -> dict[str, Json]:
-    """What is promised of some jobs and of their sources, and what holds of all.
+    """Guarantee of some jobs and of their sources, and the statements that hold of all.
 
     Args:
         configuration: Of the jobs.

@@ -1,1 +1,1 @@
-"""What would happen? Releases replayed where the truth is known; the only place that knows it."""
+"""Releases replayed where the truth is known; the only place that knows it."""

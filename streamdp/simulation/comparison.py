@@ -36,7 +36,7 @@ class Trial:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What trials share; crosses to other processes, so its functions have names.
+    """Setting that trials share; crosses to other processes, so its functions have names.
 
     Args:
         study: How the kind is simulated.

@@ -90,7 +90,7 @@ def weights(axes: Axes, when: Times, shares: FloatArray, names: Sequence[str]) -
 
 
 def column_title(axes: Axes, text: str) -> None:
-    """What differs between the columns."""
+    """Write a column's title."""
     axes.set_title(text, loc="left", fontsize=12, fontweight="bold", color=INK, pad=24)
 
 

@@ -68,7 +68,7 @@ class PartitionSource:
         )
 
     def _cut(self) -> tuple[str, str]:
-        """What stands above the partition, and the pattern below it."""
+        """Folder above the partitions, and the pattern below them."""
         parts = Path(self.pattern).parts
         at = parts.index(f"{self.column}=*")
         return str(Path(*parts[:at])), str(Path(*parts[at + 1 :]))

@@ -62,7 +62,7 @@ class WindowSource:
                 yield Batch(self.name, key, begin, end, files=files, wall=clocks or None)
 
     def _windows(self, stop: int) -> Iterator[tuple[int, int, int]]:
-        """What clocks show, first second and second after the last of windows that ended."""
+        """Windows that have ended: local begin, first second, and second after the last."""
         start = self._moment(self.start)
         for wall in count(self.start, self.length):
             end = self._moment(wall + self.length)

@@ -88,7 +88,7 @@ def release(request: Request, view: View) -> Response:
 
 
 def budget(request: Request, view: View) -> Response:
-    """What each source has spent and has left."""
+    """Spent and remaining budget of each source."""
     Parameters(request)
     found = view.once("budgets", lambda: budgets(view.configuration, view.database))
     return as_json(request, {"items": [_budget(each) for each in found]})
@@ -111,7 +111,7 @@ def ledger(request: Request, view: View) -> Response:
 
 
 def statement(request: Request, view: View) -> Response:
-    """What is promised of all jobs."""
+    """Statement of the guarantee of all jobs."""
     Parameters(request)
     return as_json(request, statement_of(view))
 

@@ -73,7 +73,7 @@ def application(reader: Reader, web: Web) -> Guard:
 
 
 def access(web: Web) -> Access:
-    """Who may look, by the configuration."""
+    """Access rules of the configuration."""
     names = {web.host().lower(), *(name.lower() for name in web.hosts)}
     if web.is_loopback():
         names |= {"localhost", "127.0.0.1", "::1"}

@@ -32,7 +32,7 @@ PARAMETERS = ("last", "since", "until", "part", "series")
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What of a job is to be drawn."""
+    """Choice of a job's series that is to be drawn."""
 
     last: str
     stretch: Stretch
@@ -111,7 +111,7 @@ class Drawing:
 
 
 def wanted(parameters: Parameters) -> Wanted:
-    """What a request asks to be drawn."""
+    """Choice that a request asks for."""
     stretch = Stretch(parameters.moment("since"), parameters.moment("until"))
     if stretch.since is not None and stretch.until is not None and stretch.since >= stretch.until:
         raise bad("since is before until")

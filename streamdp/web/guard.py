@@ -1,4 +1,4 @@
-"""Who may look, and how much: every request passes here before anything is read.
+"""Access and rate limits: every request passes here before anything is read.
 
 Loopback is open to this machine. Elsewhere a request has the token, or comes from the proxy that
 names its user. A name that is not the page's own is refused (DNS rebinding), and so is what another
@@ -41,7 +41,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Access:
-    """Who may look.
+    """Access to the page.
 
     Args:
         hosts: Names of the page, lower case, without ports.

@@ -42,7 +42,7 @@ def metrics(request: Request, view: View) -> Response:
 
 @dataclass(frozen=True, eq=False)
 class Facts(Collector):
-    """What one look at the store says."""
+    """Facts from one look at the store."""
 
     view: View
 

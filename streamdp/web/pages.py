@@ -168,13 +168,13 @@ def show_verification(request: Request, view: View) -> Response:
 
 
 def show_statement(request: Request, view: View) -> Response:
-    """What is promised, as a privacy officer signs it."""
+    """Statement of the guarantee, as a privacy officer signs it."""
     Parameters(request)
     return page(request, view, "statement.html", whole=_statement(view))
 
 
 def show_sheet(request: Request, view: View) -> Response:
-    """What is published, for the public."""
+    """Page about the releases, for the public."""
     Parameters(request)
     job = _job_of(request, view)
     return page(
@@ -201,7 +201,7 @@ def show_log(request: Request, view: View) -> Response:
 
 
 def statement_of(view: View) -> dict[str, Json]:
-    """What is promised of all jobs."""
+    """Statement of the guarantee of all jobs."""
     return _statement(view)
 
 

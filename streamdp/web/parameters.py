@@ -1,4 +1,4 @@
-"""What a request may ask for: each parameter has a form, and anything else is refused."""
+"""Parameters of requests: each has a form, and anything else is refused."""
 
 from __future__ import annotations
 

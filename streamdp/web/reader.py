@@ -36,7 +36,7 @@ LOOK_AGAIN = 2.0
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What one request sees: all of one moment.
+    """View of one request: all of one moment.
 
     Args:
         configuration: The last that could be used.
@@ -51,7 +51,7 @@ class View:
     reader: Reader
 
     def spent(self, job: str) -> Spent:
-        """What a job was charged in all."""
+        """Sum of a job's charges."""
         return self.reader.spent(self.database, job)
 
     def columns(self, job: str) -> Sequence[Column]:
@@ -64,7 +64,7 @@ class View:
         return int(seq)
 
     def once(self, key: Hashable, compute: Callable[[], Found]) -> Found:
-        """What was computed under a key since the ledger last grew, or is computed now."""
+        """Value under a key, computed once for each state of the ledger."""
         return self.reader.once(key, self.head(), compute)
 
     def lately(self, key: Hashable, compute: Callable[[], Found]) -> Found:
@@ -147,7 +147,7 @@ class Reader:
         return known[1]
 
     def once(self, key: Hashable, state: Hashable, compute: Callable[[], Found]) -> Found:
-        """What was computed for this state of the store; one thread computes, others wait."""
+        """Value for this state of the store; one thread computes, others wait."""
         known = self._known.get(key)
         if known is None or known[0] != state:
             with self._lock:

@@ -42,7 +42,7 @@ def declare(configuration: Configuration, store: SqliteStore, now: int, log: Log
 
 
 def terms(configuration: Configuration) -> dict[str, Terms]:
-    """What every source's budget is bound to at its first use."""
+    """Terms that every source's budget is bound to at its first use."""
     privacy = configuration.privacy
     said: dict[str, str] = {"unit": str(privacy.unit), "neighbours": privacy.neighbours}
     return {
@@ -61,7 +61,7 @@ def _growth(section: SourceSection) -> dict[str, str]:
 
 
 def data(configuration: Configuration) -> dict[str, Json]:
-    """What every source reads, and takes its time and units from."""
+    """Data of every source, with the columns of its time and units."""
     who = configuration.privacy.unit.column
     return {name: data_of(section, who) for name, section in configuration.sources.items()}
 
@@ -94,7 +94,7 @@ def start_log(configuration: Configuration, *, console: bool) -> Log:
 
 
 def tasks(configuration: Configuration) -> dict[str, Task]:
-    """What is done under each name of a release or of a gate; a gated release is its gate's.
+    """Task under each name of a release or of a gate; a gated release is its gate's.
 
     Raises:
         ConfigurationError: A gate is impractical.
@@ -148,7 +148,7 @@ class Wired:
         return self.sinks | table_sinks(self.configuration, database)
 
     def runner(self, store: SqliteStore, entropy: Entropy, clock: Clock, log: Log) -> Runner:
-        """What does the jobs; a table sink writes through the store's own connection."""
+        """Runner of the jobs; a table sink writes through the store's own connection."""
         around = EngineContext(store, entropy, clock, log)
         return Runner(around, self.sinks_with(store.database))
 

@@ -37,7 +37,7 @@ def gates(configuration: Configuration, jobs: Mapping[str, Job]) -> dict[str, En
 
 
 def gate_kind(name: str, configuration: Configuration) -> ThresholdingGate:
-    """What a gate asks, and the mechanism of its runs.
+    """Question of a gate, and the mechanism of its runs.
 
     Raises:
         ConfigurationError: It is impractical, or its custom test cannot be had.
@@ -88,7 +88,7 @@ def _gate(
 
 
 def _asked(section: Gate, configuration: Configuration) -> Asked:
-    """What is counted: as the first job asks, or as the gate says itself."""
+    """Query of a gate: as the first job asks, or as the gate says itself."""
     from streamdp.gates.build import Asked
 
     match section.test.asks:

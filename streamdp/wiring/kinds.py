@@ -94,7 +94,7 @@ def kind(
 
 
 def spec_of(section: ReleaseSection) -> KindSpec:
-    """What the registry knows of the kind of a section that was loaded."""
+    """Specification of the kind of a section that was loaded."""
     spec = find(section.kind)
     if spec is None:
         raise InternalError(f"there is no release kind {section.kind!r}")
@@ -102,7 +102,7 @@ def spec_of(section: ReleaseSection) -> KindSpec:
 
 
 def charging(unit: Unit) -> UnitCharging:
-    """What releases cost a unit."""
+    """Charging of releases by the configured unit."""
     from streamdp.kinds.charging import UnitCharging
 
     return UnitCharging(None if unit.column is None else UnitBound(unit.column, unit.rows))

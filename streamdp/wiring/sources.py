@@ -135,7 +135,7 @@ def _relation(section: SourceSection) -> Relation:
 
 
 def data_of(section: SourceSection, unit: str | None = None) -> Json:
-    """What a source reads and is cut by, whatever it is called: what its budget belongs to.
+    """Identity of a source, whatever its name: its data and its cut, which its budget belongs to.
 
     A query reads its table, whatever it selects: its records are those of the table. What it makes
     time and unit of is written down where it is more than the table's column of that name, for

@@ -27,7 +27,7 @@ TABLE = "arrow_records"
 """Name in DuckDB."""
 
 DATA = "data"
-"""What records in memory are called where a file would be named."""
+"""Name of records in memory where a file would be named."""
 
 ROWS = 2**16
 """Of a batch that is handed over; those of a file may be as large as the file."""

@@ -44,7 +44,7 @@ TYPES = {
     "boolean": "BOOLEAN",
     "text": "VARCHAR",
 }
-"""What a column of CSV or JSON lines may be declared to be. A time without an offset is UTC."""
+"""Types that a column of CSV or JSON lines may have. A time without an offset is UTC."""
 
 _WITHOUT_COLUMN = (
     "SELECT min(file_name) FROM (SELECT file_name FROM parquet_schema(?)"

@@ -17,7 +17,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
 
 Code = TypeVar("Code", bound=tuple[Any, ...])
-"""What a record is reduced to; records are in order of it."""
+"""Key that a record is reduced to; records are in order of it."""
 
 
 def double_of(value: Any) -> float | None:

@@ -201,7 +201,7 @@ class SparkBackend(SqlBackend):
 
 
 def stored_at(addresses: Sequence[str]) -> Iterator[str]:
-    """What files of a table are known by: like other files and objects, by their address beside."""
+    """Identities of the files of a table: like other files and objects, by their address beside."""
     if len(addresses) > MANY_FILES:
         addresses = sorted({address.rpartition("/")[0] for address in addresses})
     for address in addresses:

@@ -1,4 +1,4 @@
-"""What all SQL engines do alike: look at types, ask one question, say what failed."""
+"""Base of all SQL engines: look at types, ask one question, say what failed."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class SqlBackend(ABC):
                 raise _no_column(name, columns, batch.source)
 
     def _unread(self) -> tuple[str, str]:
-        """What is wrong, and what to do, where the engine cannot say which columns there are."""
+        """Message and hint where the engine cannot say which columns there are."""
         if self.relation is None or not self.relation.is_made():
             return "cannot be opened", self.opening_hint
         return "has a query that its engine cannot understand", _QUERY_HINT
@@ -116,7 +116,7 @@ class SqlBackend(ABC):
 
     @abstractmethod
     def table(self, query: Query, batch: Batch) -> str:
-        """What stands behind FROM."""
+        """SQL behind FROM."""
 
     @abstractmethod
     def describe(self, select: str) -> dict[str, str]:
@@ -151,11 +151,11 @@ class SqlBackend(ABC):
         return one_by_one(self.words(), columns)
 
     def type_hint(self, source: str) -> str:
-        """What to do about a column of another type than its part takes."""
+        """Hint about a column of another type than its part takes."""
         return "name another column, or cast it in an expression"
 
     def session(self) -> AbstractContextManager[object]:
-        """What is held open while a question is asked; its errors are its own."""
+        """Context that is open while a question is asked; it raises errors of its own."""
         return nullcontext()
 
     def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:

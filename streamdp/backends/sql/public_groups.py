@@ -22,7 +22,7 @@ def key(words: Words, query: Query, column: int, kinds: Mapping[str, str]) -> st
 
 
 def public_groups(words: Words, query: Query) -> str:
-    """What stands behind JOIN: the columns `key` b_0, … of a record to its group's number, part."""
+    """SQL behind JOIN: from the columns `key` b_0, … of a record to its group's number, part."""
     lists = [_texts(query, column) for column in range(len(query.by))]
     looked_up = [words.position("x", texts) is not None for texts in lists]
     rows = []

@@ -37,7 +37,7 @@ class Relation:
     def sql(
         self, words: Words, columns: Iterable[str] = (), read: Mapping[str, str] | None = None
     ) -> str:
-        """What stands behind FROM.
+        """SQL behind FROM.
 
         Args:
             words: Of the engine.

@@ -96,7 +96,7 @@ class Scan:
         return self.dimensions[axis].size + 1 if clip is None else clip.digits
 
     def marginals(self) -> tuple[tuple[int, ...], ...]:
-        """What is asked for, as axes of the scan; sums are asked for beside no axis."""
+        """Marginals that are asked for, as axes of the scan; sums are asked for beside no axis."""
         found: list[tuple[int, ...]] = []
         first = 0
         for part in self.parts:
@@ -202,7 +202,7 @@ def answer_of(query: ScanQuery, answer: CompoundAnswer) -> Statistic:
 
 
 def shift(term: Term) -> int:
-    """What is taken off each summand, so that none is negative."""
+    """Amount that is taken off each summand, so that none is negative."""
     return 0 if term.square else term.span[0]
 
 

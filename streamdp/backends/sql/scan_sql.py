@@ -120,7 +120,7 @@ def _list_join(words: Words, values: Sequence[str], i: int) -> str:
 
 
 def _summand(words: Words, term: Term, value: str) -> str:
-    """What a record adds, from 0 up; null if it adds nothing."""
+    """SQL of a record's summand, from 0 up; null if it adds nothing."""
     cell = cell_sql(value, term.grid, words.double)
     added = f"{cell} - ({term.centre + shift(term)})"
     if term.square:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, Protocol
 
 Role = Literal["value", "unit", "group", "listed", "time"]
-"""What a column is for."""
+"""Part that a column plays in a question."""
 
 
 class Words(Protocol):

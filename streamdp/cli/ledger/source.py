@@ -52,7 +52,7 @@ def source(name: str, moved: bool, operator: str, reason: str, config_path: Path
 
 
 def _cost(before: Json, after: Json) -> str:
-    """What a move costs those whose records these are."""
+    """Warning about the privacy cost of a move."""
     if before is None or before.get("column") == after.get("column"):
         return "batches that were released stay released"
     return (

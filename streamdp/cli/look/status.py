@@ -104,7 +104,7 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
 
 
 def _in_words(hold: Hold) -> str:
-    """What holds a job, since when, and until when."""
+    """Cause that holds a job, since when, and until when."""
     since = f", since {iso(hold.since)}" if hold.since else ""
     until = f", until {hold.until}" if hold.until else ""
     return f"{hold.state}: {hold.reason}{since}{until}"

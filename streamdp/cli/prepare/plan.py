@@ -113,7 +113,7 @@ def _unanswered(
 
 
 def _not_refused(copy: Database, task: str, batches: list[Batch]) -> list[Batch]:
-    """What a round tries: it passes over what the caps in force refused before."""
+    """Batches that a round tries: those that the caps in force refused before are left out."""
     from streamdp.store.ledger.refusals import passed_over
 
     refused = passed_over(copy, batches[0].source) if batches else frozenset()
@@ -138,7 +138,7 @@ def _job_row(
 
 
 def _rho_each(configuration: Configuration, job: str, windows: list[Batch]) -> int | None:
-    """What a release is booked at under caps in rho, in nano units; None under others."""
+    """Price of a release under caps in rho, in nano units; None under others."""
     if configuration.privacy.caps.measure != "rho" or not windows:
         return None
     return charge_of_task(configuration, job, windows[0]).rho_nano
@@ -147,7 +147,7 @@ def _rho_each(configuration: Configuration, job: str, windows: list[Batch]) -> i
 def _accuracy(
     configuration: Configuration, database: Database | None, job: str, wanted: float | None
 ) -> dict[str, Json]:
-    """What accuracy to expect, and the epsilon for a wanted one; simulated, a few seconds."""
+    """Expected accuracy, and the epsilon for a wanted one; simulated, a few seconds."""
     from streamdp import wiring
     from streamdp.store.archive import last_release
 

@@ -37,7 +37,7 @@ TYPES = _words(
     "TINYINT SMALLINT INT BIGINT INT128 FLOAT DOUBLE DECIMAL BOOLEAN VARCHAR TEXT DATE"
     " TIMESTAMP TIMESTAMPTZ TIMESTAMPNTZ"
 )
-"""What may be cast to."""
+"""Types that an expression may cast to."""
 
 POSITIONS = _words(
     "rowid file_row_number file_index filename ctid xmin xmax cmin cmax tableoid _metadata"

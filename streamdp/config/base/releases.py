@@ -60,7 +60,7 @@ class RowsFrom(Section):
 
 
 class ReleaseSection(Section):
-    """What is published of every batch of one source; a kind adds keys of its own."""
+    """Keys that all releases of every kind have; a kind adds keys of its own."""
 
     published: ClassVar[frozenset[str]] = frozenset()
     """Columns of a release of this kind, which a group's columns would hide."""
@@ -178,7 +178,7 @@ class ReleaseSection(Section):
 
     @property
     def price(self) -> Price:
-        """What one release costs a unit."""
+        """Price of one release for a unit."""
         if self.rho is not None:
             return Price(self.rho, "rho")
         return Price(self.pure_price)
@@ -226,7 +226,7 @@ class ReleaseSection(Section):
         return self.model_copy(update={"expected_rows": rows})
 
     def about_errors(self) -> str | None:
-        """What published intervals hold, and what they assume; why there are none."""
+        """Coverage of published intervals and its assumptions, or the reason why there are none."""
         return None
 
     def auxiliary_share(self) -> Fraction:
@@ -236,7 +236,7 @@ class ReleaseSection(Section):
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What does not hang together in a section.
+    """A contradiction within a section.
 
     Args:
         path: Keys from the section on.
@@ -251,7 +251,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class CheckContext:
-    """What a kind checks its section against.
+    """Context that a kind checks its section against.
 
     Args:
         dialect: Of the engine that reads expressions.
@@ -268,7 +268,7 @@ class CheckContext:
     columns: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def problem_of(self, text: str, path: Path) -> Problem | None:
-        """What the engine cannot make of an expression: what is total in DuckDB may fail there."""
+        """Why an engine cannot take an expression: one that is total in DuckDB may fail there."""
         try:
             expression(text, self.dialect)
         except ValueError as error:

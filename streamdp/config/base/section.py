@@ -1,4 +1,4 @@
-"""What every mapping of the configuration is: frozen, and strict about its keys."""
+"""Base of every mapping of the configuration: frozen, and strict about its keys."""
 
 from __future__ import annotations
 

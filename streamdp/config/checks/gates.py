@@ -1,4 +1,4 @@
-"""What must hold between gates and the rest of a configuration."""
+"""Check gates against the rest of a configuration."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def gates_of(configuration: Configuration, source: str) -> list[str]:
 
 
 def price_of_gates(configuration: Configuration, source: str) -> int:
-    """What gates of a source cost a batch, in nano units: it may be in one run of each."""
+    """Price of a source's gates for a batch, in nano units: it may be in one run of each."""
     gates = configuration.all_gates()
     return sum(nano_up(gates[name].epsilon) for name in gates_of(configuration, source))
 

@@ -1,4 +1,4 @@
-"""What must hold of sources: one name for one set of records, in a form that can be read."""
+"""Check sources: one name for one set of records, in a form that can be read."""
 
 from __future__ import annotations
 

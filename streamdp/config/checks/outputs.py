@@ -1,4 +1,4 @@
-"""What sinks and the log may write to, and where the secrets of sinks may stand."""
+"""Check the files that sinks and the log write to, and the places of the sinks' secrets."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from streamdp.config.sections.sinks import (
 from streamdp.config.sections.sources import Source
 
 COMPANIONS = ("", "-wal", "-shm", "-journal", ".lock")
-"""What the store's files are called, behind its own name."""
+"""Endings of the names of the store's files."""
 
 COPIES = ("schema", "restored", "replaced")
 """Kinds of copies of the store that are put beside it, each with its time."""

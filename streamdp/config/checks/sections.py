@@ -1,4 +1,4 @@
-"""What must hold between sections of a configuration."""
+"""Check the sections of a configuration against each other."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _rows_problems(
 def _check_unit(
     configuration: Configuration, release: ReleaseSection, document: Document, path: Path
 ) -> None:
-    """What a record gets of a unit's epsilon is enough, and groups hold for the relation."""
+    """Refuse an epsilon that is too little for one record, and groups the relation excludes."""
     rows = configuration.privacy.unit.rows
     price = release.price
     if price.of_record(rows).amount < LEAST[price.measure]:
@@ -189,7 +189,7 @@ def _check_caps(configuration: Configuration, document: Document) -> None:
 
 
 def _cost_of_batch(configuration: Configuration, source: str, measure: Measure) -> int:
-    """What all releases and gates of a source cost a batch at least.
+    """Least price of all releases and gates of a source for a batch.
 
     In rho that is what has a price in rho: what other releases cost depends on their draws, and
     the ledger looks at it.

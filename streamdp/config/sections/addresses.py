@@ -1,4 +1,4 @@
-"""What a webhook's address and key must be; errors never show either."""
+"""Check a webhook's address and key; errors never show either."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ Cap = Annotated[
 
 
 class WindowCap(Section):
-    """What a unit may lose that returns within a window; every window that slides over it."""
+    """Cap on the loss of a unit that returns within a window, wherever the window begins."""
 
     batches: Annotated[int, Field(ge=1, le=10**6, strict=True)] | Literal["all"] | None = Field(
         default=None,
@@ -115,7 +115,7 @@ class WindowCap(Section):
 
 
 class CapsSection(Section):
-    """What one unit may lose; a later rise needs `streamdp cap`."""
+    """Caps on the loss of one unit; a later rise needs `streamdp cap`."""
 
     batch: Cap = Field(
         description="Most that all releases of one batch may cost together: pure epsilon, or"

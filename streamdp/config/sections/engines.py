@@ -1,4 +1,4 @@
-"""What reads a source: the embedded engine, or a server near the records."""
+"""Engines that read a source: the embedded one, or a server near the records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from streamdp.config.sections.secrets import Concealed
 
 
 class _Limited(Section):
-    """What one question may take; by default, what the engine gives it."""
+    """Limits of one question; by default, those of the engine."""
 
     memory: Size | None = Field(
         default=None,

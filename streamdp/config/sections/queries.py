@@ -69,7 +69,7 @@ class TableQuery:
     named: tuple[str, ...]
 
     def origin(self, name: str) -> Json:
-        """What a column is made of: the name of a column of the table, or an expression.
+        """Source of a derived column: the name of a column of the table, or an expression.
 
         Raises:
             ValueError: The query has no such column.

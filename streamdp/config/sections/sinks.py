@@ -230,4 +230,4 @@ SINK_KINDS = (
     "command",
     "stdout",
 )
-"""What `kind` may say."""
+"""Values that `kind` may have."""

@@ -23,7 +23,7 @@ SETTLE = 60
 """Seconds; a program that writes a file piece by piece pauses for less."""
 
 FieldType = Literal["number", "timestamp", "date", "boolean", "text"]
-"""What a column of a text format may be declared to hold."""
+"""Types that a column of a text format may be declared to hold."""
 
 
 class Windows(Section):
@@ -236,7 +236,7 @@ class Source(Section):
         return self.table if self.query is None else table_query(self.query).table
 
     def origin(self, column: str) -> Json:
-        """What a column is made of: its name in the table, or an expression; in no engine's words.
+        """Source of a column: its name in the table, or an expression; in no engine's dialect.
 
         Raises:
             ValueError: The query has no such column.

@@ -11,7 +11,7 @@ from streamdp.types import MOST_ROWS_PER_UNIT
 
 
 class Unit(Section):
-    """Who is protected: one record, or all records of a batch that share a value of a column."""
+    """Unit of privacy: one record, or all records of a batch that share a value of a column."""
 
     name: str = Field(
         min_length=1, description="Word for the unit in statements.", examples=["patient"]

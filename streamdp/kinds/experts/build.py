@@ -39,7 +39,7 @@ def build(section: ExpertsSection, context: BuildContext) -> Experts:
 
 
 def losses(section: ExpertsSection, dialect: Dialect) -> Rules | Actions:
-    """What the experts lose, in the engine's dialect."""
+    """Losses of the experts, in the engine's dialect."""
     experts, foretold = section.experts, forecasts(section, dialect)
     if foretold is not None:
         return foretold.actions((None,) * len(foretold.named))

@@ -97,7 +97,7 @@ class Experts:
         )
 
     def signature(self) -> Json:
-        """Who the experts are and how their losses are scaled."""
+        """The experts, and the scale of their losses."""
         return {
             "experts": [list(row.values()) for row in self.losses.rows()],
             "losses": repr(self.losses.query()),

@@ -72,7 +72,7 @@ class State:
 
     @classmethod
     def from_json(cls, state: Json) -> State:
-        """What `to_json` returned, as a state."""
+        """The state that `to_json` wrote."""
         inner, outer = (Hedge(np.array(state[name][0]), state[name][1]) for name in _HEDGES)
         memories = (Memory(np.array(total), *rest) for total, *rest in state["memories"])
         return cls(inner, outer, tuple(memories))

@@ -1,4 +1,4 @@
-"""What rank error to expect of quantiles, from public facts alone.
+"""Expected rank error of quantiles, from public facts alone.
 
 Simulated for a first release, as it would be drawn, so that what is learned since helps.
 """

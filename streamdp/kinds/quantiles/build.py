@@ -60,7 +60,7 @@ def build(section: QuantilesSection, context: BuildContext) -> Quantiles:
 
 
 def question(section: QuantilesSection, dialect: Dialect) -> CellQuery:
-    """What is asked of each batch, in the words of its engine."""
+    """Question about each batch, in the dialect of its engine."""
     name = section.column_name()
     return CellQuery(
         name,

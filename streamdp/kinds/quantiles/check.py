@@ -1,4 +1,4 @@
-"""What must hold between the keys of a release of quantiles, and between them and the sources."""
+"""Check the keys of a release of quantiles against each other and against the sources."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def check(section: QuantilesSection, context: CheckContext) -> Iterator[Problem]
 
 
 def _shares(section: QuantilesSection, rows: int) -> Iterator[Problem]:
-    """What is left for quantiles, and what buys a gradient, are enough for each record."""
+    """Refuse shares of epsilon, for quantiles or a gradient, that are too little for one record."""
     share = section.auxiliary_share()
     bought = section.pure_price * share
     if share and min(section.pure_price - bought, bought) < LEAST_EPSILON * rows:

@@ -37,7 +37,7 @@ from streamdp.types import (
 
 @dataclass(frozen=True, slots=True)
 class QuantilePlan:
-    """What `draw` needs, fixed before data is touched."""
+    """Input of `draw`, fixed before data is touched."""
 
     tree: QuantileTree
     prior: JointPrior
@@ -169,7 +169,7 @@ class Quantiles:
         return Plan(self.query(), event, mechanism, gradient and gradient.event())
 
     def _event(self, way: Way | None) -> Json:
-        """What one record pays, whichever way past releases make a batch be drawn.
+        """Event of one record, whichever way past releases make a batch be drawn.
 
         All ways cost the same epsilon but not the same rho: were the drawn one booked, a sum of
         rho would depend on releases, and would bound no adversary who can steer them.
@@ -182,7 +182,7 @@ class Quantiles:
         return choice([_event_of(tree) for tree in trees], **about, drawn=way.number)
 
     def _gradient(self, state: Json, features: Features) -> NoisyGradient | None:
-        """What buys the learner a gradient of this part of the batch."""
+        """Noisy gradient of this part of the batch, for the learner."""
         slope = self.learner.slope(state, len(self.quantiles), features)
         if slope is None:
             return None
@@ -211,7 +211,7 @@ class Quantiles:
         )
 
     def _rows(self, plan: QuantilePlan, cells: tuple[int, ...]) -> tuple[Row, ...]:
-        """What was drawn, and what follows from it; of drawn cells and public facts alone."""
+        """Rows of a release, from drawn cells and public facts alone."""
         way, learner = plan.way, self.learner
         drawn: tuple[int, ...] = tuple(range(len(cells)))
         known, ends = cells, dict[int, tuple[float, float]]()

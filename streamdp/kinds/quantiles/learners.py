@@ -29,7 +29,7 @@ COCOB_NARROWEST = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Basis:
-    """What a learner is made of.
+    """Inputs of a learner's builder.
 
     Args:
         section: The configured release.

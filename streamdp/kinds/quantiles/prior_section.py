@@ -1,4 +1,4 @@
-"""What is believed before each release: guesses, families, public rows, and how it learns."""
+"""Priors in the configuration: guesses, families, public rows, and the learner."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LearnerName = Literal["experts", "online-gradient", "last-release", "none"]
 
 
 class Guess(Section):
-    """What is known of the column without looking at it."""
+    """Public knowledge of the column, from no look at it."""
 
     location: Finite = Field(
         description="Approximate centre of the values, in the column's unit.", examples=[120]
@@ -138,7 +138,7 @@ class PublicTable(Section):
 
 
 class PriorSection(Section):
-    """What is believed before each release, and how it learns."""
+    """The prior of each release, and its learner."""
 
     learner: LearnerName | None = Field(
         default=None,

@@ -22,7 +22,7 @@ TABULATED_WEIGHT = 0.8
 
 
 def shapes(section: QuantilesSection) -> tuple[Shapes, ...]:
-    """What is believed of the quantiles together, from the guess, or from the bounds."""
+    """Joint prior of the quantiles, from the guess, or from the bounds."""
     from streamdp.priors.shapes import shapes_from_bounds, shapes_from_guess
 
     if section.guess is not None:

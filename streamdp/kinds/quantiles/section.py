@@ -171,7 +171,7 @@ class QuantilesSection(ReleaseSection):
         return self
 
     def about_errors(self) -> str | None:
-        """What `lower` and `upper` are, or why they are missing."""
+        """Meaning of `lower` and `upper`, or the reason why they are missing."""
         if self.expected_rows is None:
             return (
                 "no lower and upper, for noise is in ranks: add expected_rows, about how many"

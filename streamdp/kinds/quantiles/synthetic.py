@@ -140,7 +140,7 @@ def synthetic(
 
 
 def expected_rows(name: str) -> int:
-    """What a configuration would say of a batch."""
+    """Expected rows that a configuration would state for a stream."""
     return LINEAR_ROWS if name == "linear" else ROWS
 
 

@@ -84,7 +84,7 @@ class Selection:
 
     @property
     def prior(self) -> ChoicePrior:
-        """What is learned of past choices."""
+        """Prior that past choices are learned by."""
         return ChoicePrior(self.candidates.shape, self.candidates.ordered)
 
     @property
@@ -135,7 +135,7 @@ class Selection:
         return Outcome(rows, tuple(chosen))
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
-        """What is believed of the scores after this choice."""
+        """State after this choice: the estimated scores."""
         if not self.learned:
             return state
         after = self.prior.observe(_scores(state), outcome.auxiliary)

@@ -108,7 +108,7 @@ def label_of(score: Score) -> str | None:
 
 
 def of_cells(score: Score, counts: IntArray) -> IntArray:
-    """What the records of each cell add to the score of a candidate that matches them.
+    """Amount that a record of each cell adds to the score of a candidate that matches it.
 
     Args:
         score: Not a `Total`, which is no function of counts.

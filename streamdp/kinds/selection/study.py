@@ -20,7 +20,7 @@ Scores = TableCounts | Sums
 
 
 class SelectionStudy:
-    """What each chosen candidate scores below the best one left, in records."""
+    """Shortfall of each chosen candidate against the best one left, in records."""
 
     measure = "shortfall"
     streams: tuple[str, ...] = synthetic.NAMES

@@ -33,7 +33,7 @@ Noisy = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class StatisticsPlan:
-    """What `draw` needs, fixed before data is touched.
+    """Input of `draw`, fixed before data is touched.
 
     Args:
         state: What was learned before.
@@ -48,7 +48,7 @@ class StatisticsPlan:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """What was drawn, and what follows from it."""
+    """Drawn integers, and the values that follow from them."""
 
     state: Json
     rows: tuple[Rows, ...]
@@ -114,7 +114,7 @@ class Statistics:
         return {}
 
     def prices(self) -> Iterator[tuple[Measure, Allowance]]:
-        """What each measure may spend."""
+        """Measures, with the allowance of each."""
         for measure, share in zip(self.measures, self.shares, strict=True):
             yield measure, Allowance(self.price.share(share), self.neighbours)
 
@@ -199,7 +199,7 @@ class Statistics:
         return Drawn(state, tuple(rows))
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
-        """What followed from the noisy integers."""
+        """Values that followed from the noisy integers."""
         return outcome.auxiliary.state
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:

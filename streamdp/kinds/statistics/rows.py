@@ -29,7 +29,7 @@ def row_count(section: StatisticsSection, measure: str) -> RowCount | None:
             return None
 
     def read(rows: Sequence[Row]) -> Rows:
-        """What all releases say of each group that is known well enough."""
+        """Estimate from all releases, of each group that is known well enough."""
         found = {}
         for row in rows:
             point, lower = float(row.get("smoothed") or 0), float(row.get("smoothed_lower") or 0)

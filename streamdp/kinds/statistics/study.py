@@ -149,7 +149,7 @@ class StatisticsStudy:
         )
 
     def truth(self, kind: Statistics, statistic: CompoundAnswer) -> Outcome:
-        """What the records say, row by row; None where that has no meaning."""
+        """Truth of the records, row by row; None where it has no meaning."""
         found = _truth(kind, statistic).tolist()
         rows = tuple({"value": None if np.isnan(each) else each} for each in found)
         return Outcome(rows, statistic)
@@ -183,7 +183,7 @@ class Simulated(Statistics):
         return Statistics.draw(self, plan, self.answered(plan, statistic), entropy)
 
     def answered(self, plan: Plan, statistic: CompoundAnswer) -> CompoundAnswer:
-        """What a backend would answer."""
+        """The answer of a backend."""
         parts: list[TableCounts | Sums] = []
         for each, asked, seen in zip(
             self.measures, plan.mechanism.asked, statistic.parts, strict=True

@@ -1,4 +1,4 @@
-"""What error to expect of a workload, from public facts alone: replays of a stable stream.
+"""Expected error of a workload, from public facts alone: replays of a stable stream.
 
 Records are independent, each axis has shares in proportion to 1/(1 + cell), and neighbouring axes
 lean on each other. Real streams differ: this tells sizes, not digits.
@@ -103,7 +103,7 @@ def _replayed(mechanism: PrivateWeights) -> tuple[float | None, float | None, fl
 def _released(
     mechanism: PrivateWeights, memory: Memory, known: FloatArray, entropy: PublicEntropy
 ) -> tuple[Memory, tuple[float, float]]:
-    """What a release of a synthetic batch teaches, and its average and largest error in records."""
+    """Release a synthetic batch: the next state, the average and the largest error in records."""
     workload = mechanism.workload
     table = _batch(known, mechanism.expected_rows, entropy).reshape(workload.sizes)
     counts = [

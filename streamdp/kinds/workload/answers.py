@@ -1,4 +1,4 @@
-"""What is published of a fitted distribution: answers with intervals, or synthetic records."""
+"""Rows of a fitted distribution: answers with intervals, or synthetic records."""
 
 from __future__ import annotations
 

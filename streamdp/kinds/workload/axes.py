@@ -1,4 +1,4 @@
-"""What the cells of a public axis are called, and conditions over them."""
+"""Names of the cells of a public axis, and conditions over them."""
 
 from __future__ import annotations
 

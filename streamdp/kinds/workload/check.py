@@ -1,4 +1,4 @@
-"""What must hold between the keys of a release of a workload."""
+"""Check the keys of a release of a workload against each other."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ class Design:
         return Gate(self.choice_epsilon, self.rounds, items, self.tolerance)
 
     def event(self) -> Json:
-        """What one record pays, for the ledger."""
+        """Event of one record, for the ledger."""
         parts = [self.noise.event()]
         if self.choose != "public":
             chosen = events.bounded_range if self.loss == "rho" else events.pure

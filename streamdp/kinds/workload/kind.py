@@ -35,7 +35,7 @@ Publish = Literal["answers", "records", "both"]
 
 @dataclass(frozen=True, slots=True)
 class WorkloadPlan:
-    """What `draw` needs, fixed before data is touched."""
+    """Input of `draw`, fixed before data is touched."""
 
     design: Design
     memory: Memory
@@ -119,7 +119,7 @@ class WorkloadRelease:
         return [item.counts(tables[item.axes]) for item in self.mechanism.workload.items]
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
-        """What the release shows of the next; nothing if there is no learner."""
+        """State after a release; the same state if the kind does not learn."""
         if not self.learns:
             return state
         known: WorkloadPlan = plan.mechanism
@@ -131,7 +131,7 @@ class WorkloadRelease:
         return Outcome(outcome.rows)
 
     def cell_name(self, cell: int) -> str:
-        """What a cell of the first item is called."""
+        """Name of a cell of the first item."""
         item = self.mechanism.workload.items[0]
         if item.labels is not None:
             return self.names[0] if cell else f"not {self.names[0]}"

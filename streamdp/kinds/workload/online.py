@@ -62,7 +62,7 @@ class Gate:
 
     @property
     def bound(self) -> float:
-        """What counts of an item that passes are within; counts and rounded masses are integers."""
+        """Bound on the error of an item that passes; counts and rounded masses are integers."""
         return self.tolerance - 0.5
 
     def arm(self, entropy: Entropy) -> Json:

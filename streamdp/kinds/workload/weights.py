@@ -66,7 +66,7 @@ class PrivateWeights:
         return self._design(cold=memory.leading((0.0, 0.0, 0.0)) == UNIFORM)
 
     def event(self, drawn: Design) -> Json:
-        """What one record pays, however many rounds past releases lead to.
+        """Event of one record, however many rounds past releases lead to.
 
         At a price in epsilon all designs cost the same of it but not the same rho: were the drawn
         one booked, a sum of rho would depend on releases, and would bound no adversary who can

@@ -1,4 +1,4 @@
-"""What all charts share: their size, colours, axes, and the SVG element around them.
+"""Frame of all charts: their size, colours, axes, and the SVG element around them.
 
 Colours are classes: the page's style sheet says them, and knows light and dark.
 """

@@ -17,7 +17,7 @@ VISIBLE = 0.02
 
 
 def stacked(picture: Picture, *, title: str) -> str:
-    """What each series has of the sum over all, at each moment; nothing without any share."""
+    """Share of each series in the sum over all, at each moment; nothing without any share."""
     layers = _layers(picture)
     if not layers:
         return ""

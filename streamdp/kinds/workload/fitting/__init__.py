@@ -1,1 +1,1 @@
-"""What is believed of a batch: a distribution fitted to released counts. No record is seen."""
+"""Distributions fitted to released counts. No record is seen."""

@@ -1,4 +1,4 @@
-"""What past releases say of the next batch: three hypotheses, and the evidence for each.
+"""Three hypotheses about the next batch, and the evidence of past releases for each.
 
 * `uniform`: nothing repeats; only the total is known.
 * `slow`: a running average of the potentials of past releases.
@@ -55,7 +55,7 @@ PACE, SLOWING = 0.25, 0.05
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Memory:
-    """What is kept from release to release: potentials, never the domain.
+    """State between releases: potentials, never the domain.
 
     Args:
         releases: How many there were.
@@ -99,7 +99,7 @@ class Memory:
         return int(np.argmax(np.array(self.evidence) + np.array(list(evidence)) + BIAS))
 
     def after(self, fit: Fit) -> Memory:
-        """What is remembered after a release.
+        """Update the state after a release.
 
         Args:
             fit: The release, all of it made of released counts and of this memory.

@@ -65,7 +65,7 @@ class Spread:
         priors: Sequence[FloatArray],
         uniform: bool,
     ) -> Spread:
-        """What a release shows.
+        """Spread after a release.
 
         Args:
             workload: Its items.
