@@ -8,25 +8,15 @@ from fractions import Fraction
 from typing import Any, assert_never
 
 from streamdp.errors import ConfigurationError
+from streamdp.gates.questions.counts import Counts, Growth
+from streamdp.gates.questions.quantiles import Drift, Threshold
+from streamdp.gates.questions.question import Around, Question
+from streamdp.gates.questions.rules import RuleError, Rules
 from streamdp.gates.section import Gate
-from streamdp.gates.tests import (
-    Around,
-    Counts,
-    Drift,
-    Growth,
-    Question,
-    RuleError,
-    Rules,
-    Threshold,
-)
-from streamdp.gates.tests_section import (
-    CountTest,
-    CustomTest,
-    DriftTest,
-    ErrorTest,
-    GrowthTest,
-    ThresholdTest,
-)
+from streamdp.gates.sections.count_tests import CountTest, GrowthTest
+from streamdp.gates.sections.custom_tests import CustomTest
+from streamdp.gates.sections.quantile_tests import DriftTest, ThresholdTest
+from streamdp.gates.sections.rule_tests import ErrorTest
 from streamdp.mechanisms.sparse_vector.drift import Tolerance
 from streamdp.types import CellQuery, Grid, TableQuery
 

@@ -12,7 +12,7 @@ from streamdp.engine.gate import Gate as EngineGate
 from streamdp.engine.job import Job
 from streamdp.errors import ConfigurationError
 from streamdp.gates.section import Gate
-from streamdp.gates.tests_section import quantiles_of
+from streamdp.gates.sections.base import quantiles_of
 from streamdp.kinds.spec import CountTable
 from streamdp.types import CellQuery, Grid, TableQuery, UnitBound, with_bound
 from streamdp.wiring.kinds import spec_of

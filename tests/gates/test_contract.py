@@ -17,8 +17,10 @@ import pytest
 from streamdp import wiring
 from streamdp.config import load
 from streamdp.errors import ConfigurationError
+from streamdp.gates.questions.counts import Counts
+from streamdp.gates.questions.question import Question
+from streamdp.gates.questions.rules import RuleError
 from streamdp.gates.run import ThresholdingGate
-from streamdp.gates.tests import Counts, Question, RuleError
 from streamdp.gates.tests_section import TEST_KINDS
 from streamdp.mechanisms.sparse_vector import above_threshold
 from streamdp.types import CellCounts, Past, Row, Statistic, TableCounts, TableQuery

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import AfterValidator
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr
@@ -81,6 +83,15 @@ def expression(text: str, dialect: Dialect = "duckdb") -> str:
     'CAST("delay" AS DOUBLE PRECISION) / NULLIF("distance", 0) > 2'
     """
     return checked(parsed(text, LONGEST), dialect)
+
+
+def _of_one_record(text: str) -> str:
+    expression(text)
+    return text
+
+
+OfOneRecord = Annotated[str, AfterValidator(_of_one_record)]
+"""A SQL expression of one record, kept as it is written."""
 
 
 def checked(tree: Expr, dialect: Dialect, table: str | None = None) -> str:

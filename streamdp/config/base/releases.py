@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
-from streamdp.config.base.expressions import Dialect, expression
+from streamdp.config.base.expressions import Dialect, OfOneRecord, expression
 from streamdp.config.base.schedules import Schedule
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational
@@ -72,7 +72,7 @@ class ReleaseSection(Section):
     source: str = Field(
         description="Name of the source whose batches are released.", examples=["flights"]
     )
-    where: str | None = Field(
+    where: OfOneRecord | None = Field(
         default=None,
         description="SQL condition on one record, in DuckDB's dialect. Records for which it is"
         " false or null are left out. Default: all records count.",
@@ -141,13 +141,6 @@ class ReleaseSection(Section):
         description="Names of the sinks that get each release. Default: the store alone.",
         examples=[["file"]],
     )
-
-    @field_validator("where")
-    @classmethod
-    def _of_one_record(cls, value: str | None) -> str | None:
-        if value is not None:
-            expression(value)
-        return value
 
     @field_validator("by", mode="before")
     @classmethod

@@ -15,8 +15,8 @@ from zoneinfo import ZoneInfo
 from pydantic import Field, field_validator, model_validator
 
 from streamdp.config.base.section import Section
-from streamdp.config.base.values import PositiveDuration
-from streamdp.zones import first_shown, known_zone
+from streamdp.config.base.values import PositiveDuration, TimeZone
+from streamdp.zones import first_shown
 
 if TYPE_CHECKING:
     from apscheduler.triggers.base import BaseTrigger
@@ -39,7 +39,7 @@ class Schedule(Section):
         " `timezone`.",
         examples=["0 6 * * *"],
     )
-    timezone: str = Field(
+    timezone: TimeZone = Field(
         default="UTC",
         description="Time zone of `cron`. A time that is skipped when clocks change wakes at the"
         " next moment; one that comes twice wakes once. Default UTC.",
@@ -67,11 +67,6 @@ class Schedule(Section):
         if value is not None and _next(_cron(value), 0) is None:
             raise ValueError("no such time ever comes")
         return value
-
-    @field_validator("timezone")
-    @classmethod
-    def _is_a_zone(cls, value: str) -> str:
-        return known_zone(value)
 
     @model_validator(mode="after")
     def _one_of(self) -> Schedule:

@@ -8,9 +8,10 @@ from datetime import UTC, date, datetime
 from fractions import Fraction
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
 from streamdp.privacy.amounts import exact
+from streamdp.zones import known_zone
 
 _NUMBER = re.compile(r"[-+]?(0|[1-9]\d{0,29})(\.\d{0,30})?([eE][-+]?\d{1,3})?(/\d{1,30})?")
 """Short enough to be exact: an exponent of nine digits would fill the memory."""
@@ -137,3 +138,6 @@ PositiveRational = Annotated[Fraction, BeforeValidator(_positive), _NUMBER_SCHEM
 
 Finite = Annotated[float, BeforeValidator(_finite), _NUMBER_SCHEMA]
 """A finite floating-point number."""
+
+TimeZone = Annotated[str, AfterValidator(known_zone)]
+"""Name of a time zone that is known."""

@@ -10,12 +10,11 @@ from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
 from streamdp.config.base.paths import real
 from streamdp.config.base.section import Section
-from streamdp.config.base.values import Duration, Moment, PositiveDuration
+from streamdp.config.base.values import Duration, Moment, PositiveDuration, TimeZone
 from streamdp.config.sections.engines import DuckDBEngine, Engine
 from streamdp.config.sections.queries import TABLE, table_query
 from streamdp.objects.address import is_address, parsed
 from streamdp.types import Format, Json
-from streamdp.zones import known_zone
 
 DAY = 86_400
 
@@ -41,7 +40,7 @@ class Windows(Section):
         description="Start of the first window, an ISO date or time; UTC unless it has an offset.",
         examples=["2026-01-01"],
     )
-    timezone: str = Field(
+    timezone: TimeZone = Field(
         default="UTC",
         description="Time zone whose days windows are, with `every` in whole days: a day on which"
         " clocks change has 23 or 25 hours. Timestamps without an offset are in UTC all the same;"
@@ -83,11 +82,6 @@ class Windows(Section):
         if value < 60:
             raise ValueError("a window is a minute or longer")
         return value
-
-    @field_validator("timezone")
-    @classmethod
-    def _is_a_zone(cls, value: str) -> str:
-        return known_zone(value)
 
     @model_validator(mode="after")
     def _has_whole_days(self) -> Windows:

@@ -7,11 +7,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
-from streamdp.config.base.expressions import expression
+from streamdp.config.base.expressions import OfOneRecord, expression
 from streamdp.config.base.releases import FACTS, ReleaseSection
 from streamdp.config.base.section import Section
 from streamdp.kinds.rules.section import Rules
-from streamdp.kinds.selection.section import Sql
 
 MOST_EXPERTS = 500
 """Their noise is followed in a covariance of this size."""
@@ -27,7 +26,7 @@ class RuleExperts(Section):
         description="Rule with parameters; each choice of their values is an expert.",
         examples=[{"sql": "delay >= {t}", "t": {"from": 0, "to": 60}}],
     )
-    label: Sql = Field(
+    label: OfOneRecord = Field(
         description="SQL condition of one record that the rules predict. A wrong prediction loses"
         " 1.",
         examples=["cancelled"],
@@ -37,7 +36,7 @@ class RuleExperts(Section):
 class ActionExperts(Section):
     """Actions that lose by an expression over each record."""
 
-    losses: dict[str, Sql] = Field(
+    losses: dict[str, OfOneRecord] = Field(
         min_length=2,
         max_length=MOST_EXPERTS,
         description="SQL expression for the loss of one record, 0 to 1, for each action by its"

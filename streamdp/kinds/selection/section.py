@@ -7,7 +7,6 @@ from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
-    AfterValidator,
     BeforeValidator,
     Discriminator,
     Field,
@@ -16,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from streamdp.config.base.expressions import Dialect, expression
+from streamdp.config.base.expressions import Dialect, OfOneRecord, expression
 from streamdp.config.base.releases import FACTS, ReleaseSection
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational, Rational
@@ -27,18 +26,10 @@ from streamdp.types import Grid
 MOST_DENOMINATOR = 10_000
 
 
-def _checked(value: str) -> str:
-    expression(value)
-    return value
-
-
-Sql = Annotated[str, AfterValidator(_checked)]
-
-
 class Listed(Section):
     """Candidates one by one: a name and a condition on one record each."""
 
-    conditions: dict[str, Sql] = Field(
+    conditions: dict[str, OfOneRecord] = Field(
         min_length=1,
         max_length=MOST_CONDITIONS,
         description="SQL condition on one record, for each candidate by its name.",
@@ -49,7 +40,7 @@ class Listed(Section):
 class ErrorsScore(Section):
     """The candidate that agrees with a label most often."""
 
-    errors: Sql = Field(
+    errors: OfOneRecord = Field(
         description="SQL condition of one record: the label. The best candidate disagrees with it"
         " on the fewest records.",
         examples=["cancelled"],
@@ -59,7 +50,7 @@ class ErrorsScore(Section):
 class ExcessScore(Section):
     """The candidate under which a label exceeds a rate by most records."""
 
-    excess: Sql = Field(
+    excess: OfOneRecord = Field(
         description="SQL condition of one record: the label that is counted among a candidate's"
         " records.",
         examples=["cancelled"],
@@ -83,7 +74,7 @@ class ExcessScore(Section):
 class SumScore(Section):
     """The candidate whose records have the largest sum."""
 
-    sum: Sql = Field(
+    sum: OfOneRecord = Field(
         description="SQL number of one record; the best candidate's records have the largest sum.",
         examples=["amount"],
     )

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from streamdp.config.base.expressions import expression
+from streamdp.config.base.expressions import OfOneRecord
 from streamdp.config.base.releases import FACTS, ReleaseSection
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational
@@ -28,7 +28,7 @@ class DimensionSection(Section):
         description="Column of the dimension. Default: the column with the dimension's name.",
         examples=["carrier"],
     )
-    sql: str | None = Field(
+    sql: OfOneRecord | None = Field(
         default=None,
         description="SQL expression of one record, in place of `column`, in DuckDB's dialect.",
         examples=["distance / 100"],
@@ -67,13 +67,6 @@ class DimensionSection(Section):
             if any(isinstance(each, bool | float) for each in value):
                 raise ValueError("values are texts or whole numbers; quote true, false and 1.5")
             return [str(each) if isinstance(each, int) else each for each in value]
-        return value
-
-    @field_validator("sql")
-    @classmethod
-    def _of_one_record(cls, value: str | None) -> str | None:
-        if value is not None:
-            expression(value)
         return value
 
     @model_validator(mode="after")

@@ -1,0 +1,1 @@
+"""Questions of gates: each turns a batch into a test."""

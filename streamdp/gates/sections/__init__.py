@@ -1,0 +1,1 @@
+"""Tests of gates, as the configuration writes them."""
