@@ -12,7 +12,7 @@ from streamdp.mechanisms.quantile_tree.accuracy import (
     stays_under,
 )
 from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, choose_tree
-from streamdp.mechanisms.quantile_tree.choice_table import TABLE
+from streamdp.mechanisms.quantile_tree.choice_table import NAMES, TABLE
 from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy, batch_of, rank_error
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
@@ -27,8 +27,15 @@ QUARTILES = (F(1, 4), F(1, 2), F(3, 4))
 def test_the_table_names_its_best_candidate():
     """Each row chooses a known candidate that errs no more than any other by over a tenth."""
     for row in TABLE:
-        assert row["choice"] in CANDIDATES
-        assert row["errors"][row["choice"]] <= 1.1 * min(row["errors"].values())
+        assert row.choice in CANDIDATES
+        assert row.errors[row.choice] <= 1.1 * min(row.errors.values())
+
+
+def test_the_table_has_a_column_for_each_candidate():
+    """In one order, so a line that is printed is the line that is read."""
+    assert tuple(CANDIDATES) == NAMES
+    assert {name for row in TABLE for name in row.errors} == set(NAMES)
+    assert all(row.line().split()[2:].count("-") == len(NAMES) - len(row.errors) for row in TABLE)
 
 
 def test_much_data_is_drawn_by_the_binary_tree():

@@ -1,4 +1,4 @@
-"""Makes the table of `choice`, from simulation alone: `python -m` this module.
+"""Make the table of `choice`, from simulation alone: `python -m` this module.
 
 For each number of quantiles and each epsilon times rows, every candidate releases the same
 synthetic batches: normal, exponential, two humps and heavy tails, at random places and scales
@@ -14,20 +14,11 @@ from fractions import Fraction
 import numpy as np
 
 from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, Choice
+from streamdp.mechanisms.quantile_tree.choice_table import Measured
 from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy, batch_of, levels, rank_error
 from streamdp.priors.families import Cauchy
 from streamdp.priors.shapes import profile, shapes_from_bounds
-from streamdp.types import FloatArray, Grid, Json
-
-HEAD = '''"""The table of `choice`: printed by `quantile_tree.calibrate`, then formatted."""
-
-from __future__ import annotations
-
-from streamdp.types import Json
-
-'''
-FOOT = '''"""Rows of `quantiles`, `epsilon_rows`, `choice` and each candidate\'s mean rank error."""
-'''
+from streamdp.types import FloatArray, Grid
 
 QUANTILES = (1, 3, 9, 29, 99)
 EPSILON_ROWS = (10, 30, 100, 300, 1_000, 3_000, 10_000, 100_000)
@@ -37,29 +28,22 @@ MOST_JOINT = 40
 """Targets of one joint draw; more take too long for what they gain."""
 MOST_ROOT = 3_000
 """Epsilon times rows up to which a tree that spends all on its root is tried."""
-MARGIN = 0.97
-"""A later, slower candidate must err less than this share of the best before it."""
-
 BOUNDS = (-20.0, 20.0)
 GRID = Grid(Fraction(1, 2000), -40_000, 40_000)
 
 
 def main() -> None:
-    """Print the module `choice_table`, and one progress line a row to standard error."""
-    rows = []
+    """Print the lines of `choice_table`."""
     for count in QUANTILES:
         for information in EPSILON_ROWS:
-            rows.append(_row(count, information))
-            sys.stderr.write(f"{rows[-1]}\n")
-    lines = "".join(f"    {row!r},\n" for row in rows)
-    sys.stdout.write(f"{HEAD}TABLE: tuple[Json, ...] = (\n{lines})\n{FOOT}")
+            sys.stdout.write(f"{_measured(count, information).line()}\n")
+            sys.stdout.flush()
 
 
-def _row(count: int, information: int) -> Json:
+def _measured(count: int, information: int) -> Measured:
     targets = tuple(Fraction(i, count + 1) for i in range(1, count + 1))
     epsilon = Fraction(information, ROWS)
     errors: dict[str, float] = {}
-    best = "binary"
     for name, candidate in CANDIDATES.items():
         if candidate.branching == 0 and count > MOST_JOINT:
             continue
@@ -68,9 +52,7 @@ def _row(count: int, information: int) -> Json:
         if candidate.level_power and information > MOST_ROOT:
             continue
         errors[name] = round(_mean_error(candidate, targets, epsilon), 5)
-        if errors[name] < MARGIN * errors[best]:
-            best = name
-    return {"quantiles": count, "epsilon_rows": information, "choice": best, "errors": errors}
+    return Measured(count, information, errors)
 
 
 def _mean_error(choice: Choice, targets: tuple[Fraction, ...], epsilon: Fraction) -> float:

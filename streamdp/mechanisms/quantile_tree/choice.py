@@ -12,12 +12,12 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from streamdp.mechanisms.quantile_tree.choice_table import TABLE
+from streamdp.mechanisms.quantile_tree.choice_table import TABLE, Measured
 from streamdp.mechanisms.quantile_tree.sharpness import NodeKind, Relation
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior, Shapes
 from streamdp.priors.shapes import with_shapes
-from streamdp.types import Grid, Json, Prior
+from streamdp.types import Grid, Prior
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +92,8 @@ def choose_tree(quantiles: int, epsilon: Fraction, expected_rows: int | None) ->
         return CANDIDATES["binary"]
     information = math.log(float(epsilon) * max(1, expected_rows))
 
-    def distance(row: Json) -> tuple[float, float]:
-        size = abs(math.log(row["quantiles"] / quantiles))
-        return size, abs(math.log(row["epsilon_rows"]) - information)
+    def distance(row: Measured) -> tuple[float, float]:
+        size = abs(math.log(row.quantiles / quantiles))
+        return size, abs(math.log(row.epsilon_rows) - information)
 
-    return CANDIDATES[min(TABLE, key=distance)["choice"]]
+    return CANDIDATES[min(TABLE, key=distance).choice]
