@@ -51,13 +51,13 @@ class Variants:
     unit_rows: int
     rows: int
 
-    def kind(self, variant: str, epsilon: Fraction, stream: Stream) -> ReleaseKind:
+    def kind(self, variant: str, price: Fraction, stream: Stream) -> ReleaseKind:
         """As production would make it, with the features a synthetic stream brings.
 
         Raises:
-            ConfigurationError: The release does not admit this variant or epsilon.
+            ConfigurationError: The release does not admit this variant or price.
         """
-        section = self.section.model_copy(update={"epsilon": epsilon})
+        section = self.section.model_copy(update={self.section.price.measure: price})
         section = _checked(self.study.variant(section, variant, self.rows))
         kind = wiring.kind(section, self.neighbours, self.unit_rows)
         return self.study.simulated(kind, stream)

@@ -1,4 +1,4 @@
-"""Learners times epsilons times seeds, over processes."""
+"""Learners times prices times seeds, over processes."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Trial:
     """One replay: who learns, at what price, with which chance."""
 
     learner: str
-    epsilon: Fraction
+    price: Fraction
     seed: int
 
 
@@ -41,7 +41,7 @@ class Comparison:
     Args:
         study: How the kind is simulated.
         stream: The stream of a seed.
-        kind: The release kind of a learner, at an epsilon, for that stream.
+        kind: The release kind of a learner, at a price, for that stream.
     """
 
     study: Study
@@ -51,7 +51,7 @@ class Comparison:
     def errors(self, trial: Trial) -> FloatArray:
         """Errors of every release of a trial, shape (batches, m)."""
         stream = self.stream(trial.seed)
-        kind = self.kind(trial.learner, trial.epsilon, stream)
+        kind = self.kind(trial.learner, trial.price, stream)
         oracle = trial.learner == ORACLE
         shown = self.kind(ORACLE, TRUTH_EPSILON, stream) if oracle else None
         return errors_of(replay(self.study, kind, stream, chance(trial.seed), shown))

@@ -94,13 +94,13 @@ def column_title(axes: Axes, text: str) -> None:
     axes.set_title(text, loc="left", fontsize=12, fontweight="bold", color=INK, pad=24)
 
 
-def headings(figure: Figure, axes: Any, title: str, measure: str, epsilons: str) -> None:
+def headings(figure: Figure, axes: Any, title: str, measure: str) -> None:
     """The title of the picture, and one of each row."""
     if not isinstance(axes[-1, 0].xaxis.get_major_locator(), AutoDateLocator):
         for each in axes[-1]:
             each.set_xlabel("batch", loc="right", fontsize=9.5, color=GREY)
     figure.suptitle(
-        f"{title}, ε = {epsilons}",
+        title,
         x=0.01,
         ha="left",
         fontsize=14,

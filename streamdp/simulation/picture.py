@@ -1,6 +1,6 @@
 """The picture of a study: errors over time, priors against the truth, who is trusted.
 
-One column an epsilon; below the errors of all learners, one learner from inside.
+One column a price; below the errors of all learners, one learner from inside.
 """
 
 from __future__ import annotations
@@ -52,54 +52,58 @@ def require_matplotlib() -> None:
 
 
 def draw(
-    path: Path, title: str, comparison: Comparison, errors: Mapping[Trial, FloatArray]
+    path: Path,
+    title: str,
+    comparison: Comparison,
+    errors: Mapping[Trial, FloatArray],
+    symbol: str = "ε",
 ) -> None:
     """Draw a comparison as a PNG.
 
     Args:
         path: Where to.
-        title: What was simulated; the epsilons are added.
+        title: What was simulated; the prices are added.
         comparison: What the trials share.
         errors: Of every trial.
+        symbol: Of the prices' measure.
     """
     from matplotlib.figure import Figure
 
     from streamdp.simulation import panels
 
-    epsilons = list(dict.fromkeys(trial.epsilon for trial in errors))[:MOST_COLUMNS]
+    prices = list(dict.fromkeys(trial.price for trial in errors))[:MOST_COLUMNS]
     names = [trial.learner for trial in errors]
     default = comparison.study.variants[0]
     inside = default if default in names else names[0]
     stream = comparison.stream(0)
-    seen = [_inside(comparison, inside, each) for each in epsilons]
+    seen = [_inside(comparison, inside, each) for each in prices]
     rows = 1 if seen[0] is None else 3 if seen[0].weights is not None else 2
-    figure = Figure((WIDTHS[len(epsilons) - 1], 0.7 + ROW_HEIGHT * rows), layout="constrained")
-    axes = figure.subplots(rows, len(epsilons), sharex=True, sharey="row", squeeze=False)
+    figure = Figure((WIDTHS[len(prices) - 1], 0.7 + ROW_HEIGHT * rows), layout="constrained")
+    axes = figure.subplots(rows, len(prices), sharex=True, sharey="row", squeeze=False)
     when = panels.times(stream)
-    series = {epsilon: _smoothed(errors, epsilon) for epsilon in epsilons}
+    series = {price: _smoothed(errors, price) for price in prices}
     top = 1.08 * max(float(np.nanmax(each)) for by in series.values() for each in by.values())
-    for column, (epsilon, each) in enumerate(zip(epsilons, seen, strict=True)):
-        panels.errors(axes[0, column], when, series[epsilon], top)
+    for column, (price, each) in enumerate(zip(prices, seen, strict=True)):
+        panels.errors(axes[0, column], when, series[price], top)
         if each is not None:
             panels.priors(axes[1, column], when, each)
         if each is not None and each.weights is not None:
             panels.weights(axes[2, column], when, each.weights, each.weight_names)
-        if len(epsilons) > 1:
-            panels.column_title(axes[0, column], f"ε = {float(epsilon):g}")
+        if len(prices) > 1:
+            panels.column_title(axes[0, column], f"{symbol} = {float(price):g}")
     panels.headings(
         figure,
         axes,
-        title,
+        f"{title}, {symbol} = {', '.join(f'{float(each):g}' for each in prices)}",
         comparison.study.measure,
-        ", ".join(f"{float(each):g}" for each in epsilons),
     )
     _save(figure, path)
 
 
-def _inside(comparison: Comparison, variant: str, epsilon: Fraction) -> Trace | None:
+def _inside(comparison: Comparison, variant: str, price: Fraction) -> Trace | None:
     """One replay from inside."""
     stream = comparison.stream(0)
-    kind = comparison.kind(variant, epsilon, stream)
+    kind = comparison.kind(variant, price, stream)
     return comparison.study.trace(kind, replay(comparison.study, kind, stream, chance(0)))
 
 
@@ -112,11 +116,11 @@ def _save(figure: Figure, path: Path) -> None:
     Image.open(drawn).convert("RGB").quantize(COLOURS).save(path, "PNG", optimize=True)
 
 
-def _smoothed(errors: Mapping[Trial, FloatArray], epsilon: Fraction) -> dict[str, FloatArray]:
+def _smoothed(errors: Mapping[Trial, FloatArray], price: Fraction) -> dict[str, FloatArray]:
     """Running medians of the mean error over values and seeds, by learner."""
     groups: dict[str, list[FloatArray]] = {}
     for trial, each in errors.items():
-        if trial.epsilon == epsilon:
+        if trial.price == price:
             groups.setdefault(trial.learner, []).append(each.mean(axis=1))
     return {name: running_median(np.mean(group, axis=0)) for name, group in groups.items()}
 

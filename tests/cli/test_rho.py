@@ -171,3 +171,14 @@ def test_the_window_in_rho_refuses_what_pure_jobs_cost_in_it(tmp_path: Path) -> 
         result = typed("run", "--once")
         assert result.output == "9 released, 1 refused by a cap\n"
         close()
+
+
+def test_a_price_in_rho_is_simulated(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """At the configured price and at others; more of it errs less."""
+    monkeypatch.chdir(folder)
+    begin = ("simulate", "counts", "--learners", "none", "--length", "5", "--truth-may-be-seen")
+    (row,) = (each for each in table(*begin) if each["learner"] == "none")
+    assert float(row["rho"]) == 0.005
+    many = [each for each in table(*begin, "--epsilons", "0.0001,1") if each["learner"] == "none"]
+    little, much = (float(each["average_error"]) for each in many)
+    assert much < little

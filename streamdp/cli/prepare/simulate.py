@@ -37,7 +37,8 @@ def _listed(context: click.Context, parameter: click.Parameter, text: str | None
 @click.option(
     "--epsilons",
     callback=_listed,
-    help="Prices of a release, such as 0.1,0.3,1; by default the configured one.",
+    help="Prices of a release, such as 0.1,0.3,1; by default the configured one. They are in rho"
+    " where the release has a price in rho.",
 )
 @click.option("--seeds", type=click.IntRange(1, 1000), default=1, show_default=True)
 @click.option("--stream", default="table", show_default=True, help="The table, or made up.")
@@ -98,25 +99,27 @@ def simulate(
     study = comparison.study_of(section)
     moved = comparison.on_stream(section, study, stream)
     whom = comparison.admitted(moved, study, learners)
-    prices = [_price(each) for each in epsilons] or [section.pure_price]
+    prices = [_price(each) for each in epsilons] or [section.price.amount]
     if stream == "table" and not truth_may_be_seen:
         comparison.require_permission(configuration, section, table)
     scene = comparison.Scene(stream, table, group, length)
     compared = comparison.comparison(configuration, section, scene)
     trials = [
-        Trial(learner, epsilon, seed)
+        Trial(learner, price, seed)
         for learner in (*whom, ORACLE)
-        for epsilon in prices
+        for price in prices
         for seed in range(seeds)
     ]
     with _progress(len(trials)) as progress:
         errors = run(compared, trials, progress)
-    _print(_rows(stream if stream != "table" else name, errors), study.measure, as_json)
+    rows = _rows(stream if stream != "table" else name, section.price.measure, errors)
+    _print(rows, study.measure, as_json)
     if picture is not None:
         from streamdp.simulation.picture import draw
 
         what = f"{name} on its table" if stream == "table" else f"{name} on {stream}"
-        draw(picture, f"{what} ({NOTE})", compared, errors)
+        symbol = "ρ" if section.price.measure == "rho" else "ε"
+        draw(picture, f"{what} ({NOTE})", compared, errors, symbol)
         click.echo(f"wrote {picture}", err=True)
 
 
@@ -164,31 +167,31 @@ def _price(text: str) -> Fraction:
     from streamdp.privacy.amounts import exact
 
     try:
-        epsilon = exact(text)
+        price = exact(text)
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="'--epsilons'") from None
-    if epsilon <= 0:
-        raise click.BadParameter("an epsilon is positive", param_hint="'--epsilons'")
-    return epsilon
+    if price <= 0:
+        raise click.BadParameter("a price is positive", param_hint="'--epsilons'")
+    return price
 
 
-def _rows(stream: str, errors: dict[Trial, FloatArray]) -> list[dict[str, Json]]:
-    """One row a learner and epsilon, over all seeds."""
+def _rows(stream: str, measure: str, errors: dict[Trial, FloatArray]) -> list[dict[str, Json]]:
+    """One row a learner and price, over all seeds."""
     from streamdp.simulation.comparison import figures
 
     groups: dict[tuple[str, Fraction], list[FloatArray]] = {}
     for trial, each in errors.items():
-        groups.setdefault((trial.learner, trial.epsilon), []).append(each)
+        groups.setdefault((trial.learner, trial.price), []).append(each)
     return [
         {
             "stream": stream,
             "learner": learner,
-            "epsilon": float(epsilon),
+            measure: float(price),
             "seeds": len(group),
             "batches": len(group[0]),
             **figures(group).rounded(),
         }
-        for (learner, epsilon), group in groups.items()
+        for (learner, price), group in groups.items()
     ]
 
 
