@@ -52,7 +52,7 @@ class Filling:
         if way.reading is None or way.whole:
             return drawn
         released = self._released(way, drawn)
-        point = self.quantiles(way, way.reading.after(released), released)
+        point = self.believed(way, way.reading.after(released), released)
         rounded = np.rint(point / float(self.grid.resolution))
         cells = np.clip(rounded, self.grid.lower, self.grid.upper).astype(np.int64)
         lower = np.full(len(cells), self.grid.lower, dtype=np.int64)
@@ -93,8 +93,8 @@ class Filling:
         bars = ErrorBars(self.targets, self.rows, float(self.grid.resolution), self.guess)
         return bars.around(belief, each, way.noise)
 
-    def quantiles(self, way: Way, belief: Belief, released: Mapping[int, float]) -> FloatArray:
-        """All quantiles after some are released, non-decreasing."""
+    def believed(self, way: Way, belief: Belief, released: Mapping[int, float]) -> FloatArray:
+        """What is believed of all quantiles after some are released, non-decreasing."""
         ranks = belief.deviations() * way.usual.density
         resolution = float(self.grid.resolution)
         repeated = np.array([repeated_values(each, resolution)[1] for each in way.panel.past])
@@ -112,12 +112,21 @@ class Filling:
             known: What was drawn.
         """
         released = {draw.target: float(known[draw.target]) for draw in reading.draws}
-        filled = self.quantiles(way, reading.after(released), released)
+        filled = self.believed(way, reading.after(released), released)
         inferred = [j for j in range(len(known)) if j not in released]
-        off = (np.abs(filled - known) * way.usual.density)[inferred]
+        off = np.abs(self._ranks(filled, known) - self.targets)[inferred]
         noise = np.array([way.noise[j] for j in inferred])
         size = float(off.mean()) / MEAN_ABSOLUTE
         return max(size**2 - 2.0 * float((noise**2).mean()), 0.0)
+
+    def _ranks(self, values: FloatArray, known: FloatArray) -> FloatArray:
+        """Ranks of some values in a batch of known quantiles, straight between and beyond them."""
+        resolution = float(self.grid.resolution)
+        curve = known + 1e-3 * resolution * np.arange(len(known))
+        slopes = np.diff(self.targets) / np.diff(curve)
+        below = np.minimum(values - curve[0], 0.0) * slopes[0]
+        above = np.maximum(values - curve[-1], 0.0) * slopes[-1]
+        return np.clip(np.interp(values, curve, self.targets) + below + above, 0.0, 1.0)
 
     def _released(self, way: Way, drawn: tuple[int, ...]) -> dict[int, float]:
         pairs = zip(way.targets, drawn, strict=True)

@@ -179,8 +179,11 @@ class ExpertMixture:
         panel, known = way.panel, np.array(values)
         if way.reading is None:
             belief, gaps = self._read_broad(way, known)
+            point = belief.point()
         else:
-            belief = way.reading.after({j: values[j] for j in way.targets})
+            released = {j: values[j] for j in way.targets}
+            belief = way.reading.after(released)
+            point = self.filling.believed(way, belief, released)
             told = known if way.whole else belief.point()
             gaps = self._gaps(panel, told, panel.releases + 3)
         if not belief.finite():
@@ -202,7 +205,8 @@ class ExpertMixture:
             return self.init()
         usual = learned.usual(self.targets, resolution)
         lower, upper = self.filling.error_bars(way, belief, usual.density)
-        smoothed = {"point": belief.point(), "lower": lower, "upper": upper}
+        lower, upper = np.minimum(lower, point), np.maximum(upper, point)
+        smoothed = {"point": point, "lower": lower, "upper": upper}
         return learned.to_json() | {name: each.tolist() for name, each in smoothed.items()}
 
     def smoothed(self, state: Json) -> tuple[Smoothed, ...]:

@@ -217,6 +217,7 @@ def test_the_smoothed_series_is_monotone_and_its_intervals_hold_the_truth() -> N
         if day >= 10:
             truth = zip(smoothed, location + NORMAL, strict=True)
             held += [each.lower <= value <= each.upper for each, value in truth]
+        assert all(each.lower <= each.point <= each.upper for each in smoothed)
         for column in ("point", "lower", "upper"):
             assert (np.diff([getattr(each, column) for each in smoothed]) >= 0.0).all()
     assert np.mean(held) > 0.9
