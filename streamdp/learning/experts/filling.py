@@ -95,6 +95,8 @@ class Filling:
 
     def believed(self, way: Way, belief: Belief, released: Mapping[int, float]) -> FloatArray:
         """What is believed of all quantiles after some are released, non-decreasing."""
+        if len(released) == len(self.targets):
+            return belief.point()
         ranks = belief.deviations() * way.usual.density
         resolution = float(self.grid.resolution)
         repeated = np.array([repeated_values(each, resolution)[1] for each in way.panel.past])
