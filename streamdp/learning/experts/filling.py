@@ -128,7 +128,8 @@ class Filling:
         slopes = np.diff(self.targets) / np.diff(curve)
         below = np.minimum(values - curve[0], 0.0) * slopes[0]
         above = np.maximum(values - curve[-1], 0.0) * slopes[-1]
-        return np.clip(np.interp(values, curve, self.targets) + below + above, 0.0, 1.0)
+        within = np.interp(values, curve, self.targets)
+        return np.asarray(np.clip(within + below + above, 0.0, 1.0))
 
     def _released(self, way: Way, drawn: tuple[int, ...]) -> dict[int, float]:
         pairs = zip(way.targets, drawn, strict=True)
