@@ -15,6 +15,7 @@ from streamdp.errors import StreamdpError
 from streamdp.reports.charts.frame import STYLE, alone
 from streamdp.reports.charts.lines import chart_of
 from streamdp.reports.digest import Digest
+from streamdp.text import printable
 from streamdp.types import Json
 from streamdp.web.forms import moment, number, render, static
 
@@ -117,7 +118,7 @@ def _table(names: list[str], rows: list[list[Json]]) -> list[str]:
 
 def _text(value: Json) -> str:
     """Text that Markdown takes for nothing else."""
-    found = str(value).replace("\n", " ").replace("&", "&amp;").replace("<", "&lt;")
+    found = printable(str(value), lines=False).replace("&", "&amp;").replace("<", "&lt;")
     for letter in "\\`*_{}[]()#!|~$":
         found = found.replace(letter, f"\\{letter}")
     return found

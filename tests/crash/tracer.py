@@ -17,6 +17,7 @@ import signal
 import sqlite3
 import struct
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
@@ -50,6 +51,9 @@ _O_CREAT = os.O_CREAT
 
 FOREIGN = 70
 """Exit status of a child that ended in an exception that is not ours."""
+
+PATIENCE = 900
+"""Seconds after which a child is taken to hang: longer than any life on a busy machine."""
 
 _TRACEME, _PEEKUSER, _POKEUSER, _CONT, _SYSCALL = 0, 3, 6, 7, 24
 _SETOPTIONS, _GETEVENTMSG = 0x4200, 0x4201
@@ -135,10 +139,21 @@ def live(
     """
     sys.stdout.flush()
     told = os.memfd_create("trouble")
+    child = _forked(work, told)
+    patience = threading.Timer(PATIENCE, _give_up, (child, told))
+    patience.start()
     try:
-        return _followed(_forked(work, told), told, point, witness, durable)
+        return _followed(child, told, point, witness, durable)
     finally:
+        patience.cancel()
+        patience.join()
         os.close(told)
+
+
+def _give_up(child: int, told: int) -> None:
+    """End a child that hangs; it has then ended by a signal that nobody asked for."""
+    os.write(told, f"it was ended after {PATIENCE} seconds".encode())
+    os.kill(child, signal.SIGKILL)
 
 
 def _forked(work: Callable[[], object], told: int) -> int:

@@ -6,6 +6,8 @@ import base64
 import html
 import re
 from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,13 +15,18 @@ import pytest
 from click.testing import CliRunner, Result
 
 from streamdp.cli import cli
+from streamdp.config import load
 from streamdp.reports.charts.lines import chart
 from streamdp.reports.charts.maps import grid, heat
 from streamdp.reports.columns import columns_of
+from streamdp.reports.digest import digest
 from streamdp.reports.periods import period_of
 from streamdp.reports.series import picture
+from streamdp.store.database import connect_to_read
 from streamdp.store.reading.browse import Stretch
 from streamdp.types import Column, Release, Row
+from streamdp.web.report import as_markdown
+from streamdp.wiring.kinds import release_kind
 from tests.web.conftest import HOSTILE
 
 
@@ -45,6 +52,20 @@ def test_a_report_is_one_file(home: Path, tmp_path: Path) -> None:
         for danger in ("<img", "<svg onload"):
             assert danger not in text
     assert html.escape(HOSTILE[0]) in text
+
+
+def test_a_name_in_markdown_commands_no_terminal(home: Path, tmp_path: Path) -> None:
+    """Control characters and those that turn the order of letters are written out."""
+    config = load(home / "config.yaml")
+    with closing(connect_to_read(config.store.path)) as store:
+        found = digest(
+            config, store, "parts", "all", None, 0, release_kind(config, "parts").columns
+        )
+    batches = ("\x1b[31mred.csv\r", "\u202etxt.csv", *found.picture.batches[2:])
+    named = replace(found, picture=replace(found.picture, batches=batches))
+    text = as_markdown(named, 0)
+    assert "\\x1b" in text
+    assert text.replace("\n", "").isprintable()
 
 
 def test_a_report_in_markdown_has_its_chart(home: Path, tmp_path: Path) -> None:
