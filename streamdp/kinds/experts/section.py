@@ -156,6 +156,14 @@ class ExpertsSection(ReleaseSection):
         " (`heaviest`), or at random by weight (`drawn`). Default `heaviest`.",
     )
 
+    def about_errors(self) -> str:
+        """What losses and their ends are shares of, and what wrong expected rows do."""
+        return (
+            "loss, lower and upper are per expected record: lower and upper hold that 95 times in"
+            " 100 whatever a batch has; where it has other than the expected rows they are no"
+            " shares of its own records, and weights and choices stay the same"
+        )
+
     @model_validator(mode="after")
     def _rules_are_few(self) -> ExpertsSection:
         if not isinstance(self.experts, RuleExperts):

@@ -218,6 +218,14 @@ class WorkloadSection(ReleaseSection):
             dict.fromkeys(tuple(sorted(order[name] for name in axes)) for axes in self.marginals)
         )
 
+    def about_errors(self) -> str:
+        """What `lower` and `upper` hold, and what wrong expected rows do."""
+        return (
+            "lower and upper hold the batch's own counts about 9 times in 10, also where it has a"
+            " tenth or ten times the expected rows; with a tenth the first release errs more, and"
+            " its intervals hold less than half of the time"
+        )
+
     def tolerated(self) -> int:
         """Records of the tolerance, at least one."""
         return max(round((self.tolerance or 0) * self.expected_rows), 1)
