@@ -16,16 +16,16 @@ from typing import ClassVar
 import numpy as np
 
 from streamdp.learning.experts import density
+from streamdp.learning.experts.beginning import OPENING, Beginning
 from streamdp.learning.experts.belief import Belief, observe_all
 from streamdp.learning.experts.filling import Filling
-from streamdp.learning.experts.levels import Usual
+from streamdp.learning.experts.forecast import Usual
 from streamdp.learning.experts.panel import (
     FORGET,
     REMEMBERED,
     Inputs,
     Panel,
     Seen,
-    first_panel,
 )
 from streamdp.learning.experts.prior_scale import PriorRule
 from streamdp.learning.experts.sequential import Reading, sequential_prior
@@ -42,18 +42,12 @@ from streamdp.types import FloatArray, Json, Prior
 VERSION = 5
 """Of the form of the state."""
 
-OPENING = 3
-"""Releases of which all quantiles are drawn when a stream opens; not after public rows."""
-
 CAUTION = 1.3
 """What drawing all from learned priors errs, in units of what is foretold: each of them may be
 wrong. Broad shapes rest on nothing that was learned."""
 
 NEWEST = 0.1
 """Least weight of a new release in what inferred quantiles would have missed."""
-
-PUBLIC_CERTAINTY = 16.0
-"""Of first levels fitted to public rows: they are believed within a quarter."""
 
 MOST_CALENDAR = 12
 """Quantiles up to which experts know the calendar: their states grow with the square."""
@@ -193,7 +187,7 @@ class ExpertMixture:
         anchor, resolution = (first, values[first]), self._resolution()
         learned = panel.learned(way.seen, belief, gaps, anchor, self.targets, resolution)
         if learned.releases == 0:
-            learned = learned.opened(self._first_gaps(), anchor, self.targets, resolution)
+            learned = learned.opened(self._beginning().log_gaps(), anchor, self.targets, resolution)
         if panel.releases and self._draws_all(way):
             learned = replace(learned, missed=self._missed(way, known))
         if way.reading is None:
@@ -320,20 +314,10 @@ class ExpertMixture:
         if state:
             panel = Panel.from_json(state)
             return panel.told(inputs, panel.usual(self.targets, resolution))
-        values, gaps = self._first_values(), self._first_gaps()
-        each = density.densities(self.targets, gaps)
-        basis = density.directions(each, gaps)
-        usual = Usual(each, basis @ basis.T, resolution)
-        certainty, releases = (PUBLIC_CERTAINTY, OPENING) if self.public else (1.0, 0)
-        return first_panel(values, inputs, gaps, usual, certainty, releases, self.guess[0])
+        return self._beginning().panel(inputs)
 
-    def _first_values(self) -> FloatArray:
-        if self.public:
-            return np.array(self.public.locations)
-        return density.guessed_quantiles(self.targets, *self.guess)
-
-    def _first_gaps(self) -> FloatArray:
-        return density.first_log_gaps(self._first_values(), self.guess[1], self._resolution())
+    def _beginning(self) -> Beginning:
+        return Beginning(self.targets, self.guess, self.public, self._resolution())
 
     def _limits(self) -> tuple[float, float]:
         grid, half = self.tree.grid, self.tree.grid.resolution / 2

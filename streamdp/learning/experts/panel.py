@@ -15,7 +15,8 @@ import numpy as np
 from streamdp.learning.experts import density
 from streamdp.learning.experts.arrays import packed, unpacked
 from streamdp.learning.experts.belief import Belief
-from streamdp.learning.experts.levels import WIDTHS, Forecast, Levels, Posterior, Usual
+from streamdp.learning.experts.forecast import Forecast, Posterior, Usual
+from streamdp.learning.experts.levels import WIDTHS, Levels
 from streamdp.types import FloatArray, Json
 
 Inputs = tuple[FloatArray, ...]
@@ -269,18 +270,3 @@ def _shared(weights: list[FloatArray]) -> list[FloatArray]:
         + SHARE * (1.0 / count + each.sum(axis=1, keepdims=True) / each.shape[1]) / 2.0
         for each in weights
     ]
-
-
-def first_panel(
-    values: FloatArray,
-    inputs: Inputs,
-    log_gaps: FloatArray,
-    usual: Usual,
-    certainty: float,
-    releases: int,
-    centre: float,
-) -> Panel:
-    """Before any release."""
-    groups = tuple(Levels.start(values, len(each), usual, certainty) for each in inputs)
-    past: tuple[tuple[float, ...], ...] = ((),) * len(values)
-    return Panel(releases, 0, log_gaps, FIRST_OWN**2, 0.0, groups, past, centre, strange=False)

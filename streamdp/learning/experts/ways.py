@@ -16,7 +16,7 @@ from typing import Literal
 import numpy as np
 
 from streamdp.learning.experts.belief import Belief
-from streamdp.learning.experts.levels import Usual
+from streamdp.learning.experts.forecast import Usual
 from streamdp.learning.experts.noise import NoisyDraw, noisy_draws
 from streamdp.learning.experts.panel import Panel, Seen
 from streamdp.learning.experts.sequential import Reading

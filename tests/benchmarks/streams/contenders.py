@@ -10,8 +10,9 @@ import numpy as np
 
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.study import ORACLE, Stream
-from streamdp.learning.experts.levels import Usual
-from streamdp.learning.experts.mixture import OPENING, ExpertMixture
+from streamdp.learning.experts.beginning import OPENING
+from streamdp.learning.experts.forecast import Usual
+from streamdp.learning.experts.mixture import ExpertMixture
 from streamdp.learning.experts.panel import Panel, Seen
 from streamdp.learning.experts.ways import BroadShapes, Drawn
 from streamdp.learning.fixed import Fixed

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamdp.learning.experts.levels import WIDTHS, Levels, Posterior, Usual
+from streamdp.learning.experts.forecast import Posterior, Usual
+from streamdp.learning.experts.levels import WIDTHS, Levels
 from streamdp.types import FloatArray
 
 SIZE = 3
