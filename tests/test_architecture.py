@@ -31,7 +31,7 @@ BELOW = {
     },
     "backends": {"types", "errors", "files", "objects", "lakes"},
     "sources": {"types", "errors", "files", "objects", "lakes", "zones"},
-    "sinks": {"types", "errors", "disk", "privacy", "text"},
+    "sinks": {"types", "errors", "disk", "privacy", "text", "objects"},
     "store": {"types", "errors", "disk", "privacy", "__init__"},
     "log": {"types", "errors", "disk", "text"},
     "engine": {"types", "errors", "text"},

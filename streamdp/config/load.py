@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,9 @@ from streamdp.config.wording import nearest, wording
 from streamdp.errors import ConfigurationError
 from streamdp.gates.tests_section import TEST_KINDS
 from streamdp.objects.address import is_address
+
+Absolute = Callable[[Path, str], str]
+"""Makes a path absolute, from a file beside it."""
 
 DEMO = "demo:"
 """Prefix of a source path that names a file shipped with the package."""
@@ -63,6 +66,26 @@ def validated(document: Document, beside: Path) -> Configuration:
     return configuration
 
 
+def _beside(path: Path, named: str) -> str:
+    """A path from the folder of the configuration.
+
+    Raises:
+        ConfigurationError: It is an address of objects, and no file.
+    """
+    if is_address(named):
+        raise ConfigurationError(
+            "this is kept in a file of this machine",
+            where=f"{path.name}: {named.partition('://')[0]}://",
+            hint="sources are read from addresses of objects, sinks of kind objects write there",
+        )
+    return os.path.normpath(path.parent / os.path.expanduser(named))
+
+
+def _address_or_beside(path: Path, named: str) -> str:
+    """The same of a source, which may be objects: their address is as it is."""
+    return named if is_address(named) else _beside(path, named)
+
+
 def _resolved(value: Any, path: Path) -> Any:
     """Paths made absolute; what is no mapping is left for the model to refuse."""
     if not isinstance(value, dict):
@@ -72,7 +95,12 @@ def _resolved(value: Any, path: Path) -> Any:
         found[section] = _with_path(found[section], path) if section in found else None
         if found[section] is None:
             del found[section]
-    for section in ("sources", "sinks", "reports"):
+    if isinstance(found.get("sources"), dict):
+        entries = found["sources"].items()
+        found["sources"] = {
+            name: _with_path(entry, path, _address_or_beside) for name, entry in entries
+        }
+    for section in ("sinks", "reports"):
         if isinstance(found.get(section), dict):
             entries = found[section].items()
             found[section] = {name: _with_path(entry, path) for name, entry in entries}
@@ -92,11 +120,11 @@ def _with_paths_within(entry: Any, path: Path) -> Any:
     }
 
 
-def _with_path(entry: Any, path: Path) -> Any:
+def _with_path(entry: Any, path: Path, absolute: Absolute = _beside) -> Any:
     """An entry with its path absolute, and those of its secrets and markers."""
     if isinstance(entry, dict):
         folder = {"path": "."} if entry.get("kind") == "command" else {}
-        entry = folder | {key: _with_file(value, path) for key, value in entry.items()}
+        entry = folder | {key: _with_file(value, path, absolute) for key, value in entry.items()}
     if not isinstance(entry, dict) or not isinstance(entry.get("path"), str) or not entry["path"]:
         return entry
     named: str = entry["path"]
@@ -105,26 +133,19 @@ def _with_path(entry: Any, path: Path) -> Any:
 
         resolved = str(files("streamdp").joinpath("demo", named.removeprefix(DEMO)))
     else:
-        resolved = _beside(path, named)
+        resolved = absolute(path, named)
     found = {**entry, "path": resolved}
     if isinstance(entry.get("anchor"), str) and entry["anchor"]:
         found["anchor"] = _beside(path, entry["anchor"])
     return found
 
 
-def _beside(path: Path, named: str) -> str:
-    """A path from the folder of the configuration; addresses of objects are as they are."""
-    if is_address(named):
-        return named
-    return os.path.normpath(path.parent / os.path.expanduser(named))
-
-
-def _with_file(value: Any, path: Path) -> Any:
+def _with_file(value: Any, path: Path, absolute: Absolute) -> Any:
     """A mapping within an entry, with the path of its secret or marker absolute."""
     if not isinstance(value, dict):
         return value
     named = {key: value[key] for key in ("file", "marker") if isinstance(value.get(key), str)}
-    return value | {key: _beside(path, name) for key, name in named.items()}
+    return value | {key: absolute(path, name) for key, name in named.items()}
 
 
 def _readable(error: ValidationError, document: Document) -> ConfigurationError:

@@ -80,7 +80,7 @@ def copy(file: File, into: BinaryIO) -> None:
             before = _etag(opened, file)
             while chunk := opened.read(CHUNK):
                 into.write(chunk)
-        now = _file_system().get_file_info(_path(file))
+        now = _file_system().get_file_info(_path_of(file.path))
     into.flush()
     if not _is_as_listed(now, file) or etag(file) != before:
         raise SourceError(
@@ -88,6 +88,20 @@ def copy(file: File, into: BinaryIO) -> None:
             where=file.path,
             hint="leave objects as they are once they are written",
         )
+
+
+def write(address: Address, content: bytes) -> None:
+    """Write an object; it is there when all of it is.
+
+    Raises:
+        SourceError: The storage cannot be reached, or refuses.
+    """
+    path = _path_of(str(address))
+    with (
+        _asked(str(address)),
+        _file_system().open_output_stream(path, compression=None) as stream,
+    ):
+        stream.write(content)
 
 
 def _file(address: Address, key: str, info: FileInfo) -> File:
@@ -125,11 +139,11 @@ def _etag(opened: Any, file: File) -> bytes:
 
 
 def _opened(file: File) -> Any:
-    return _file_system().open_input_file(_path(file))
+    return _file_system().open_input_file(_path_of(file.path))
 
 
-def _path(file: File) -> str:
-    return file.path.removeprefix("s3://")
+def _path_of(address: str) -> str:
+    return address.removeprefix("s3://")
 
 
 def _file_system() -> FileSystem:

@@ -50,7 +50,7 @@ class FilesSink:
                 return
             for folder in (self._folder, target.parent):
                 make_folder(folder, self._mode)
-            write_whole(target, partial(_WRITERS[self._form], columns(release)), self._mode)
+            write_whole(target, partial(WRITERS[self._form], columns(release)), self._mode)
         except _refusals() as error:
             why = error.strerror if isinstance(error, OSError) else None
             raise SinkError(
@@ -61,9 +61,14 @@ class FilesSink:
             ) from None
 
     def path_of(self, release: Release) -> Path:
-        """Where a release is kept; names sort as batches do."""
-        batch = re.sub(r"[^A-Za-z0-9_-]", "_", release.batch)[:80]
-        return self._folder / release.job / f"{batch}.{release.id}.{self._form}"
+        """Where a release is kept."""
+        return self._folder / release.job / file_name(release, self._form)
+
+
+def file_name(release: Release, form: Form) -> str:
+    """Name of the file of a release; names sort as batches do."""
+    batch = re.sub(r"[^A-Za-z0-9_-]", "_", release.batch)[:80]
+    return f"{batch}.{release.id}.{form}"
 
 
 def _is_there(target: Path) -> bool:
@@ -101,10 +106,11 @@ def _write_parquet(found: list[Column], file: int) -> None:
         connection.execute(into, [f"/dev/fd/{file}"])
 
 
-_WRITERS: dict[Form, Callable[[list[Column], int], None]] = {
+WRITERS: dict[Form, Callable[[list[Column], int], None]] = {
     "csv": _write_csv,
     "parquet": _write_parquet,
 }
+"""What writes columns into an open file, by form."""
 
 
 def _refusals() -> tuple[type[Exception], ...]:

@@ -11,6 +11,7 @@ from streamdp.config.sections.sinks import (
     DuckDBSinkSection,
     FilesSinkSection,
     JsonLinesSinkSection,
+    ObjectsSinkSection,
     PostgresSinkSection,
     Sink,
     TableSinkSection,
@@ -66,6 +67,7 @@ def sink(name: str, section: Sink, clock: Clock) -> SinkProtocol:
     from streamdp.sinks.command import CommandSink
     from streamdp.sinks.files import FilesSink
     from streamdp.sinks.jsonl import JsonLinesSink
+    from streamdp.sinks.objects import ObjectsSink
     from streamdp.sinks.postgres import PostgresTableSink
     from streamdp.sinks.stdout import StandardOutputSink
     from streamdp.sinks.warehouse import DuckDBTableSink
@@ -75,6 +77,8 @@ def sink(name: str, section: Sink, clock: Clock) -> SinkProtocol:
         return JsonLinesSink(name, section.path, section.mode)
     if isinstance(section, FilesSinkSection):
         return FilesSink(name, section.path, section.kind, section.mode)
+    if isinstance(section, ObjectsSinkSection):
+        return ObjectsSink(name, section.address, section.form)
     if isinstance(section, DuckDBSinkSection):
         return DuckDBTableSink(name, section.path, section.table)
     if isinstance(section, PostgresSinkSection):

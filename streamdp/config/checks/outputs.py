@@ -15,6 +15,7 @@ from streamdp.config.sections.sinks import (
     DuckDBSinkSection,
     FilesSinkSection,
     JsonLinesSinkSection,
+    ObjectsSinkSection,
     PostgresSinkSection,
     Sink,
     WebhookSinkSection,
@@ -81,7 +82,7 @@ def _sink_at(configuration: Configuration, place: Path) -> Sink | None:
 
 
 def _is_read(source: Source, written: str) -> bool:
-    return bool(source.path) and fnmatch.fnmatch(written, os.path.realpath(source.path))
+    return bool(source.path) and fnmatch.fnmatch(written, source.place())
 
 
 def _is_other_table(source: Source, sink: Sink | None) -> bool:
@@ -104,6 +105,9 @@ def _written(configuration: Configuration) -> list[tuple[Path, str, str]]:
             folder = isinstance(sink, FilesSinkSection)
             written = f"{path}/job/batch.{sink.kind}" if folder else path
             found.append((("sinks", name, "path"), path, written))
+        if isinstance(sink, ObjectsSinkSection):
+            written = f"{sink.address}/job/batch.{sink.form}"
+            found.append((("sinks", name, "address"), f"{sink.address}.{sink.form}", written))
     for name, report in configuration.reports.items():
         path = os.path.realpath(report.path)
         for form in report.form:

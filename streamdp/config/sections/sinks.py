@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -11,6 +12,7 @@ from streamdp.config.base.section import Section
 from streamdp.config.base.values import FileMode, PositiveDuration
 from streamdp.config.sections.addresses import require_address, require_key
 from streamdp.config.sections.secrets import Concealed, Secret, SecretFile
+from streamdp.objects.address import parsed
 
 
 class TableSinkSection(Section):
@@ -66,6 +68,29 @@ class FilesSinkSection(Section):
         " enter them. Default 0600.",
         examples=["0644"],
     )
+
+
+class ObjectsSinkSection(Section):
+    """Objects of an S3-compatible storage, one a release: `ADDRESS/JOB/BATCH.ID.csv`."""
+
+    kind: Literal["objects"] = Field(
+        description="`objects`: one object a release, in an S3-compatible storage."
+    )
+    address: str = Field(
+        description="`s3://BUCKET/FOLDER` above the objects. Credentials are those of the"
+        " environment or the instance.",
+        examples=["s3://published/streamdp"],
+    )
+    form: Literal["csv", "parquet"] = Field(
+        default="parquet", description="`csv` or `parquet`: format of the objects. Default parquet."
+    )
+
+    @field_validator("address")
+    @classmethod
+    def _is_an_address(cls, value: str) -> str:
+        if glob.has_magic(value):
+            raise ValueError("an address that is written to has no wildcards")
+        return str(parsed(value.rstrip("/")))
 
 
 class DuckDBSinkSection(Section):
@@ -211,6 +236,7 @@ Sink = Annotated[
     TableSinkSection
     | JsonLinesSinkSection
     | FilesSinkSection
+    | ObjectsSinkSection
     | DuckDBSinkSection
     | PostgresSinkSection
     | WebhookSinkSection
@@ -224,6 +250,7 @@ SINK_KINDS = (
     "jsonl",
     "csv",
     "parquet",
+    "objects",
     "duckdb",
     "postgres",
     "webhook",
