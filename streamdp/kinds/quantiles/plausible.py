@@ -90,15 +90,18 @@ def plausible(
     laws = [(centre, np.diag(widths**2)), _law_of(fits, even, widths / 50.0)]
     counts = [FIRST, FIRST]
     drawn = np.concatenate([_drawn(*law, FIRST, number) for number, law in enumerate(laws)])
-    targets = task.log_posterior(drawn)
+    targets, densities = task.log_posterior(drawn), _log_densities(drawn, laws)
     for number in range(2, 2 + ROUNDS):
-        weights = _tempered(_log_weights(drawn, targets, laws, counts))
-        laws.append(_law_of(drawn, weights, widths / 150.0))
-        counts.append(LATER)
-        more = _drawn(*laws[-1], LATER, number)
+        weights = _tempered(_log_weights(targets, densities, counts))
+        law = _law_of(drawn, weights, widths / 150.0)
+        more = _drawn(*law, LATER, number)
         drawn = np.concatenate((drawn, more))
         targets = np.concatenate((targets, task.log_posterior(more)))
-    logs = _log_weights(drawn, targets, laws, counts)
+        densities = np.hstack((densities, _log_densities(more, laws)))
+        densities = np.vstack((densities, _log_densities(drawn, [law])))
+        laws.append(law)
+        counts.append(LATER)
+    logs = _log_weights(targets, densities, counts)
     return Plausible(task.quantiles(drawn), np.exp(logs))
 
 
@@ -150,20 +153,19 @@ def _drawn(mean: FloatArray, covariance: FloatArray, count: int, number: int) ->
     return np.asarray(found)
 
 
-def _log_density(at: FloatArray, mean: FloatArray, covariance: FloatArray) -> FloatArray:
-    off = at - mean
-    squared = (np.linalg.solve(covariance, off.T).T * off).sum(axis=1)
-    return np.asarray(-4.0 * np.log1p(squared / 4.0) - 0.5 * np.linalg.slogdet(covariance)[1])
+def _log_densities(at: FloatArray, laws: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
+    """Of each law, shape (laws, k)."""
+    found = []
+    for mean, covariance in laws:
+        root = np.linalg.inv(np.linalg.cholesky(covariance))
+        squared = (((at - mean) @ root.T) ** 2).sum(axis=1)
+        found.append(-4.0 * np.log1p(squared / 4.0) + np.log(np.diag(root)).sum())
+    return np.stack(found)
 
 
-def _log_weights(
-    drawn: FloatArray,
-    log_targets: FloatArray,
-    laws: list[tuple[FloatArray, FloatArray]],
-    counts: list[int],
-) -> FloatArray:
+def _log_weights(log_targets: FloatArray, densities: FloatArray, counts: list[int]) -> FloatArray:
     """ln of weights of draws from several laws, by the mixture of all (Veach & Guibas 1995)."""
-    logs = np.stack([_log_density(drawn, *law) for law in laws]) + np.log(counts)[:, None]
+    logs = densities + np.log(counts)[:, None]
     found = log_targets - np.logaddexp.reduce(logs, axis=0)
     return np.asarray(found - np.logaddexp.reduce(found))
 
@@ -265,7 +267,9 @@ def _log_masses(prior: JointPrior, knots: FloatArray) -> dict[Prior, FloatArray]
 
 
 def _tail(shares: FloatArray, tail: FloatArray) -> FloatArray:
-    """(1 - p^t)/t, and -ln p for t = 0."""
-    logs = np.log(shares)
-    small = np.abs(tail) < 1e-6
-    return np.asarray(np.where(small, -logs, -np.expm1(tail * logs) / np.where(small, 1.0, tail)))
+    """(1 - p^t)/t, and about -ln p for t = 0."""
+    steps = np.where(np.abs(tail) < 1e-6, 1e-6, tail)
+    found = steps * np.log(shares)
+    np.expm1(found, out=found)
+    found /= -steps
+    return np.asarray(found)
