@@ -6,7 +6,8 @@ The same records in a Parquet file, in Arrow files (batches of 65,536 rows, pack
 batch that is the file), in a table of a DuckDB database, and as a query of that table that renames,
 derives and filters. Each form is counted in a process of its own in turns with Parquet or with the
 table under the same condition; `ratio` is to that, `peak_mb` the growth of the largest resident
-size over the first count of the process (Linux).
+size over the first count of the process (Linux). `unskipped` is Parquet under a condition on a
+floating number as it is read, against the same read by the statistics of the file.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ import tempfile
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
+from unittest import mock
 
 import duckdb
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.backends.duckdb.words import DuckDBWords
 from streamdp.backends.sql.relation import Relation
 from streamdp.config.base.expressions import expression
 from streamdp.config.sections.queries import table_query
@@ -40,7 +43,8 @@ RECORDS = (
 )
 SELECTED = "SELECT x * 2 AS y, at AS seen FROM t WHERE u % 2 = 0"
 ARROW = {"arrow": (65_536, None), "arrow, zstd": (65_536, "zstd"), "arrow, one batch": (None, None)}
-FORMS = ("parquet", *ARROW, "table", "query")
+FLOATING = CellQuery("x", GRID, where=expression("v < 0.01"))
+FORMS = ("parquet", *ARROW, "table", "query", "unskipped")
 
 
 def rows(quick: bool) -> Iterator[Row]:
@@ -70,6 +74,8 @@ def _write(folder: Path, size: int) -> None:
 
 def _alone(folder: Path, form: str) -> Row:
     """One form, in this process, against what it is compared with."""
+    if form == "unskipped":
+        return _unskipped(folder)
     of = "table" if form in ("table", "query") else "parquet"
     first, question = _backend(folder, form), HALF if form == "table" else PLAIN
     question = CellQuery("y", GRID) if form == "query" else question
@@ -86,6 +92,20 @@ def _alone(folder: Path, form: str) -> Row:
     )
     ratio = took[form] / took[f"{of} "]
     return {"seconds": round(took[form], 3), "ratio": round(ratio, 2), "of": of, "peak_mb": peak}
+
+
+def _unskipped(folder: Path) -> Row:
+    """Floating numbers read by an expression, against what statistics may skip."""
+    backend = _backend(folder, "parquet")
+    backend.check(FLOATING, DAY)
+
+    def skipping() -> None:
+        with mock.patch.object(DuckDBWords, "unskipped", lambda self, name: name):
+            backend.answer(FLOATING, DAY)
+
+    took = in_turns({"one by one": lambda: backend.answer(FLOATING, DAY), "skipping": skipping})
+    ratio = took["one by one"] / took["skipping"]
+    return {"seconds": round(took["one by one"], 3), "ratio": round(ratio, 2), "of": "statistics"}
 
 
 def _backend(folder: Path, form: str) -> DuckDBBackend:
