@@ -65,9 +65,11 @@ def happenings(configuration: Configuration, database: Database, job: str, now: 
     gate = configuration.gated().get(job)
     if gate is None:
         return Happenings(tuple(found), ())
+    growing = configuration.sources[configuration.releases[job].source].is_growing()
     starts, ends = dict[str, int](), dict[str, int]()
     for answer in gate_answers(database, gate, now, MOST):
-        moment = answer.slot if answer.window_start is None else answer.window_start
+        window = answer.window_end if growing else answer.window_start
+        moment = answer.slot if window is None else window
         starts[answer.batch] = moment
         ends[answer.batch] = moment if answer.window_end is None else answer.window_end
         found.append(Happening(answer.batch, moment, "yes" if answer.accepted else "no"))

@@ -132,7 +132,9 @@ def picture(
         declared: Columns that its kind declares.
         value: The column to show alone, in place of what was drawn and its estimate.
     """
-    ordered = sorted(releases, key=moment_of)
+    given = tuple(releases)
+    placed = sorted(zip(moments_of(given), given, strict=True), key=lambda each: each[0])
+    ordered = [release for _, release in placed]
     columns = columns_of(ordered, declared)
     if value is not None:
         columns = tuple(_shown_alone(each, value) for each in columns)
@@ -140,7 +142,7 @@ def picture(
     rows = [{_labels(row, labels): row for row in release.rows} for release in ordered]
     found = dict.fromkeys(each for row in rows for each in row)
     return Picture(
-        times=tuple(map(moment_of, ordered)),
+        times=tuple(at for at, _ in placed),
         batches=tuple(release.batch for release in ordered),
         ids=tuple(release.id for release in ordered),
         series=tuple(_series(one, [each.get(one, {}) for each in rows], columns) for one in found),
@@ -155,8 +157,16 @@ def _shown_alone(column: Column, value: str) -> Column:
     return replace(column, role="error") if column.role in ("value", "estimate") else column
 
 
+def moments_of(releases: Sequence[Release]) -> tuple[int, ...]:
+    """Where releases stand in time: of batches that grow, all of which begin as one, the ends."""
+    begins = {each.window_start for each in releases}
+    if len(begins) > 1 or None in begins or len(releases) < 2:
+        return tuple(map(moment_of, releases))
+    return tuple(each.window_end or moment_of(each) for each in releases)
+
+
 def moment_of(release: Release) -> int:
-    """Where a release stands in time."""
+    """Where a release stands in time that is one of windows that follow each other."""
     return release.released_at if release.window_start is None else release.window_start
 
 

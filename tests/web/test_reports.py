@@ -54,6 +54,15 @@ def test_a_report_is_one_file(home: Path, tmp_path: Path) -> None:
     assert html.escape(HOSTILE[0]) in text
 
 
+def test_batches_that_grow_stand_where_they_end() -> None:
+    """All begin with the first record: their ends tell them apart, in the order of time."""
+    grown = [
+        replace(release(0, [{"value": 1}]), id=str(end), window_end=end) for end in (900, 300, 600)
+    ]
+    assert picture(grown).times == (300, 600, 900)
+    assert picture(grown[:1]).times == (0,)
+
+
 def test_a_name_in_markdown_commands_no_terminal(home: Path, tmp_path: Path) -> None:
     """Control characters and those that turn the order of letters are written out."""
     config = load(home / "config.yaml")

@@ -9,7 +9,7 @@ from streamdp.reports.charts.choices import MOST, Choice, choices
 from streamdp.reports.charts.lines import chart
 from streamdp.reports.charts.stacked import legend, stacked
 from streamdp.reports.columns import columns_of
-from streamdp.reports.series import Picture, candidate, moment_of, picture
+from streamdp.reports.series import Picture, candidate, moments_of, picture
 from streamdp.types import Column, Release
 
 
@@ -74,12 +74,12 @@ def _choices(
 ) -> OwnChart:
     labels = [each.name for each in columns if each.role == "label"]
     made = []
-    for release in releases:
+    for release, at in zip(releases, moments_of(releases), strict=True):
         for row in release.rows:
             said = [str(row[label]) for label in labels if row.get(label) is not None]
             if part and said[:1] != [part]:
                 continue
             place = " · ".join(said[bool(part) :]) or "choice"
-            made.append(Choice(moment_of(release), release.batch, place, candidate(row, names)))
+            made.append(Choice(at, release.batch, place, candidate(row, names)))
     title = "what was chosen"
     return OwnChart(title, choices(made, title=f"{job}: {title} over time"))
