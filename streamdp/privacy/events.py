@@ -10,8 +10,9 @@ Amounts in events are exact rationals written as text.
   event that holds one has none either.
 * `parallel`: events on disjoint parts of a batch over which one record's weights sum to at most
   one; costs its worst.
-* `choice`: one of several events, picked by looking at past releases; costs its worst in each
-  measure, so that a sum of charges does not depend on releases.
+* `choice`: one of several events, picked by looking at past releases, or as a draw goes on at what
+  it has drawn so far; costs its worst in each measure, so that a sum of charges does not depend on
+  releases. A bound on the sum of every way is a valid filter (Feldman & Zrnic 2021).
 * `sequence`: events one after the other on the same records; costs their sum.
 * `group`: an event on a unit of up to `size` records: size times its pure loss, size² times its
   zero-concentrated one (Bun & Steinke 2016, Proposition 1.9).

@@ -1,4 +1,4 @@
-"""How a release is drawn: how many items are measured, which, and with how much noise.
+"""How a release is drawn: which items are measured, and with how much noise.
 
 A round chooses an item where the counts and the current distribution differ most, by
 permute-and-flip over integer scores with a tenth of the round's price, and measures all its
@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
@@ -24,6 +24,7 @@ from streamdp.kinds.workload.fitting.distribution import Distribution
 from streamdp.kinds.workload.fitting.marginals import Workload
 from streamdp.kinds.workload.fitting.refit import Measurement
 from streamdp.kinds.workload.online import Gate
+from streamdp.kinds.workload.rounds import Course
 from streamdp.mechanisms.additive_noise import AdditiveNoise
 from streamdp.mechanisms.finite_choice import exponent, exponential_choice, permute_and_flip
 from streamdp.mechanisms.gaussian_noise import GaussianNoise
@@ -56,6 +57,8 @@ class Design:
         choose: How the items are chosen.
         tolerance: Records by which a count may be off, for `online`.
         loss: The measure of the price; with `rho` the noise is Gaussian.
+        cold_rounds: How many items are measured once a measurement shows that nothing repeats; 0
+            for as many.
 
     Raises:
         ValueError: Tests at a price in rho: they are pure, and not of bounded range.
@@ -67,6 +70,7 @@ class Design:
     choose: Choose = "private"
     tolerance: int = 1
     loss: Measure = "epsilon"
+    cold_rounds: int = 0
 
     def __post_init__(self) -> None:
         if self.choose == "online" and self.loss == "rho":
@@ -110,15 +114,30 @@ class Design:
         """The tests of a release with so many items."""
         return Gate(self.choice_epsilon, self.rounds, items, self.tolerance)
 
+    def course(self) -> Course:
+        """Its rounds, before the first."""
+        return Course(self.amount, self.rounds, self.cold_rounds)
+
+    def round(self, price: Fraction) -> Design:
+        """The draws of one round at its price."""
+        return replace(self, amount=price, rounds=1, cold_rounds=0)
+
     def event(self) -> Json:
-        """Event of one record, for the ledger."""
-        parts = [self.noise.event()]
-        if self.choose != "public":
-            chosen = events.bounded_range if self.loss == "rho" else events.pure
-            parts.insert(0, chosen(self.choice_epsilon))
-        return events.sequence(
-            parts * self.rounds, mechanism="multiplicative-weights", choose=self.choose
-        )
+        """Event of one record, for the ledger: the dearest of the ways that rounds may go."""
+        about = {"mechanism": "multiplicative-weights", "choose": self.choose}
+        ways = [
+            events.sequence([part for price in way for part in self.round(price).parts()], **about)
+            for way in self.course().ways()
+        ]
+        return ways[0] if len(ways) == 1 else events.choice(ways, **about)
+
+    def parts(self) -> list[Json]:
+        """Events of one record in one round."""
+        measured = self.noise.event()
+        if self.choose == "public":
+            return [measured]
+        chosen = events.bounded_range if self.loss == "rho" else events.pure
+        return [chosen(self.choice_epsilon), measured]
 
     def measure(self, place: int, counts: IntArray, entropy: Entropy) -> Measurement:
         """All cells of an item with noise.
@@ -164,51 +183,3 @@ class Design:
         sharpness = exponent(self.choice_epsilon, 2 * self.moved)
         draw = exponential_choice if self.loss == "rho" else permute_and_flip
         return draw(scores, sharpness, entropy)
-
-
-def rounds_for(
-    amount: Fraction,
-    rows: int,
-    relation: Relation,
-    items: int,
-    *,
-    cold: bool = False,
-    loss: Measure = "epsilon",
-) -> int:
-    """How many items to measure: more of them as epsilon·rows, or √rho·rows, grows.
-
-    With a memory 1 below 281, then 2, 3 from 889 and so on by √10; without one 2 at 92, 3 at 280,
-    4 from 1200 and so on, more slowly.
-
-    Args:
-        amount: Price of the release, in `loss`.
-        rows: Expected, public.
-        relation: Substituted records need twice the noise.
-        items: The most that can be measured.
-        cold: Whether nothing is remembered that is of use.
-        loss: The measure of the price.
-    """
-    if loss == "rho":
-        return _gaussian_rounds(amount, rows, relation, items, cold=cold)
-    strength = max(float(amount) * rows / (1.0 if relation == "add-remove" else 2.0), 1.0)
-    if cold:
-        rounds = round(1.9 + 1.4 * math.log10(strength / 92.0))
-    else:
-        rounds = math.floor(2.0 + 2.0 * math.log10(strength / 281.0))
-    return min(max(rounds, 1), items)
-
-
-def _gaussian_rounds(
-    rho: Fraction, rows: int, relation: Relation, items: int, *, cold: bool
-) -> int:
-    """Of a price in rho: noise grows with the root of the rounds alone, so there are more.
-
-    By √rho·rows: with a memory 1 below 36, 2, 3 from 115, 4 from 364; without one 3 at 32, 5 at
-    122, 6 at 411.
-    """
-    strength = max(math.sqrt(float(rho) / (1.0 if relation == "add-remove" else 2.0)) * rows, 1.0)
-    if cold:
-        rounds = round(3.0 + 2.7 * math.log10(strength / 32.0))
-    else:
-        rounds = math.floor(3.0 + 2.0 * math.log10(strength / 115.0))
-    return min(max(rounds, 1), items)

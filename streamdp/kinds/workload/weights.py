@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from streamdp.kinds.workload.design import Choose, Design, rounds_for
+from streamdp.kinds.workload.design import Choose, Design
 from streamdp.kinds.workload.fitting.hypotheses import UNIFORM, Fit, Fitting, Memory
 from streamdp.kinds.workload.fitting.marginals import Workload
 from streamdp.kinds.workload.fitting.refit import Measurement
 from streamdp.kinds.workload.fitting.spread import schedule
 from streamdp.kinds.workload.online import Gate, Passed
+from streamdp.kinds.workload.rounds import rounds_for
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.privacy.events import choice
 from streamdp.privacy.filters import Measure
@@ -81,16 +82,27 @@ class PrivateWeights:
 
     def _design(self, *, cold: bool) -> Design:
         """Of tests the number is always the same: it makes their margin."""
-        cold = cold and self.choose != "online"
-        rounds = self.rounds or rounds_for(
+        if self.choose != "private" or self.rounds or cold:
+            rounds = self.rounds or self._rounds(cold=cold and self.choose != "online")
+            turned = 0
+        else:
+            rounds = self._rounds(turning=True)
+            turned = self._rounds(cold=True) if rounds > 1 else 0
+        return Design(
+            self.amount, rounds, self.relation, self.choose, self.tolerance, self.loss, turned
+        )
+
+    def _rounds(self, *, cold: bool = False, turning: bool = False) -> int:
+        items = len(self.workload.items)
+        return rounds_for(
             self.amount,
             self.expected_rows,
             self.relation,
-            len(self.workload.items),
+            items,
             cold=cold,
+            turning=turning,
             loss=self.loss,
         )
-        return Design(self.amount, rounds, self.relation, self.choose, self.tolerance, self.loss)
 
     def gate(self) -> Gate:
         """The tests of a release."""
@@ -109,20 +121,36 @@ class PrivateWeights:
 
         Privacy: `amount` for one record. Each round is a choice, or a run of tests, and a
         measurement (`Design.choice`, `Gate.is_off`, `Design.measure`) that depend on the batch
-        through earlier rounds' outputs alone besides: adaptive composition of `Design.event`.
+        through earlier rounds' outputs alone besides: adaptive composition of `Design.event`. The
+        price of a round may follow from them too, and all rounds cost `amount` whichever way they
+        go: a sum of prices that is bounded on every way is a valid filter.
         """
         fitting = Fitting(self.workload, memory)
         before = Drawn((), fitting.fit(()))
+        if design.choose == "private":
+            return self._chosen(design, fitting, counts, before, entropy)
         if design.choose == "online":
             before = self._tested(design, fitting, counts, before, entropy)
-        drawn = before
-        scheduled = self._schedule(design, memory, before)
-        for number in range(design.rounds - len(before.measured)):
-            if scheduled:
-                place = scheduled[number]
-            else:
-                place = design.choice(self.workload, counts, drawn.fit.distribution, entropy)
-            drawn = _measured(design, fitting, drawn, place, counts, entropy)
+        drawn, each = before, design.round(design.amount / design.rounds)
+        for place in self._schedule(design, memory, before):
+            drawn = _measured(each, fitting, drawn, place, counts, entropy)
+        return drawn
+
+    def _chosen(
+        self,
+        design: Design,
+        fitting: Fitting,
+        counts: Sequence[IntArray],
+        drawn: Drawn,
+        entropy: Entropy,
+    ) -> Drawn:
+        """Round after round; there may be more of them once the uniform hypothesis leads."""
+        course = design.course()
+        while course.rounds:
+            each = design.round(course.price)
+            place = each.choice(self.workload, counts, drawn.fit.distribution, entropy)
+            drawn = _measured(each, fitting, drawn, place, counts, entropy)
+            course = course.after(turn=drawn.fit.hypothesis == UNIFORM)
         return drawn
 
     def _tested(
@@ -147,9 +175,7 @@ class PrivateWeights:
         return drawn
 
     def _schedule(self, design: Design, memory: Memory, before: Drawn) -> tuple[int, ...]:
-        """Items that are chosen without the batch; none if they are chosen privately."""
-        if design.choose == "private":
-            return ()
+        """Items that are chosen without the batch, for the measurements that are left."""
         masses = [before.fit.distribution.masses(item) for item in self.workload.items]
         rounds = design.rounds - len(before.measured)
         return schedule(self.workload, memory.spread, masses, design.noise.variance, rounds)

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -15,16 +16,20 @@ import pytest
 
 from streamdp.kinds.workload import design as design_module
 from streamdp.kinds.workload.design import Design
+from streamdp.kinds.workload.fitting import hypotheses
 from streamdp.kinds.workload.fitting.hypotheses import Memory
 from streamdp.kinds.workload.fitting.marginals import Workload
+from streamdp.kinds.workload.rounds import Course
 from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms import additive_noise, finite_choice
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
+from streamdp.privacy import events
 from streamdp.privacy.events import epsilon_of
 from streamdp.types import IntArray
 from tests.privacy.ways import AgainError, coin, even, law_of
 
 EPSILON = Fraction(3, 2)
+TURNING = Fraction(3)
 REACH = 2
 """Noise that is followed; outcomes of one less are compared, as neighbours shift them by one."""
 
@@ -43,14 +48,14 @@ PAIRS: dict[Relation, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {
 """Counts of the four cells of two axes."""
 
 
-def noise(scale: Fraction, walk: Any) -> int:
-    """Discrete Laplace noise as one fork, cut short beyond `REACH`."""
+def noise(scale: Fraction, walk: Any, reach: int = REACH) -> int:
+    """Discrete Laplace noise as one fork, cut short beyond its reach."""
     ratio = math.exp(-1 / scale)
-    weights = [(1 - ratio) / (1 + ratio) * ratio ** abs(z) for z in range(-REACH, REACH + 1)]
+    weights = [(1 - ratio) / (1 + ratio) * ratio ** abs(z) for z in range(-reach, reach + 1)]
     drawn = walk.answer([*weights, 1 - sum(weights)])
     if drawn == len(weights):
         raise AgainError
-    return int(drawn) - REACH
+    return int(drawn) - reach
 
 
 @contextlib.contextmanager
@@ -151,6 +156,49 @@ def test_neighbours_lose_epsilon_and_no_more(
         assert 0.6 < largest_loss(neighbours, rounds, marginals, learned) <= 1 + 1e-9
 
 
+def turning_loss(reach: int = 1) -> tuple[float, set[int]]:
+    """Of a course that turns, over the epsilon of its event; and how many rounds there were."""
+    workload = Workload.of((2, 2), [(0,)])
+    mechanism = PrivateWeights(workload, TURNING, 2)
+    start = replace(remembered(workload), total=6.0)
+    design = Design(TURNING, 2, cold_rounds=3)
+    short = partial(noise, reach=reach)
+    with (
+        patch.object(additive_noise, "discrete_laplace", short),
+        patch.object(hypotheses, "BIAS", np.zeros(3)),
+        patch.dict(design_module.CHOICE_SHARES, private=Fraction(0)),
+    ):
+        one, other = (
+            law(mechanism, design, lambda cells: start, each, contextlib.nullcontext)
+            for each in ((3, 0, 3, 0), (4, 0, 3, 0))
+        )
+    both = one.keys() & other.keys()
+    worst = max(abs(math.log(one[each] / other[each])) for each in both)
+    return worst / float(epsilon_of(design.event()) or 0), {len(each) for each in both}
+
+
+def test_a_course_that_turns_loses_epsilon_and_no_more() -> None:
+    """Two rounds, or three if the first shows that nothing repeats: both are seen."""
+    found, rounds = turning_loss()
+    assert rounds == {2, 3}
+    assert 0.99 < found <= 1 + 1e-9
+
+
+def test_rounds_after_a_turn_at_the_price_before_it_are_caught() -> None:
+    """Half of the price once more than was paid."""
+
+    def greedy(self: Course, turn: bool) -> Course:
+        left, rounds = self.left - self.price, self.rounds - 1
+        if turn and rounds and self.cold_rounds:
+            return Course(2 * left, 2)
+        return Course(left, rounds, max(self.cold_rounds - 1, 0))
+
+    with patch.object(Course, "after", greedy), patch.object(Design, "event", twice):
+        found, rounds = turning_loss()
+    assert rounds == {2, 3}
+    assert found > 1.2
+
+
 def unrounded(self: Design, workload: Workload, counts: Any, current: Any, entropy: Any) -> int:
     """A choice whose scores are rounded after they are summed, to even numbers at ties."""
     masses = [current.masses(item) for item in workload.items]
@@ -185,11 +233,14 @@ def test_a_round_that_is_not_charged_is_caught() -> None:
 
 def once(design: Design) -> Any:
     """The event of a design with its last round left out."""
-    from streamdp.privacy import events
-
     rounds = design.rounds - 1
     parts = [events.pure(design.choice_epsilon), events.pure(design.measured)]
     return events.sequence(parts * rounds)
+
+
+def twice(design: Design) -> Any:
+    """The price of the course as it should be."""
+    return events.pure(design.amount)
 
 
 def test_a_prior_that_reads_the_batch_is_caught() -> None:

@@ -19,7 +19,7 @@ from streamdp.kinds.workload.ask import ask
 from streamdp.kinds.workload.axes import condition, labels
 from streamdp.kinds.workload.build import build
 from streamdp.kinds.workload.check import check
-from streamdp.kinds.workload.design import Design, rounds_for
+from streamdp.kinds.workload.design import Design
 from streamdp.kinds.workload.fitting import distribution as distributions
 from streamdp.kinds.workload.fitting.distribution import Dense, Eliminated, elimination_size
 from streamdp.kinds.workload.fitting.hypotheses import LAST, SLOW, UNIFORM, Memory
@@ -27,6 +27,7 @@ from streamdp.kinds.workload.fitting.marginals import Workload, marginals_up_to
 from streamdp.kinds.workload.fitting.refit import Measurement, refit
 from streamdp.kinds.workload.fitting.state import from_json, to_json
 from streamdp.kinds.workload.kind import WorkloadRelease
+from streamdp.kinds.workload.rounds import Course, rounds_for
 from streamdp.kinds.workload.section import WorkloadSection
 from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms.additive_noise import AdditiveNoise
@@ -179,10 +180,47 @@ def test_rho_does_not_tell_how_many_rounds_past_releases_lead_to() -> None:
     assert {epsilon_of(event) for event in events} == {Fraction(1)}
 
 
+@pytest.mark.parametrize("loss", ["epsilon", "rho"])
+def test_every_way_of_a_course_costs_its_price(loss: Any) -> None:
+    """Two rounds, or two more after the first; the event says both."""
+    design = Design(Fraction(1, 3), 2, loss=loss, cold_rounds=3)
+    half, quarter = Fraction(1, 6), Fraction(1, 12)
+    assert design.course().ways() == ((half, half), (half, quarter, quarter))
+    assert design.event()["type"] == "choice"
+    assert Design(Fraction(1, 3), 1, loss=loss, cold_rounds=3).event()["type"] == "sequence"
+    for rounds in range(1, 5):
+        for cold in range(6):
+            course = Course(Fraction(1, 7), rounds, cold)
+            assert {sum(way) for way in course.ways()} == {Fraction(1, 7)}
+            assert len(course.ways()[0]) == rounds
+    price = rho_of(design.event()) if loss == "rho" else epsilon_of(design.event())
+    assert price == Fraction(1, 3)
+
+
+def test_a_release_turns_to_more_rounds_when_nothing_repeats() -> None:
+    """The first of two measurements shows a shift, and two more follow; the average is kept."""
+    sizes = (6, 8, 5)
+    shares = np.random.default_rng(4).dirichlet(np.full(240, 0.1)).reshape(sizes)
+    known = workload(sizes)
+    mechanism, memory = PrivateWeights(known, Fraction(1, 5), 2000), Memory.empty(known, 2000.0)
+    for number, table in enumerate(stream(shares, 11, relabelled=False)):
+        counts = counts_of(known, table if number < 10 else np.flip(table))
+        design, before = mechanism.design(memory), memory
+        drawn = mechanism.draw(design, memory, counts, PublicEntropy(f"turn:{number}"))
+        memory = memory.after(drawn.fit)
+        if number >= 8:
+            assert (design.rounds, design.cold_rounds) == (2, 3)
+            assert len(drawn.measured) == (2 if number < 10 else 3)
+    assert drawn.fit.hypothesis == UNIFORM
+    assert all((one == other).all() for one, other in zip(memory.slow, before.slow, strict=True))
+
+
 def test_rounds_follow_epsilon_and_rows() -> None:
     """One for ninety, three for nine hundred; neighbours that substitute have half as much."""
     rules = [rounds_for(Fraction(1), rows, "add-remove", 10) for rows in (90, 900, 10**9)]
     assert rules == [1, 3, 10]
+    assert rounds_for(Fraction(1), 160, "add-remove", 10) == 1
+    assert rounds_for(Fraction(1), 160, "add-remove", 10, turning=True) == 2
     assert rounds_for(Fraction(1), 1800, "substitute", 10) == 3
     assert [rounds_for(Fraction(1), rows, "add-remove", 10, cold=True) for rows in (92, 280)] == [
         2,

@@ -8,10 +8,15 @@ Each noisy count that is released is also a test of all three, free of charge. T
 most evidence, today's measurements included, is the prior of a batch. Evidence is bounded below,
 so that one surprising batch is enough to leave a hypothesis, and decays. On a stream that repeats
 nothing `uniform` wins within days, and a release is the one a mechanism without memory would make.
+
+`uniform` says that cells are anywhere, not that they are even. So an item of few cells, which
+agrees with what is remembered by chance, is little evidence for it. The running average learns
+nothing of a release that was fitted from `uniform`: all that was not measured is even there.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -33,7 +38,7 @@ UNIFORM, SLOW, LAST = range(3)
 PLIANCY = (200.0, 8.0, 8.0)
 """φ of each hypothesis: how far a batch is expected to be from it (`refit`)."""
 
-BIAS = np.array([-2.0, 4.0, 0.0])
+BIAS = np.array([-1.0, 4.0, 0.0])
 """Nats that the hypotheses are ahead at equal evidence."""
 
 DECAY = 0.9
@@ -44,7 +49,8 @@ TEMPER = 3.0
 """Cells of a batch vary together: evidence of one in so many is believed."""
 
 _DISPERSION = 15.0
-"""Variance of a cell's count around a hypothesis, over the mean count of a cell."""
+_RELATIVE = 0.1
+"""Variance of a cell's count around a learned hypothesis: of a mean count m, 15·m + 0.1·m²."""
 
 TOTAL_SHARE = 0.15
 """Deviation of a batch's total from the expected one, over it."""
@@ -105,10 +111,12 @@ class Memory:
             fit: The release, all of it made of released counts and of this memory.
         """
         pace = max(PACE, 1.0 / (1.0 + SLOWING * self.releases))
-        slow = tuple(
-            (1.0 - pace) * old + pace * new
-            for old, new in zip(self.slow, fit.potentials, strict=True)
-        )
+        slow = self.slow
+        if fit.hypothesis != UNIFORM:
+            slow = tuple(
+                (1.0 - pace) * old + pace * new
+                for old, new in zip(self.slow, fit.potentials, strict=True)
+            )
         evidence = DECAY * (np.array(self.evidence) + np.array(fit.evidence))
         evidence = np.maximum(evidence - evidence.max(), FLOOR)
         first, second, third = (float(each) for each in evidence)
@@ -202,13 +210,17 @@ class Fitting:
         return self._means[key]
 
     def _evidence(self, measurements: tuple[Measurement, ...]) -> tuple[float, ...]:
-        """Log likelihoods under equal variances: which hypothesis is closest in squared error."""
+        """Log likelihoods: around the learned ones of equal variances, the uniform one's wider."""
         evidence = np.zeros(3)
         for each in measurements:
-            variance = each.variance + _DISPERSION * self._memory.total / len(each.values)
-            for hypothesis in (UNIFORM, SLOW, LAST):
+            mean = self._memory.total / len(each.values)
+            near = each.variance + _DISPERSION * mean + _RELATIVE * mean**2
+            wide = near + self._memory.spread.uniform * mean**2
+            for hypothesis, variance in ((UNIFORM, wide), (SLOW, near), (LAST, near)):
                 missed = each.values - self.prior_masses(hypothesis, each.place)
                 evidence[hypothesis] -= float((missed**2).sum()) / (2.0 * variance * TEMPER)
+            freedom = len(each.values) - 1
+            evidence[UNIFORM] -= 0.5 * freedom * math.log(wide / near) / TEMPER
         return tuple(float(each) for each in evidence - evidence.max())
 
 
