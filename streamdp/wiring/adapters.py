@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import closing
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from streamdp.config.base.paths import file_ids
 from streamdp.config.model import Configuration
 from streamdp.config.sections.sources import Source as SourceSection
 from streamdp.config.sections.sources import Windows
@@ -17,11 +19,11 @@ from streamdp.engine.release import EngineContext
 from streamdp.engine.runner import Runner, Task
 from streamdp.errors import StoreError
 from streamdp.privacy.filters import Caps
-from streamdp.types import Clock, Entropy, Json, Log, Sink
+from streamdp.types import Backend, Clock, Entropy, Json, Log, Sink
 from streamdp.wiring.gates import gates
 from streamdp.wiring.kinds import charging, release_kind
 from streamdp.wiring.sinks import sinks, table_sinks
-from streamdp.wiring.sources import backend, data_of, same_data, source
+from streamdp.wiring.sources import backends, data_of, same_data, source
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -37,7 +39,8 @@ def declare(configuration: Configuration, store: SqliteStore, now: int, log: Log
         ConfigurationError: The ledger was opened in other terms, allows less, or knows the data
             under another name.
     """
-    for lowered in store.declare(terms(configuration), now, data(configuration), same_data):
+    overlap = partial(same_data, ids=cache(file_ids))
+    for lowered in store.declare(terms(configuration), now, data(configuration), overlap):
         log("cap.lowered", scope=lowered)
 
 
@@ -99,21 +102,25 @@ def tasks(configuration: Configuration) -> dict[str, Task]:
     Raises:
         ConfigurationError: A gate is impractical.
     """
-    plain = jobs(configuration)
-    asked = gates(configuration, plain)
+    engines = backends(configuration)
+    plain = jobs(configuration, engines)
+    asked = gates(configuration, plain, engines)
     gated = {job: asked[gate] for job, gate in configuration.gated().items()}
     return {**plain, **asked, **gated}
 
 
-def jobs(configuration: Configuration) -> dict[str, Job]:
-    """One job for each configured release."""
+def jobs(
+    configuration: Configuration, engines: Callable[[str], Backend] | None = None
+) -> dict[str, Job]:
+    """One job for each configured release; `engines` read the sources."""
+    engines = engines or backends(configuration)
     sources = {name: source(name, section) for name, section in configuration.sources.items()}
     return {
         name: Job(
             name=name,
             scope=section.source,
             source=sources[section.source],
-            backend=backend(configuration.sources[section.source]),
+            backend=engines(section.source),
             kind=release_kind(configuration, name),
             charging=charging(configuration.privacy.unit),
             sinks=section.sinks,
@@ -124,9 +131,9 @@ def jobs(configuration: Configuration) -> dict[str, Job]:
 
 def hang_up(tasks: Iterable[Task]) -> None:
     """Close the connections that jobs and gates hold to servers."""
-    for task in tasks:
-        if isinstance(task.backend, Connected):
-            task.backend.close()
+    for backend in {id(task.backend): task.backend for task in tasks}.values():
+        if isinstance(backend, Connected):
+            backend.close()
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,4 +193,5 @@ def require_admitted(configuration: Configuration, now: int) -> None:
         if not is_current(database):
             copy = copy_of(database)
             with transaction(copy):
-                bind_all(copy, terms(configuration), now, data(configuration), same_data)
+                overlap = partial(same_data, ids=cache(file_ids))
+                bind_all(copy, terms(configuration), now, data(configuration), overlap)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, assert_never
 
@@ -14,9 +14,9 @@ from streamdp.errors import ConfigurationError
 from streamdp.gates.section import Gate
 from streamdp.gates.sections.base import quantiles_of
 from streamdp.kinds.spec import CountTable
-from streamdp.types import CellQuery, Grid, TableQuery, UnitBound, with_bound
+from streamdp.types import Backend, CellQuery, Grid, TableQuery, UnitBound, with_bound
 from streamdp.wiring.kinds import spec_of
-from streamdp.wiring.sources import backend, source
+from streamdp.wiring.sources import source
 
 if TYPE_CHECKING:
     from streamdp.gates.build import Asked
@@ -24,14 +24,16 @@ if TYPE_CHECKING:
     from streamdp.mechanisms.sparse_vector.thresholding import Terms, Thresholding
 
 
-def gates(configuration: Configuration, jobs: Mapping[str, Job]) -> dict[str, EngineGate]:
-    """All gates by their names.
+def gates(
+    configuration: Configuration, jobs: Mapping[str, Job], engines: Callable[[str], Backend]
+) -> dict[str, EngineGate]:
+    """All gates by their names, with the jobs that they let release and what reads the sources.
 
     Raises:
         ConfigurationError: A gate is impractical, or its custom test cannot be had.
     """
     return {
-        name: _gate(name, section, configuration, jobs)
+        name: _gate(name, section, configuration, jobs, engines)
         for name, section in configuration.all_gates().items()
     }
 
@@ -69,14 +71,18 @@ def gate_kind(name: str, configuration: Configuration) -> ThresholdingGate:
 
 
 def _gate(
-    name: str, section: Gate, configuration: Configuration, jobs: Mapping[str, Job]
+    name: str,
+    section: Gate,
+    configuration: Configuration,
+    jobs: Mapping[str, Job],
+    engines: Callable[[str], Backend],
 ) -> EngineGate:
     scope = section.source or configuration.releases[section.release[0]].source
     return EngineGate(
         name=name,
         scope=scope,
         source=source(scope, configuration.sources[scope]),
-        backend=backend(configuration.sources[scope]),
+        backend=engines(scope),
         kind=gate_kind(name, configuration),
         jobs=tuple(jobs[job] for job in section.release),
         sinks=section.sinks,

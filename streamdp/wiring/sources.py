@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 from zoneinfo import ZoneInfo
 
 from streamdp.config.base.formats import file_format
-from streamdp.config.base.paths import same_records
+from streamdp.config.base.paths import Ids, file_ids, same_records
 from streamdp.config.load import DEMO
+from streamdp.config.model import Configuration
 from streamdp.config.sections.engines import PostgresEngine, SparkEngine
 from streamdp.config.sections.queries import table_query
 from streamdp.config.sections.secrets import reveal
@@ -21,6 +25,8 @@ from streamdp.types import Backend, Format, Json, Source
 from streamdp.wiring.extras import require_extra
 
 if TYPE_CHECKING:
+    from streamdp.backends.duckdb.instance import Instance
+    from streamdp.backends.limits import Limits
     from streamdp.backends.sql.relation import Relation
 
 
@@ -65,8 +71,23 @@ def _objects(name: str, section: SourceSection) -> Source:
     return ObjectSource(name, address, section.settle)
 
 
-def backend(section: SourceSection) -> Backend:
+def backends(configuration: Configuration) -> Callable[[str], Backend]:
+    """The engine that reads each source: one for all that is asked of it.
+
+    Sources that DuckDB reads within the same limits share one of it.
+    """
+    from streamdp.backends.duckdb.instance import Instance
+
+    started = cache(Instance)
+    return cache(lambda name: backend(configuration.sources[name], started))
+
+
+def backend(section: SourceSection, started: Callable[[Limits], Instance] | None = None) -> Backend:
     """The engine that reads a source.
+
+    Args:
+        section: The source.
+        started: The DuckDB for some limits; by default one of its own.
 
     Raises:
         ConfigurationError: Its connection cannot be read, or its library is not installed.
@@ -92,8 +113,11 @@ def backend(section: SourceSection) -> Backend:
     from streamdp.backends.duckdb.engine import DuckDBBackend
 
     limits = Limits(engine.memory, engine.timeout, engine.threads)
+    instance = None if started is None else started(replace(limits, seconds=None))
     if section.table_name() is not None:
-        return DuckDBBackend(section.path, "duckdb", time_column, limits, relation)
+        return DuckDBBackend(
+            section.path, "duckdb", time_column, limits, relation, instance=instance
+        )
     if section.format == "delta":
         require_extra("deltalake", "delta", "sources.format")
         from streamdp.backends.duckdb.delta import DeltaBackend
@@ -105,7 +129,9 @@ def backend(section: SourceSection) -> Backend:
         from streamdp.backends.duckdb.objects import ObjectsBackend
 
         return ObjectsBackend(section.path, kind, None, limits, types=section.types)
-    return DuckDBBackend(section.path, kind, time_column, limits, types=section.types)
+    return DuckDBBackend(
+        section.path, kind, time_column, limits, types=section.types, instance=instance
+    )
 
 
 def records(data: Any, name: str) -> Backend:
@@ -158,9 +184,9 @@ def data_of(section: SourceSection, unit: str | None = None) -> Json:
     return data if who == unit else data | {"unit": who}
 
 
-def same_data(one: Json, other: Json) -> bool:
+def same_data(one: Json, other: Json, ids: Ids = file_ids) -> bool:
     """Whether two sources can read the same file or table."""
-    return same_records(one["path"], other["path"])
+    return same_records(one["path"], other["path"], ids)
 
 
 def _server_of(section: SourceSection) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from streamdp.backends.duckdb.files import Files, columns_named
+from streamdp.backends.duckdb.instance import Instance
 from streamdp.backends.duckdb.words import DuckDBWords, quoted
 from streamdp.backends.limits import NO_LIMITS, Limits, ended_after
 from streamdp.backends.sql.engine import SqlBackend
@@ -27,16 +28,6 @@ _TABLES = (
     "SELECT lower(table_schema), lower(table_name) FROM information_schema.tables"
     " WHERE table_catalog = 'records' AND lower(table_name) = ?"
 )
-
-SPILL_NOTHING: dict[str, str | bool | int | float | list[str]] = {
-    "temp_directory": "",
-    "autoinstall_known_extensions": "false",
-    "autoload_known_extensions": "false",
-}
-"""In memory, nothing spilled to disk, nothing fetched from the network."""
-
-ARRAY_BITS = 17
-"""Groups are counted in an array up to so many bits: a SMALLINT and null, of any values."""
 
 
 @dataclass(slots=True)
@@ -54,6 +45,7 @@ class DuckDBBackend(SqlBackend):
         limits: Memory, time and threads of one question.
         relation: Table or query of a database file.
         types: Declared types of columns of CSV and JSON lines; others are text.
+        instance: Shared with others of the same limits; by default one of its own.
     """
 
     path: str
@@ -62,6 +54,7 @@ class DuckDBBackend(SqlBackend):
     limits: Limits = NO_LIMITS
     relation: Relation | None = None
     types: Mapping[str, str] = field(default_factory=dict)
+    instance: Instance | None = None
     _connection: duckdb.DuckDBPyConnection | None = field(default=None, init=False, repr=False)
     _files: Files | None = field(default=None, init=False, repr=False)
     _read: tuple[tuple[File, ...], list[str]] = field(default=((), []), init=False, repr=False)
@@ -86,6 +79,7 @@ class DuckDBBackend(SqlBackend):
     @contextmanager
     def session(self) -> Iterator[None]:
         """A database file is attached as long as a question is asked."""
+        self._renew()
         if self.format != "duckdb":
             yield
             return
@@ -220,15 +214,15 @@ class DuckDBBackend(SqlBackend):
 
     def _connect(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:
-            import duckdb
-
-            settings = dict(SPILL_NOTHING)
-            if self.limits.memory is not None:
-                settings["memory_limit"] = f"{self.limits.memory}B"
-            if self.limits.threads is not None:
-                settings["threads"] = self.limits.threads
-            self._connection = duckdb.connect(config=settings)
-            self._connection.execute("SET TimeZone = 'UTC'")
-            self._connection.execute("SET enable_progress_bar = false")
-            self._connection.execute(f"SET perfect_ht_threshold = {ARRAY_BITS}")
+            self._renew()
+        assert self._connection is not None  # noqa: S101
         return self._connection
+
+    def _renew(self) -> None:
+        """Look whether the connection works; a new one has none of the views."""
+        self.instance = self.instance or Instance(self.limits)
+        connection = self.instance.connection(self._connection)
+        if connection is not self._connection:
+            self._connection = connection
+            self._known.clear()
+            self.__post_init__()

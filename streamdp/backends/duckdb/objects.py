@@ -44,7 +44,7 @@ class ObjectsBackend(DuckDBBackend):
             self._copies = None
         if self._connection is not None:
             self._connection.close()
-            self._connection = None
+            self._connection, self.instance = None, None
             DuckDBBackend.__post_init__(self)
 
     close = let_go

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import fnmatch
 import os
+from collections.abc import Callable
 
 from streamdp.files import resolve
 from streamdp.objects.address import is_address, parsed
+
+Ids = Callable[[str], frozenset[str]]
+"""Files that are there under a path or pattern; who compares many of them looks at each once."""
 
 
 def real(path: str) -> str:
@@ -14,7 +18,12 @@ def real(path: str) -> str:
     return str(parsed(path)) if is_address(path) else os.path.realpath(path)
 
 
-def overlap(one: str, other: str) -> bool:
+def file_ids(path: str) -> frozenset[str]:
+    """What the files are, whatever they are called."""
+    return frozenset(file.id for file in resolve(path))
+
+
+def overlap(one: str, other: str, ids: Ids = file_ids) -> bool:
     """Whether two paths can name one file: equal, one within the other's pattern, or both there.
 
     Files that are there are told by what they are: a link, a hard link or a second mount is no
@@ -22,11 +31,10 @@ def overlap(one: str, other: str) -> bool:
     """
     if one == other or fnmatch.fnmatch(one, other) or fnmatch.fnmatch(other, one):
         return True
-    known = {file.id for file in resolve(one)}
-    return not known.isdisjoint(file.id for file in resolve(other))
+    return not ids(one).isdisjoint(ids(other))
 
 
-def same_records(one: str, other: str) -> bool:
+def same_records(one: str, other: str, ids: Ids = file_ids) -> bool:
     """Whether two places, files or `database#table`, can hold the same records.
 
     A table without its schema may be that of any schema.
@@ -34,10 +42,10 @@ def same_records(one: str, other: str) -> bool:
     >>> same_records("wh.duckdb#rides", "wh.duckdb#main.rides"), same_records("a#s.t", "a#u.t")
     (True, False)
     """
-    if overlap(one, other):
+    if overlap(one, other, ids):
         return True
     (place, _, table), (other_place, _, other_table) = one.rpartition("#"), other.rpartition("#")
-    if not (place and other_place and overlap(place, other_place)):
+    if not (place and other_place and overlap(place, other_place, ids)):
         return False
     parts = zip(reversed(table.split(".")), reversed(other_table.split(".")), strict=False)
     return all(part == other_part for part, other_part in parts)

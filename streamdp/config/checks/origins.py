@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import glob
+from functools import cache
 
 from pydantic import SecretStr
 
 from streamdp.config.base.formats import file_format
-from streamdp.config.base.paths import same_records
+from streamdp.config.base.paths import file_ids, same_records
 from streamdp.config.base.yaml import Document, Path
 from streamdp.config.model import Configuration
 from streamdp.config.refusal import refuse, refuse_password
@@ -33,13 +34,14 @@ def check_sources(configuration: Configuration, document: Document) -> None:
         ConfigurationError: There are two, or a source cannot be read as it is described.
     """
     seen: dict[str, str] = {}
+    ids = cache(file_ids)
     for name, source in configuration.sources.items():
         path: Path = ("sources", name)
         _check_query(source, configuration.privacy.unit.column, document, path)
         _check_form(source, document, path)
         place = _place(source)
         for known, other in seen.items():
-            if same_records(place, known):
+            if same_records(place, known, ids):
                 refuse(
                     f"this is the same data as source {other!r}, with a budget of its own",
                     document,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
 from streamdp.config.base.releases import CheckContext, Problem, ReleaseSection, RowsFrom
@@ -33,6 +33,10 @@ def check(configuration: Configuration, document: Document) -> None:
     """
     check_sources(configuration, document)
     check_outputs(configuration, document)
+    paths = {name: each.path for name, each in configuration.sources.items() if each.path}
+    columns = {
+        name: each.published | frozenset(each.by) for name, each in configuration.releases.items()
+    }
     for name, release in configuration.releases.items():
         path: Path = ("releases", name)
         require_known(release.source, configuration.sources, document, (*path, "source"))
@@ -40,7 +44,9 @@ def check(configuration: Configuration, document: Document) -> None:
             require_known(sink, configuration.sinks, document, (*path, "sinks", index))
         _check_price(configuration, release, document, path)
         _check_unit(configuration, release, document, path)
-        for problem in _problems(configuration, release):
+        others = dict(columns)
+        del others[name]
+        for problem in _problems(configuration, release, paths, others):
             refuse(problem.what, document, (*path, *problem.path), problem.hint)
     check_gates(configuration, document)
     if configuration.alerts is not None:
@@ -97,19 +103,20 @@ def _check_price(
         )
 
 
-def _problems(configuration: Configuration, release: ReleaseSection) -> Iterator[Problem]:
-    """Of the condition, and what the kind finds in its own keys."""
+def _problems(
+    configuration: Configuration,
+    release: ReleaseSection,
+    paths: Mapping[str, str],
+    columns: Mapping[str, frozenset[str]],
+) -> Iterator[Problem]:
+    """Of the condition, and what the kind finds in its own keys, given those of other releases."""
     spec, privacy = find(release.kind), configuration.privacy
     context = CheckContext(
         dialect=configuration.sources[release.source].engine.kind,
         neighbours=privacy.neighbours,
         rows=privacy.unit.rows,
-        paths={name: each.path for name, each in configuration.sources.items() if each.path},
-        columns={
-            name: other.published | frozenset(other.by)
-            for name, other in configuration.releases.items()
-            if other is not release
-        },
+        paths=paths,
+        columns=columns,
     )
     if release.where is not None:
         found = context.problem_of(release.where, ("where",))

@@ -1,0 +1,72 @@
+"""DuckDB in memory, shared by all that is read within the same limits.
+
+An instance has threads and memory of its own, some five megabytes; another connection to it takes a
+tenth of that. Each backend has its own connection: views are temporary, so they belong to it alone.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from streamdp.backends.limits import NO_LIMITS, Limits
+
+if TYPE_CHECKING:
+    import duckdb
+
+SPILL_NOTHING: dict[str, str | bool | int | float | list[str]] = {
+    "temp_directory": "",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+}
+"""In memory, nothing spilled to disk, nothing fetched from the network."""
+
+ARRAY_BITS = 17
+"""Groups are counted in an array up to so many bits: a SMALLINT and null, of any values."""
+
+
+class Instance:
+    """One DuckDB, started when it is first needed; belongs to one thread.
+
+    Args:
+        limits: Memory and threads of all its connections together: questions follow each other.
+    """
+
+    def __init__(self, limits: Limits = NO_LIMITS) -> None:
+        self._limits = limits
+        self._first: duckdb.DuckDBPyConnection | None = None
+
+    def connection(self, before: duckdb.DuckDBPyConnection | None) -> duckdb.DuckDBPyConnection:
+        """The connection from before, or a new one if there is none or it works no more.
+
+        After an internal error DuckDB refuses all further questions to an instance. What is asked
+        next finds a new one, so one batch that an engine fails at holds up no others.
+        """
+        if before is not None and _works(before):
+            return before
+        if self._first is None or not _works(self._first):
+            self._first = self._start()
+        connection = self._first.cursor()
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.execute("SET enable_progress_bar = false")
+        connection.execute(f"SET perfect_ht_threshold = {ARRAY_BITS}")
+        return connection
+
+    def _start(self) -> duckdb.DuckDBPyConnection:
+        import duckdb
+
+        settings = dict(SPILL_NOTHING)
+        if self._limits.memory is not None:
+            settings["memory_limit"] = f"{self._limits.memory}B"
+        if self._limits.threads is not None:
+            settings["threads"] = self._limits.threads
+        return duckdb.connect(config=settings)
+
+
+def _works(connection: duckdb.DuckDBPyConnection) -> bool:
+    import duckdb
+
+    try:
+        connection.execute("SELECT 1")
+    except duckdb.Error:
+        return False
+    return True

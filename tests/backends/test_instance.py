@@ -1,0 +1,94 @@
+"""One DuckDB for many backends: their records stay apart, and none is left without one."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from pathlib import Path
+
+import duckdb
+
+from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.backends.duckdb.instance import Instance
+from streamdp.config import load
+from streamdp.types import Batch, CellQuery, Grid
+from streamdp.wiring import tasks
+
+WHOLE = Batch("s", "b")
+QUERY = CellQuery("a", Grid(Fraction(1), 0, 100))
+
+CONFIG = """
+store: {path: store.db}
+privacy: {unit: order, caps: {batch: 9, lifetime: 9}}
+sources:
+  one: {path: one.parquet, batches: files}
+  other: {path: other.parquet, batches: files}
+  slim: {path: slim.parquet, batches: files, engine: {kind: duckdb, memory: 100 MB}}
+releases:
+  first: {kind: quantiles, source: one, column: a, quantiles: [0.5], resolution: 1,
+          bounds: [0, 9], epsilon: 1, schedule: {every: 1d}}
+  second: {kind: quantiles, source: one, column: b, quantiles: [0.5], resolution: 1,
+           bounds: [0, 9], epsilon: 1, schedule: {every: 1d}}
+  third: {kind: quantiles, source: other, column: a, quantiles: [0.5], resolution: 1,
+          bounds: [0, 9], epsilon: 1, schedule: {every: 1d}}
+  fourth: {kind: quantiles, source: slim, column: a, quantiles: [0.5], resolution: 1,
+           bounds: [0, 9], epsilon: 1, schedule: {every: 1d}}
+"""
+
+
+def _file(folder: Path, value: int) -> str:
+    path = str(folder / f"{value}.parquet")
+    duckdb.execute(f"COPY (SELECT {value} AS a FROM range({value})) TO '{path}' (FORMAT parquet)")
+    return path
+
+
+def _count(backend: DuckDBBackend) -> int:
+    backend.check(QUERY, WHOLE)
+    return int(backend.answer(QUERY, WHOLE).counts.sum())
+
+
+def test_each_backend_reads_its_own_records(tmp_path: Path) -> None:
+    """Questions in turns never see the view of another."""
+    shared = Instance()
+    few, many = (
+        DuckDBBackend(_file(tmp_path, size), "parquet", instance=shared) for size in (3, 7)
+    )
+    assert [_count(few), _count(many), _count(few)] == [3, 7, 3]
+
+
+def test_two_databases_are_read_in_turns(tmp_path: Path) -> None:
+    """Both are attached under one name, each for its question."""
+    from streamdp.backends.sql.relation import Relation
+
+    shared, found = Instance(), []
+    for size in (2, 5):
+        path = str(tmp_path / f"{size}.duckdb")
+        with duckdb.connect(path) as made:
+            made.execute(f"CREATE TABLE t AS SELECT 1 AS a FROM range({size})")
+        found.append(DuckDBBackend(path, "duckdb", relation=Relation("t"), instance=shared))
+    assert [_count(each) for each in found + found] == [2, 5, 2, 5]
+
+
+def test_a_dead_instance_is_replaced(tmp_path: Path) -> None:
+    """After an internal error an instance refuses all; the next question finds a new one."""
+    shared = Instance()
+    first, second = (
+        DuckDBBackend(_file(tmp_path, size), "parquet", instance=shared) for size in (3, 7)
+    )
+    assert (_count(first), _count(second)) == (3, 7)
+    for connection in (shared._first, first._connection, second._connection):
+        assert connection is not None
+        connection.close()
+    assert (_count(first), _count(second)) == (3, 7)
+
+
+def test_jobs_share_what_reads_their_source(tmp_path: Path) -> None:
+    """One backend a source; sources of the same limits have one instance, others their own."""
+    (tmp_path / "config.yaml").write_text(CONFIG)
+    found = {name: task.backend for name, task in tasks(load(tmp_path / "config.yaml")).items()}
+    assert found["first"] is found["second"]
+    assert found["first"] is not found["third"]
+    assert isinstance(found["first"], DuckDBBackend)
+    assert isinstance(found["third"], DuckDBBackend)
+    assert isinstance(found["fourth"], DuckDBBackend)
+    assert found["first"].instance is found["third"].instance is not None
+    assert found["fourth"].instance is not found["third"].instance
