@@ -15,7 +15,7 @@ import os
 import stat
 import struct
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache
 
 from streamdp.types import File
@@ -37,14 +37,27 @@ def resolve(pattern: str) -> tuple[File, ...]:
 
 def names(pattern: str) -> list[str]:
     """Names that a pattern finds, those of links behind those of files."""
-    found = glob.glob(pattern, recursive=True)
-    return sorted(found, key=lambda name: (os.path.realpath(name) != name, name))
+    found, real = glob.glob(pattern, recursive=True), real_paths()
+    return sorted(found, key=lambda name: (real(name) != name, name))
 
 
-def file_at(path: str) -> File | None:
+def real_paths() -> Callable[[str], str]:
+    """Follows links, looking at each folder once: for many files, at one moment."""
+    folders = cache(os.path.realpath)
+
+    def real(path: str) -> str:
+        folder, name = os.path.split(path)
+        if name in ("", ".", "..") or os.path.islink(path):
+            return os.path.realpath(path)
+        return os.path.join(folders(folder), name)
+
+    return real
+
+
+def file_at(path: str, real_path: Callable[[str], str] = os.path.realpath) -> File | None:
     """The regular file that a path leads to, or None."""
     try:
-        real = os.path.realpath(path)
+        real = real_path(path)
         facts = os.stat(real)
         if not stat.S_ISREG(facts.st_mode):
             return None
@@ -87,8 +100,9 @@ def _folders(folder: str) -> list[str]:
 
 
 def _named(pattern: str) -> Iterator[File]:
+    real = real_paths()
     for path in glob.glob(pattern, recursive=True):
-        file = file_at(path)
+        file = file_at(path, real)
         if file is not None:
             yield file
 

@@ -28,6 +28,7 @@ from streamdp.types import Clock, Entropy, Log
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
+    from streamdp.engine.runner import Task
 
 
 class Daemon:
@@ -87,24 +88,28 @@ class Daemon:
                 self._reload_asked = False
                 self._reload(running)
                 wakes, names = self._wakes(), set(self._configuration.tasks())
-            for name in sorted(names):
-                self._log("wake", job=name)
-            left = self._work(running, names)
+            left = self._work(running, names, wakes)
             if not self._interrupted():
                 self._sleep(wakes.wait(HEARTBEAT))
                 names = left | wakes.due()
 
-    def _work(self, running: Runtime, names: set[str]) -> set[str]:
-        """One round; returns the jobs to try again soon.
+    def _work(self, running: Runtime, names: set[str], wakes: Wakes) -> set[str]:
+        """One round, with what wakes meanwhile; returns the jobs to try again soon.
 
         These are its own after a full or busy store, a clock that jumped, or no memory.
         """
+        worked = set(names)
+
+        def woken() -> list[Task]:
+            fresh = wakes.due()
+            worked.update(fresh)
+            return self._tasks(running, fresh)
+
+        running.runner.woken = woken
         try:
             with told_of_memory():
                 running.beat(self._clock, self._log)
-                running.runner.round(
-                    [running.jobs[name] for name in self._configuration.tasks() if name in names]
-                )
+                running.runner.round(self._tasks(running, names))
                 running.watch(self._configuration, self._entropy, self._clock, self._log)
         except (ClockError, OutOfMemoryError, StoreError) as error:
             self._log("store.failed", code=error.code, reason=str(error))
@@ -114,7 +119,13 @@ class Daemon:
             pass
         else:
             return set()
-        return names
+        return worked
+
+    def _tasks(self, running: Runtime, names: set[str]) -> list[Task]:
+        """Tasks that were woken, in the order of the configuration."""
+        for name in sorted(names):
+            self._log("wake", job=name)
+        return [running.jobs[name] for name in self._configuration.tasks() if name in names]
 
     def _sleep(self, seconds: float) -> None:
         """Wait for a signal, but no longer than so many seconds."""

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from streamdp.engine.gate import Gate
 from streamdp.engine.job import Job
 from streamdp.engine.protocols import Store
 from streamdp.types import Batch
 
 
-def due_of_gate(gate: Gate, store: Store, now: int) -> list[Batch]:
-    """Batches without an answer, and accepted ones that some job still has to release.
+def due_of_gate(gate: Gate, store: Store, batches: Iterable[Batch]) -> list[Batch]:
+    """Batches that have arrived without an answer, and accepted ones that a job has to release.
 
     The first batch that the first job releases, it releases unasked.
     """
     source = gate.source.name
-    known, answers = store.known_batches(source).keys(), store.gates.answers(gate.name, source)
+    answers = store.gates.answers(gate.name, source)
     released = [store.released_batches(job.name, source) for job in gate.jobs]
 
     def waits(key: str) -> bool:
@@ -22,8 +24,7 @@ def due_of_gate(gate: Gate, store: Store, now: int) -> list[Batch]:
             return answers[key] and not all(key in done for done in released)
         return not (released and key in released[0])
 
-    batches = gate.source.batches(now)
-    return [batch for batch in batches if batch.key in known and waits(batch.key)]
+    return [batch for batch in batches if waits(batch.key)]
 
 
 def unasked(gate: Gate, store: Store) -> tuple[Job, ...]:

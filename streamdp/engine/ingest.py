@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
 
 from streamdp.engine.job import Job
 from streamdp.engine.origins import SameFileError, bind_files
 from streamdp.engine.protocols import HasContent, HasSource, Store, Window
 from streamdp.errors import AlteredBatchError, ConfigurationError, SourceError, StreamdpError
-from streamdp.types import Batch, Log
+from streamdp.types import Batch, Belongs, Log
 
 AS_SEALED, ALTERED = b"=", b"!"
 """First byte of what is kept of a batch's files: whether they are as they were when they came."""
 
 
-def ingest(job: HasSource, store: Store, now: int, log: Log) -> list[SourceError]:
-    """Write down the batches of a job's source that are new; a known key is left alone.
+@dataclass(frozen=True, slots=True)
+class Arrived:
+    """The batches of a source that are there and were written down.
 
-    Returns:
-        Why files could not be written down; they hold up no others, and are tried again. A second
-        name of a file that is there is none of these.
+    Args:
+        batches: In order.
+        errors: Why files could not be written down; they hold up no others, and are tried again. A
+            second name of a file that is there is none of these.
+    """
+
+    batches: tuple[Batch, ...]
+    errors: tuple[SourceError, ...]
+
+
+def ingest(job: HasSource, store: Store, now: int, log: Log) -> Arrived:
+    """Write down the batches of a job's source that are new; a known key is left alone.
 
     Raises:
         ConfigurationError: The source was cut into other batches before.
@@ -35,9 +46,10 @@ def ingest(job: HasSource, store: Store, now: int, log: Log) -> list[SourceError
     present = {batch.key for batch in batches}
     if batches and batches[0].path is None:
         bind_files(job, batches[0], store, now)
+    bound = store.belongings(file.id for each in batches if each.path for file in each.files)
     for batch in sorted(batches, key=lambda batch: batch.key not in known):
         try:
-            if batch.path is not None:
+            if batch.path is not None and not _is_bound(job, batch, bound):
                 _bind_file(job, batch, store, now, present)
             if batch.key not in known:
                 arrived.append((batch, _digest(job, batch, store)))
@@ -53,11 +65,21 @@ def ingest(job: HasSource, store: Store, now: int, log: Log) -> list[SourceError
             store.keep_arrival(batch, AS_SEALED + _state(batch, store))
     for key in store.report_problems(f"source {job.source.name}", wrong, now):
         log(_event(wrong[key]), source=job.source.name, batch=key, reason=str(wrong[key]))
-    return [
-        error
-        for error in wrong.values()
-        if isinstance(error, SourceError) and not isinstance(error, SameFileError)
-    ]
+    there = known.keys() | {batch.key for batch, _ in arrived}
+    return Arrived(
+        tuple(batch for batch in batches if batch.key in there),
+        tuple(
+            error
+            for error in wrong.values()
+            if isinstance(error, SourceError) and not isinstance(error, SameFileError)
+        ),
+    )
+
+
+def _is_bound(job: HasSource, batch: Batch, bound: Mapping[str, Belongs]) -> bool:
+    """Whether all files of a batch belong to it already."""
+    own = Belongs(job.scope, batch.key)
+    return all(bound.get(file.id) == own for file in batch.files)
 
 
 def _bind_file(job: HasSource, batch: Batch, store: Store, now: int, present: set[str]) -> None:
@@ -65,7 +87,7 @@ def _bind_file(job: HasSource, batch: Batch, store: Store, now: int, present: se
     try:
         bind_files(job, batch, store, now)
     except SameFileError:
-        owners = store.owners(file.id for file in batch.files)
+        owners = set(store.belongings(file.id for file in batch.files).values())
         if any(owner.batch in present for owner in owners) or not all(
             store.let_go(owner) for owner in owners
         ):
@@ -99,11 +121,10 @@ def _event(error: StreamdpError) -> str:
     return "batch.altered" if isinstance(error, AlteredBatchError) else "batch.unreadable"
 
 
-def due(job: Job, store: Store, now: int) -> list[Batch]:
-    """Ingested batches that the job has not released, in order; follows from the store alone."""
-    known = store.known_batches(job.source.name).keys()
-    waiting = known - store.released_batches(job.name, job.source.name)
-    return [batch for batch in job.source.batches(now) if batch.key in waiting]
+def due(job: Job, store: Store, batches: Iterable[Batch]) -> list[Batch]:
+    """Batches that the job has not released, of those that have arrived, in order."""
+    released = store.released_batches(job.name, job.source.name)
+    return [batch for batch in batches if batch.key not in released]
 
 
 def require_unaltered(job: HasSource, batch: Batch, store: Store) -> None:

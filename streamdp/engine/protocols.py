@@ -93,7 +93,7 @@ class Store(Protocol):
         """Bind files and tables to a budget; those that belong to others."""
         ...
 
-    def owners(self, origins: Iterable[str]) -> tuple[Belongs, ...]:
+    def belongings(self, origins: Iterable[str]) -> Mapping[str, Belongs]:
         """To whom known origins belong."""
         ...
 

@@ -1,10 +1,13 @@
-"""The runner: does everything that is due now, in order, one release at a time."""
+"""The runner: does everything that is due now, in order, one release at a time.
+
+Tasks take turns of a few batches, so that one which has much to catch up with keeps no other from
+what is due today. A source is looked at once for all tasks that read it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import assert_never
 
 from streamdp.engine.deliver import deliver
@@ -27,6 +30,9 @@ from streamdp.types.rests import rest_after
 Task = Job | Gate
 """A job without a gate, or a gate with the jobs that it lets release."""
 
+TURN = 10
+"""Batches of one task before the others have theirs; a number, as durations follow from records."""
+
 Progress = Callable[[Task, int, int], None]
 """Told of a task, how many of its due batches are done, and how many there are."""
 
@@ -44,6 +50,23 @@ class Outcomes:
 
 
 @dataclass(slots=True)
+class _Work:
+    """What is left of one task in a round.
+
+    Args:
+        task: What is done.
+        batches: What was due when its first turn began; None before.
+        done: How many of them had their turn.
+        again: Whether a schedule woke it meanwhile, so that it is looked at anew at its end.
+    """
+
+    task: Task
+    batches: Sequence[Batch] | None = None
+    done: int = 0
+    again: bool = False
+
+
+@dataclass(slots=True)
 class Runner:
     """Does rounds of work; belongs to one thread.
 
@@ -51,6 +74,7 @@ class Runner:
         around: Store, entropy, clock and log.
         sinks: By name.
         stop: Asked between releases: should this be the end of the round?
+        woken: Asked between turns: which tasks have come due since?
         progress: Told after each batch.
         patient: Whether jobs rest whose charges were burnt, and pass over what a cap refused.
     """
@@ -58,17 +82,20 @@ class Runner:
     around: EngineContext
     sinks: Mapping[str, Sink]
     stop: Callable[[], bool] = lambda: False
+    woken: Callable[[], Iterable[Task]] = tuple
     progress: Progress = lambda job, done, total: None
     patient: bool = True
     _refused: set[tuple[str, str]] = field(default_factory=set, init=False)
     _passed: frozenset[tuple[str, str]] = field(default=frozenset(), init=False)
     _insists: bool = field(default=False, init=False)
+    _arrived: dict[str, tuple[Batch, ...]] = field(default_factory=dict, init=False)
 
     def round(self, tasks: Iterable[Task], only: Callable[[Batch], bool] | None = None) -> Outcomes:
         """Burn what was left open, release what is due of each job, deliver what is owed.
 
         Args:
-            tasks: In this order; a gate that stands for several of its jobs is asked once.
+            tasks: Their turns go in this order; a gate that stands for several of its jobs is asked
+                once.
             only: Which of the due batches to release, those too that a cap refused before; by
                 default all others.
 
@@ -81,48 +108,86 @@ class Runner:
             log("recovery.burnt", job=left.job, batch=left.batch)
         outcomes = Outcomes()
         self._insists = only is not None or not self.patient
+        self._arrived.clear()
         self._deliver(outcomes)
-        for task in {task.name: task for task in tasks}.values():
-            if not (self.stop() or self._is_paused(task, outcomes) or self._rests(task, outcomes)):
-                self._catch_up(task, only, outcomes)
+        waiting = {task.name: _Work(task) for task in tasks}
+        while waiting and not self.stop():
+            work = waiting.pop(next(iter(waiting)))
+            more = self._turn(work, only, outcomes)
+            self._admit({**waiting, work.task.name: work}, waiting)
+            if more or work.again:
+                waiting[work.task.name] = work if more else _Work(work.task)
         outcomes.stopped = self.stop()
+        self._arrived.clear()
         return outcomes
 
-    def _catch_up(
-        self, task: Task, only: Callable[[Batch], bool] | None, outcomes: Outcomes
-    ) -> None:
-        """Do what is due of one task; an error ends its turn, the next round tries again."""
+    def _admit(self, known: dict[str, _Work], waiting: dict[str, _Work]) -> None:
+        """Let in what schedules woke during the turn; what has come since is looked for anew."""
+        for task in self.woken():
+            self._arrived.pop(task.source.name, None)
+            if task.name not in known:
+                waiting[task.name] = _Work(task)
+            elif known[task.name].batches is not None:
+                known[task.name].again = True
+
+    def _turn(self, work: _Work, only: Callable[[Batch], bool] | None, outcomes: Outcomes) -> bool:
+        """Do a few batches of one task; whether more are left.
+
+        An error ends what it does in this round, the next one tries again.
+        """
+        task = work.task
         try:
             with told_of_memory():
+                if self._is_paused(task, outcomes):
+                    return False
                 self._passed = self.around.store.passed_over(task.scope)
-                self._do_all(task, only, outcomes)
+                if work.batches is None:
+                    if self._rests(task, outcomes):
+                        return False
+                    due = self._due(task, outcomes)
+                    work.batches = [batch for batch in due if only is None or only(batch)]
+                return self._do(work, work.batches, outcomes)
         except StreamdpError as error:
             if error.code in ("locked", "store", "integrity"):
                 raise
             outcomes.errors.append(error)
             self._tell(task, error)
+            return False
         finally:
             _let_go(task)
 
-    def _do_all(self, task: Task, only: Callable[[Batch], bool] | None, outcomes: Outcomes) -> None:
-        """Take in what has arrived, and release what is due, until a stop or the budget's end."""
-        store, now = self.around.store, self.around.clock.now()
-        outcomes.errors += ingest(task, store, now, self.around.log)
+    def _due(self, task: Task, outcomes: Outcomes) -> list[Batch]:
+        """What has arrived, taken in once for all tasks of a source, and is due of this one."""
+        store, source = self.around.store, task.source.name
+        if source not in self._arrived:
+            found = ingest(task, store, self.around.clock.now(), self.around.log)
+            outcomes.errors += found.errors
+            self._arrived[source] = found.batches
         match task:
             case Job():
-                waiting, do = due(task, store, now), partial(self._release, task)
+                return due(task, store, self._arrived[source])
             case Gate():
-                waiting, do = due_of_gate(task, store, now), partial(self._pass, task)
+                return due_of_gate(task, store, self._arrived[source])
             case _:
                 assert_never(task)
-        batches = [batch for batch in waiting if only is None or only(batch)]
-        for done, batch in enumerate(batches):
-            if self.stop() or self._is_paused(task, outcomes):
-                return
-            self.progress(task, done, len(batches))
-            if not do(batch, outcomes):
-                return
-        self.progress(task, len(batches), len(batches))
+
+    def _do(self, work: _Work, batches: Sequence[Batch], outcomes: Outcomes) -> bool:
+        """The next batches of a task; False at a stop, the budget's end or its own."""
+        task, total = work.task, len(batches)
+        for batch in batches[work.done : work.done + TURN]:
+            if self.stop() or (work.done % TURN and self._is_paused(task, outcomes)):
+                return False
+            self.progress(task, work.done, total)
+            if not (
+                self._release(task, batch, outcomes)
+                if isinstance(task, Job)
+                else self._pass(task, batch, outcomes)
+            ):
+                return False
+            work.done += 1
+        if work.done == total:
+            self.progress(task, total, total)
+        return work.done < total
 
     def _tell(self, task: Task, error: StreamdpError) -> None:
         """Log why a task ended its turn; of a source that cannot be read, once a change."""

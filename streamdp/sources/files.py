@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamdp.errors import SourceError
-from streamdp.files import file_at, names
+from streamdp.files import file_at, names, real_paths
 from streamdp.types import Batch
 
 
@@ -36,9 +36,9 @@ class FileSource:
 
         A file that has two names comes twice: first by its own, then by that of a link.
         """
-        root = _fixed_part(self.pattern)
+        root, real = _fixed_part(self.pattern), real_paths()
         for path in names(self.pattern):
-            file = file_at(path)
+            file = file_at(path, real)
             if file is not None and self._is_whole(file.changed, now):
                 key = os.fsencode(os.path.relpath(path, root)).decode("utf-8", "backslashreplace")
                 yield Batch(self.name, key, path=path, files=(file,))

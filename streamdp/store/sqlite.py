@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
 from operator import eq
 
 from sqlite_utils import Database
@@ -102,9 +103,9 @@ class SqliteStore(StoreSession):
                 return origins.bind_origins(self.database, scope, batch, origins_, now)
         return origins.foreign(known, scope, batch)
 
-    def owners(self, origins_: Iterable[str]) -> tuple[Belongs, ...]:
+    def belongings(self, origins_: Iterable[str]) -> dict[str, Belongs]:
         """To whom known origins belong."""
-        return tuple(set(origins.belongings(self.database, origins_).values()))
+        return origins.belongings(self.database, origins_)
 
     def let_go(self, owner: Belongs) -> bool:
         """Free a batch's files if nothing was charged for it; whether they are free."""
@@ -162,8 +163,12 @@ class SqliteStore(StoreSession):
 
     def keyed_digest(self, content: bytes) -> bytes:
         """A digest only this store can form: a plain one would tell who holds the same data."""
+        return hmac.digest(self._digest_key, content, hashlib.sha256)
+
+    @cached_property
+    def _digest_key(self) -> bytes:
         (key,) = self.database.execute("SELECT digest_key FROM instance").fetchone()
-        return hmac.new(key, content, hashlib.sha256).digest()
+        return bytes(key)
 
     def digest_of(self, batch: Batch) -> bytes | None:
         """The digest under which a batch was written down."""

@@ -109,14 +109,16 @@ def test_a_full_disk_is_waited_for(
         )
 
         class Failing:
+            woken = None
+
             def round(self, jobs: object) -> Outcomes:
                 raise error("the disk is full")
 
         failing = Runtime(running.store, Failing(), running.jobs)  # type: ignore[arg-type]
         if not lives:
             with pytest.raises(error):
-                daemon._work(failing, {"air_time"})
+                daemon._work(failing, {"air_time"}, daemon._wakes())
             return
-        assert daemon._work(failing, {"air_time"}) == {"air_time"}
+        assert daemon._work(failing, {"air_time"}, daemon._wakes()) == {"air_time"}
         assert "store.failed" in log.names()
-        assert daemon._work(running, {"air_time"}) == set()
+        assert daemon._work(running, {"air_time"}, daemon._wakes()) == set()

@@ -115,8 +115,8 @@ def test_it_is_the_release_that_the_daemon_makes(tmp_path: Path, kind: str, body
     wiring.declare(configuration, store, clock.now(), EventLog())
     around = EngineContext(store, ReplayedEntropy(), clock, EventLog())
     entropy, ledger, last = ReplayedEntropy(), streamdp.Ledger(1), None
-    ingest(job, store, clock.now(), EventLog())
-    for day, batch in enumerate(due(job, store, clock.now()), start=1):
+    arrived = ingest(job, store, clock.now(), EventLog()).batches
+    for day, batch in enumerate(due(job, store, arrived), start=1):
         ready = prepare(job, batch, around)
         made = release_batch(job, batch, ready, around)
         given = {"kind": kind, "epsilon": 0.5, "expected_rows": 300, **options(body)}

@@ -10,6 +10,7 @@ Functions that write run inside a transaction of their caller.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Mapping
 
 from sqlite_utils import Database
@@ -85,12 +86,11 @@ def foreign(known: Mapping[str, Belongs], scope: str, batch: str) -> dict[str, B
 
 def belongings(database: Database, origins: Iterable[str]) -> dict[str, Belongs]:
     """To whom known origins belong."""
-    found = {}
-    for origin in origins:
-        row = database.execute("SELECT scope, batch FROM origin WHERE id = ?", [origin]).fetchone()
-        if row is not None:
-            found[origin] = Belongs(*row)
-    return found
+    rows = database.execute(
+        "SELECT id, scope, batch FROM origin WHERE id IN (SELECT value FROM json_each(?))",
+        [json.dumps(list(origins))],
+    )
+    return {origin: Belongs(scope, batch) for origin, scope, batch in rows}
 
 
 def release_unspent(database: Database, scopes: Collection[str]) -> None:
