@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from streamdp.types import (
     CellCounts,
@@ -84,6 +84,15 @@ class Accuracy(Protocol):
 
     def epsilon_for(self, kind: Any, error: float) -> Fraction | None:
         """Price for one record at which the first of the expected errors is so small."""
+        ...
+
+
+@runtime_checkable
+class Simulates(Protocol):
+    """An `Accuracy` that simulates, which takes a while."""
+
+    def simulates(self, kind: Any) -> Hashable | None:
+        """What its figures follow from, equal ones from equal; None if nothing is simulated."""
         ...
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING
 
+from streamdp.engine.runner import TURN
 from streamdp.planning.gates import tests_left
 from streamdp.privacy.amounts import epsilon_text
 
@@ -44,16 +47,32 @@ class Refused:
         }
 
 
-def copy_with_caps(configuration: Configuration, database: Database | None, now: int) -> Database:
+Listing = Callable[[str, int], "tuple[Batch, ...]"]
+"""Batches of a source that are complete by some time."""
+
+
+def listing(configuration: Configuration) -> Listing:
+    """Looks at each source once, however many jobs read it."""
+    from streamdp import wiring
+
+    def batches(name: str, until: int) -> tuple[Batch, ...]:
+        return tuple(wiring.source(name, configuration.sources[name]).batches(until))
+
+    return cache(batches)
+
+
+def copy_with_caps(
+    configuration: Configuration, database: Database | None, batches: Listing, now: int
+) -> Database:
     """A copy to try charges on, under the caps that a start would set, with all that is there."""
     from streamdp import wiring
     from streamdp.store.archive import add_batch
     from streamdp.store.ledger.dry_run import copy_of, lower_caps
 
     copy = copy_of(database)
-    for name, section in configuration.sources.items():
+    for name in configuration.sources:
         lower_caps(copy, name, wiring.caps_of(configuration, name), now)
-        for batch in wiring.source(name, section).batches(now):
+        for batch in batches(name, now):
             add_batch(copy, batch, None, now)
     return copy
 
@@ -67,8 +86,8 @@ def refusals(
 ) -> Iterator[Refused]:
     """Charge the copy for all that waits, and tell what is refused.
 
-    What is due goes first, task by task, as a round does it; then each window as it ends. A task
-    that meets the end of the lifetime goes no further.
+    What is due goes first, in the turns that a round gives each task; then each window as it ends.
+    A task that meets the end of the lifetime goes no further.
 
     Args:
         configuration: Of the tasks.
@@ -108,11 +127,11 @@ def open_tests(configuration: Configuration, database: Database | None) -> dict[
 
 def _in_order(waiting: Mapping[str, Sequence[Batch]], now: int) -> Iterator[tuple[str, int, Batch]]:
     found = [
-        (max(batch.end or 0, now), index, number, task, batch)
+        (max(batch.end or 0, now), number // TURN, index, number, task, batch)
         for index, (task, batches) in enumerate(waiting.items())
         for number, batch in enumerate(batches)
     ]
-    for _, _, number, task, batch in sorted(found, key=lambda each: each[:3]):
+    for _, _, _, number, task, batch in sorted(found, key=lambda each: each[:4]):
         yield task, number, batch
 
 

@@ -59,19 +59,17 @@ def tests_left(database: Database | None, gate: str, horizon: int) -> int:
 
 
 def unanswered(
-    configuration: Configuration, database: Database | None, gate: str, until: int
+    configuration: Configuration, database: Database | None, gate: str, batches: Sequence[Batch]
 ) -> list[Batch]:
-    """Windows that are complete by some time and were neither answered nor released unasked."""
-    from streamdp import wiring
+    """Those of the windows that were neither answered nor released unasked."""
     from streamdp.store.archive import released_batches
     from streamdp.store.reading.gate_reports import answered_batches
 
     section = configuration.all_gates()[gate]
     name = configuration.source_of(section)
-    source = wiring.source(name, configuration.sources[name])
     done: frozenset[str] = frozenset()
     if database is not None:
         done = answered_batches(database, gate)
         for job in section.release[:1]:
             done |= released_batches(database, job, name)
-    return [batch for batch in source.batches(until) if batch.key not in done]
+    return [batch for batch in batches if batch.key not in done]

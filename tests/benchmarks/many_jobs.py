@@ -90,8 +90,10 @@ def furnish_files(folder: Path, files: int) -> None:
 def _part(folder: Path, what: str, jobs: int) -> Iterator[Row]:
     """What is measured of one folder: before anything, while all is released, and after it."""
     floor = min(_wall([sys.executable, "-c", IMPORTS], folder) for _ in range(2))
-    plan = _wall([sys.executable, "-m", "streamdp", "plan", "--json"], folder)
-    yield _row(what, "plan", "s", plan, floor)
+    plan = [sys.executable, "-m", "streamdp", "plan", "--json"]
+    yield _row(what, "plan", "s", _wall(plan, folder), floor)
+    if jobs > 1:
+        yield _row(what, "plan, one job simulated", "s", _wall([*plan, "job_0"], folder), floor)
     work, idle = _alone(folder), _alone(folder)
     for name in ("start", "listing"):
         idle[name] = min(idle[name], work[name])

@@ -2,17 +2,29 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import click
 
 from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import Form, print_rows
 from streamdp.errors import BudgetExhaustedError
-from streamdp.planning.caps import Refused, charge_of_task, copy_with_caps, open_tests, refusals
+from streamdp.planning.accuracy import Simulations
+from streamdp.planning.caps import (
+    Refused,
+    charge_of_task,
+    copy_with_caps,
+    listing,
+    open_tests,
+    refusals,
+)
 from streamdp.planning.gates import gate_row, unanswered
+from streamdp.planning.names import require_name
 from streamdp.privacy.amounts import epsilon_text
 
 DAY = 86_400
@@ -25,6 +37,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
+@click.argument("jobs", nargs=-1)
 @click.option("--days", type=click.IntRange(min=1), default=30, show_default=True)
 @click.option(
     "--rank-error",
@@ -34,7 +47,9 @@ if TYPE_CHECKING:
 )
 @config_option
 @json_option
-def plan(days: int, wanted: float | None, config_path: Path, as_json: bool) -> None:
+def plan(
+    jobs: tuple[str, ...], days: int, wanted: float | None, config_path: Path, as_json: bool
+) -> None:
     """Show what will be spent in the next days, and what a cap would refuse; touches no data.
 
     Counts the windows that are due already and those that will end. Batches that are files come
@@ -42,31 +57,60 @@ def plan(days: int, wanted: float | None, config_path: Path, as_json: bool) -> N
     `frees` says when it has room for as much in a later batch.
 
     Where a release has expected_rows, `rank error 95` is the share of ranks that 95 % of first
-    releases stay within, simulated from the prior; later ones have learned.
+    releases stay within, simulated from the prior; later ones have learned. With JOBS only
+    these releases are shown, and the budget of all; where many differ, these alone are simulated.
     """
     from streamdp.store.ledger.chain import spent_of
     from streamdp.store.ledger.ledger import caps_of
 
     configuration = load_configuration(config_path)
     database, now = _store(configuration), int(time.time())
-    copy = copy_with_caps(configuration, database, now)
-    jobs = [name for name in configuration.releases if name not in configuration.gated()]
+    for job in jobs:
+        require_name(job, configuration.releases, "release")
+    batches = listing(configuration)
+    copy = copy_with_caps(configuration, database, batches, now)
     waiting = {
-        name: _windows(configuration, database, copy, name, now + days * DAY) for name in jobs
+        name: _windows(
+            configuration, database, copy, name, batches(section.source, now + days * DAY)
+        )
+        for name, section in configuration.releases.items()
+        if name not in configuration.gated()
     }
     asked = {
-        name: _unanswered(configuration, database, copy, name, now + days * DAY)
-        for name in configuration.all_gates()
+        name: _not_refused(
+            copy,
+            name,
+            unanswered(
+                configuration,
+                database,
+                name,
+                batches(configuration.source_of(gate), now + days * DAY),
+            ),
+        )
+        for name, gate in configuration.all_gates().items()
     }
     form: Form = "json" if as_json else "table"
-    rows = [
-        _job_row(
-            configuration, name, found, len(_windows(configuration, database, copy, name, now))
+    shown = [name for name in waiting if not jobs or name in jobs]
+    errors, left = Simulations(configuration, database, wanted).foretell(
+        shown, named=bool(jobs), progress=_progress
+    )
+    due = {
+        name: _windows(
+            configuration, database, copy, name, batches(configuration.releases[name].source, now)
         )
-        | _accuracy(configuration, database, name, wanted)
-        for name, found in waiting.items()
+        for name in shown
+    }
+    rows = [
+        _job_row(configuration, name, waiting[name], len(due[name])) | errors[name]
+        for name in shown
     ]
     print_rows(rows, form, f"releases of the next {days} days")
+    if left:
+        click.echo(
+            f"the errors of {left} releases are not simulated, it takes a second or so for each"
+            " that differs: `streamdp plan JOB` does it for those that are named",
+            err=True,
+        )
     if asked:
         rows = [gate_row(configuration, database, name, asked[name]) for name in asked]
         print_rows(rows, form, f"gates in the next {days} days")
@@ -92,24 +136,26 @@ def _store(configuration: Configuration) -> Database | None:
     return open_to_read(path) if path.exists() else None
 
 
+def _progress(jobs: list[str]) -> AbstractContextManager[Iterable[str]]:
+    """A bar on a terminal."""
+    shown = sys.stderr.isatty() and len(jobs) > 1
+    bar = click.progressbar(jobs, label="expected errors", file=sys.stderr, hidden=not shown)
+    return cast("AbstractContextManager[Iterable[str]]", bar)
+
+
 def _windows(
-    configuration: Configuration, database: Database | None, copy: Database, job: str, until: int
+    configuration: Configuration,
+    database: Database | None,
+    copy: Database,
+    job: str,
+    batches: Sequence[Batch],
 ) -> list[Batch]:
-    """Windows that are complete by some time, and neither released nor refused before."""
-    from streamdp import wiring
+    """Windows that were neither released nor refused before."""
     from streamdp.store.archive import released_batches
 
     name = configuration.releases[job].source
     done = released_batches(database, job, name) if database else frozenset()
-    source = wiring.source(name, configuration.sources[name])
-    found = [batch for batch in source.batches(until) if batch.key not in done]
-    return _not_refused(copy, job, found)
-
-
-def _unanswered(
-    configuration: Configuration, database: Database | None, copy: Database, gate: str, until: int
-) -> list[Batch]:
-    return _not_refused(copy, gate, unanswered(configuration, database, gate, until))
+    return _not_refused(copy, job, [batch for batch in batches if batch.key not in done])
 
 
 def _not_refused(copy: Database, task: str, batches: list[Batch]) -> list[Batch]:
@@ -142,33 +188,6 @@ def _rho_each(configuration: Configuration, job: str, windows: list[Batch]) -> i
     if configuration.privacy.caps.measure != "rho" or not windows:
         return None
     return charge_of_task(configuration, job, windows[0]).rho_nano
-
-
-def _accuracy(
-    configuration: Configuration, database: Database | None, job: str, wanted: float | None
-) -> dict[str, Json]:
-    """Expected accuracy, and the epsilon for a wanted one; simulated, a few seconds."""
-    from streamdp import wiring
-    from streamdp.store.archive import last_release
-
-    section, unit = configuration.releases[job], configuration.privacy.unit
-    dialect = configuration.sources[section.source].engine.kind
-    accuracy = wiring.spec_of(section).accuracy
-    if accuracy is None:
-        return {}
-    kind = wiring.kind(section, configuration.privacy.neighbours, unit.rows, dialect)
-    if section.rows_from is not None and database is not None:
-        released = last_release(database, section.rows_from.job)
-        kind = wiring.counted(configuration, job, kind, released)
-    row: dict[str, Json] = dict(accuracy.expected(kind))
-    if not any(row.values()) and section.about_errors():
-        row["errors"] = section.about_errors()
-    if wanted is not None:
-        needed = accuracy.epsilon_for(kind, wanted)
-        row[f"epsilon_for_{wanted:g}"] = (
-            None if needed is None else f"{float(needed * unit.rows):g}"
-        )
-    return row
 
 
 def _budget_row(copy: Database, scope: str, spent: int, refused: list[Refused]) -> dict[str, Json]:

@@ -6,8 +6,9 @@ Simulated for a first release, as it would be drawn, so that what is learned sin
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
-from dataclasses import replace
+import json
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from streamdp.priors.joint import JointPrior
 
 if TYPE_CHECKING:
     from streamdp.kinds.quantiles.kind import Quantiles
+    from streamdp.mechanisms.quantile_tree.accuracy import Believed
     from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 
 
@@ -26,6 +28,10 @@ class RankError:
     def expected(self, kind: Quantiles) -> Mapping[str, float | None]:
         """None without expected rows."""
         return {"rank_error_95": None if kind.expected_rows is None else expected_rank_error(kind)}
+
+    def simulates(self, kind: Quantiles) -> Hashable | None:
+        """Its first release, without regard to column or source."""
+        return None if kind.expected_rows is None else (_first_release(kind, None), kind.epsilon)
 
     def epsilon_for(self, kind: Quantiles, error: float) -> Fraction | None:
         """Price for one record with which 95 % of releases stay within; None if none was found."""
@@ -38,12 +44,40 @@ class RankError:
         return accuracy.epsilon_needed(reached, kind.epsilon, error)
 
 
-@functools.lru_cache(maxsize=64)
+@dataclass(frozen=True, slots=True)
+class FirstRelease:
+    """What a rank error follows from: jobs of equal ones have equal figures.
+
+    Args:
+        tree: The mechanism.
+        prior: Of the release.
+        described: Parameters of the prior, by which it is compared.
+        rows: Expected in a batch.
+        believed: Of the batches.
+    """
+
+    tree: QuantileTree
+    prior: JointPrior = field(compare=False)
+    described: str
+    rows: int
+    believed: Believed
+
+
+def _first_release(kind: Quantiles, epsilon: Fraction | None) -> FirstRelease:
+    tree, prior = kind.first_way() if epsilon is None else _first_way_at(kind, epsilon)
+    described = json.dumps(prior.describe(), sort_keys=True)
+    return FirstRelease(tree, prior, described, kind.expected_rows or 1, kind.believed_batch)
+
+
 def expected_rank_error(kind: Quantiles, epsilon: Fraction | None = None) -> float:
     """Of a first release at some epsilon; it takes about as long as a hundred releases."""
-    tree, prior = kind.first_way() if epsilon is None else _first_way_at(kind, epsilon)
-    rows = kind.expected_rows or 1
-    return round(accuracy.stays_under(tree, prior, rows, kind.believed_batch), 4)
+    return _stays_under(_first_release(kind, epsilon))
+
+
+@functools.lru_cache(maxsize=1024)
+def _stays_under(first: FirstRelease) -> float:
+    found = accuracy.stays_under(first.tree, first.prior, first.rows, first.believed)
+    return round(found, 4)
 
 
 def _first_way_at(kind: Quantiles, epsilon: Fraction) -> tuple[QuantileTree, JointPrior]:

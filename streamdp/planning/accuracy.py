@@ -1,0 +1,110 @@
+"""The part of `streamdp plan` that is about accuracy: what errors to expect of first releases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable
+    from fractions import Fraction
+
+    from sqlite_utils import Database
+
+    from streamdp.config import Configuration
+    from streamdp.types import Json
+
+    Progress = Callable[[list[str]], AbstractContextManager[Iterable[str]]]
+
+UNASKED = 6
+"""Different first releases that are simulated for jobs nobody named: each takes a second or so."""
+
+
+class Simulations:
+    """What is foretold of jobs; those that are simulated alike share one simulation.
+
+    Args:
+        configuration: Of the jobs.
+        database: The store, where counts may have been released; None before there is one.
+        wanted: An error that a price is sought for.
+    """
+
+    def __init__(
+        self, configuration: Configuration, database: Database | None, wanted: float | None
+    ) -> None:
+        self._configuration, self._database, self._wanted = configuration, database, wanted
+        self._known: dict[Hashable, dict[str, Json]] = {}
+
+    def foretell(
+        self,
+        jobs: Iterable[str],
+        *,
+        named: bool,
+        progress: Progress = nullcontext,
+    ) -> tuple[dict[str, dict[str, Json]], int]:
+        """Expected errors of jobs, and for how many of them they were left out.
+
+        Left out are simulations, all of them, where there are too many different ones and the jobs
+        were not named one by one.
+        """
+        found = {job: self._kind(job) for job in jobs}
+        keys = {job: self._key(job, kind) for job, kind in found.items()}
+        simulated = {key for key in keys.values() if key is not None}
+        left = {
+            job
+            for job, key in keys.items()
+            if key is not None and not named and len(simulated) > UNASKED
+        }
+        rows: dict[str, dict[str, Json]] = {}
+        with progress([job for job in found if job not in left]) as asked:
+            for job in asked:
+                rows[job] = self._shared(job, found[job], keys[job])
+        return {job: rows.get(job, {}) for job in found}, len(left)
+
+    def _shared(self, job: str, kind: Any, key: Hashable) -> dict[str, Json]:
+        if key is None:
+            return self._row(job, kind)
+        if key not in self._known:
+            self._known[key] = self._row(job, kind)
+        return self._known[key]
+
+    def _kind(self, job: str) -> Any:
+        """The kind of one group, with the records that were counted."""
+        from streamdp import wiring
+        from streamdp.store.archive import last_release
+
+        of = self._configuration
+        section = of.releases[job]
+        dialect = of.sources[section.source].engine.kind
+        kind = wiring.kind(section, of.privacy.neighbours, of.privacy.unit.rows, dialect)
+        if section.rows_from is None or self._database is None:
+            return kind
+        released = last_release(self._database, section.rows_from.job)
+        return wiring.counted(of, job, kind, released)
+
+    def _key(self, job: str, kind: Any) -> Hashable:
+        """What a simulation follows from; None where nothing is simulated."""
+        from streamdp import wiring
+        from streamdp.kinds.spec import Simulates
+
+        accuracy = wiring.spec_of(self._configuration.releases[job]).accuracy
+        return accuracy.simulates(kind) if isinstance(accuracy, Simulates) else None
+
+    def _row(self, job: str, kind: Any) -> dict[str, Json]:
+        """Expected errors, and the epsilon for a wanted one."""
+        from streamdp import wiring
+
+        section, rows = self._configuration.releases[job], self._configuration.privacy.unit.rows
+        accuracy = wiring.spec_of(section).accuracy
+        if accuracy is None:
+            return {}
+        expected: Mapping[str, Json] = accuracy.expected(kind)
+        row = dict(expected)
+        if not any(row.values()) and section.about_errors():
+            row["errors"] = section.about_errors()
+        if self._wanted is not None:
+            needed: Fraction | None = accuracy.epsilon_for(kind, self._wanted)
+            shown = None if needed is None else f"{float(needed * rows):g}"
+            row[f"epsilon_for_{self._wanted:g}"] = shown
+        return row
