@@ -91,7 +91,7 @@ def _resolved(value: Any, path: Path) -> Any:
     if not isinstance(value, dict):
         return value
     found = dict(value)
-    for section in ("store", "log", "web"):
+    for section in ("store", "log", "web", "backup"):
         found[section] = _with_path(found[section], path) if section in found else None
         if found[section] is None:
             del found[section]

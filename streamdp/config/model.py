@@ -12,6 +12,7 @@ from streamdp.config.base.schedules import Schedule
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveDuration, Size
 from streamdp.config.sections.alerts import Alerts
+from streamdp.config.sections.backup import Backup
 from streamdp.config.sections.by_kind import Release
 from streamdp.config.sections.caps import CapsSection
 from streamdp.config.sections.reports import ReportSection
@@ -145,6 +146,12 @@ class Configuration(Section):
         default=None,
         description="Which events are sent to a sink for the operator. Default: none.",
         examples=[{"sink": "pager", "on": ["stalled", "clock"]}],
+    )
+    backup: Backup | None = Field(
+        default=None,
+        description="Folder into which the daemon copies the store, and how often. Default: no"
+        " copies.",
+        examples=[{"path": "/mnt/other/copies", "every": "1h", "keep": 48}],
     )
     reports: dict[Name, ReportSection] = Field(
         default={},

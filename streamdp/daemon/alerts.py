@@ -8,6 +8,7 @@ from sqlite_utils import Database
 
 from streamdp.config import Configuration
 from streamdp.config.sections.alerts import Alerts
+from streamdp.daemon.copies import newest_copy
 from streamdp.privacy.amounts import NANO, epsilon_text
 from streamdp.store.problems import problems
 from streamdp.store.reading import watch
@@ -59,6 +60,7 @@ def conditions(
         "burnt": _burnt(configuration, database),
         "dead-letter": _dead(database),
         "clock": _clock(database, now, configuration.store.max_clock_step),
+        "backup": _backup(configuration, database, now),
     }
     for event in section.on:
         yield from found[event]
@@ -118,3 +120,13 @@ def _clock(database: Database, now: int, longest_step: int) -> Iterator[Alert]:
     if known is not None and now - known > longest_step:
         why = "the clock is far ahead, nothing is sealed: set it, or `streamdp run --accept-clock`"
         yield Alert("clock", "store", "", why)
+
+
+def _backup(configuration: Configuration, database: Database, now: int) -> Iterator[Alert]:
+    """The newest copy is made again whenever it is old: one that stays old cannot be made."""
+    section = configuration.backup
+    if section is None:
+        return
+    newest = newest_copy(section.path, configuration.store.path, database)
+    if newest is None or now - newest > 2 * section.every:
+        yield Alert("backup", "store", "", "there is no new copy of the store: the log says why")

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from streamdp.daemon.copies import Copying
 from streamdp.daemon.lock import store_lock
 from streamdp.engine.runner import Progress, Runner, Task
 from streamdp.store.sqlite import SqliteStore
@@ -37,6 +38,7 @@ class Runtime:
         pid: Of a daemon; None for work that ends by itself.
         behind: Whether the clock was behind at the last sign of life.
         reports: Why reports failed, so that each reason is told once.
+        copying: Makes the copies of the store that are due.
     """
 
     store: SqliteStore
@@ -45,6 +47,7 @@ class Runtime:
     pid: int | None = None
     behind: bool = False
     reports: Failures = field(default_factory=dict)
+    copying: Copying | None = None
 
     def beat(self, clock: Clock, log: Log) -> None:
         """Give a sign of life; say it once when the clock has gone back.
@@ -59,13 +62,14 @@ class Runtime:
         self.behind = behind
 
     def watch(self, configuration: Configuration, entropy: Entropy, clock: Clock, log: Log) -> None:
-        """Tell what has come to need a hand, deliver that, and write the reports that are due.
+        """Tell what needs a hand, deliver that, and write copies and reports that are due.
 
         Raises:
             StoreError: It could not be written down.
         """
         from streamdp.daemon.alerts import watch_over
 
+        self.copy(clock)
         if configuration.alerts is not None:
             watch_over(configuration, self.store, entropy, clock.now(), log)
             self.runner.round([])
@@ -73,6 +77,11 @@ class Runtime:
             from streamdp.daemon.reports import write_due
 
             write_due(configuration, self.store.database, clock.now(), log, self.reports)
+
+    def copy(self, clock: Clock) -> None:
+        """Copy the store if a copy is due."""
+        if self.copying is not None:
+            self.copying.copy_if_due(clock.now())
 
     def adopt(self, wired: Wired, clock: Clock, log: Log) -> None:
         """Work by another configuration from now on; the store stays open meanwhile.
@@ -88,6 +97,7 @@ class Runtime:
         self.jobs = wired.tasks
         self.runner.sinks = wired.sinks_with(self.store.database)
         self.runner.around = replace(self.runner.around, log=log)
+        self.copying = Copying(wired.configuration, self.store.database, log)
 
 
 @contextmanager
@@ -126,7 +136,8 @@ def runtime(
             store = SqliteStore.open(section.path, clock.now(), section.anchor, step)
             try:
                 runner = wired.runner(store, entropy, clock, log)
-                running = Runtime(store, runner, wired.tasks, pid)
+                copying = Copying(configuration, store.database, log)
+                running = Runtime(store, runner, wired.tasks, pid, copying=copying)
                 running.beat(clock, log)
                 wiring.declare(configuration, store, clock.now(), log)
                 runner.stop, runner.progress = stop, _living(running, clock, log, progress)
@@ -147,6 +158,7 @@ def _living(running: Runtime, clock: Clock, log: Log, progress: Progress) -> Pro
         if abs(clock.now() - last) >= HEARTBEAT:
             last = clock.now()
             running.beat(clock, log)
+            running.copy(clock)
         progress(task, done, total)
 
     return tell

@@ -68,6 +68,10 @@ EVENTS = {
     "report.failed": _event(
         "error", "report job reason", "a report could not be written; told once, tried again"
     ),
+    "backup.written": _event("info", "name", "a copy of the store is in its folder"),
+    "backup.failed": _event(
+        "error", "code reason", "a copy could not be made; told once, tried again"
+    ),
     "log.refused": _event("error", "name", "an event or field outside this list was dropped"),
 }
 

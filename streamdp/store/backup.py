@@ -1,21 +1,116 @@
-"""Copies of a store: made beside a running daemon, whole, private, and verified."""
+"""Copies of a store: made beside a running daemon, whole or not there, private, and verified.
+
+A copy knows where its ledger stood, which is its place in the anchor: a store that is put back
+from it is found to be behind, and what was spent since is charged. Copies in a folder of copies
+have that place in their names, which orders them whatever clocks said.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import sqlite3
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 from sqlite_utils import Database
 
-from streamdp.disk import PRIVATE, sync
+from streamdp.disk import PRIVATE, make_folder, sync
 from streamdp.errors import StoreError
+from streamdp.store.anchor.check import state_of
 from streamdp.store.database import connect_to_read, translate
 
+Check = Callable[[Database], None]
 
-def backup(source: Path, target: Path, check: Callable[[Database], None]) -> None:
+TIME = "%Y%m%dT%H%M%SZ"
+_COPY = re.compile(r"-(\d{6,})-(\d{9,})-(\d{8}T\d{6}Z)\.db")
+
+FORGOTTEN = 86_400
+"""Seconds after which an unfinished copy is that of a process that died."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Copy:
+    """A copy in a folder of copies, in the order of what is spent in it.
+
+    Args:
+        epoch: How often the store had been opened for work.
+        seq: Last row of its ledger.
+        at: When it was made (POSIX time).
+        path: The file.
+    """
+
+    epoch: int
+    seq: int
+    at: int
+    path: Path = field(compare=False)
+
+
+def copies(folder: Path, name: str) -> list[Copy]:
+    """Copies of one store in a folder, oldest first; other files are not looked at.
+
+    Args:
+        folder: It need not be there.
+        name: Of the store, see `name_of`.
+    """
+    found = []
+    for path in folder.iterdir() if folder.is_dir() else ():
+        match = _COPY.fullmatch(path.name.removeprefix(name))
+        if path.name.startswith(name) and match and path.is_file():
+            at = datetime.strptime(match[3], TIME).replace(tzinfo=UTC)
+            found.append(Copy(int(match[1]), int(match[2]), int(at.timestamp()), path))
+    return sorted(found)
+
+
+def name_of(database: Database, store: Path) -> str:
+    """How copies of a store begin: with its file's name, and who it is."""
+    (identity,) = database.execute("SELECT store_id FROM instance").fetchone()
+    return f"{store.stem}-{identity[:8]}"
+
+
+def add_copy(store: Path, folder: Path, keep: int, now: int, check: Check) -> Copy:
+    """Add a copy to a folder of copies, and remove the oldest ones beyond a number.
+
+    Args:
+        store: Its file.
+        folder: Made if it is not there.
+        keep: How many copies stay.
+        now: POSIX time.
+        check: Looks at the copy; what it refuses replaces no older one.
+
+    Raises:
+        StoreError: It cannot be written; all older copies are there.
+        IntegrityError: The store, hence the copy, is damaged or altered.
+    """
+
+    def target(database: Database) -> Path:
+        check(database)
+        state = state_of(database)
+        at = datetime.fromtimestamp(now, UTC).strftime(TIME)
+        begin = name_of(database, store)
+        return folder / f"{begin}-{state.epoch:06}-{state.seq:09}-{at}.db"
+
+    try:
+        make_folder(folder, PRIVATE)
+        _forget_unfinished(folder, store.stem, now)
+    except OSError as error:
+        raise _unwritable(error, folder) from None
+    made = _made(store, folder, store.stem, target)
+    with connect_to_read(made).conn as connection:
+        begin = name_of(Database(connection, execute_plugins=False), store)
+    there = copies(folder, begin)
+    for old in there[:-keep]:
+        with suppress(OSError):
+            old.path.unlink(missing_ok=True)
+    return next(copy for copy in there if copy.path == made)
+
+
+def backup(source: Path, target: Path, check: Check) -> None:
     """Copy a store into one file of mode 0600 and check the copy.
 
     It is made in a folder of its own, where nobody else can have put a link in its way.
@@ -28,19 +123,51 @@ def backup(source: Path, target: Path, check: Callable[[Database], None]) -> Non
     """
     if os.path.lexists(target):
         raise StoreError("this file is there", where=str(target), hint="name a new one")
+    if not target.parent.is_dir():
+        raise StoreError(
+            "there is no such folder", where=str(target.parent), hint="make it, or name another"
+        )
+
+    def checked(database: Database) -> Path:
+        check(database)
+        return target
+
+    _made(source, target.parent, target.name, checked)
+
+
+def _made(source: Path, folder: Path, name: str, target: Callable[[Database], Path]) -> Path:
+    """Copy a store into a folder, under the name that is given to the copy."""
     try:
-        with tempfile.TemporaryDirectory(dir=target.parent, prefix=f".{target.name}.") as own:
-            copied = Path(own) / target.name
+        with tempfile.TemporaryDirectory(dir=folder, prefix=f".{name}.") as own:
+            copied = Path(own) / "copy"
             os.close(os.open(copied, os.O_RDWR | os.O_CREAT | os.O_EXCL, PRIVATE))
-            _copy(source, copied, check)
+            named = _copy(source, copied, target)
             sync(copied)
-            copied.rename(target)
-        sync(target.parent)
-    except (OSError, sqlite3.Error) as error:
-        raise translate(error, target) from None
+            copied.rename(named)
+        sync(folder)
+    except OSError as error:
+        raise _unwritable(error, folder) from None
+    except sqlite3.Error as error:
+        raise translate(error, folder) from None
+    return named
 
 
-def put_back(source: Path, store: Path, now: int, check: Callable[[Database], None]) -> None:
+def _unwritable(error: OSError, folder: Path) -> StoreError:
+    return StoreError(
+        f"the copy cannot be written: {error.strerror or 'the system refused'}",
+        where=str(folder),
+        hint="look at free space and at the permissions of the folder",
+    )
+
+
+def _forget_unfinished(folder: Path, name: str, now: int) -> None:
+    """Remove what copies that were cut off have left."""
+    for path in folder.glob(f".{name}.*"):
+        if path.is_dir() and not path.is_symlink() and now - path.stat().st_mtime > FORGOTTEN:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def put_back(source: Path, store: Path, now: int, check: Check) -> None:
     """Put a copy in the place of a store, whose files stay beside it under another name.
 
     Raises:
@@ -60,12 +187,12 @@ def put_back(source: Path, store: Path, now: int, check: Callable[[Database], No
         raise translate(error, store) from None
 
 
-def _copy(source: Path, target: Path, check: Callable[[Database], None]) -> None:
+def _copy(source: Path, target: Path, name: Callable[[Database], Path]) -> Path:
     read, copy = connect_to_read(source), sqlite3.connect(target, isolation_level=None)
     try:
         read.conn.backup(copy)
         copy.execute("PRAGMA journal_mode = DELETE")
-        check(Database(copy, execute_plugins=False))
+        return name(Database(copy, execute_plugins=False))
     finally:
         copy.close()
         read.close()

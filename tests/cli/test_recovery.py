@@ -91,3 +91,19 @@ def test_a_store_of_an_earlier_version_is_looked_at_and_left_alone(home: Path) -
     assert isinstance(typed("verify").exception, StreamdpError)
     assert typed("backup", "b.db").exit_code == 0
     assert store.read_bytes() == before
+
+
+def test_a_backup_without_a_path_goes_where_the_configuration_says(released: Path) -> None:
+    """Without the section it asks for a path; a folder that is not there is named as it is."""
+    assert "section `backup`" in typed("backup").output
+    missing = typed("backup", "nowhere/b.db")
+    assert isinstance(missing.exception, StreamdpError)
+    assert str(missing.exception.where).endswith("nowhere")
+    assert ".b.db." not in str(missing.exception)
+    path = released / "config.yaml"
+    path.write_text(path.read_text() + "backup: {path: copies, every: 1h, keep: 1}\n")
+    assert typed("backup").exit_code == 0
+    (first,) = (released / "copies").iterdir()
+    typed("pause", "air_time")
+    typed("run", "--once")
+    assert [first] == list((released / "copies").iterdir())

@@ -66,7 +66,7 @@ def _works(connection: duckdb.DuckDBPyConnection) -> bool:
     import duckdb
 
     try:
-        connection.execute("SELECT 1")
+        connection.execute("SELECT 1").fetchall()
     except duckdb.Error:
         return False
     return True

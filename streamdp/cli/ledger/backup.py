@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import click
@@ -10,20 +11,31 @@ from streamdp.cli.options import config_option, load_configuration
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("path", required=False, type=click.Path(path_type=Path, dir_okay=False))
 @config_option
-def backup(path: Path, config_path: Path) -> None:
+def backup(path: Path | None, config_path: Path) -> None:
     """Copy the store to PATH, beside a running daemon, and verify the copy.
+
+    Without PATH the copy goes where the section `backup` of the configuration says; `run` makes
+    those by itself when they are due.
 
     The copy is for this user alone (mode 0600): it holds releases, budget and learned states. A
     store that is put back from it must be reconciled: what was spent since stays spent.
     """
+    from streamdp.store.backup import add_copy
     from streamdp.store.backup import backup as copy
     from streamdp.store.database import connect_to_read
     from streamdp.store.schema.migrations import is_current
     from streamdp.store.verified_open import verify_copy
 
-    copy(load_configuration(config_path).store.path, path, verify_copy)
+    configuration = load_configuration(config_path)
+    store, section = configuration.store.path, configuration.backup
+    if path is not None:
+        copy(store, path, verify_copy)
+    elif section is not None:
+        path = add_copy(store, section.path, section.keep, int(time.time()), verify_copy).path
+    else:
+        raise click.UsageError("name a PATH, or write a section `backup` in the configuration")
     if is_current(connect_to_read(path)):
         click.echo(f"{path}: copied and verified")
     else:
@@ -40,8 +52,6 @@ def restore(path: Path, yes: bool, config_path: Path) -> None:
     The store that is there, if one is, stays beside the new one. What was released since the
     backup is no longer in the store; what it cost stays spent, which `streamdp reconcile` charges.
     """
-    import time
-
     from streamdp import wiring
     from streamdp.daemon.lock import store_lock
     from streamdp.privacy.amounts import total_text

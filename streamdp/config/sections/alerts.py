@@ -10,9 +10,11 @@ from pydantic import Field, field_validator
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveDuration
 
-AlertEvent = Literal["stalled", "unreadable", "budget-low", "burnt", "dead-letter", "clock"]
+AlertEvent = Literal[
+    "stalled", "unreadable", "budget-low", "burnt", "dead-letter", "clock", "backup"
+]
 EVENTS: tuple[AlertEvent, ...] = (
-    *("stalled", "unreadable", "budget-low", "burnt", "dead-letter", "clock"),
+    *("stalled", "unreadable", "budget-low", "burnt", "dead-letter", "clock", "backup"),
 )
 
 
@@ -25,7 +27,8 @@ class Alerts(Section):
         min_length=1,
         description="Kinds of events: `stalled` (no batch for long), `unreadable` (a batch or a"
         " source cannot be read), `budget-low`, `burnt` (a charge without a release),"
-        " `dead-letter`, `clock`. By default all.",
+        " `dead-letter`, `clock`, `backup` (no copy of the store for twice as long as there"
+        " should be). By default all.",
     )
     budget_below: Fraction = Field(
         default=Fraction(1, 10),
