@@ -1,4 +1,4 @@
-"""What needs a hand, compared with what was told before: each condition is told once a change."""
+"""Alerts: conditions that need a hand, each told once a change."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ TOLERANCE = 60
 
 @dataclass(slots=True)
 class Runtime:
-    """What works: a store, a runner and what it does under each name.
+    """A store, a runner, and the tasks under each name.
 
     Args:
         store: Opened for work.

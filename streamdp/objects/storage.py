@@ -60,7 +60,7 @@ def listed(address: Address) -> tuple[File, ...]:
 
 
 def etag(file: File) -> bytes:
-    """What the storage calls the content of an object; another content has another.
+    """Name of the content of an object in the storage; another content has another.
 
     Raises:
         SourceError: It cannot be asked, or does not say.

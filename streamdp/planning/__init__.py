@@ -1,1 +1,1 @@
-"""What will it cost and how accurate will it be: the logic of `plan` and `simulate`."""
+"""Cost and accuracy of releases before they are made: the logic of `plan` and `simulate`."""

@@ -136,7 +136,7 @@ def _in_order(waiting: Mapping[str, Sequence[Batch]], now: int) -> Iterator[tupl
 
 
 def charge_of_task(configuration: Configuration, task: str, batch: Batch) -> Charge:
-    """What a release, or a run of a gate, costs in both measures."""
+    """Price of a release, or of a run of a gate, in both measures."""
     from streamdp import wiring
 
     if task in configuration.all_gates():

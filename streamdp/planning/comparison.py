@@ -1,4 +1,4 @@
-"""What is compared: variants of a configured release, at several epsilons, on one stream."""
+"""Comparisons: variants of a configured release, at several prices, on one stream."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ class Scene:
 
 
 def comparison(configuration: Configuration, section: ReleaseSection, scene: Scene) -> Comparison:
-    """What is replayed: a release in the unit of a stream, there.
+    """Comparison of a release, in the unit of a stream.
 
     Of a release by groups it is one group: each has a learner of its own.
 

@@ -110,7 +110,7 @@ WRITERS: dict[Form, Callable[[list[Column], int], None]] = {
     "csv": _write_csv,
     "parquet": _write_parquet,
 }
-"""What writes columns into an open file, by form."""
+"""Writers of columns into an open file, by form."""
 
 
 def _refusals() -> tuple[type[Exception], ...]:

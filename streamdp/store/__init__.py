@@ -1,1 +1,1 @@
-"""What is remembered: ledger, releases, learners and outbox in one SQLite file."""
+"""Store: ledger, releases, learners and outbox in one SQLite file."""

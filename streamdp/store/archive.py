@@ -188,7 +188,7 @@ def latest_learned(database: Database, job: str) -> Learned | None:
 
 
 def signature_of(database: Database, release_id: str) -> Json:
-    """What was asked with a release, as its kind signs it; None where that was not kept."""
+    """Question of a release, as its kind signs it; None where that was not kept."""
     found = database.execute("SELECT signature FROM learner WHERE release_id = ?", [release_id])
     row = found.fetchone()
     return json.loads(row[0]) if row else None

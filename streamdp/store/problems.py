@@ -1,4 +1,4 @@
-"""What is wrong with batches, in public words, for as long as it lasts.
+"""Problems of batches, in public words, for as long as they last.
 
 A reason names files, columns and types, never a value. Functions that write run inside a
 transaction of their caller.
@@ -47,7 +47,7 @@ def of(about: str, batch: str, error: StreamdpError, now: int) -> Problem:
 
 
 def known(database: Database, about: str) -> dict[str, tuple[str, str]]:
-    """What is known to be wrong, by batch."""
+    """Known problems, by batch."""
     rows = database.execute("SELECT batch, code, reason FROM problem WHERE about = ?", [about])
     return {batch: (code, reason) for batch, code, reason in rows}
 

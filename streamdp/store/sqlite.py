@@ -113,7 +113,7 @@ class SqliteStore(StoreSession):
             return origins.release_batch(self.database, owner)
 
     def arrivals(self, source: str) -> dict[str, bytes]:
-        """What was kept of the files of batches when they were last read whole."""
+        """State of the files of batches when they were last read whole."""
         return origins.arrivals(self.database, source)
 
     def keep_arrival(self, batch: Batch, state: bytes) -> None:

@@ -222,7 +222,7 @@ class Source(Section):
         return self
 
     def place(self) -> str:
-        """What two paths are compared by: no links; of a table, all that is in its folder."""
+        """Form in which two paths are compared: no links; of a table, all that is in its folder."""
         return f"{real(self.path)}/**" if self.format == "delta" else real(self.path)
 
     def table_name(self) -> str | None:

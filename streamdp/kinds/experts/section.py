@@ -157,7 +157,7 @@ class ExpertsSection(ReleaseSection):
     )
 
     def about_errors(self) -> str:
-        """What losses and their ends are shares of, and what wrong expected rows do."""
+        """Meaning of losses and their ends, and the effect of wrong expected rows."""
         return (
             "loss, lower and upper are per expected record: lower and upper hold that 95 times in"
             " 100 whatever a batch has; where it has other than the expected rows they are no"

@@ -171,7 +171,7 @@ def _log_weights(log_targets: FloatArray, densities: FloatArray, counts: list[in
 
 
 class _Task:
-    """What was released, and how likely a batch makes it."""
+    """Released values, and the likelihood of a batch given them."""
 
     def __init__(
         self, tree: QuantileTree, prior: JointPrior, rows: int, values: FloatArray, scale: float

@@ -219,7 +219,7 @@ class WorkloadSection(ReleaseSection):
         )
 
     def about_errors(self) -> str:
-        """What `lower` and `upper` hold, and what wrong expected rows do."""
+        """Meaning of `lower` and `upper`, and the effect of wrong expected rows."""
         return (
             "lower and upper hold the batch's own counts about 9 times in 10, also where it has a"
             " tenth or ten times the expected rows; with a tenth the first release errs more, and"

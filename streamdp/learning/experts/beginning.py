@@ -1,4 +1,4 @@
-"""What is believed before any release: of a guess, or of public rows of the same kind."""
+"""Belief before any release: from a guess, or from public rows of the same kind."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Beginning:
     resolution: float
 
     def panel(self, inputs: Inputs) -> Panel:
-        """What is remembered before any release, for these inputs."""
+        """State before any release, for these inputs."""
         values, gaps = self.values(), self.log_gaps()
         each = density.densities(self.targets, gaps)
         basis = density.directions(each, gaps)

@@ -1,4 +1,4 @@
-"""What is believed about the quantiles of one batch: a mixture of normal laws over all of them.
+"""Belief about the quantiles of one batch: a mixture of normal laws over all of them.
 
 A draw of a release tells about one linear function of the quantiles. The belief is updated by the
 mean and variance of the exact one-dimensional posterior of that function (assumed density
@@ -70,7 +70,7 @@ class Belief:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """What one release says, and the public facts that give it a meaning.
+    """Evidence of one release, and the public facts that give it a meaning.
 
     Args:
         values: Released quantiles, shape (m,).

@@ -49,7 +49,7 @@ TAILS = (0.0, -0.25, -0.5)
 
 @dataclass(frozen=True, slots=True)
 class ErrorBars:
-    """What intervals need beside a belief, all of it public or released.
+    """Inputs of intervals beside a belief, all of them public or released.
 
     Args:
         targets: Quantiles, shape (m,).

@@ -22,7 +22,7 @@ from streamdp.types import FloatArray, Grid
 
 @dataclass(frozen=True, slots=True)
 class Filling:
-    """What follows of a release from its draws.
+    """All quantiles of a release, from its draws.
 
     Args:
         targets: Quantiles, shape (m,).
@@ -94,7 +94,7 @@ class Filling:
         return bars.around(belief, each, way.noise)
 
     def believed(self, way: Way, belief: Belief, released: Mapping[int, float]) -> FloatArray:
-        """What is believed of all quantiles after some are released, non-decreasing."""
+        """Belief about all quantiles after some are released, non-decreasing."""
         if len(released) == len(self.targets):
             return belief.point()
         ranks = belief.deviations() * way.usual.density

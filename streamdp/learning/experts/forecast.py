@@ -1,4 +1,4 @@
-"""What experts say of one batch: before its release, after it, and in the unit of ranks."""
+"""Forecasts of experts for one batch: before its release, after it, and in the unit of ranks."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Usual:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What experts believe of one batch before its release, the own moves within.
+    """Belief of experts about one batch before its release, with the own moves.
 
     Args:
         means: Shape (k, m).
@@ -51,7 +51,7 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class Posterior:
-    """What experts believe after it: `shares` of the widths within each expert, shape (k, g)."""
+    """Belief of experts after it: `shares` of the widths within each expert, shape (k, g)."""
 
     means: FloatArray
     spreads: FloatArray
@@ -60,7 +60,7 @@ class Posterior:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What one release says of the own moves.
+    """Evidence of one release about the own moves.
 
     Args:
         excess: Sum over quantiles of what was seen less what was believed, in squared ranks.

@@ -127,7 +127,7 @@ class Levels:
         )
 
     def forecast(self, inputs: FloatArray, own: FloatArray) -> Forecast:
-        """What is believed before a release; `inputs` begin with 1, shape (d,)."""
+        """Belief before a release; `inputs` begin with 1, shape (d,)."""
         count, size, width = self.coefficients.shape
         carried = self.uncertainties.reshape(count, size * width, size, width) @ inputs
         known = np.einsum("d,kadb->kab", inputs, carried.reshape(count, size, width, size))
@@ -161,7 +161,7 @@ class Levels:
         return grown.drifted(usual)
 
     def evidence(self, seen: Forecast, after: Posterior, density: FloatArray) -> Evidence:
-        """What a release says of the own moves, by expert, shapes (k,)."""
+        """Evidence of a release about the own moves, by expert, shapes (k,)."""
         inverse = np.asarray(np.linalg.inv(seen.spreads), dtype=np.float64)
         off = (after.means - seen.means[:, None])[..., None]
         squares, removed = _squares(seen.own, inverse, off, seen.spreads - after.spreads)

@@ -43,7 +43,7 @@ VERSION = 5
 """Of the form of the state."""
 
 CAUTION = 1.3
-"""What drawing all from learned priors errs, in units of what is foretold: each of them may be
+"""Error of drawing all from learned priors, in units of what is foretold: each of them may be
 wrong. Broad shapes rest on nothing that was learned."""
 
 NEWEST = 0.1
@@ -55,7 +55,7 @@ MOST_CALENDAR = 12
 
 @dataclass(frozen=True, slots=True)
 class ExpertMixture:
-    """What is drawn of a batch, and what all its quantiles are, from past releases.
+    """Mixture of experts: how a batch is drawn, and all its quantiles, from past releases.
 
     Args:
         tree: Over all quantiles.
@@ -204,7 +204,7 @@ class ExpertMixture:
         return learned.to_json() | {name: each.tolist() for name, each in smoothed.items()}
 
     def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
-        """What is believed about each quantile of the last batch, after its release.
+        """Belief about each quantile of the last batch, after its release.
 
         Returns:
             Points and the intervals that hold the quantile with about 95 %, non-decreasing over
@@ -309,7 +309,7 @@ class ExpertMixture:
         return tuple(np.array([1.0, *each]) for each in ((), *told))
 
     def _panel(self, state: Json, inputs: Inputs) -> Panel:
-        """What is remembered, for these inputs."""
+        """State, for these inputs."""
         resolution = self._resolution()
         if state:
             panel = Panel.from_json(state)

@@ -46,7 +46,7 @@ REMEMBERED = 20
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was believed before a release: of each group, and together.
+    """Belief before a release: of each group, and together.
 
     Args:
         forecasts: Of each group.
@@ -70,7 +70,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Panel:
-    """What the learner remembers.
+    """State of the learner.
 
     Args:
         releases: How many there were since the stream opened.
@@ -146,7 +146,7 @@ class Panel:
         return replace(self, groups=groups)
 
     def forecast(self, inputs: Inputs, usual: Usual) -> Seen:
-        """What is believed before a release."""
+        """Belief before a release."""
         size = len(usual.density)
         own = usual.in_values(np.eye(size) * self.own)
         own = own + np.eye(size) * (usual.resolution / 4.0) ** 2

@@ -1,4 +1,4 @@
-"""What lies between measured quantiles, were a batch spread by a smooth law.
+"""Values between measured quantiles, were a batch spread by a smooth law.
 
 Usual gaps come from few noisy releases, and a batch that is unlike the others is unlike them
 between its measured quantiles too: there the belief is unsure, and a law with a tail on either

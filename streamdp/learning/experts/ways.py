@@ -75,7 +75,7 @@ class Turn:
         return {draw.target: math.sqrt(2.0) * draw.unit(1.0) for draw in self.draws}
 
     def error(self, belief: Belief, each: FloatArray, misfit: float, missed: float) -> float:
-        """What all quantiles would be off by, as a mean in ranks.
+        """Mean error of all quantiles, in ranks.
 
         As if noise were normal of the same variance, 2u² for a fall by e^(-|x|/u). Draws tell
         which part of the belief holds, so what parts are off by is averaged, not their variances:
@@ -162,7 +162,7 @@ class BroadShapes:
         return len(self.tree.nodes()[0].targets) < len(self.tree.quantiles)
 
     def error(self) -> float:
-        """What all quantiles would be off by, as a mean in ranks, if the root draws them all."""
+        """Mean error of all quantiles, in ranks, if the root draws them all."""
         return MEAN_ABSOLUTE * self.deviation
 
 

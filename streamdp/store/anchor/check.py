@@ -36,7 +36,7 @@ class Difference:
 
 
 def state_of(database: Database) -> State:
-    """What the store stands at."""
+    """State of the store."""
     (epoch,) = database.execute("SELECT epoch FROM instance").fetchone()
     return State.of(epoch, *chain.head(database))
 
@@ -110,7 +110,7 @@ def require_agreement(database: Database, anchor: Path) -> None:
 
 
 def _sums(spent: Iterable[Spending]) -> Counter[tuple[str, str]]:
-    """What scopes spent over their lives, as `ledger.spent_by_scope` adds it up.
+    """Lifetime spending of scopes, as `ledger.spent_by_scope` adds it up.
 
     A run that joins a batch was charged before.
     """

@@ -20,7 +20,7 @@ _FOLLOWS, _REBOUND = 1, 2
 
 
 class State(NamedTuple):
-    """What a store stands at: its epoch, and number and hash of its last ledger row."""
+    """State of a store: its epoch, and number and hash of its last ledger row."""
 
     epoch: int
     seq: int
@@ -139,7 +139,7 @@ def _line(word: Json, before: Line | None) -> Line:
 
 
 def words(line: Line) -> Json:
-    """What is written of a line; `scan` reads it back."""
+    """Words of a line; `scan` reads them back."""
     bits = _FOLLOWS * line.follows | _REBOUND * line.rebound
     spent = [each if each.joined else each[:-1] for each in line.spent]
     return [bits, *line.target, *([line.base] if line.rebound else []), *spent]

@@ -1,4 +1,4 @@
-"""What every cap of a scope has held, and what it has room for: read-only."""
+"""Usage of every cap of a scope, and its remaining room: read-only."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def held_by(database: Database, scope: str, price: Item) -> tuple[tuple[str, str
 
 
 def _next(database: Database, limit: Limit, scope: str, price: Item) -> tuple[int, str]:
-    """What a cap has room for in the next batch, and when it has for a price."""
+    """Room of a cap in the next batch, and the time when it has room for a price."""
     cost = price.amount(limit.measure)
     if limit.lifetime:
         left = max(limit.nano - lifetime_spent(database, scope, limit), 0)

@@ -30,7 +30,7 @@ _HASHED = (
 
 
 _SUMS = "lifetime_spent_nano", "lifetime_rho_nano"
-"""What a scope has spent up to a row: pure loss, null if there is none, and the other."""
+"""Spending of a scope up to a row: pure loss, null if there is none, and the other."""
 
 
 def append(
@@ -72,7 +72,7 @@ def spent_of(database: Database, scope: str, measure: Measure = "epsilon") -> in
 
 
 def _sums_of(database: Database, scope: str) -> tuple[int | None, int]:
-    """What a scope has spent: its last row has it, added up again by `verify`."""
+    """Spending of a scope: its last row has it, added up again by `verify`."""
     row: tuple[int | None, int] | None = database.execute(
         "SELECT lifetime_spent_nano, lifetime_rho_nano FROM ledger"
         " WHERE scope = ? ORDER BY seq DESC LIMIT 1",

@@ -1,4 +1,4 @@
-"""What the batches of a scope bear, and whether every cap has room for one more charge.
+"""Charges of the batches of a scope, and whether every cap has room for one more.
 
 The order of batches is that of their source: by window, files by name. A batch is in it once it
 was written down, whatever was spent on it. A later arrival between two others only moves them

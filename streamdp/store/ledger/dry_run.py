@@ -1,4 +1,4 @@
-"""What the caps would say: charges tried on a copy of ledger and batches in memory.
+"""Dry run of charges, on a copy of ledger and batches in memory.
 
 The copy is charged by the functions that charge the ledger, so a plan has no arithmetic of its own.
 """

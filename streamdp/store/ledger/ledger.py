@@ -132,7 +132,7 @@ def note(database: Database, about: Json, now: int) -> None:
 
 
 def notes(database: Database) -> list[Json]:
-    """What was decided about the store as a whole, oldest first."""
+    """Decisions about the store as a whole, oldest first."""
     rows = database.execute("SELECT event FROM ledger WHERE purpose = 'note' ORDER BY seq")
     return [json.loads(event) for (event,) in rows]
 
@@ -172,7 +172,7 @@ def charges_after(database: Database, seq: int) -> list[tuple[Any, ...]]:
 
 
 def spent_by_scope(database: Database) -> Counter[tuple[str, str]]:
-    """What every scope that has spent anything has spent over its life, added up anew.
+    """Lifetime spending of every scope that has spent anything, added up anew.
 
     By scope and measure: of pure loss, of the other, and the number of charges without the first.
     """
@@ -190,7 +190,7 @@ def spent_by_scope(database: Database) -> Counter[tuple[str, str]]:
 
 
 def declaration_of(database: Database, scope: str) -> Json | None:
-    """What a scope was bound to by its first row, and by later ones that said more.
+    """Terms of a scope, by its first row and by later ones that added to it.
 
     None for a new scope.
     """

@@ -115,7 +115,7 @@ def release_batch(database: Database, owner: Belongs) -> bool:
 
 
 def arrivals(database: Database, source: str) -> dict[str, bytes]:
-    """What was kept of each batch's files when they were last read whole."""
+    """State of each batch's files when they were last read whole."""
     rows = database.execute("SELECT batch, state FROM arrival WHERE source = ?", [source])
     return dict(rows.fetchall())
 

@@ -1,4 +1,4 @@
-"""What the ledger lets a person claim, of a release and of a scope: read-only."""
+"""Privacy guarantee that the ledger proves, of a release and of a scope: read-only."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _CHOSEN = """
 
 @dataclass(frozen=True, slots=True)
 class Loss:
-    """What all charges of a scope cost, in nano units of epsilon at one delta.
+    """Price of all charges of a scope, in nano units of epsilon at one delta.
 
     Args:
         pure: Without delta: the sum; None where a charge has no pure loss.
@@ -107,7 +107,7 @@ def _lifetime_rho(database: Database, scope: str) -> int | None:
 
 
 def claim_of(database: Database, release_id: str) -> Json:
-    """What a release promises, in the terms that held when it was made."""
+    """Guarantee of a release, in the terms that held when it was made."""
     row = database.execute(
         "SELECT c.scope, r.epsilon_nano, r.rho_nano, c.batch_cap_nano, c.lifetime_cap_nano,"
         " (SELECT event ->> 'measure' FROM ledger m WHERE +m.scope = c.scope AND m.purpose = 'cap'"
@@ -132,7 +132,7 @@ def claim_of(database: Database, release_id: str) -> Json:
 
 
 def parameters_over_time(database: Database, job: str) -> list[Json]:
-    """What was asked of the data and on which grid, a row each time it changed."""
+    """Questions to the data and their grids, a row each time they changed."""
     found: list[Json] = []
     rows = database.execute(
         "SELECT seq, batch, event FROM ledger WHERE job = ? AND purpose IN ('reserve', 'open')"

@@ -1,4 +1,4 @@
-"""What the ledger's events cost by today's accountants: read-only."""
+"""Recompute the cost of the ledger's events by today's accountants: read-only."""
 
 from __future__ import annotations
 

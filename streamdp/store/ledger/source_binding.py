@@ -24,7 +24,7 @@ _CLAIM = "source claimed"
 
 
 def claims_of(database: Database) -> dict[str, list[Json]]:
-    """What each scope has ever read, oldest first."""
+    """Data that each scope has ever read, oldest first."""
     claims: dict[str, list[Json]] = {}
     for about in ledger.notes(database):
         if about.get("what") == _CLAIM:

@@ -58,7 +58,7 @@ class Missed:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a gate said of a batch, at the end of its slot."""
+    """Answer of a gate on a batch, at the end of its slot."""
 
     batch: str
     window_start: int | None

@@ -1,4 +1,4 @@
-"""What the store tells a person of gates: answers from their slots on, and ledger facts.
+"""Reports on gates: answers from their slots on, and ledger facts.
 
 Nothing here reads a threshold or a count of tests.
 """

@@ -1,4 +1,4 @@
-"""What the store tells a person: read-only, beside a running daemon, ledger facts alone."""
+"""Reports on the store: read-only, beside a running daemon, ledger facts alone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OWED = (
     "   ON m.id = o.release_id"
     " WHERE o.delivered_at IS NULL"
 )
-"""What sinks have not confirmed."""
+"""Deliveries that sinks have not confirmed."""
 
 _PURPOSES = ", ".join(f"('{each}')" for each in sorted(PURPOSES))
 _NEWEST_OF_JOB = (
@@ -63,7 +63,7 @@ class JobReport:
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What a job was charged up to a row of the ledger, which is append-only.
+    """Sum of a job's charges up to a row of the ledger, which is append-only.
 
     Args:
         seq: The row.
@@ -204,7 +204,7 @@ def last_rho(database: Database, job: str) -> int:
 
 
 def owed_rows(database: Database) -> list[dict[str, Json]]:
-    """What sinks have not confirmed, oldest first; `dead_at` where they gave up."""
+    """Deliveries that sinks have not confirmed, oldest first; `dead_at` where they gave up."""
     return list(database.query(f"{_OWED} ORDER BY o.seq"))
 
 
