@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamdp.objects.address import is_address, parsed
+from streamdp.backends.spark.engine import stored_at
+from streamdp.objects.address import identity, is_address, parsed
 
 SAME = (
     *("s3://lake/a/b.parquet", "S3://lake/a/b.parquet", "s3a://lake/a/b.parquet"),
@@ -44,6 +45,13 @@ def test_nothing_is_decoded() -> None:
     """%61 is three letters, as in the storage's own tools; a plus is a plus."""
     assert parsed("s3://lake/%61+b.parquet").key == "%61+b.parquet"
     assert not parsed("s3://lake/%61.parquet").matches("a.parquet")
+
+
+def test_a_table_of_spark_over_objects_is_known_as_they_are() -> None:
+    """Spark encodes what it calls its files; the objects are those of a source over S3."""
+    for word in ("s3", "s3a", "s3n"):
+        named = set(stored_at([f"{word}://lake/in/a%20%2541.parquet"]))
+        assert identity("lake", parsed("s3://lake/in/a %41.parquet").key) in named
 
 
 def test_paths_are_no_addresses() -> None:
