@@ -46,6 +46,7 @@ TARGETS = {
     "0.99": (Fraction(99, 100),),
     "0.9 0.95 0.99": (Fraction(9, 10), Fraction(19, 20), Fraction(99, 100)),
     "deciles": tuple(Fraction(i, 10) for i in range(1, 10)),
+    "0.1 0.5 0.9": (Fraction(1, 10), Fraction(1, 2), Fraction(9, 10)),
     "29": tuple(Fraction(i, 30) for i in range(1, 30)),
 }
 
@@ -72,6 +73,7 @@ class Data:
         guess: What a user would have written: place and spread, neither exact.
         rows: That batches have, and are expected to have.
         expected: What is expected instead.
+        bounds: Of the grid; none for most.
     """
 
     name: str
@@ -80,6 +82,7 @@ class Data:
     guess: tuple[float, float]
     rows: int = ROWS
     expected: int | None = None
+    bounds: tuple[str, str] | None = None
 
 
 def _drawn(name: str, law: Callable[[np.random.Generator], FloatArray], resolution: str) -> Data:
@@ -133,6 +136,7 @@ def kind_of(data: Data, quantiles: str, information: float, who: str) -> Any:
             "column": "x",
             "quantiles": [str(quantile) for quantile in TARGETS[quantiles]],
             "resolution": data.resolution,
+            "bounds": data.bounds,
             "guess": {"location": data.guess[0], "scale": data.guess[1]},
             "epsilon": str(epsilon),
             "expected_rows": data.expected or data.rows,

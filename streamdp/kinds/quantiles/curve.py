@@ -1,0 +1,112 @@
+"""Quantiles of batches in which released values have given ranks, whatever a batch's shape.
+
+A batch's distribution function goes through all points (value, rank). Between them and beyond them
+it follows laws of Tukey's family, and its records lie at random.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamdp.mechanisms.quantile_tree.rank_law import uniforms
+from streamdp.priors.shapes import tukey
+from streamdp.types import FloatArray, IntArray
+
+TAILS = np.array([1.0, 0.14, 0.0, -0.25, -0.5])
+"""Parameters of Tukey's laws: uniform, about normal, logistic, heavier, as heavy as Student's t
+with two degrees of freedom."""
+
+HEAVIEST = -0.9
+"""Beside them where a single quantile is released: nothing then tells of the tail but the guess."""
+
+
+def _end_slopes(values: FloatArray, standard: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Values per unit of the standard law over the first and the last stretch.
+
+    Args:
+        values: Shape (m,), m ≥ 2.
+        standard: Values of the standard law at their ranks, shape (..., m).
+    """
+    far = min(len(values) - 1, 2)
+    first = (values[far] - values[0]) / np.maximum(standard[..., far] - standard[..., 0], 1e-6)
+    last = (values[-1] - values[-1 - far]) / np.maximum(
+        standard[..., -1] - standard[..., -1 - far], 1e-6
+    )
+    return first, last
+
+
+def through(
+    released: FloatArray, targets: FloatArray, ranks: FloatArray, rows: int, scale: float
+) -> FloatArray:
+    """Quantiles of batches in which the released values have such ranks; (samples, m)."""
+    samples, m = ranks.shape
+    ranks = ranks.clip(0.5 / rows, 1.0 - 0.5 / rows)
+    tails = TAILS if m > 1 else np.append(TAILS, HEAVIEST)
+    tail = tails[(np.arange(samples) * 7 + 3) % len(tails)][:, None]
+    standard, row = tukey(ranks, tail), np.arange(samples)
+    if m > 1:
+        first, last = _end_slopes(released, standard)
+    else:
+        deviation = tukey(np.full(samples, 0.8413), tail[:, 0])
+        first = last = scale * np.exp(1.8 * uniforms("scale", samples) - 0.9) / deviation
+    wanted = _scattered(targets, ranks, rows)
+    left = _places(ranks, wanted) - 1
+    slopes = np.where(left < 0, first[:, None], last[:, None])
+    at, row = left.clip(0, m - 1), row[:, None]
+    if m > 1:
+        inner = left.clip(0, m - 2)
+        rise = standard[row, inner + 1] - standard[row, inner]
+        within = (released[inner + 1] - released[inner]) / np.maximum(rise, 1e-6)
+        slopes = np.where((left >= 0) & (left < m - 1), within, slopes)
+    there = tukey(wanted, tail)
+    found = released[at] + slopes * (there - standard[row, at])
+    if m > 1:
+        found = _moved_on(found, released, standard, there - standard, (first, last))
+    return np.asarray(found)
+
+
+def _moved_on(
+    found: FloatArray,
+    released: FloatArray,
+    standard: FloatArray,
+    away: FloatArray,
+    ends: tuple[FloatArray, FloatArray],
+) -> FloatArray:
+    """Quantiles as far off as if a batch were as thin on this side of a value as on the other.
+
+    No farther than the next value, or than they are. Between released values a batch may have its
+    records anywhere: beside a value it may be as thin as on the other side of it.
+
+    Args:
+        found: Quantiles, shape (samples, m).
+        released: Values, shape (m,).
+        standard: Values of the standard law at their ranks, shape (samples, m).
+        away: How far from them the quantiles lie, by the standard law; same shape.
+        ends: Values per unit of the standard law over the first and the last stretch.
+    """
+    between = np.diff(released) / np.maximum(np.diff(standard), 1e-6)
+    slopes = np.hstack((ends[0][:, None], between, ends[1][:, None]))
+    moved = released + np.maximum(slopes[:, :-1], slopes[:, 1:]) * away
+    bounds = np.concatenate(([-np.inf], released, [np.inf]))
+    down = np.minimum(found, np.maximum(moved, bounds[:-2]))
+    up = np.maximum(found, np.minimum(moved, bounds[2:]))
+    return np.where(away < 0.0, down, up)
+
+
+def _places(ranks: FloatArray, targets: FloatArray) -> IntArray:
+    """How many ranks of a row are not above each target of the row."""
+    pairs = zip(ranks, targets, strict=True)
+    return np.stack([each.searchsorted(wanted, side="right") for each, wanted in pairs])
+
+
+def _scattered(targets: FloatArray, ranks: FloatArray, rows: int) -> FloatArray:
+    """Targets moved as records move about between released values: a bridge, sd √(distance/n)."""
+    samples, m = ranks.shape
+    chance = uniforms("records", 2, samples, m)
+    normal = np.sqrt(-2.0 * np.log(chance[0])) * np.cos(2.0 * np.pi * chance[1])
+    ends = np.hstack((np.zeros((samples, 1)), ranks, np.ones((samples, 1))))
+    place = _places(ranks, np.broadcast_to(targets, ranks.shape))
+    row = np.arange(samples)[:, None]
+    left, right = targets - ends[row, place], ends[row, place + 1] - targets
+    deviation = np.sqrt((left * right / np.maximum(left + right, 1e-12) + 0.5 / rows) / rows)
+    return np.asarray((targets + normal * deviation).clip(0.25 / rows, 1.0 - 0.25 / rows))
