@@ -229,3 +229,14 @@ def test_a_folder_holds_what_a_person_can_look_over(folder: Path) -> None:
 
 WIDEST = 18
 """Modules of a folder, `__init__` among them."""
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_docstrings_say_what_a_thing_is_or_does(path: Path) -> None:
+    """First things first: "Price of a release", not "What a release costs"."""
+    texts = [
+        node.value.value
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    ]
+    assert not [text for text in map(str, texts) if text.startswith(("What ", "Who "))]
