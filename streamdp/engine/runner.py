@@ -51,7 +51,7 @@ class Outcomes:
 
 @dataclass(slots=True)
 class _Work:
-    """What is left of one task in a round.
+    """Rest of one task in a round.
 
     Args:
         task: What is done.
@@ -157,7 +157,7 @@ class Runner:
             _let_go(task)
 
     def _due(self, task: Task, outcomes: Outcomes) -> list[Batch]:
-        """What has arrived, taken in once for all tasks of a source, and is due of this one."""
+        """Due batches of a task; arrivals are taken in once for all tasks of a source."""
         store, source = self.around.store, task.source.name
         if source not in self._arrived:
             found = ingest(task, store, self.around.clock.now(), self.around.log)

@@ -92,7 +92,7 @@ class Simulates(Protocol):
     """An `Accuracy` that simulates, which takes a while."""
 
     def simulates(self, kind: Any) -> Hashable | None:
-        """What its figures follow from, equal ones from equal; None if nothing is simulated."""
+        """Key of its figures, equal where they are equal; None if nothing is simulated."""
         ...
 
 

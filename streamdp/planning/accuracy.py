@@ -22,7 +22,7 @@ UNASKED = 6
 
 
 class Simulations:
-    """What is foretold of jobs; those that are simulated alike share one simulation.
+    """Expected accuracy of jobs; those that are simulated alike share one simulation.
 
     Args:
         configuration: Of the jobs.
@@ -84,7 +84,7 @@ class Simulations:
         return wiring.counted(of, job, kind, released)
 
     def _key(self, job: str, kind: Any) -> Hashable:
-        """What a simulation follows from; None where nothing is simulated."""
+        """Key of a simulation; None where nothing is simulated."""
         from streamdp import wiring
         from streamdp.kinds.spec import Simulates
 

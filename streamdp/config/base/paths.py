@@ -19,7 +19,7 @@ def real(path: str) -> str:
 
 
 def file_ids(path: str) -> frozenset[str]:
-    """What the files are, whatever they are called."""
+    """Identities of the files, whatever their names."""
     return frozenset(file.id for file in resolve(path))
 
 

@@ -46,7 +46,7 @@ class RankError:
 
 @dataclass(frozen=True, slots=True)
 class FirstRelease:
-    """What a rank error follows from: jobs of equal ones have equal figures.
+    """Inputs of a rank error: jobs with equal ones have equal figures.
 
     Args:
         tree: The mechanism.
