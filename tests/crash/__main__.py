@@ -2,10 +2,10 @@
 
 python -m tests.crash [--json] [--quick] [--part I/N]
 
-The whole takes about forty minutes of a processor. `--part 1/2` and `--part 2/2` share its cases
-between two processes: of each sweep the first takes every other case, the second the rest. Of
-deaths in long lives, most of which the kill matrix goes through too, one in `STRIDE` is tried; each
-row says how many cases there are.
+The whole takes about three quarters of an hour of a processor. `--part 1/2` and `--part 2/2` share
+its cases between two processes: of each sweep the first takes every other case, the second the
+rest. Of deaths in long lives, most of which the kill matrix goes through too, one in `STRIDE` is
+tried; each row says how many cases there are.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def rows(share: Share) -> Iterator[Row]:
             starved = partial(memory.violations, template)
             yield share.row("allocations that fail", memory.cases(300), starved)
         yield share.row("sinks at hostile places", hostile.cases(), hostile.violations)
-        pasts = range(4 if share.quick else 60)
+        pasts = range(4 if share.quick else 40)
         yield share.row("copies put back, edited kinds", pasts, restores.trial, len(pasts))
         for locked in (True, False):
             name = f"pairs of daemons {'with' if locked else 'without'} the lock"

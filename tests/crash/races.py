@@ -17,6 +17,7 @@ from streamdp.store.database import connect, transaction
 from streamdp.store.ledger import chain, ledger
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge
+from tests.children import leave_behind
 from tests.crash import tracer
 from tests.crash.home import Home, folder
 from tests.store.kept import batch_spent, terms
@@ -64,6 +65,7 @@ def _runner(work: Callable[[], object], ready: int, start: int, *, locked: bool)
         return child
     code = tracer.FOREIGN
     try:
+        leave_behind()
         if not locked:
             vars(runtime)["store_lock"] = lambda store: nullcontext()
         os.write(ready, b"x")

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from streamdp.errors import StreamdpError
+from tests.children import leave_behind
 
 Moment = Literal["before", "half", "after", "full", "full once"]
 
@@ -218,6 +219,7 @@ def _serve(work: Callable[[], object], told: int) -> None:
     """The child: be traced, filter calls, mark statements, work, and never return."""
     status = FOREIGN
     try:
+        leave_behind()
         _ptrace(_TRACEME, 0, 0, 0)
         os.kill(os.getpid(), signal.SIGSTOP)
         silent = os.open(os.devnull, os.O_WRONLY)
