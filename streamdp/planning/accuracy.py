@@ -17,8 +17,9 @@ if TYPE_CHECKING:
 
     Progress = Callable[[list[str]], AbstractContextManager[Iterable[str]]]
 
-UNASKED = 6
-"""Different first releases that are simulated for jobs nobody named: each takes a second or so."""
+UNASKED = 20
+"""Jobs whose first releases are simulated though nobody named them: each that differs takes about a
+second."""
 
 
 class Simulations:
@@ -45,17 +46,12 @@ class Simulations:
     ) -> tuple[dict[str, dict[str, Json]], int]:
         """Expected errors of jobs, and for how many of them they were left out.
 
-        Left out are simulations, all of them, where there are too many different ones and the jobs
-        were not named one by one.
+        Left out are all simulations where there are many jobs and they were not named one by one.
         """
         found = {job: self._kind(job) for job in jobs}
         keys = {job: self._key(job, kind) for job, kind in found.items()}
-        simulated = {key for key in keys.values() if key is not None}
-        left = {
-            job
-            for job, key in keys.items()
-            if key is not None and not named and len(simulated) > UNASKED
-        }
+        simulated = {job for job, key in keys.items() if key is not None}
+        left = simulated if len(simulated) > UNASKED and not named else set()
         rows: dict[str, dict[str, Json]] = {}
         with progress([job for job in found if job not in left]) as asked:
             for job in asked:

@@ -58,7 +58,7 @@ def plan(
 
     Where a release has expected_rows, `rank error 95` is the share of ranks that 95 % of first
     releases stay within, simulated from the prior; later ones have learned. With JOBS only
-    these releases are shown, and the budget of all; where many differ, these alone are simulated.
+    these releases are shown, and the budget of all. Of more than twenty only JOBS are simulated.
     """
     from streamdp.store.ledger.chain import spent_of
     from streamdp.store.ledger.ledger import caps_of
