@@ -12,6 +12,9 @@ largest |answer - truth|/n, both from day 31 on; `first` is the average of the f
 * cold: the same mechanism without a memory, at the number of rounds that is best in hindsight.
 * aim: AIM of smartnoise-synth on three days, at the rho that streamdp books for its price; it is
   told the number of records. Where it is not installed a row says so.
+* mwem: MWEM of smartnoise-synth on the same days, at two queries, fewer than its own rule's thirty,
+  which is far worse; told the number of records, and given the pure price.
+* mst: MST of smartnoise-synth, as aim.
 * noise: discrete Laplace noise on all marginals, Gaussian at a price in rho.
 * yesterday: nothing released, nothing private: the exact table of the day before.
 
@@ -48,7 +51,7 @@ from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
 from streamdp.privacy.events import rho_of
 from streamdp.privacy.price import Price
 from streamdp.types import FloatArray, IntArray
-from tests.benchmarks.peers import aim
+from tests.benchmarks.peers import aim, smartnoise
 from tests.benchmarks.report import Row, main
 
 DEMO = Path(__file__).parents[2] / "streamdp" / "demo"
@@ -258,13 +261,32 @@ class Replay:
 
     def aim(self, days: Sequence[int]) -> list[Score]:
         """AIM at the rho that is booked for a release."""
-        memory = Memory.empty(self.workload, self.mechanism.expected_rows)
-        rho = float(rho_of(self.mechanism.event(self.mechanism.design(memory))))
         wanted = [item.axes for item in self.workload.items]
         return [
-            _errors(counts, aim.marginals(self.stream[day], wanted, rho, day))
+            _errors(counts, aim.marginals(self.stream[day], wanted, self.rho(), day))
             for day, counts in zip(days, self._counts(days), strict=True)
         ]
+
+    def mst(self, days: Sequence[int]) -> list[Score]:
+        """MST at the same rho."""
+        wanted = [item.axes for item in self.workload.items]
+        return [
+            _errors(counts, smartnoise.mst(self.stream[day], wanted, self.rho(), day))
+            for day, counts in zip(days, self._counts(days), strict=True)
+        ]
+
+    def mwem(self, days: Sequence[int]) -> list[Score]:
+        """MWEM at the pure price."""
+        wanted, epsilon = [item.axes for item in self.workload.items], float(self.mechanism.amount)
+        return [
+            _errors(counts, smartnoise.mwem(self.stream[day], wanted, epsilon, day))
+            for day, counts in zip(days, self._counts(days), strict=True)
+        ]
+
+    def rho(self) -> float:
+        """What is booked for a release."""
+        memory = Memory.empty(self.workload, self.mechanism.expected_rows)
+        return float(rho_of(self.mechanism.event(self.mechanism.design(memory))))
 
     def noise(self, days: Sequence[int], seed: int = 3) -> list[Score]:
         """All marginals with noise of their number over the price."""
@@ -361,6 +383,12 @@ def _peers(domain: str, stream: Sequence[IntArray], price: Price) -> Iterator[Ro
         yield {**_row("aim", domain, price, []), "who": f"aim, skipped: {why}"}
     else:
         yield _row("aim", domain, price, Replay(stream, price).aim(AIM_DAYS))
+    if why := smartnoise.missing():
+        yield {**_row("mst", domain, price, []), "who": f"mwem and mst, skipped: {why}"}
+        return
+    yield _row("mst", domain, price, Replay(stream, price).mst(AIM_DAYS))
+    if price.measure == "epsilon":
+        yield _row("mwem", domain, price, Replay(stream, price).mwem(AIM_DAYS))
 
 
 def _unstable(domain: str, stream: Sequence[IntArray], price: Price) -> Iterator[Row]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 from unittest.mock import patch
 
@@ -101,6 +103,34 @@ def largest_loss(neighbours: Relation, rounds: int = 1) -> float:
 def test_neighbours_lose_epsilon_and_no_more(neighbours: Relation) -> None:
     """Answers of tests and noisy counts of a whole release, nearly all of epsilon."""
     assert 0.98 < largest_loss(neighbours) <= 1 + 1e-6
+
+
+def two_runs_lose(cells: tuple[tuple[int, ...], ...]) -> float:
+    """Largest log ratio of a release of two runs over one item, over the epsilon of its event."""
+    workload = Workload.of((2, 2), [(0,)])
+    mechanism = PrivateWeights(workload, 4 * EPSILON, 2, "add-remove", "online", 2, 1)
+    memory = remembered(workload)
+    with patch(f"{__name__}.LAST", 3), patch(f"{__name__}.noise", partial(noise, reach=1)):
+        one, other = (law(mechanism, memory, each) for each in cells)
+    both = one.keys() & other.keys()
+    assert {len(measured) for measured, _ in both} == {2}
+    assert {len(passed) for _, passed in both} == {0, 1}
+    event = mechanism.event(mechanism.design(memory))
+    return max(abs(math.log(one[each] / other[each])) for each in both) / float(
+        epsilon_of(event) or 0
+    )
+
+
+def test_two_runs_lose_epsilon_and_no_more() -> None:
+    """Off, measured, armed anew, tested again; a second measurement that is free is caught."""
+    pair = (0, 2, 0, 0), (1, 2, 0, 0)
+    assert 0.55 < two_runs_lose(pair) <= 1 + 1e-6
+
+    def once(self: Design) -> Any:
+        return replace(self, amount=self.amount / 2, rounds=1).noise.event()
+
+    with patch.object(Design, "event", once):
+        assert two_runs_lose(pair) > 1.1
 
 
 def test_tests_of_sums_are_caught_under_substitute() -> None:
