@@ -81,6 +81,20 @@ def test_a_dead_instance_is_replaced(tmp_path: Path) -> None:
     assert (_count(first), _count(second)) == (3, 7)
 
 
+def test_what_is_closed_is_started_anew(tmp_path: Path) -> None:
+    """Closing ends connection and instance at once; a later question finds new ones."""
+    shared = Instance()
+    first, second = (
+        DuckDBBackend(_file(tmp_path, size), "parquet", instance=shared) for size in (3, 7)
+    )
+    assert (_count(first), _count(second)) == (3, 7)
+    for each in (first, second):
+        each.close()
+    assert shared._first is None
+    assert first._connection is second._connection is None
+    assert (_count(first), _count(second)) == (3, 7)
+
+
 def test_jobs_share_what_reads_their_source(tmp_path: Path) -> None:
     """One backend a source; sources of the same limits have one instance, others their own."""
     (tmp_path / "config.yaml").write_text(CONFIG)

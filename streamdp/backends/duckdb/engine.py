@@ -212,6 +212,14 @@ class DuckDBBackend(SqlBackend):
 
         return (duckdb.Error,)
 
+    def close(self) -> None:
+        """End the connection now: a forked process must not be the one to do it."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+        if self.instance is not None:
+            self.instance.close()
+
     def _connect(self) -> duckdb.DuckDBPyConnection:
         if self._connection is None:
             self._renew()

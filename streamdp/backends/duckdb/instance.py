@@ -51,6 +51,12 @@ class Instance:
         connection.execute(f"SET perfect_ht_threshold = {ARRAY_BITS}")
         return connection
 
+    def close(self) -> None:
+        """End it once its other connections are closed; a later question starts it anew."""
+        if self._first is not None:
+            self._first.close()
+            self._first = None
+
     def _start(self) -> duckdb.DuckDBPyConnection:
         import duckdb
 
