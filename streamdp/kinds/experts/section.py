@@ -161,7 +161,8 @@ class ExpertsSection(ReleaseSection):
         return (
             "loss, lower and upper are per expected record: lower and upper hold that 95 times in"
             " 100 whatever a batch has; where it has other than the expected rows they are no"
-            " shares of its own records, and weights and choices stay the same"
+            " shares of its own records; weights and choices of actions stay the same, those of"
+            " rules may change"
         )
 
     @model_validator(mode="after")
