@@ -54,13 +54,15 @@ class SmoothLaw:
 
     @classmethod
     def of(cls, laws: FloatArray, log_gaps: FloatArray, each: FloatArray) -> Self:
-        """The law that fits best, by least squares in ranks.
+        """The law that fits best, by least squares in ranks; a point for a single quantile.
 
         Args:
             laws: `standard_laws`.
             log_gaps: Usual gaps between quantiles.
             each: Density at each, shape (m,).
         """
+        if len(each) == 1:
+            return cls(np.zeros(1), LEAST_MISFIT**2)
         usual = np.concatenate(([0.0], np.cumsum(density.gaps(log_gaps))))
         weights = each**2 / (each**2).sum()
         off, away = laws - (laws @ weights)[:, None], usual - usual @ weights

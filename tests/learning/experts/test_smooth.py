@@ -61,3 +61,11 @@ def test_the_law_speaks_where_the_belief_is_unsure_and_values_do_not_repeat() ->
     told = law.filled(point, np.ones(9), seen, none)
     assert np.array_equal(told[list(TURN)], SKEWED[list(TURN)])
     assert np.abs(told - law.through(seen)).max() < 0.1 * np.abs(point - law.through(seen)).max()
+
+
+def test_a_single_quantile_has_a_law_of_finite_variance() -> None:
+    """There are no gaps that a law could follow."""
+    targets = np.array([0.5])
+    law = SmoothLaw.of(standard_laws(targets), np.empty(0), np.ones(1))
+    assert law.places.tolist() == [0.0]
+    assert 0.0 < law.variance < 0.01
