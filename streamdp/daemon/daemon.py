@@ -28,7 +28,7 @@ from streamdp.types import Clock, Entropy, Log
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
-    from streamdp.engine.runner import Task
+    from streamdp.engine.attempts import Task
 
 
 class Daemon:

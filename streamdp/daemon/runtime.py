@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from streamdp.daemon.copies import Copying
 from streamdp.daemon.lock import store_lock
-from streamdp.engine.runner import Progress, Runner, Task
+from streamdp.engine.attempts import Task
+from streamdp.engine.runner import Progress, Runner
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Clock, Entropy, Log
 

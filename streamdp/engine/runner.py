@@ -10,43 +10,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from streamdp.engine.attempts import Attempts, Outcomes, Task
 from streamdp.engine.deliver import deliver
-from streamdp.engine.gate import Gate, Gatekeeper
-from streamdp.engine.gated import due_of_gate, must_ask, unasked
+from streamdp.engine.gate import Gate
+from streamdp.engine.gated import due_of_gate
 from streamdp.engine.ingest import due, ingest
 from streamdp.engine.job import Job
 from streamdp.engine.protocols import HoldsRecords
-from streamdp.engine.release import EngineContext, Ready, prepare, release_batch
-from streamdp.errors import (
-    AlteredBatchError,
-    BudgetExhaustedError,
-    SourceError,
-    StreamdpError,
-    told_of_memory,
-)
+from streamdp.engine.release import EngineContext
+from streamdp.errors import SourceError, StreamdpError, told_of_memory
 from streamdp.types import Batch, Sink
 from streamdp.types.rests import rest_after
-
-Task = Job | Gate
-"""A job without a gate, or a gate with the jobs that it lets release."""
 
 TURN = 10
 """Batches of one task before the others have theirs; a number, as durations follow from records."""
 
 Progress = Callable[[Task, int, int], None]
 """Told of a task, how many of its due batches are done, and how many there are."""
-
-
-@dataclass(slots=True)
-class Outcomes:
-    """Results of a round, all public; `refused` counts the refusals of this round alone."""
-
-    released: int = 0
-    refused: int = 0
-    paused: list[str] = field(default_factory=list)
-    resting: list[str] = field(default_factory=list)
-    stopped: bool = False
-    errors: list[StreamdpError] = field(default_factory=list)
 
 
 @dataclass(slots=True)
@@ -85,10 +65,11 @@ class Runner:
     woken: Callable[[], Iterable[Task]] = tuple
     progress: Progress = lambda job, done, total: None
     patient: bool = True
-    _refused: set[tuple[str, str]] = field(default_factory=set, init=False)
-    _passed: frozenset[tuple[str, str]] = field(default=frozenset(), init=False)
-    _insists: bool = field(default=False, init=False)
+    _attempts: Attempts = field(init=False)
     _arrived: dict[str, tuple[Batch, ...]] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._attempts = Attempts(self.around, self._deliver)
 
     def round(self, tasks: Iterable[Task], only: Callable[[Batch], bool] | None = None) -> Outcomes:
         """Burn what was left open, release what is due of each job, deliver what is owed.
@@ -107,7 +88,7 @@ class Runner:
         for left in store.recover(self.around.clock.now()):
             log("recovery.burnt", job=left.job, batch=left.batch)
         outcomes = Outcomes()
-        self._insists = only is not None or not self.patient
+        self._attempts.insists = only is not None or not self.patient
         self._arrived.clear()
         self._deliver(outcomes)
         waiting = {task.name: _Work(task) for task in tasks}
@@ -140,7 +121,7 @@ class Runner:
             with told_of_memory():
                 if self._is_paused(task, outcomes):
                     return False
-                self._passed = self.around.store.passed_over(task.scope)
+                self._attempts.passed = self.around.store.passed_over(task.scope)
                 if work.batches is None:
                     if self._rests(task, outcomes):
                         return False
@@ -179,9 +160,9 @@ class Runner:
                 return False
             self.progress(task, work.done, total)
             if not (
-                self._release(task, batch, outcomes)
+                self._attempts.release(task, batch, outcomes)
                 if isinstance(task, Job)
-                else self._pass(task, batch, outcomes)
+                else self._attempts.put_to_gate(task, batch, outcomes)
             ):
                 return False
             work.done += 1
@@ -199,108 +180,6 @@ class Runner:
         if self.around.store.report_problem(task.name, "", error, now):
             said = {"code": error.code, "reason": str(error)}
             self.around.log("release.failed", job=task.name, **said, **number)
-
-    def _pass(self, gate: Gate, batch: Batch, outcomes: Outcomes) -> bool:
-        """Ask a gate and release what it lets through; False at the end of the budget."""
-        store = self.around.store
-        jobs = unasked(gate, store)
-        if must_ask(gate, store):
-            answer = store.gates.answers(gate.name, batch.source).get(batch.key)
-            if answer is None:
-                answers: list[bool | None] = []
-                if not self._ask(gate, batch, outcomes, answers.append):
-                    return False
-                answer = answers[-1] if answers else None
-            jobs = gate.jobs if answer else jobs
-        return all(
-            self._release(job, batch, outcomes)
-            for job in jobs
-            if batch.key not in store.released_batches(job.name, batch.source)
-        )
-
-    def _ask(
-        self, gate: Gate, batch: Batch, outcomes: Outcomes, say: Callable[[bool | None], None]
-    ) -> bool:
-        """Ask a gate about one batch, or pass it over; False at the end of the budget."""
-        keeper, store = Gatekeeper(self.around), self.around.store
-        if self._is_passed(gate, batch):
-            return True
-        if not keeper.waits(gate) and self._readable(
-            gate, batch, outcomes, lambda: keeper.prepare(gate, batch)
-        ):
-            last = (store.last_release(job.name) for job in gate.jobs)
-            standing = tuple(release for release in last if release is not None)
-            return self._spend(
-                gate, batch, outcomes, lambda: say(keeper.ask(gate, batch, standing))
-            )
-        return True
-
-    def _release(self, job: Job, batch: Batch, outcomes: Outcomes) -> bool:
-        """Release and deliver one batch, or pass it over; False at the end of the budget."""
-        if self._is_passed(job, batch):
-            return True
-        ready: list[Ready] = []
-
-        def release() -> None:
-            release_batch(job, batch, ready[0], self.around)
-            outcomes.released += 1
-
-        if not self._readable(
-            job, batch, outcomes, lambda: ready.append(prepare(job, batch, self.around))
-        ):
-            return True
-        return self._spend(job, batch, outcomes, release)
-
-    def _readable(
-        self, task: Task, batch: Batch, outcomes: Outcomes, look: Callable[[], None]
-    ) -> bool:
-        """Prepare a batch; a file that is altered or cannot be read holds up no others."""
-        store, key = self.around.store, "" if batch.path is None else batch.key
-        try:
-            look()
-        except (AlteredBatchError, SourceError) as error:
-            if batch.path is None:
-                raise
-            outcomes.errors.append(error)
-            if store.report_problem(task.name, key, error, self.around.clock.now()):
-                altered = isinstance(error, AlteredBatchError)
-                event = "batch.altered" if altered else "batch.unreadable"
-                about = {"source": batch.source, "batch": batch.key, "reason": str(error)}
-                self.around.log(event, **about)
-            return False
-        store.settle_problem(task.name, key)
-        return True
-
-    def _spend(
-        self, task: Task, batch: Batch, outcomes: Outcomes, spend: Callable[[], None]
-    ) -> bool:
-        """Do what costs something, then deliver; False at the end of the budget."""
-        try:
-            spend()
-        except BudgetExhaustedError as error:
-            return self._refuse(task, batch, error, outcomes)
-        self._deliver(outcomes)
-        return True
-
-    def _refuse(
-        self, task: Task, batch: Batch, error: BudgetExhaustedError, outcomes: Outcomes
-    ) -> bool:
-        """Pass a batch over whose cap is reached; at the lifetime cap the task is at its end."""
-        outcomes.refused += 1
-        store, now, which = self.around.store, self.around.clock.now(), (task.name, batch.key)
-        if which not in self._refused | self._passed:
-            self._refused.add(which)
-            self.around.log("budget.exhausted", job=task.name, batch=batch.key, **error.fields)
-        if error.fields.get("cap") == "lifetime":
-            outcomes.errors.append(error)
-            return False
-        if which not in self._passed:
-            store.pass_over(task.scope, *which, str(error.fields["cap"]), now)
-        return True
-
-    def _is_passed(self, task: Task, batch: Batch) -> bool:
-        """Whether a cap refused a batch before: it has room no sooner than the caps change."""
-        return not self._insists and (task.name, batch.key) in self._passed
 
     def _deliver(self, outcomes: Outcomes) -> None:
         store, now = self.around.store, self.around.clock.now()

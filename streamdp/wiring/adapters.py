@@ -13,10 +13,11 @@ from streamdp.config.base.paths import file_ids
 from streamdp.config.model import Configuration
 from streamdp.config.sections.sources import Source as SourceSection
 from streamdp.config.sections.sources import Windows
+from streamdp.engine.attempts import Task
 from streamdp.engine.job import Job
 from streamdp.engine.protocols import Connected
 from streamdp.engine.release import EngineContext
-from streamdp.engine.runner import Runner, Task
+from streamdp.engine.runner import Runner
 from streamdp.errors import StoreError
 from streamdp.privacy.filters import Caps
 from streamdp.types import Backend, Clock, Entropy, Json, Log, Sink

@@ -18,9 +18,9 @@ import numpy as np
 from streamdp import wiring
 from streamdp.config import Configuration, load
 from streamdp.daemon.runtime import runtime
+from streamdp.engine.attempts import Outcomes, Task
 from streamdp.engine.gate import Gate
 from streamdp.engine.job import Job
-from streamdp.engine.runner import Outcomes, Task
 from streamdp.errors import StoreError
 from streamdp.log.setup import close
 from streamdp.types import Batch, CellCounts, Query

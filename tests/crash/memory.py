@@ -15,7 +15,8 @@ from contextlib import suppress
 from typing import Any
 from unittest import mock
 
-from streamdp.engine.runner import Outcomes, Runner, Task
+from streamdp.engine.attempts import Outcomes, Task
+from streamdp.engine.runner import Runner
 from streamdp.errors import OutOfMemoryError
 from tests.children import in_child
 from tests.crash.home import Home, folder

@@ -15,7 +15,7 @@ from streamdp.config import Configuration, load
 from streamdp.daemon.daemon import Daemon
 from streamdp.daemon.lock import is_locked, store_lock
 from streamdp.daemon.runtime import HEARTBEAT, Runtime, runtime
-from streamdp.engine.runner import Outcomes
+from streamdp.engine.attempts import Outcomes
 from streamdp.errors import IntegrityError, LockedError, StoreError
 from streamdp.store.database import connect_to_read
 from streamdp.store.reading.reports import Heart, heart

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.engine.attempts import Outcomes, Task
 from streamdp.engine.release import RELEASE_ID_BITS
-from streamdp.engine.runner import Outcomes, Task
 from streamdp.errors import LockedError, StoreError
 from streamdp.privacy.filters import Caps, Limit
 from streamdp.sources.files import FileSource

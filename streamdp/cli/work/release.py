@@ -26,7 +26,7 @@ def release(job: str, batch: str | None, config_path: Path) -> None:
 
     A batch that was released is never released again: `streamdp show` shows it.
     """
-    from streamdp.engine.runner import Outcomes
+    from streamdp.engine.attempts import Outcomes
 
     configuration = load_configuration(config_path)
     require_job(configuration, job)

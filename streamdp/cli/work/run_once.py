@@ -15,7 +15,8 @@ from streamdp.text import printable
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
-    from streamdp.engine.runner import Outcomes, Progress, Task
+    from streamdp.engine.attempts import Outcomes, Task
+    from streamdp.engine.runner import Progress
     from streamdp.types import Batch
 
 
