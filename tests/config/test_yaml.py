@@ -64,6 +64,7 @@ def test_the_schema_knows_every_section() -> None:
         "sinks",
         "log",
         "alerts",
+        "backup",
         "reports",
         "web",
     }

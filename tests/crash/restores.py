@@ -24,7 +24,7 @@ import yaml
 from sqlite_utils import Database
 
 from streamdp import wiring
-from streamdp.engine import runner
+from streamdp.engine import attempts
 from streamdp.engine.gate import Gate, Gatekeeper
 from streamdp.engine.job import Job
 from streamdp.engine.release import EngineContext, Ready, release_batch
@@ -169,7 +169,7 @@ class Trial:
             return accepted
 
         with (
-            mock.patch.object(runner, "release_batch", released),
+            mock.patch.object(attempts, "release_batch", released),
             mock.patch.object(Gatekeeper, "_read", reading),
             mock.patch.object(Gatekeeper, "_answer", answering),
         ):

@@ -355,21 +355,24 @@ def test_copies_put_back(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seed", "module", "name", "mistake"),
+    ("seed", "most", "module", "name", "mistake"),
     [
-        (1, reconcile, "assume_spent", lambda *arguments: None),
-        (0, reconcile, "end_open_runs", lambda *arguments: None),
-        (0, charges, "fullest", lambda *arguments: 0),
-        (1, UnitCharging, "charge", lambda self, plan: charge_of(plan.event)),
+        (1, 2, reconcile, "assume_spent", lambda *arguments: None),
+        (2, 8, reconcile, "end_open_runs", lambda *arguments: None),
+        (0, 2, charges, "fullest", lambda *arguments: 0),
+        (1, 2, UnitCharging, "charge", lambda self, plan: charge_of(plan.event)),
     ],
     ids=["charges forgotten", "a run that accepted goes on", "no cap", "a unit pays for a record"],
 )
 def test_what_is_not_paid_for_is_found(
-    seed: int, module: Any, name: str, mistake: Any, monkeypatch: pytest.MonkeyPatch
+    seed: int, most: int, module: Any, name: str, mistake: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Power: each step left out is seen by the accountant or in what was read."""
+    """Power: each step left out is seen by the accountant or in what was read.
+
+    Few copies are of a moment with an open run that then accepts: that mistake needs more of them.
+    """
     monkeypatch.setattr(module, name, mistake)
-    assert restores.trial(seed, 2)
+    assert restores.trial(seed, most)
 
 
 def test_walks() -> None:
