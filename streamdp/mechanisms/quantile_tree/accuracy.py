@@ -9,6 +9,7 @@ cost in epsilon never depends on it.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -49,13 +50,16 @@ class Believed:
         chance = PublicEntropy(f"believed batch {index}")
         shift = self.location + self.scale * (2.0 * chance.uniform() - 1.0)
         scale = self.scale * math.exp(1.4 * chance.uniform() - 0.7)
-        return shift + scale * _standard(index % SHAPES, levels(rows))
+        return shift + scale * _standard(index % SHAPES, rows)
 
 
 STANDARD = Believed(0.0, 1.0)
 
 
-def _standard(shape: int, share: FloatArray) -> FloatArray:
+@functools.lru_cache(maxsize=2 * SHAPES)
+def _standard(shape: int, rows: int) -> FloatArray:
+    """Sorted values of a batch of one shape, about 0 and of spread 1; not to be changed."""
+    share = levels(rows)
     exact = tuple(Fraction(each) for each in share.tolist())
     match shape:
         case 0:
@@ -69,7 +73,7 @@ def _standard(shape: int, share: FloatArray) -> FloatArray:
 
 
 def simulated_errors(
-    tree: QuantileTree, prior: JointPrior, rows: int, believed: Believed, repeats: int = REPEATS
+    tree: QuantileTree, prior: JointPrior, rows: int, believed: Believed, repeats: int
 ) -> FloatArray:
     """Distances of target ranks from the ranks of released values, over n.
 
@@ -98,7 +102,7 @@ def stays_under(
 
     Of so many simulated errors the one is taken that is above the share with a probability of 80 %.
     """
-    errors = np.sort(simulated_errors(tree, prior, rows, believed).max(axis=1))
+    errors = np.sort(simulated_errors(tree, prior, rows, believed, REPEATS).max(axis=1))
     index = share * len(errors) + 0.84 * math.sqrt(share * (1.0 - share) * len(errors))
     return float(errors[min(len(errors) - 1, math.ceil(index))])
 

@@ -42,9 +42,9 @@ def selection(
 
 
 def listed(score: Score, neighbours: Neighbours, choice: Choice = "exponential") -> Selection:
-    """The best of four named conditions, of which a record may match any."""
-    names = tuple({"candidate": name} for name in "abcd")
-    conditions = Conditions(names, ("a", "b", "c", "d"), score)
+    """The best of three named conditions, of which a record may match any."""
+    names = tuple({"candidate": name} for name in "abc")
+    conditions = Conditions(names, ("a", "b", "c"), score)
     return Selection(conditions, score, Fraction(4, 5), neighbours, choice)
 
 
@@ -92,7 +92,7 @@ def softmax(scores: Sequence[int], sharpness: Fraction, walk: Walk) -> int:
 
 
 def law(kind: Selection, bonuses: Sequence[int], found: Statistic) -> dict[object, float]:
-    plan = replace(kind.plan(kind.init(), BATCH), mechanism=list(bonuses))
+    plan = replace(kind.plan(kind.init(), BATCH), mechanism=list(bonuses[: kind.count]))
     with (
         patch.multiple(finite_choice, exactly_below=even, exponential_coin=coin),
         patch.object(kinds, "exponential_choice", softmax),
@@ -109,7 +109,7 @@ def largest_loss(kind: Selection) -> float:
     worst, laws = 0.0, {}
 
     def of(bonuses: Sequence[int], found: Statistic) -> dict[object, float]:
-        scores = [a + b for a, b in zip(kind.candidates.scores(found), bonuses, strict=True)]
+        scores = [a + b for a, b in zip(kind.candidates.scores(found), bonuses, strict=False)]
         key = tuple(max(scores) - score for score in scores)
         if key not in laws:
             laws[key] = law(kind, bonuses, found)
