@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -60,34 +60,21 @@ def plan(
     releases stay within, simulated from the prior; later ones have learned. With JOBS only
     these releases are shown, and the budget of all. Of more than twenty only JOBS are simulated.
     """
-    from streamdp.store.ledger.chain import spent_of
-    from streamdp.store.ledger.ledger import caps_of
-
     configuration = load_configuration(config_path)
     database, now = _store(configuration), int(time.time())
     for job in jobs:
         require_name(job, configuration.releases, "release")
-    batches = listing(configuration)
+    batches, until = listing(configuration), now + days * DAY
     copy = copy_with_caps(configuration, database, batches, now)
     waiting = {
-        name: _windows(
-            configuration, database, copy, name, batches(section.source, now + days * DAY)
-        )
+        name: _windows(configuration, database, copy, name, batches(section.source, until))
         for name, section in configuration.releases.items()
         if name not in configuration.gated()
     }
     asked = {
-        name: _not_refused(
-            copy,
-            name,
-            unanswered(
-                configuration,
-                database,
-                name,
-                batches(configuration.source_of(gate), now + days * DAY),
-            ),
-        )
+        name: _not_refused(copy, name, unanswered(configuration, database, name, found))
         for name, gate in configuration.all_gates().items()
+        for found in [batches(configuration.source_of(gate), until)]
     }
     form: Form = "json" if as_json else "table"
     shown = [name for name in waiting if not jobs or name in jobs]
@@ -95,14 +82,11 @@ def plan(
         shown, named=bool(jobs), progress=_progress
     )
     due = {
-        name: _windows(
-            configuration, database, copy, name, batches(configuration.releases[name].source, now)
-        )
+        name: {batch.key for batch in batches(configuration.releases[name].source, now)}
         for name in shown
     }
     rows = [
-        _job_row(configuration, name, waiting[name], len(due[name])) | errors[name]
-        for name in shown
+        _job_row(configuration, name, waiting[name], due[name]) | errors[name] for name in shown
     ]
     print_rows(rows, form, f"releases of the next {days} days")
     if left:
@@ -114,6 +98,23 @@ def plan(
     if asked:
         rows = [gate_row(configuration, database, name, asked[name]) for name in asked]
         print_rows(rows, form, f"gates in the next {days} days")
+    if _print_budget(configuration, database, copy, waiting, asked, form, now):
+        click.get_current_context().exit(BudgetExhaustedError.exit_code)
+
+
+def _print_budget(
+    configuration: Configuration,
+    database: Database | None,
+    copy: Database,
+    waiting: dict[str, list[Batch]],
+    asked: dict[str, list[Batch]],
+    form: Form,
+    now: int,
+) -> bool:
+    """Print the refusals of caps, and the budget after all charges; whether there was a refusal."""
+    from streamdp.store.ledger.chain import spent_of
+    from streamdp.store.ledger.ledger import caps_of
+
     scopes = {configuration.releases[name].source for name in waiting}
     scopes |= {configuration.source_of(gate) for gate in configuration.all_gates().values()}
     before = {
@@ -125,8 +126,7 @@ def plan(
         print_rows([each.row() for each in refused], form, "refused by a cap")
     rows = [_budget_row(copy, scope, spent, refused) for scope, spent in before.items()]
     print_rows(rows, form, "budget")
-    if refused:
-        click.get_current_context().exit(BudgetExhaustedError.exit_code)
+    return bool(refused)
 
 
 def _store(configuration: Configuration) -> Database | None:
@@ -167,8 +167,9 @@ def _not_refused(copy: Database, task: str, batches: list[Batch]) -> list[Batch]
 
 
 def _job_row(
-    configuration: Configuration, job: str, windows: list[Batch], due: int
+    configuration: Configuration, job: str, windows: list[Batch], ended: Set[str]
 ) -> dict[str, Json]:
+    due = sum(window.key in ended for window in windows)
     price, rho = configuration.releases[job].price, _rho_each(configuration, job, windows)
     return {
         "job": job,
