@@ -42,10 +42,7 @@ class ObjectsBackend(DuckDBBackend):
         if self._copies is not None:
             self._copies.let_go()
             self._copies = None
-        if self._connection is not None:
-            self._connection.close()
-            self._connection, self.instance = None, None
-            DuckDBBackend.__post_init__(self)
+        DuckDBBackend.close(self)
 
     close = let_go
 
