@@ -92,8 +92,7 @@ def add_copy(store: Path, folder: Path, keep: int, now: int, check: Check) -> Co
         check(database)
         state = state_of(database)
         at = datetime.fromtimestamp(now, UTC).strftime(TIME)
-        begin = name_of(database, store)
-        return folder / f"{begin}-{state.epoch:06}-{state.seq:09}-{at}.db"
+        return folder / f"{name_of(database, store)}-{state.epoch:06}-{state.seq:09}-{at}.db"
 
     try:
         make_folder(folder, PRIVATE)
@@ -101,9 +100,7 @@ def add_copy(store: Path, folder: Path, keep: int, now: int, check: Check) -> Co
     except OSError as error:
         raise _unwritable(error, folder) from None
     made = _made(store, folder, store.stem, target)
-    with connect_to_read(made).conn as connection:
-        begin = name_of(Database(connection, execute_plugins=False), store)
-    there = copies(folder, begin)
+    there = copies(folder, made.name.rsplit("-", 3)[0])
     for old in there[:-keep]:
         with suppress(OSError):
             old.path.unlink(missing_ok=True)
