@@ -11,7 +11,7 @@ from pathlib import Path
 
 from streamdp.errors import SourceError
 from streamdp.files import file_at, names, real_paths
-from streamdp.types import Batch
+from streamdp.types import Batch, File
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class FileSource:
         root, real = _fixed_part(self.pattern), real_paths()
         for path in names(self.pattern):
             file = file_at(path, real)
-            if file is not None and self._is_whole(file.changed, now):
+            if file is not None and is_settled(file, self.settle, now):
                 key = os.fsencode(os.path.relpath(path, root)).decode("utf-8", "backslashreplace")
                 yield Batch(self.name, key, path=path, files=(file,))
 
@@ -60,9 +60,13 @@ class FileSource:
             )
         return digest
 
-    def _is_whole(self, changed: int, now: int) -> bool:
-        """A time of change far ahead of the clock says nothing; one that is near may be its own."""
-        return abs(now - changed) >= self.settle
+
+def is_settled(file: File, settle: int, now: int) -> bool:
+    """Whether a file was left alone for so many seconds.
+
+    A time of change far ahead of the clock says nothing; one that is near may be its own.
+    """
+    return abs(now - file.changed) >= settle
 
 
 def file_digest(path: str) -> bytes | None:

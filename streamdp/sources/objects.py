@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from streamdp.errors import SourceError
 from streamdp.objects.address import Address, parsed
 from streamdp.objects.storage import etag, listed
+from streamdp.sources.files import is_settled
 from streamdp.sources.markers import KEY
 from streamdp.types import Batch, File
 
@@ -37,7 +38,7 @@ class ObjectSource:
         """
         above = len(f"s3://{self.address.folder()}/")
         for file in listed(self.address):
-            if abs(now - file.changed) >= self.settle:
+            if is_settled(file, self.settle, now):
                 yield Batch(self.name, file.path[above:], path=file.path, files=(file,))
 
     def content_digest(self, batch: Batch) -> bytes:

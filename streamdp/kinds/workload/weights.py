@@ -131,9 +131,9 @@ class PrivateWeights:
             return self._chosen(design, fitting, counts, before, entropy)
         if design.choose == "online":
             before = self._tested(design, fitting, counts, before, entropy)
-        drawn, each = before, design.round(design.amount / design.rounds)
+        drawn = before
         for place in self._schedule(design, memory, before):
-            drawn = _measured(each, fitting, drawn, place, counts, entropy)
+            drawn = _measured(design, fitting, drawn, place, counts, entropy)
         return drawn
 
     def _chosen(
