@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import Any
 
 import duckdb
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -283,3 +285,71 @@ def test_the_type_of_the_first_file_does_not_round_the_others(tmp_path: Path) ->
         )
     backend = DuckDBBackend(str(tmp_path / "*.parquet"), "parquet", "seen")
     assert counted(backend, CellQuery("x", Grid(Fraction(1, 4), 0, 99)), WINDOW) == {4: 1, 9: 1}
+
+
+@pytest.mark.parametrize(
+    ("start", "said"),
+    [
+        pytest.param(b"2024-03-01,CANARY\n", "none of the configured", id="no header"),
+        pytest.param("seen,größe,x\n".encode("latin-1"), "is no UTF-8", id="Latin-1"),
+        pytest.param("seen,x\n".encode("utf-16"), "is no UTF-8", id="UTF-16"),
+        pytest.param(b"\x1f\x8b\x08\x00\xc3\n", "is no UTF-8", id="compressed"),
+        pytest.param(b"\nseen,x\n", "is empty", id="an empty line first"),
+        pytest.param(b"seen,x,X\n", "names a column twice", id="a name twice"),
+        pytest.param(b'seen,"x\n', "a quote that does not end", id="a quote"),
+        pytest.param(b"x" * 200_000 + b"\n", "is too long", id="a long line"),
+    ],
+)
+def test_a_record_is_never_taken_for_the_header(tmp_path: Path, start: bytes, said: str) -> None:
+    """The error that lists the columns of a file would show the record."""
+    path = tmp_path / "batch.csv"
+    path.write_bytes(start + b"2024-03-01T10:00:00,CANARY,1\n")
+    backend = DuckDBBackend(str(path), "csv", "seen", types=TYPES)
+    with pytest.raises(SourceError, match=said) as caught:
+        backend.check(CellQuery("x", Grid(Fraction(1), 0, 9)), WINDOW)
+    assert "CANARY" not in str(caught.value)
+
+
+def test_a_header_with_one_configured_column_is_listed(tmp_path: Path) -> None:
+    """It is a header: its names help, also where they differ in blanks and capitals alone."""
+    path = tmp_path / "batch.csv"
+    backend = DuckDBBackend(str(path), "csv", "seen", types=TYPES)
+    for header, listed in (("seen,y", "seen, y"), ("Seen, X", "' X', Seen")):
+        path.write_text(header + "\n2024-03-01T10:00:00,1\n")
+        with pytest.raises(SourceError, match=f"it has: {listed}$"):
+            backend.check(CellQuery("x", Grid(Fraction(1), 0, 9)), WINDOW)
+
+
+def test_a_column_without_a_name_is_named_by_its_place(tmp_path: Path) -> None:
+    """Exports number their rows in a first column that has none; an odd line changes nothing."""
+    path = tmp_path / "batch.csv"
+    path.write_text("\ufeff,seen,x,\n0,2024-03-01T10:00:00,1,\n1,2024-03-01T11:00:00,2,\n")
+    backend = DuckDBBackend(str(path), "csv", "seen", types=TYPES)
+    assert counted(backend, CellQuery("x", Grid(Fraction(1), 0, 9)), WINDOW) == {1: 1, 2: 1}
+
+
+@pytest.mark.parametrize("name", ["d[1].arrow", "d?.arrow"])
+def test_an_arrow_file_is_itself_whatever_its_name(tmp_path: Path, name: str) -> None:
+    """Only an engine that takes patterns is handed an escaped name."""
+    table = pa.table({"seen": [datetime(2024, 3, 1, 10, tzinfo=UTC)], "x": [2.0]})
+    with pa.OSFile(str(tmp_path / name), "wb") as file, pa.ipc.new_file(file, table.schema) as out:
+        out.write_table(table)
+    backend = DuckDBBackend("", "arrow", "seen")
+    batch = replace(WINDOW, path=str(tmp_path / name))
+    assert counted(backend, CellQuery("x", Grid(Fraction(1), 0, 9)), batch) == {2: 1}
+
+
+@pytest.mark.parametrize("ending", ["csv", "csv.gz", "csv.zst"])
+def test_a_packed_file_is_read_as_its_ending_says(tmp_path: Path, ending: str) -> None:
+    """Its header too; one that is not packed so is refused."""
+    path = tmp_path / f"batch.{ending}"
+    text = b"seen,x\n2024-03-01T10:00:00,1\n"
+    with pa.output_stream(str(path)) as packed:
+        packed.write(text)
+    backend = DuckDBBackend(str(path), "csv", "seen", types=TYPES)
+    query = CellQuery("x", Grid(Fraction(1), 0, 9))
+    assert counted(backend, query, WINDOW) == {1: 1}
+    if ending != "csv":
+        path.write_bytes(text)
+        with pytest.raises(SourceError, match="cannot be opened"):
+            backend.check(query, WINDOW)

@@ -159,6 +159,13 @@ class DuckDBBackend(SqlBackend):
             return SqlBackend.type_hint(self, source)
         return f"if it holds what is wanted, say so: sources.{source}.types: {{COLUMN: number}}"
 
+    def columns_hint(self, query: Query, columns: Mapping[str, str]) -> str:
+        """Names of a CSV file only where its first line is a header: it could be a record."""
+        wanted = {name.strip().lower() for name in self.named(query)}
+        if self.format != "csv" or wanted & {name.strip().lower() for name in columns}:
+            return SqlBackend.columns_hint(self, query, columns)
+        return "the first line of a CSV file names its columns, and holds none of the configured"
+
     def place(self, batch: Batch) -> str:
         """The file or the pattern."""
         return batch.path or self.path

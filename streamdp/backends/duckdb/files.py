@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from streamdp.backends.duckdb.dialect import Dialect, dialect_of
+from streamdp.backends.duckdb.dialect import Dialect, dialect_of, header_of
 from streamdp.backends.duckdb.words import DuckDBWords, quoted
 from streamdp.backends.sql.relation import one_by_one
 from streamdp.errors import SourceError
@@ -87,9 +87,8 @@ class Files:
         """
         wanted = (tuple(files), tuple(named))
         if wanted != self._made:
-            paths = [_handed_over(file.path) for file in files]
             self._made = None
-            self._make(connection, self._records(connection, paths, named))
+            self._make(connection, self._records(connection, files, named))
             self._made = wanted
         return VIEW
 
@@ -155,17 +154,19 @@ class Files:
             connection.execute(f"CREATE OR REPLACE TEMP VIEW {VIEW} AS {select}")
 
     def _records(
-        self, connection: duckdb.DuckDBPyConnection, paths: list[str], named: Sequence[str]
+        self, connection: duckdb.DuckDBPyConnection, files: Sequence[File], named: Sequence[str]
     ) -> str:
         if self.format == "arrow":
             from streamdp.backends.duckdb import arrow
 
-            return f"FROM {arrow.register(connection, paths, list(named))}"
+            read = [file.path for file in files]
+            return f"FROM {arrow.register(connection, read, list(named))}"
+        paths = [_handed_over(file.path) for file in files]
         if self.format == "parquet":
             return f"FROM read_parquet({_list(paths)}, union_by_name = true)"
         if self.format == "jsonl":
             return self._json_lines(paths)
-        return self._csv(connection, paths, named)
+        return self._csv(files, named)
 
     def _json_lines(self, paths: list[str]) -> str:
         """Columns that are declared; each line is parsed by itself, and may have none of them."""
@@ -179,23 +180,21 @@ class Files:
             f" WHERE strlen(line) BETWEEN 1 AND {LONGEST}) AS lines"
         )
 
-    def _csv(
-        self, connection: duckdb.DuckDBPyConnection, paths: list[str], named: Sequence[str]
-    ) -> str:
+    def _csv(self, files: Sequence[File], named: Sequence[str]) -> str:
         """All columns of the header; files of no bytes have neither a header nor a record."""
-        dialects = {path: _dialect(connection, path) for path in paths}
+        dialects = {file.path: _dialect(file.path) for file in files}
         kinds = set(dialects.values()) - {None}
         if len(kinds) > 1:
             raise SourceError(
                 "the files do not all have one header line",
-                where=paths[0],
+                where=files[0].path,
                 hint="files of one source need the same columns in the same order",
             )
         dialect = next(iter(kinds), None)
         if dialect is None:
             columns = ", ".join(self._typed("CAST(NULL AS VARCHAR)", name) for name in named)
             return f"SELECT {columns or '1 AS one'} WHERE false"
-        whole = [path for path, each in dialects.items() if each is not None]
+        whole = [_handed_over(path) for path, each in dialects.items() if each is not None]
         texts = ", ".join(f"{quoted(name, chr(39))}: 'VARCHAR'" for name in dialect.columns)
         columns = ", ".join(self._typed(_name(name), name) for name in dialect.columns)
         length = " + ".join(f"coalesce(strlen({_name(name)}), 0)" for name in dialect.columns)
@@ -229,11 +228,10 @@ def _column_names(node: Any) -> Iterator[str]:
             yield from _column_names(child)
 
 
-def _dialect(connection: duckdb.DuckDBPyConnection, path: str) -> Dialect | None:
-    """The dialect of a file, from its first line; None if it has none."""
-    first = f"SELECT line FROM read_csv({_list([path])}, {_LINES}) LIMIT 1"
-    found = connection.execute(first).fetchall()
-    return dialect_of(found[0][0]) if found and found[0][0] is not None else None
+def _dialect(path: str) -> Dialect | None:
+    """The dialect of a file, from its first line; None if it has no bytes."""
+    header = header_of(path)
+    return None if header is None else dialect_of(header, path)
 
 
 def _handed_over(path: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Any
@@ -51,7 +51,7 @@ class SqlBackend(ABC):
                 columns = self.describe(f"SELECT * FROM {table}")
             for name in self.own_columns(query):
                 if name not in columns:
-                    raise _no_column(name, columns, batch.source)
+                    raise _no_column(name, self.columns_hint(query, columns), batch.source)
             with self._own_words(batch, "cannot be opened", self.opening_hint):
                 self.look_further(query, batch, columns)
             kinds = self._kinds(query, table, columns, batch.source)
@@ -74,7 +74,7 @@ class SqlBackend(ABC):
             columns = self.describe(f"SELECT * FROM {relation.bare(self.words())} AS relation")
         for name in relation.named:
             if name not in columns:
-                raise _no_column(name, columns, batch.source)
+                raise _no_column(name, listed(columns), batch.source)
 
     def _unread(self) -> tuple[str, str]:
         """Message and hint where the engine cannot say which columns there are."""
@@ -154,6 +154,10 @@ class SqlBackend(ABC):
         """Hint about a column of another type than its part takes."""
         return "name another column, or cast it in an expression"
 
+    def columns_hint(self, query: Query, columns: Mapping[str, str]) -> str:
+        """Hint about a column that is not there."""
+        return listed(columns)
+
     def session(self) -> AbstractContextManager[object]:
         """Context that is open while a question is asked; it raises errors of its own."""
         return nullcontext()
@@ -212,7 +216,8 @@ class SqlBackend(ABC):
         except self.failures():
             missing = [name for name in self.named(query) if name not in columns]
             if missing:
-                raise _no_column(missing[0], columns, source) from None
+                hint = self.columns_hint(query, columns)
+                raise _no_column(missing[0], hint, source) from None
             raise SourceError(
                 f"an expression for source {source} cannot be understood by its engine",
                 where=" / ".join(_expressions(query)),
@@ -243,9 +248,11 @@ def _expressions(query: Query) -> list[str]:
     return list(dict.fromkeys(each for each in (*inside, query.where) if each is not None))
 
 
-def _no_column(name: str, columns: Mapping[str, str], source: str) -> SourceError:
-    return SourceError(
-        f"source {source} has no column {name!r}",
-        hint=f"it has: {', '.join(sorted(columns))}",
-        source=source,
-    )
+def listed(columns: Iterable[str]) -> str:
+    """The columns there are, in words; names that begin or end with a blank are quoted."""
+    names = (name if name == name.strip() else repr(name) for name in sorted(columns))
+    return f"it has: {', '.join(names)}"
+
+
+def _no_column(name: str, hint: str, source: str) -> SourceError:
+    return SourceError(f"source {source} has no column {name!r}", hint=hint, source=source)
