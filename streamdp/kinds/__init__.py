@@ -26,8 +26,14 @@ may know its name.
     beside the rows goes into `Outcome.auxiliary`.
   - `publish(state, outcome)`: adds columns that follow from releases alone.
 * `accuracy.py`: an `Accuracy`, what `streamdp plan` foretells from public facts; or None.
-* `spec.py`: `SPEC = KindSpec(name, section, check, build, accuracy)`. Import what is slow inside
-  of functions: the section is read by every command.
+* `study.py`: a `Study` for `streamdp simulate`; it says the truth of a batch and the error of a
+  release, all else has defaults. Or None.
+* `spec.py`: `SPEC = KindSpec(name, section, check, build, accuracy, study=study)`. Import what is
+  slow inside of functions: the section is read by every command.
+
+A kind of integers with noise that learns nothing needs none of the last four: it inherits
+`additive.AdditiveKind` and says its question, its integers, how much one record changes them, and
+its rows. `tests/kinds/third_party` has such a kind in a package of its own, in one file.
 
 Not yours to do: `charging.UnitCharging` bounds units and multiplies the price by a unit's rows,
 `grouped.Grouped` wraps the kind where the configuration has groups, and the engine reserves,

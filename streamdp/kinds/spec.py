@@ -82,8 +82,11 @@ class Accuracy(Protocol):
         """Expected errors by what they are called; None where too little is known."""
         ...
 
-    def epsilon_for(self, kind: Any, error: float) -> Fraction | None:
-        """Price for one record at which the first of the expected errors is so small."""
+    def price_for(self, kind: Any, error: float) -> Price | None:
+        """Price for one record, in the measure of the kind, at which the first error is so small.
+
+        None if no price is known that is enough.
+        """
         ...
 
 

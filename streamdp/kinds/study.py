@@ -2,12 +2,24 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, cast
 
 from streamdp.learning.features import Feature
-from streamdp.types import Batch, FloatArray, Json, Outcome, Plan, Query, ReleaseKind
+from streamdp.types import (
+    Batch,
+    CellCounts,
+    CompoundAnswer,
+    FloatArray,
+    Json,
+    Outcome,
+    Plan,
+    Query,
+    ReleaseKind,
+    TableCounts,
+)
 
 if TYPE_CHECKING:
     from streamdp.config.base.releases import ReleaseSection
@@ -90,58 +102,69 @@ class Trace:
     weight_names: tuple[str, ...] = ()
 
 
-class Study(Protocol):
-    """How a kind is simulated."""
+class Study(ABC):
+    """How a kind is simulated: on tables, and on synthetic streams where it makes some."""
 
-    measure: str
+    measure: str = "error"
     """Definition of the error, in words."""
 
-    streams: tuple[str, ...]
+    streams: tuple[str, ...] = ()
     """Names of synthetic streams."""
 
-    variants: tuple[str, ...]
+    variants: tuple[str, ...] = ("plain",)
     """Variants that are compared, such as learners; the first is the default."""
 
     def variant(self, section: Any, name: str, rows: int) -> ReleaseSection:
         """The section of a variant, or of `ORACLE`; `rows` are in a batch, if nothing says so."""
-        ...
+        return cast("ReleaseSection", section)
 
     def on_stream(self, section: Any, stream: str) -> ReleaseSection:
         """The section in the unit of a synthetic stream."""
-        ...
+        return cast("ReleaseSection", section)
 
     def synthetic(self, section: Any, stream: str, seed: int, length: int | None) -> Stream:
         """A synthetic stream, of its usual length if none is given."""
-        ...
+        raise NotImplementedError(f"{stream} is none of the streams: there are none")
 
     def question(self, kind: Any, batch: Batch) -> Query:
-        """Question about each batch of a table: `Stream.counts` are the answers."""
-        ...
+        """Question about each batch of a table: `Stream.counts` are the answers.
+
+        That of a first release, for kinds whose releases all ask the same.
+        """
+        return cast("ReleaseKind", kind).plan(kind.init(), batch).query
 
     def numbers(self, section: Any) -> tuple[str, ...]:
         """Columns that hold numbers, which files of text do not say."""
-        ...
+        return ()
 
     def rows(self, statistic: Any) -> int:
-        """How many records a statistic is of."""
-        ...
+        """How many records a statistic is of; 0 where it does not tell."""
+        match statistic:
+            case CellCounts(counts=counts):
+                return int(counts.sum())
+            case TableCounts(marginals=marginals):
+                return int(marginals[0].sum())
+            case CompoundAnswer(parts=parts):
+                return max(map(self.rows, parts))
+            case _:
+                return 0
 
     def simulated(self, kind: Any, stream: Stream) -> ReleaseKind:
         """The kind as it is simulated on a stream, with the features that brings."""
-        ...
+        return cast("ReleaseKind", kind)
 
     def taught(self, kind: Any) -> ReleaseKind:
         """The oracle's kind, as it learns from outcomes without noise."""
-        ...
+        return cast("ReleaseKind", kind)
 
+    @abstractmethod
     def truth(self, kind: Any, statistic: Any) -> Outcome:
         """The release without noise."""
-        ...
 
+    @abstractmethod
     def errors(self, kind: Any, statistic: Any, outcome: Outcome) -> FloatArray:
         """How far an outcome is from a batch, shape (m,); NaN where that has no meaning."""
-        ...
 
     def trace(self, kind: Any, steps: Iterable[Step]) -> Trace | None:
         """A replay from inside; None where there is nothing to see."""
-        ...
+        return None

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
-    from fractions import Fraction
 
     from sqlite_utils import Database
 
@@ -88,7 +87,7 @@ class Simulations:
         return accuracy.simulates(kind) if isinstance(accuracy, Simulates) else None
 
     def _row(self, job: str, kind: Any) -> dict[str, Json]:
-        """Expected errors, and the epsilon for a wanted one."""
+        """Expected errors, and the price for a wanted one."""
         from streamdp import wiring
 
         section, rows = self._configuration.releases[job], self._configuration.privacy.unit.rows
@@ -100,7 +99,7 @@ class Simulations:
         if not any(row.values()) and section.about_errors():
             row["errors"] = section.about_errors()
         if self._wanted is not None:
-            needed: Fraction | None = accuracy.epsilon_for(kind, self._wanted)
-            shown = None if needed is None else f"{float(needed * rows):g}"
-            row[f"epsilon_for_{self._wanted:g}"] = shown
+            needed = accuracy.price_for(kind, self._wanted)
+            shown = None if needed is None else f"{float(needed.of_unit(rows).amount):g}"
+            row[f"{section.price.measure}_for_{self._wanted:g}"] = shown
         return row

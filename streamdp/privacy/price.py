@@ -31,7 +31,15 @@ class Price:
         >>> Price(Fraction(1)).of_record(2).amount, Price(Fraction(1), "rho").of_record(2).amount
         (Fraction(1, 2), Fraction(1, 4))
         """
-        return Price(self.amount / rows ** (2 if self.measure == "rho" else 1), self.measure)
+        return Price(self.amount / self._growth(rows), self.measure)
+
+    def of_unit(self, rows: int) -> Price:
+        """The price of a unit that has so many records, from that of one of them."""
+        return Price(self.amount * self._growth(rows), self.measure)
+
+    def _growth(self, rows: int) -> int:
+        """How much more a unit loses than one of its records."""
+        return rows**2 if self.measure == "rho" else rows
 
     def share(self, part: Fraction) -> Price:
         """Part of it; the parts of draws on the same records add up, in both measures."""

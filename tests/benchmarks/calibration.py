@@ -241,11 +241,12 @@ def planned(data: Data, quantiles: str, wanted: float, repeats: int) -> Row:
 
     `width_ratio` is the error that 95 % stay within, over what was asked for.
     """
-    epsilon = RankError().epsilon_for(kind_of(data, quantiles, 100, "auto"), wanted)
+    price = RankError().price_for(kind_of(data, quantiles, 100, "auto"), wanted)
     about: dict[str, Any] = {"who": "plan", "data": data.name, "n": data.rows}
     about |= {"quantiles": quantiles, "what": f"rank error {wanted:g}", "level": 0.95}
-    if epsilon is None:
+    if price is None:
         return about | {"epsilon": None, "coverage": None, "width_ratio": None, "reason": None}
+    epsilon = price.amount
     kind = kind_of(data, quantiles, float(epsilon) * data.rows, "auto")
     entropy, errors = PublicEntropy(f"plan {data.name}"), []
     plan = kind.plan(kind.init(), Batch("s", "plan"))

@@ -68,7 +68,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (path / "config.yaml").write_text(CONFIG)
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(path)
-        plan = table("plan")
+        plan = table("plan", "--error", "20")
+        assert [row["rho_for_20"] for row in plan] == ["0.00913393", ""]
         assert [row["rho_each"] for row in plan] == ["0.005", "0.00125"]
         assert [row["epsilon_each"] for row in plan] == ["", "0.1"]
         result = typed("run", "--once")

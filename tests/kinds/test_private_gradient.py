@@ -168,8 +168,8 @@ def test_accuracy_is_that_of_what_the_release_gets(tmp_path: Path) -> None:
     half, free = kinds["1/2"], kinds[None]
     accuracy = RankError()
     assert accuracy.expected(half) == accuracy.expected(free)
-    needed = accuracy.epsilon_for(free, 0.1)
+    needed = accuracy.price_for(free, 0.1)
     assert needed is not None
-    doubled = accuracy.epsilon_for(half, 0.1)
+    doubled = accuracy.price_for(half, 0.1)
     assert doubled is not None
-    assert float(doubled) == pytest.approx(2 * float(needed), rel=0.1)
+    assert float(doubled.amount) == pytest.approx(2 * float(needed.amount), rel=0.1)

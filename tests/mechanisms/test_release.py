@@ -71,6 +71,6 @@ def test_expected_rows_state_the_accuracy():
     errors: list[Any] = [accuracy.expected(each)["rank_error_95"] for each in (many, few, kind())]
     assert 0.0 < errors[0] < errors[1] < 1.0
     assert errors[2] is None
-    assert accuracy.epsilon_for(kind(), 0.1) is None
-    needed: list[Any] = [accuracy.epsilon_for(each, 0.05) for each in (many, few)]
-    assert needed[0] <= needed[1]
+    assert accuracy.price_for(kind(), 0.1) is None
+    needed: list[Any] = [accuracy.price_for(each, 0.05) for each in (many, few)]
+    assert needed[0].amount <= needed[1].amount

@@ -40,10 +40,12 @@ if TYPE_CHECKING:
 @click.argument("jobs", nargs=-1)
 @click.option("--days", type=click.IntRange(min=1), default=30, show_default=True)
 @click.option(
+    "--error",
     "--rank-error",
     "wanted",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
-    help="Also show the epsilon with which 95 % of releases stay within this share of ranks.",
+    type=click.FloatRange(0, min_open=True),
+    help="Also show the epsilon (or rho) with which releases have this error: the first figure"
+    " that is shown, such as the share of ranks, or records of a count.",
 )
 @config_option
 @json_option

@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+from streamdp.privacy.price import Price
+
 if TYPE_CHECKING:
     from streamdp.kinds.experts.kind import Experts
 
@@ -22,7 +24,7 @@ class Regret:
         regret = 2.0 * math.sqrt((0.25 + deviation**2) * math.log(kind.losses.count) / YEAR)
         return {"loss_error_95": float(kind.half_widths().max()), "regret_after_365": regret}
 
-    def epsilon_for(self, kind: Experts, error: float) -> Fraction | None:
+    def price_for(self, kind: Experts, error: float) -> Price:
         """Price at which the widest interval of a loss has this half width, nearly."""
         ratio = float(kind.half_widths().max()) / error
-        return kind.epsilon * Fraction(ratio).limit_denominator(10**6)
+        return Price(kind.epsilon * Fraction(ratio).limit_denominator(10**6))

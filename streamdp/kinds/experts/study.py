@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import fields
 
 import numpy as np
@@ -14,13 +13,13 @@ from streamdp.kinds.experts.learner import State
 from streamdp.kinds.experts.losses import Rules
 from streamdp.kinds.experts.section import ExpertsSection, ForecastExperts
 from streamdp.kinds.rules import synthetic
-from streamdp.kinds.study import Step, Stream
-from streamdp.types import Batch, Entropy, FloatArray, Json, Outcome, Plan, Query, Sums, TableCounts
+from streamdp.kinds.study import Stream, Study
+from streamdp.types import Batch, Entropy, FloatArray, Json, Outcome, Plan, Sums, TableCounts
 
 Statistic = TableCounts | Sums
 
 
-class ExpertsStudy:
+class ExpertsStudy(Study):
     """Losses per expected record of what the weights played, above those of the batch's best."""
 
     measure = "excess loss"
@@ -41,10 +40,6 @@ class ExpertsStudy:
             )
         return section
 
-    def on_stream(self, section: ExpertsSection, stream: str) -> ExpertsSection:
-        """As it is."""
-        return section
-
     def synthetic(
         self, section: ExpertsSection, stream: str, seed: int, length: int | None
     ) -> Stream:
@@ -59,25 +54,9 @@ class ExpertsStudy:
             counts = synthetic.sums(parts, made.denominator)
         return Stream(stream, synthetic.batches(stream, days), counts, synthetic=True)
 
-    def question(self, kind: Experts, batch: Batch) -> Query:
-        """The release's own, which is always the same."""
-        return kind.plan(kind.init(), batch).query
-
-    def numbers(self, section: ExpertsSection) -> tuple[str, ...]:
-        """None are named: expressions cast for themselves."""
-        return ()
-
-    def rows(self, statistic: Statistic) -> int:
-        """All that were counted; sums do not tell."""
-        return int(statistic.marginals[0].sum()) if isinstance(statistic, TableCounts) else 0
-
     def simulated(self, kind: Experts, stream: Stream) -> Experts:
         """It says what it plays."""
         return Playing(**{each.name: getattr(kind, each.name) for each in fields(kind)})
-
-    def taught(self, kind: Experts) -> Experts:
-        """As it is: it learns from exact losses."""
-        return kind
 
     def truth(self, kind: Experts, statistic: Statistic) -> Outcome:
         """The losses of the batch."""
@@ -87,10 +66,6 @@ class ExpertsStudy:
         """One number, shape (1,)."""
         lost = _losses(kind, statistic)
         return np.array([outcome.auxiliary @ lost - lost.min()])
-
-    def trace(self, kind: Experts, steps: Iterable[Step]) -> None:
-        """The page draws weights of what was released."""
-        return
 
 
 class Playing(Experts):

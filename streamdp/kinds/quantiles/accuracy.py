@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from streamdp.mechanisms.quantile_tree import accuracy
 from streamdp.mechanisms.quantile_tree.choice import choose_tree
 from streamdp.priors.joint import JointPrior
+from streamdp.privacy.price import Price
 
 if TYPE_CHECKING:
     from streamdp.kinds.quantiles.kind import Quantiles
@@ -33,7 +34,7 @@ class RankError:
         """Its first release, without regard to column or source."""
         return None if kind.expected_rows is None else (_first_release(kind, None), kind.epsilon)
 
-    def epsilon_for(self, kind: Quantiles, error: float) -> Fraction | None:
+    def price_for(self, kind: Quantiles, error: float) -> Price | None:
         """Price for one record with which 95 % of releases stay within; None if none was found."""
         if kind.expected_rows is None:
             return None
@@ -41,7 +42,8 @@ class RankError:
         def reached(epsilon: Fraction) -> float:
             return expected_rank_error(kind, epsilon)
 
-        return accuracy.epsilon_needed(reached, kind.epsilon, error)
+        needed = accuracy.epsilon_needed(reached, kind.epsilon, error)
+        return None if needed is None else Price(needed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,12 +13,12 @@ from streamdp.kinds.quantiles.prior_section import Guess
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.kinds.quantiles.synthetic import GUESS, NAMES, RESOLUTION, expected_rows, synthetic
 from streamdp.kinds.quantiles.truth import rank_errors
-from streamdp.kinds.study import ORACLE, Step, Stream, Trace
+from streamdp.kinds.study import ORACLE, Step, Stream, Study, Trace
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
-from streamdp.types import Batch, CellCounts, FloatArray, Outcome, Query
+from streamdp.types import CellCounts, FloatArray, Outcome
 
 
-class QuantilesStudy:
+class QuantilesStudy(Study):
     """The share of records by which each released quantile is off."""
 
     measure = "rank error"
@@ -55,17 +55,9 @@ class QuantilesStudy:
         """One of `NAMES`."""
         return synthetic(stream, section.quantiles, seed, length)
 
-    def question(self, kind: Quantiles, batch: Batch) -> Query:
-        """The release's own, which is always the same."""
-        return kind.plan(kind.init(), batch).query
-
     def numbers(self, section: QuantilesSection) -> tuple[str, ...]:
         """The column, unless it is derived: an expression casts for itself."""
         return (section.column,) if isinstance(section.column, str) else ()
-
-    def rows(self, statistic: CellCounts) -> int:
-        """All that were counted."""
-        return int(statistic.counts.sum())
 
     def simulated(self, kind: Quantiles, stream: Stream) -> Quantiles:
         """Without `expected_rows` beyond the learner's.

@@ -7,6 +7,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from streamdp.kinds.selection.sample_size import Generalization
+from streamdp.privacy.price import Price
 
 if TYPE_CHECKING:
     from streamdp.kinds.selection.kind import Selection
@@ -29,6 +30,6 @@ class Shortfall:
             "records_for_error_0.01": new.records(0.01),
         }
 
-    def epsilon_for(self, kind: Selection, error: float) -> Fraction | None:
+    def price_for(self, kind: Selection, error: float) -> Price:
         """Price at which the score is within `error` of the best with probability 95 %."""
-        return kind.epsilon * Fraction(kind.shortfall() / error).limit_denominator(10**6)
+        return Price(kind.epsilon * Fraction(kind.shortfall() / error).limit_denominator(10**6))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import replace
 
 import numpy as np
@@ -13,13 +12,13 @@ from streamdp.kinds.selection.candidates import ThresholdRules
 from streamdp.kinds.selection.kind import Selection
 from streamdp.kinds.selection.scores import label_of
 from streamdp.kinds.selection.section import SelectionSection
-from streamdp.kinds.study import Step, Stream
-from streamdp.types import Batch, FloatArray, Outcome, Query, Sums, TableCounts
+from streamdp.kinds.study import Stream, Study
+from streamdp.types import FloatArray, Outcome, Sums, TableCounts
 
 Scores = TableCounts | Sums
 
 
-class SelectionStudy:
+class SelectionStudy(Study):
     """Shortfall of each chosen candidate against the best one left, in records."""
 
     measure = "shortfall"
@@ -53,22 +52,6 @@ class SelectionStudy:
             counts = synthetic.sums((-part for part in parts), unit)
         return Stream(stream, synthetic.batches(stream, days), counts, synthetic=True)
 
-    def question(self, kind: Selection, batch: Batch) -> Query:
-        """The release's own, which is always the same."""
-        return kind.plan(kind.init(), batch).query
-
-    def numbers(self, section: SelectionSection) -> tuple[str, ...]:
-        """None are named: expressions cast for themselves."""
-        return ()
-
-    def rows(self, statistic: Scores) -> int:
-        """All that were counted; sums do not tell."""
-        return int(statistic.marginals[0].sum()) if isinstance(statistic, TableCounts) else 0
-
-    def simulated(self, kind: Selection, stream: Stream) -> Selection:
-        """As it is."""
-        return kind
-
     def taught(self, kind: Selection) -> Selection:
         """As it is: it learns from the best candidates instead of from chosen ones."""
         return replace(kind, learned=True)
@@ -86,7 +69,3 @@ class SelectionStudy:
             short.append(left.max() - left[winner])
             left[winner] = -np.inf
         return np.array(short) / kind.unit()
-
-    def trace(self, kind: Selection, steps: Iterable[Step]) -> None:
-        """Candidates are no numbers to draw."""
-        return

@@ -9,7 +9,9 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from streamdp.mechanisms.additive_noise import AdditiveNoise
+from streamdp.kinds.least_price import least_price
+from streamdp.kinds.statistics.measure import Allowance, Measure
+from streamdp.privacy.price import Price
 
 if TYPE_CHECKING:
     from streamdp.kinds.statistics.kind import Statistics
@@ -28,25 +30,17 @@ class CountError:
             if measure.counts
         }
 
-    def epsilon_for(self, kind: Statistics, error: float) -> Fraction | None:
-        """Price for one record of all measures, at which the first count is so near.
-
-        None too for a price in rho, which no epsilon stands for.
-        """
-        if kind.price.measure == "rho":
-            return None
-        for (measure, price), share in zip(kind.prices(), kind.shares, strict=True):
-            if not measure.counts:
-                continue
-            sensitivity = measure.asked(None, price)[0].noise.sensitivity
-            low, high = Fraction(1, 10**6), Fraction(100)
-            if AdditiveNoise(high, sensitivity).reach(LEVEL) > error:
-                return None
-            for _ in range(40):
-                middle = (low + high) / 2
-                if AdditiveNoise(middle, sensitivity).reach(LEVEL) <= error:
-                    high = middle
-                else:
-                    low = middle
-            return high / share
+    def price_for(self, kind: Statistics, error: float) -> Price | None:
+        """Price for one record of all measures, at which the first count is so near."""
+        for measure, share in zip(kind.measures, kind.shares, strict=True):
+            if measure.counts:
+                return _for_count(kind, measure, share, error)
         return None
+
+
+def _for_count(kind: Statistics, measure: Measure, share: Fraction, error: float) -> Price | None:
+    def reach(price: Price) -> float:
+        allowance = Allowance(price.share(share), kind.neighbours)
+        return measure.asked(None, allowance)[0].noise.reach(LEVEL)
+
+    return least_price(reach, error, kind.price.measure)

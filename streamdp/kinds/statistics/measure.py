@@ -8,8 +8,7 @@ from fractions import Fraction
 from typing import Any, Protocol
 
 from streamdp.kinds.statistics.clip import folded
-from streamdp.mechanisms.additive_noise import AdditiveNoise
-from streamdp.mechanisms.gaussian_noise import GaussianNoise
+from streamdp.mechanisms.noise import Noise, noise_at
 from streamdp.privacy.price import Price
 from streamdp.types import FloatArray, Json, Neighbours, SumQuery, Sums, TableCounts, TableQuery
 
@@ -18,10 +17,6 @@ LEVEL = 0.9
 
 Key = tuple[tuple[str, ...], str]
 """Group and cell of a row."""
-
-
-Noise = AdditiveNoise | GaussianNoise
-"""Of a vector of integers: paid in epsilon, or in rho."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,10 +83,7 @@ class Allowance:
         """
         one_more = self.neighbours == "add-remove"
         sensitivity, spread = (added, 1) if one_more else (exchanged, entries)
-        price = self.price.share(share)
-        if price.measure == "rho":
-            return GaussianNoise(price.amount, sensitivity, spread)
-        return AdditiveNoise(price.amount, sensitivity)
+        return noise_at(self.price.share(share), sensitivity, spread)
 
 
 class Measure(Protocol):

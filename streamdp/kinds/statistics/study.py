@@ -17,7 +17,7 @@ from streamdp.kinds.statistics.kind import Statistics
 from streamdp.kinds.statistics.moments import MomentOf
 from streamdp.kinds.statistics.section import StatisticsSection
 from streamdp.kinds.statistics.synthetic import LENGTH, PATHS, ROWS, cells, values
-from streamdp.kinds.study import Step, Stream, Trace
+from streamdp.kinds.study import Step, Stream, Study, Trace
 from streamdp.types import (
     Batch,
     CompoundAnswer,
@@ -87,7 +87,7 @@ class Fine:
         return TableCounts((np.bincount(places, minlength=len(self.at)).astype(np.int64),))
 
 
-class StatisticsStudy:
+class StatisticsStudy(Study):
     """The distance of each row from what the records say, in records or the column's unit."""
 
     measure = "error"
@@ -98,10 +98,6 @@ class StatisticsStudy:
         """With smoothed columns or without, of one group; the oracle has them."""
         alone = {"by": (), "groups": (), "group_rows": {}, "smoothed": name != "none"}
         return section.model_copy(update=alone)
-
-    def on_stream(self, section: StatisticsSection, stream: str) -> StatisticsSection:
-        """As it is: streams are made over its own cells."""
-        return section
 
     def synthetic(
         self, section: StatisticsSection, stream: str, seed: int, length: int | None
@@ -132,10 +128,6 @@ class StatisticsStudy:
                 case Count(axis=Dimension(name=name, sql=None, cuts=cuts)) if cuts is not None:
                     found.append(name)
         return tuple(found)
-
-    def rows(self, statistic: CompoundAnswer) -> int:
-        """Those of the measure that most of them have a cell of."""
-        return max(int(_table(part).sum()) for part in statistic.parts)
 
     def simulated(self, kind: Statistics, stream: Stream) -> Statistics:
         """Questions are answered from fine counts."""

@@ -8,17 +8,21 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
+from streamdp.kinds.least_price import least_price
 from streamdp.kinds.workload.fitting.distribution import MOST_CELLS
 from streamdp.kinds.workload.fitting.hypotheses import Memory
 from streamdp.kinds.workload.kind import WorkloadRelease
 from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.privacy.filters import Measure
+from streamdp.privacy.price import Price
 from streamdp.types import FloatArray, IntArray
 
 RELEASES = 30
@@ -30,7 +34,12 @@ COLD = 5
 MOST_SAMPLED = 20_000
 """Records of a synthetic batch; of larger ones shares are exact."""
 
-_EPSILONS = (Fraction(1, 100), Fraction(20))
+_BETWEEN: Mapping[Measure, tuple[Fraction, Fraction]] = {
+    "epsilon": (Fraction(1, 100), Fraction(20)),
+    "rho": (Fraction(1, 20_000), Fraction(20)),
+}
+"""Prices that are tried."""
+
 _HALVINGS = 7
 
 
@@ -47,22 +56,15 @@ class AverageError:
             **_of_tests(kind.mechanism),
         }
 
-    def epsilon_for(self, kind: WorkloadRelease, error: float) -> Fraction | None:
-        """Price for one record with which the average error is so small; None beyond 20.
+    def price_for(self, kind: WorkloadRelease, error: float) -> Price | None:
+        """About the least price for one record with so small an average error; None if none is."""
 
-        None too for a price in rho, which no epsilon stands for.
-        """
-        if kind.mechanism.loss == "rho":
-            return None
-        low, high = _EPSILONS
-        if _learned(kind.mechanism, high) > error:
-            return None
-        for _ in range(_HALVINGS):
-            middle = Fraction(float(low * high) ** 0.5).limit_denominator(10_000)
-            low, high = (
-                (low, middle) if _learned(kind.mechanism, middle) <= error else (middle, high)
-            )
-        return high
+        def learned(price: Price) -> float:
+            found = _replayed(replace(kind.mechanism, amount=price.amount))[1]
+            return math.inf if found is None else found
+
+        measure = kind.mechanism.loss
+        return least_price(learned, error, measure, _BETWEEN[measure], _HALVINGS)
 
 
 def _of_tests(mechanism: PrivateWeights) -> dict[str, float | None]:
@@ -76,10 +78,6 @@ def _of_tests(mechanism: PrivateWeights) -> dict[str, float | None]:
     rows, margin = mechanism.expected_rows, mechanism.gate().margin
     pays = 2.0 * margin / mechanism.tolerance * float(mechanism.amount) * rows
     return {"test_margin": round(margin / rows, 4), "pays_from_epsilon_rows": round(pays)}
-
-
-def _learned(mechanism: PrivateWeights, epsilon: Fraction) -> float:
-    return _replayed(replace(mechanism, amount=epsilon))[1] or 0.0
 
 
 @functools.lru_cache(maxsize=64)

@@ -27,10 +27,11 @@ from streamdp.kinds.workload.online import Gate
 from streamdp.kinds.workload.rounds import Course
 from streamdp.mechanisms.additive_noise import AdditiveNoise
 from streamdp.mechanisms.finite_choice import exponent, exponential_choice, permute_and_flip
-from streamdp.mechanisms.gaussian_noise import GaussianNoise
+from streamdp.mechanisms.noise import Noise, noise_at
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.privacy import events
 from streamdp.privacy.filters import Measure
+from streamdp.privacy.price import Price
 from streamdp.types import Entropy, IntArray, Json
 
 Choose = Literal["private", "public", "online"]
@@ -96,11 +97,9 @@ class Design:
         return 1 if self.relation == "add-remove" else 2
 
     @property
-    def noise(self) -> AdditiveNoise | GaussianNoise:
+    def noise(self) -> Noise:
         """Of all cells of an item."""
-        if self.loss == "rho":
-            return GaussianNoise(self.measured, self.moved, entries=self.moved)
-        return AdditiveNoise(self.measured, self.moved)
+        return noise_at(Price(self.measured, self.loss), self.moved, entries=self.moved)
 
     @property
     def size(self) -> Fraction:

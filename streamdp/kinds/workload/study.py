@@ -8,7 +8,7 @@ from dataclasses import fields, replace
 import numpy as np
 
 from streamdp.errors import ConfigurationError
-from streamdp.kinds.study import Step, Stream, Trace
+from streamdp.kinds.study import Step, Stream, Study, Trace
 from streamdp.kinds.workload.build import dimensions, items
 from streamdp.kinds.workload.fitting.distribution import MOST_CELLS
 from streamdp.kinds.workload.fitting.hypotheses import BIAS, Fitting
@@ -18,7 +18,7 @@ from streamdp.kinds.workload.fitting.state import from_json, to_json
 from streamdp.kinds.workload.kind import WorkloadPlan, WorkloadRelease
 from streamdp.kinds.workload.section import WorkloadSection
 from streamdp.kinds.workload.synthetic import LENGTH, NAMES, tables
-from streamdp.types import Batch, FloatArray, IntArray, Json, Outcome, Plan, Query, TableCounts
+from streamdp.types import Batch, FloatArray, IntArray, Json, Outcome, Plan, TableCounts
 
 FIRST = 946_857_600
 """2000-01-03, a Monday: when the first batch begins; each is a day."""
@@ -34,7 +34,7 @@ _EXACT = 0.1
 """Variance with which the oracle is shown the truth."""
 
 
-class WorkloadStudy:
+class WorkloadStudy(Study):
     """The sum of absolute errors over the cells of each table, over the records."""
 
     measure = "table error"
@@ -44,10 +44,6 @@ class WorkloadStudy:
     def variant(self, section: WorkloadSection, name: str, rows: int) -> WorkloadSection:
         """With a memory or without; the oracle has one."""
         return section.model_copy(update={"learner": "none" if name == "none" else "hypotheses"})
-
-    def on_stream(self, section: WorkloadSection, stream: str) -> WorkloadSection:
-        """As it is: streams are made over its own axes and expected rows."""
-        return section
 
     def synthetic(
         self, section: WorkloadSection, stream: str, seed: int, length: int | None
@@ -73,10 +69,6 @@ class WorkloadStudy:
         counts = tuple(_marginals(workload, table) for table in found)
         return Stream(stream, batches, counts, synthetic=True)
 
-    def question(self, kind: WorkloadRelease, batch: Batch) -> Query:
-        """The release's own, which is always the same."""
-        return kind.plan(kind.init(), batch).query
-
     def numbers(self, section: WorkloadSection) -> tuple[str, ...]:
         """Columns that are cut."""
         return tuple(
@@ -84,10 +76,6 @@ class WorkloadStudy:
             for name, each in section.dimensions.items()
             if each.cuts is not None and each.sql is None
         )
-
-    def rows(self, statistic: TableCounts) -> int:
-        """All that were counted."""
-        return int(statistic.marginals[0].sum())
 
     def simulated(self, kind: WorkloadRelease, stream: Stream) -> WorkloadRelease:
         """With its answers, whatever it publishes."""

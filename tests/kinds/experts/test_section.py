@@ -67,7 +67,7 @@ def test_what_is_foretold_shrinks_with_epsilon(tmp_path: Path) -> None:
     kind = experts(tmp_path, ROWS + RULES)
     error = Regret().expected(kind)["loss_error_95"]
     assert error is not None
-    assert Regret().epsilon_for(kind, error / 2) == pytest.approx(1.0, rel=1e-5)
+    assert Regret().price_for(kind, error / 2).amount == pytest.approx(1.0, rel=1e-5)
 
 
 @pytest.mark.parametrize("loss", ["x > 3", "late", "CASE WHEN x > 3 THEN true ELSE false END"])

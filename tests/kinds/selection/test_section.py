@@ -92,4 +92,4 @@ def test_what_is_foretold_shrinks_with_epsilon(tmp_path: Path) -> None:
     within = expected["shortfall_95"]
     assert within is not None
     assert expected["error_rate_95"] == pytest.approx(within / 100)
-    assert Shortfall().epsilon_for(kind, within / 2) == pytest.approx(1.0, rel=1e-5)
+    assert Shortfall().price_for(kind, within / 2).amount == pytest.approx(1.0, rel=1e-5)
