@@ -11,6 +11,7 @@ Any positive measure is a valid base measure, so privacy does not depend on any 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import math
 from dataclasses import dataclass, replace
@@ -91,8 +92,9 @@ class Shapes:
         chosen = list(targets)
         return replace(self, centres=self.centres[:, chosen], widths=self.widths[:, chosen])
 
+    @functools.lru_cache(maxsize=16)  # noqa: B019
     def describe(self) -> Json:
-        """How many, and the digest of weights, centres and widths."""
+        """How many, and the digest of weights, centres and widths; found once, never changed."""
         return {
             "components": len(self.log_weights),
             "nodes": self.nodes,

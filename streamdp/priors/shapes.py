@@ -8,6 +8,7 @@ has an equal share of the weight.
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -151,8 +152,23 @@ def shapes_from_guess(
 
 
 def with_shapes(
-    robust: tuple[Prior, ...], *groups: Shapes, robust_weight: float = ROBUST_WEIGHT
+    robust: tuple[Prior, ...],
+    *groups: Shapes,
+    robust_weight: float = ROBUST_WEIGHT,
+    log_mass: float = 0.0,
 ) -> JointPrior:
-    """Groups of shapes with equal weights, kept robust by the priors of each quantile."""
+    """Groups of shapes with equal weights, kept robust by the priors of each quantile.
+
+    Args:
+        robust: Of each quantile.
+        groups: The same objects give the same objects, so that what is public is found once.
+        robust_weight: w_0.
+        log_mass: Of each bump.
+    """
     share = math.log1p(-robust_weight) - math.log(len(groups))
-    return JointPrior(robust, tuple(group.weighted(share) for group in groups), robust_weight)
+    return JointPrior(robust, _weighted(groups, share, log_mass), robust_weight)
+
+
+@functools.lru_cache(maxsize=4)
+def _weighted(groups: tuple[Shapes, ...], share: float, log_mass: float) -> tuple[Shapes, ...]:
+    return tuple(replace(group.weighted(share), log_mass=log_mass) for group in groups)

@@ -83,7 +83,7 @@ def _experts(basis: Basis) -> Learner:
     rows, auto = section.expected_rows or 1, section.mechanism == "auto"
     form, broad = choose_tree(len(section.quantiles), tree.epsilon, section.expected_rows), None
     if auto and form.node == "joint":
-        like = form.tree(section.quantiles, tree.epsilon, tree.grid, tree.relation)
+        like = form.tree(section.quantiles, tree.epsilon, tree.grid, tree.relation, rows)
         groups = shapes(section) if form.shapes else ()
         prior = form.prior((robust,) * len(section.quantiles), groups)
         broad = BroadShapes(like, prior, rows)

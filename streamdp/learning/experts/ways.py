@@ -8,6 +8,7 @@ All are drawn too while nothing is known: under broad shapes, which find any pla
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -152,10 +153,7 @@ class BroadShapes:
 
     def shifted(self, distance: float) -> JointPrior:
         """The prior, its shapes elsewhere."""
-        if distance == 0.0:
-            return self.prior
-        groups = (replace(each, centres=each.centres + distance) for each in self.prior.shapes)
-        return replace(self.prior, shapes=tuple(groups))
+        return self.prior if distance == 0.0 else _shifted(self.prior, distance)
 
     def fills(self) -> bool:
         """Whether the root draws some of the quantiles alone, and shapes fill in the others."""
@@ -164,6 +162,13 @@ class BroadShapes:
     def error(self) -> float:
         """Mean error of all quantiles, in ranks, if the root draws them all."""
         return MEAN_ABSOLUTE * self.deviation
+
+
+@functools.lru_cache(maxsize=4)
+def _shifted(prior: JointPrior, distance: float) -> JointPrior:
+    """The same object for every release around one place, so that its points are found once."""
+    groups = (replace(each, centres=each.centres + distance) for each in prior.shapes)
+    return replace(prior, shapes=tuple(groups))
 
 
 @dataclass(frozen=True, slots=True)

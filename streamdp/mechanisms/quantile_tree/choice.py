@@ -9,10 +9,11 @@ holds for any unit and any number of rows. It was made from simulated batches an
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from streamdp.mechanisms.quantile_tree.choice_table import TABLE, Measured
+from streamdp.mechanisms.quantile_tree.points import aimed_at
 from streamdp.mechanisms.quantile_tree.sharpness import NodeKind, Relation
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior, Shapes
@@ -44,10 +45,11 @@ class Choice:
         epsilon: Fraction,
         grid: Grid,
         relation: Relation = "add-remove",
+        rows: int | None = None,
     ) -> QuantileTree:
-        """The tree of this form."""
+        """The tree of this form; `rows` are expected of a batch, in public."""
         branching = self.branching or max(2, len(quantiles) + 1)
-        return QuantileTree(
+        tree = QuantileTree(
             quantiles,
             epsilon,
             grid,
@@ -57,6 +59,11 @@ class Choice:
             level_power=self.level_power,
             log_bump_mass=self.log_bump_mass,
         )
+        if rows is None or self.node != "joint":
+            return tree
+        root = tree.nodes()[0].quantiles
+        units = float(tree.levels()[0].sharpness(root)) * rows
+        return replace(tree, points=aimed_at(len(root), units))
 
     def prior(
         self, learned: tuple[Prior, ...] | JointPrior, groups: tuple[Shapes, ...]
@@ -66,7 +73,7 @@ class Choice:
             return learned
         if not (self.shapes and groups):
             return JointPrior(learned)
-        return with_shapes(learned, *groups)
+        return with_shapes(learned, *groups, log_mass=self.log_bump_mass)
 
 
 CANDIDATES: dict[str, Choice] = {

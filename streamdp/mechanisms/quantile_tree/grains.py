@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Self
 
 import numpy as np
+import numpy.typing as npt
 
 from streamdp.types import CellCounts, IntArray
 
@@ -71,6 +72,10 @@ class Region:
     start: int
     stop: int
     last: int
+
+    def holds(self, points: IntArray) -> npt.NDArray[np.bool_]:
+        """Whether a draw may fall on each of some points."""
+        return np.asarray((points >= self.start) & (points <= self.last))
 
     def split(self, points: tuple[int, ...]) -> tuple[Region, ...]:
         """The regions between sorted points of this region; a grain on a point goes right."""

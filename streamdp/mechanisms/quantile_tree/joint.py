@@ -16,7 +16,7 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Self
 
@@ -31,7 +31,7 @@ from streamdp.mechanisms.quantile_tree.passes import (
     log_kernel,
     log_sum,
 )
-from streamdp.mechanisms.quantile_tree.points import public_points
+from streamdp.mechanisms.quantile_tree.points import Points, public_points, shape_points
 from streamdp.mechanisms.quantile_tree.sharpness import RELATIVE_ERROR, gaps
 from streamdp.priors.joint import JointPrior, Shapes
 from streamdp.privacy.draws import choose
@@ -42,6 +42,9 @@ ROUNDINGS = 16
 
 MOST_TERMS = 2**18
 """Terms of the longest running sum: 8·`points.MOST_POINTS`."""
+
+TABULATED = 4
+"""Groups of shapes share a table of the kernel, so it may be so many times one lookup's size."""
 
 
 def joint_slack(draws: int) -> Fraction:
@@ -66,6 +69,7 @@ def draw_jointly(
     prior: JointPrior,
     grid: Grid,
     entropy: Entropy,
+    points: int | None = None,
 ) -> tuple[int, ...]:
     """Draw an ordered tuple of fine points of the region.
 
@@ -77,13 +81,15 @@ def draw_jointly(
         prior: Of these targets; what it gives outside the region is dropped.
         grid: Public cells.
         entropy: Source of chance.
+        points: Public points to aim at; None for as many as it can afford.
 
     Privacy: add/remove, one record of weight w ≤ 1 in the region: loss of range c·w·4(1 - min Δ);
     substitute within the region: 4·c·w. One draw, pure and bounded-range. Total: every tuple of
     the robust component has a positive weight, whatever the counts.
     """
     task = _Task.of(grains, region, grid, targets, sharpness)
-    chains = [_long_chain(task, prior), *(_dense_chain(task, group) for group in prior.shapes)]
+    public = public_points(prior.robust, grid, points)
+    chains = [_long_chain(task, public), *(_dense_chain(task, group) for group in prior.shapes)]
     weights = [np.log([prior.robust_weight]), *(group.log_weights for group in prior.shapes)]
     totals = [chain.totals() for chain in chains]
     component = choose(np.concatenate(weights) + np.concatenate(totals), entropy)
@@ -102,6 +108,7 @@ class _Task:
         size: Grains of the region.
         wanted: n·Δ_j in grains, shape (k + 1,).
         sharpness: c of a grain.
+        tables: The kernel of 0, 1, ... `size` grains, by D.
     """
 
     grains: Grains
@@ -110,6 +117,7 @@ class _Task:
     size: int
     wanted: tuple[Gap, ...]
     sharpness: float
+    tables: dict[Gap, FloatArray] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -132,13 +140,25 @@ class _Task:
         """c·|grains - n·Δ_gap|."""
         return self.wanted[gap].off(grains) * self.sharpness
 
+    def kernel(self, grains: IntArray, gap: int) -> FloatArray:
+        """ln of the kernel; looked up where a batch has fewer grains than are asked for.
+
+        Differences that a point outside the region makes may have any value: its prior is zero.
+        """
+        if self.size >= TABULATED * grains.size:
+            return log_kernel(self.costs(grains, gap))
+        wanted = self.wanted[gap]
+        if wanted not in self.tables:
+            self.tables[wanted] = log_kernel(self.costs(np.arange(self.size + 1), gap))
+        return np.asarray(self.tables[wanted].take(grains, mode="clip"))
+
     def first_term(self, ranks: IntArray) -> FloatArray:
         """ln of the kernel left of the first quantile."""
-        return log_kernel(self.costs(ranks, 0))
+        return self.kernel(ranks, 0)
 
     def last_term(self, ranks: IntArray) -> FloatArray:
         """ln of the kernel right of the last quantile."""
-        return log_kernel(self.costs(self.size - ranks, -1))
+        return self.kernel(self.size - ranks, -1)
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -180,9 +200,8 @@ class _Chain:
         return tuple(reversed(drawn))
 
 
-def _long_chain(task: _Task, prior: JointPrior) -> _Chain:
+def _long_chain(task: _Task, public: Points) -> _Chain:
     """The robust component: one row over all public points of the region."""
-    public = public_points(prior.robust, task.grid)
     first = int(public.points.searchsorted(task.region.start, side="right"))
     stop = int(public.points.searchsorted(task.region.last, side="right"))
     points = np.concatenate(([task.region.start], public.points[first:stop]))
@@ -199,20 +218,13 @@ def _long_chain(task: _Task, prior: JointPrior) -> _Chain:
 
 def _dense_chain(task: _Task, shapes: Shapes) -> _Chain:
     """The shapes: a row for each component, a few points of its own for each target."""
-    lower, upper = task.grid.lower * GRAINS, (task.grid.upper + 1) * GRAINS - 1
-    fine = np.floor((shapes.points() / float(task.grid.resolution) + 0.5) * GRAINS)
-    cube = np.clip(fine, lower, upper).astype(np.int64)
-    points = list(np.ascontiguousarray(cube.transpose(1, 2, 0)))
-    ranks = [task.ranks(each) for each in points]
-    masses = [_bump_inside(shapes, each, task.region) for each in points]
+    public = shape_points(shapes, task.grid)
+    points, ranks = public.points, public.spread(task.ranks(public.distinct))
+    bump = shapes.log_bump()[:, None]
+    masses = [np.where(task.region.holds(each), bump, -np.inf) for each in points]
     forward = [masses[0] + task.first_term(ranks[0])]
     for j in range(1, len(points)):
         ordered = points[j - 1][:, None, :] <= points[j][None, :, :]
-        costs = task.costs(ranks[j][None, :, :] - ranks[j - 1][:, None, :], j)
-        forward.append(masses[j] + dense_pass(forward[-1], costs, ordered))
+        kernel = task.kernel(ranks[j][None, :, :] - ranks[j - 1][:, None, :], j)
+        forward.append(masses[j] + dense_pass(forward[-1], kernel, ordered))
     return _Chain(points, ranks, forward, task)
-
-
-def _bump_inside(shapes: Shapes, points: IntArray, region: Region) -> FloatArray:
-    inside = (points >= region.start) & (points <= region.last)
-    return np.where(inside, shapes.log_bump()[:, None], -np.inf)

@@ -192,6 +192,8 @@ def running_log_sum(log_terms: FloatArray, block: IntArray | None = None) -> Flo
         block: Non-decreasing numbers, shape (p,); one block if None.
     """
     lowest = float(log_terms.min())
+    if float(log_terms.max()) - lowest < _LONGEST:
+        return _within_one_scale(log_terms, lowest + _LONGEST, block)
     steps = ((log_terms - lowest) / _LONGEST).astype(np.int64)
     count = int(steps.max()) + 1
     if block is not None:
@@ -208,21 +210,29 @@ def running_log_sum(log_terms: FloatArray, block: IntArray | None = None) -> Flo
     return np.asarray(np.log(sums, out=sums) + tops)
 
 
-def dense_pass(log_terms: FloatArray, costs: FloatArray, ordered: BoolArray) -> FloatArray:
+def _within_one_scale(log_terms: FloatArray, top: float, block: IntArray | None) -> FloatArray:
+    """The same where no term is e^600 times another."""
+    sums = np.exp(log_terms - top)
+    cuts = [] if block is None else (np.flatnonzero(block[1:] != block[:-1]) + 1).tolist()
+    for start, stop in itertools.pairwise([0, *cuts, len(sums)]):
+        np.cumsum(sums[start:stop], out=sums[start:stop])
+    return np.asarray(np.log(sums, out=sums) + top)
+
+
+def dense_pass(log_terms: FloatArray, kernel: FloatArray, ordered: BoolArray) -> FloatArray:
     """The step over many rows of few points, each pair by itself.
 
     Args:
         log_terms: x, shape (p, rows).
-        costs: c·|r_i - r_i' - D| at [i', i, row], shape (p, p, rows).
+        kernel: ln K(r_i - r_i' - D) at [i', i, row], shape (p, p, rows); overwritten.
         ordered: Whether i' may come before i, same shape.
 
     Returns:
         Shape (p, rows), -inf where no pair is ordered.
     """
-    exponents = log_kernel(costs)
-    exponents += log_terms[:, None, :]
-    np.putmask(exponents, ~ordered, -np.inf)
-    return log_sum(exponents)
+    kernel += log_terms[:, None, :]
+    np.putmask(kernel, ~ordered, -np.inf)
+    return kernel[0] if len(kernel) == 1 else log_sum(kernel)
 
 
 def log_sum(log_terms: FloatArray) -> FloatArray:

@@ -1,6 +1,7 @@
 """The public points a joint draw may fall on: quantiles of the robust prior, or every fine point.
 
-They depend on the prior and the grid alone. Each stands for the stretch up to the next one.
+They depend on the prior and the grid alone. Each stands for the stretch up to the next one. Shapes
+have points of their own.
 """
 
 from __future__ import annotations
@@ -10,9 +11,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from streamdp.mechanisms.quantile_tree.grains import GRAINS
 from streamdp.mechanisms.quantile_tree.measure import Measure
+from streamdp.priors.joint import Shapes
 from streamdp.types import FloatArray, Grid, IntArray, Prior
 
 LEAST_POINTS, MOST_POINTS = 2**13, 2**15
@@ -20,6 +23,12 @@ LEAST_POINTS, MOST_POINTS = 2**13, 2**15
 
 WORK = 2**17
 """Points times targets aimed at between them."""
+
+POINTS_A_UNIT, ENOUGH_POINTS = 2, 2**12
+"""Points for a unit of noise, and for few units: drawn from more of them no batch erred less."""
+
+MANY = 1000
+"""Components above which points are kept for the next draw: fewer are left by a release."""
 
 _FAN = 2
 
@@ -39,13 +48,13 @@ class Points:
 
 
 @functools.lru_cache(maxsize=64)
-def public_points(priors: tuple[Prior, ...], grid: Grid) -> Points:
-    """Points whose stretches have about a p-th of the mean prior's mass, p = `aimed_at`.
+def public_points(priors: tuple[Prior, ...], grid: Grid, aimed: int | None = None) -> Points:
+    """Points whose stretches have about a p-th of the mean prior's mass, p = `aimed`.
 
     A stretch above its share is halved, down to cells; a cell above its share is cut in up
     to GRAINS levels. So there are fewer than 4p for one prior.
     """
-    distinct, aimed = tuple(dict.fromkeys(priors)), aimed_at(len(priors))
+    distinct, aimed = tuple(dict.fromkeys(priors)), aimed or aimed_at(len(priors))
     edges = np.array([grid.lower, grid.upper + 1], dtype=np.int64)
     while True:
         shares = aimed * _mean_shares(distinct, grid, edges)
@@ -70,9 +79,50 @@ def public_points(priors: tuple[Prior, ...], grid: Grid) -> Points:
     return Points(points, masses)
 
 
-def aimed_at(targets: int) -> int:
-    """Number of points a joint draw of so many targets can afford."""
-    return min(max(WORK // targets, LEAST_POINTS), MOST_POINTS)
+@dataclass(frozen=True, slots=True, eq=False)
+class ShapePoints:
+    """Public points of shapes: many components share one.
+
+    Args:
+        points: Fine points, m arrays of shape (nodes, components).
+        distinct: The same, strictly increasing, shape (p,).
+        which: Index in them of each point, shape (m, nodes, components).
+    """
+
+    points: list[IntArray]
+    distinct: IntArray
+    which: npt.NDArray[np.int32]
+
+    def spread(self, each: IntArray) -> list[IntArray]:
+        """Values of the distinct points, in the shape of `points`."""
+        return list(each[self.which])
+
+
+def shape_points(shapes: Shapes, grid: Grid) -> ShapePoints:
+    """The points of shapes; found once for those that many releases begin with."""
+    if len(shapes.log_weights) < MANY:
+        return _shape_points.__wrapped__(shapes, grid)
+    return _shape_points(shapes, grid)
+
+
+@functools.lru_cache(maxsize=16)
+def _shape_points(shapes: Shapes, grid: Grid) -> ShapePoints:
+    lower, upper = grid.lower * GRAINS, (grid.upper + 1) * GRAINS - 1
+    fine = np.floor((shapes.points() / float(grid.resolution) + 0.5) * GRAINS)
+    cube = np.ascontiguousarray(np.clip(fine, lower, upper).astype(np.int64).transpose(1, 2, 0))
+    distinct, which = np.unique(cube, return_inverse=True)
+    return ShapePoints(list(cube), distinct, which.reshape(cube.shape).astype(np.int32))
+
+
+def aimed_at(targets: int, units: float = math.inf) -> int:
+    """Number of points of a joint draw: what it can afford, and no more than noise can tell apart.
+
+    Args:
+        targets: Drawn together.
+        units: Sharpness times the expected records of a batch.
+    """
+    affordable = min(max(WORK // targets, LEAST_POINTS), MOST_POINTS)
+    return int(min(affordable, max(POINTS_A_UNIT * units, ENOUGH_POINTS)))
 
 
 def _mean_shares(priors: tuple[Prior, ...], grid: Grid, edges: IntArray) -> FloatArray:
