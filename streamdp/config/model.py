@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 
@@ -166,14 +167,17 @@ class Configuration(Section):
         examples=[{"listen": "127.0.0.1:8765"}],
     )
 
-    def all_gates(self) -> dict[str, Gate]:
-        """Gates by name; the gate of a release is called after it, NAME.gate."""
-        own = {
+    @cached_property
+    def _own_gates(self) -> dict[str, Gate]:
+        return {
             f"{name}.gate": Gate.model_construct(**dict(release.gate), release=(name,))
             for name, release in self.releases.items()
             if release.gate is not None
         }
-        return {**self.gates, **own}
+
+    def all_gates(self) -> dict[str, Gate]:
+        """Gates by name; the gate of a release is called after it, NAME.gate."""
+        return {**self.gates, **self._own_gates}
 
     def source_of(self, gate: Gate) -> str:
         """The source whose batches a gate is asked about."""

@@ -94,8 +94,12 @@ class Accuracy(Protocol):
 class Simulates(Protocol):
     """An `Accuracy` that simulates, which takes a while."""
 
-    def simulates(self, kind: Any) -> Hashable | None:
-        """Key of its figures, equal where they are equal; None if nothing is simulated."""
+    def simulates(self, kind: Any) -> bool:
+        """Whether there is anything to simulate."""
+        ...
+
+    def key(self, kind: Any) -> Hashable:
+        """Key of its figures, equal where they are equal."""
         ...
 
 

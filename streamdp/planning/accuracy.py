@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
     from streamdp.config import Configuration
+    from streamdp.kinds.spec import Simulates
+    from streamdp.planning.prices import Prices
     from streamdp.types import Json
 
     Progress = Callable[[list[str]], AbstractContextManager[Iterable[str]]]
@@ -26,14 +28,20 @@ class Simulations:
 
     Args:
         configuration: Of the jobs.
+        prices: Of the jobs, with their kinds.
         database: The store, where counts may have been released; None before there is one.
         wanted: An error that a price is sought for.
     """
 
     def __init__(
-        self, configuration: Configuration, database: Database | None, wanted: float | None
+        self,
+        configuration: Configuration,
+        prices: Prices,
+        database: Database | None,
+        wanted: float | None,
     ) -> None:
-        self._configuration, self._database, self._wanted = configuration, database, wanted
+        self._configuration, self._prices = configuration, prices
+        self._database, self._wanted = database, wanted
         self._known: dict[Hashable, dict[str, Json]] = {}
 
     def foretell(
@@ -48,18 +56,19 @@ class Simulations:
         Left out are all simulations where there are many jobs and they were not named one by one.
         """
         found = {job: self._kind(job) for job in jobs}
-        keys = {job: self._key(job, kind) for job, kind in found.items()}
-        simulated = {job for job, key in keys.items() if key is not None}
+        ways = {job: self._simulation(job, kind) for job, kind in found.items()}
+        simulated = {job for job, way in ways.items() if way is not None}
         left = simulated if len(simulated) > UNASKED and not named else set()
         rows: dict[str, dict[str, Json]] = {}
         with progress([job for job in found if job not in left]) as asked:
             for job in asked:
-                rows[job] = self._shared(job, found[job], keys[job])
+                rows[job] = self._shared(job, found[job], ways[job])
         return {job: rows.get(job, {}) for job in found}, len(left)
 
-    def _shared(self, job: str, kind: Any, key: Hashable) -> dict[str, Json]:
-        if key is None:
+    def _shared(self, job: str, kind: Any, way: Simulates | None) -> dict[str, Json]:
+        if way is None:
             return self._row(job, kind)
+        key = way.key(kind)
         if key not in self._known:
             self._known[key] = self._row(job, kind)
         return self._known[key]
@@ -71,6 +80,8 @@ class Simulations:
 
         of = self._configuration
         section = of.releases[job]
+        if not section.by and section.rows_from is None:
+            return self._prices.kind(job)
         dialect = of.sources[section.source].engine.kind
         kind = wiring.kind(section, of.privacy.neighbours, of.privacy.unit.rows, dialect)
         if section.rows_from is None or self._database is None:
@@ -78,13 +89,13 @@ class Simulations:
         released = last_release(self._database, section.rows_from.job)
         return wiring.counted(of, job, kind, released)
 
-    def _key(self, job: str, kind: Any) -> Hashable:
-        """Key of a simulation; None where nothing is simulated."""
+    def _simulation(self, job: str, kind: Any) -> Simulates | None:
+        """How the figures of a job are simulated; None if they are not."""
         from streamdp import wiring
         from streamdp.kinds.spec import Simulates
 
         accuracy = wiring.spec_of(self._configuration.releases[job]).accuracy
-        return accuracy.simulates(kind) if isinstance(accuracy, Simulates) else None
+        return accuracy if isinstance(accuracy, Simulates) and accuracy.simulates(kind) else None
 
     def _row(self, job: str, kind: Any) -> dict[str, Json]:
         """Expected errors, and the price for a wanted one."""

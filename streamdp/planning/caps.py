@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from streamdp.config import Configuration
     from streamdp.errors import BudgetExhaustedError
-    from streamdp.types import Batch, Charge, Json
+    from streamdp.planning.prices import Prices
+    from streamdp.types import Batch, Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +80,7 @@ def copy_with_caps(
 
 def refusals(
     configuration: Configuration,
+    prices: Prices,
     copy: Database,
     waiting: Mapping[str, Sequence[Batch]],
     opened: Mapping[str, int],
@@ -91,6 +93,7 @@ def refusals(
 
     Args:
         configuration: Of the tasks.
+        prices: Of the tasks.
         copy: Of the store.
         waiting: Batches by release or gate, in order.
         opened: How many tests the open run of each gate has left.
@@ -99,18 +102,16 @@ def refusals(
     from streamdp.store.ledger.dry_run import try_release, try_test
 
     ended: set[str] = set()
-    prices: dict[str, Charge] = {}
     for task, number, batch in _in_order(waiting, now):
         if task in ended:
             continue
-        if task not in prices:
-            prices[task] = charge_of_task(configuration, task, batch)
+        charge = prices.charge(task, batch)
         if task in opened:
             over = number - opened[task]
             arms = over >= 0 and over % configuration.all_gates()[task].horizon == 0
-            error = try_test(copy, task, batch, prices[task] if arms else None, now)
+            error = try_test(copy, task, batch, charge if arms else None, now)
         else:
-            error = try_release(copy, task, batch, prices[task], now)
+            error = try_release(copy, task, batch, charge, now)
         if error is not None:
             refused = Refused(task, batch, error)
             ended |= {task} if refused.is_the_end else set()
@@ -133,14 +134,3 @@ def _in_order(waiting: Mapping[str, Sequence[Batch]], now: int) -> Iterator[tupl
     ]
     for _, _, _, number, task, batch in sorted(found, key=lambda each: each[:4]):
         yield task, number, batch
-
-
-def charge_of_task(configuration: Configuration, task: str, batch: Batch) -> Charge:
-    """Price of a release, or of a run of a gate, in both measures."""
-    from streamdp import wiring
-
-    if task in configuration.all_gates():
-        return wiring.gate_kind(task, configuration).charge()
-    kind = wiring.release_kind(configuration, task)
-    plan = kind.plan(kind.init(), batch)
-    return wiring.charging(configuration.privacy.unit).charge(plan)

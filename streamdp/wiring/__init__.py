@@ -16,10 +16,11 @@ from streamdp.wiring.adapters import (
 )
 from streamdp.wiring.gates import gate_kind
 from streamdp.wiring.kinds import charging, counted, kind, release_kind, spec_of
-from streamdp.wiring.sources import data_of, records, same_data, source
+from streamdp.wiring.sources import backends, data_of, records, same_data, source
 
 __all__ = [
     "Wired",
+    "backends",
     "caps_of",
     "charging",
     "counted",

@@ -111,22 +111,25 @@ def tasks(configuration: Configuration) -> dict[str, Task]:
 
 
 def jobs(
-    configuration: Configuration, engines: Callable[[str], Backend] | None = None
+    configuration: Configuration,
+    engines: Callable[[str], Backend] | None = None,
+    names: Iterable[str] | None = None,
 ) -> dict[str, Job]:
-    """One job for each configured release; `engines` read the sources."""
+    """One job for each configured release, or for some; `engines` read the sources."""
     engines = engines or backends(configuration)
-    sources = {name: source(name, section) for name, section in configuration.sources.items()}
+    looks = cache(lambda name: source(name, configuration.sources[name]))
     return {
         name: Job(
             name=name,
             scope=section.source,
-            source=sources[section.source],
+            source=looks(section.source),
             backend=engines(section.source),
             kind=release_kind(configuration, name),
             charging=charging(configuration.privacy.unit),
             sinks=section.sinks,
         )
-        for name, section in configuration.releases.items()
+        for name in (configuration.releases if names is None else names)
+        for section in [configuration.releases[name]]
     }
 
 

@@ -1,4 +1,4 @@
-"""Many jobs in one daemon, and many files: memory, start, rounds with nothing due, and `plan`.
+"""Many jobs in one daemon, and many files: memory, start, idle rounds, `plan` and `doctor`.
 
 python -m tests.benchmarks.many_jobs [--json] [--quick]
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 import glob
 import json
 import os
+import resource
 import subprocess
 import sys
 import tempfile
@@ -89,11 +90,15 @@ def furnish_files(folder: Path, files: int) -> None:
 
 def _part(folder: Path, what: str, jobs: int) -> Iterator[Row]:
     """What is measured of one folder: before anything, while all is released, and after it."""
-    floor = min(_wall([sys.executable, "-c", IMPORTS], folder) for _ in range(2))
-    plan = [sys.executable, "-m", "streamdp", "plan", "--json"]
-    yield _row(what, "plan", "s", _wall(plan, folder), floor)
+    floors = [_ran([sys.executable, "-c", IMPORTS], folder) for _ in range(2)]
+    floor, least = (min(each) for each in zip(*floors, strict=True))
+    commands = {"plan": ["plan"], "doctor": ["doctor"]}
     if jobs > 1:
-        yield _row(what, "plan, one job simulated", "s", _wall([*plan, "job_0"], folder), floor)
+        commands["plan, one job simulated"] = ["plan", "job_0"]
+    for name, words in commands.items():
+        wall, processor = _ran([sys.executable, "-m", "streamdp", *words, "--json"], folder)
+        yield _row(what, name, "s", wall, floor)
+        yield _row(what, f"{name}, processor", "s", processor, least)
     work, idle = _alone(folder), _alone(folder)
     for name in ("start", "listing"):
         idle[name] = min(idle[name], work[name])
@@ -111,11 +116,14 @@ def _row(of: str, what: str, unit: str, value: float, floor: float | None = None
     return {"of": of, "what": what, "unit": unit, "value": value, "floor": floor}
 
 
-def _wall(command: list[str], folder: Path) -> float:
-    start = time.perf_counter()
+def _ran(command: list[str], folder: Path) -> tuple[float, float]:
+    """Seconds of a command by the clock, and of the processor, which other work changes less."""
+    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])}
     subprocess.run(command, cwd=folder, check=True, capture_output=True, env=environment)
-    return time.perf_counter() - start
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    processor = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return time.perf_counter() - start, processor
 
 
 def _alone(folder: Path) -> dict[str, float]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from streamdp.errors import StreamdpError
 if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.config.sections.sources import Source
+    from streamdp.engine.job import Job
     from streamdp.store.problems import Problem
 
 EARLIEST = 1_767_225_600
@@ -63,14 +65,32 @@ def _checks(configuration: Configuration) -> Iterator[Check]:
         name = "notice" if problem.code in TOLD else "problem"
         yield f"{name} {number}", lambda problem=problem: _said(problem)  # type: ignore[misc]
     yield "anchor", lambda: _anchor(configuration)
-    for name in configuration.releases:
-        yield f"source of {name}", lambda name=name: _source(configuration, name)  # type: ignore[misc]
+    yield from _sources(configuration)
     for name, sink in configuration.sinks.items():
         path = getattr(sink, "path", None)
         if path is not None:
             yield f"sink {name}", lambda path=path: _folder(path.parent)  # type: ignore[misc]
         if getattr(sink, "secret", None) is not None:
             yield f"secrets of {name}", lambda at=name: _secrets(configuration, at)  # type: ignore[misc]
+
+
+def _sources(configuration: Configuration) -> Iterator[Check]:
+    """One check of each release; those of one source share its engine."""
+    from streamdp import wiring
+
+    made: list[Job] = []
+    engines = wiring.backends(configuration)
+
+    def look(name: str) -> str:
+        job = wiring.jobs(configuration, engines, [name])[name]
+        made.append(job)
+        return _source(configuration, job)
+
+    try:
+        for name in configuration.releases:
+            yield f"source of {name}", partial(look, name)
+    finally:
+        wiring.hang_up(made)
 
 
 def _clock(configuration: Configuration) -> str:
@@ -165,20 +185,15 @@ def _secrets(configuration: Configuration, name: str) -> str:
     return "can be read"
 
 
-def _source(configuration: Configuration, name: str) -> str:
-    from streamdp import wiring
+def _source(configuration: Configuration, job: Job) -> str:
     from streamdp.config.sections.sources import Windows
 
-    job = wiring.jobs(configuration)[name]
     first = next(iter(job.source.batches(int(time.time()))), None)
     if first is None:
-        section = configuration.sources[configuration.releases[name].source]
+        section = configuration.sources[job.source.name]
         files = not isinstance(section.batches, Windows)
         return _waiting(section) if files else "no batch is complete yet"
-    try:
-        job.backend.check(job.kind.plan(job.kind.init(), first).query, first)
-    finally:
-        wiring.hang_up([job])
+    job.backend.check(job.kind.plan(job.kind.init(), first).query, first)
     return "can be read, its columns are there"
 
 

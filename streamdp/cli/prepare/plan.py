@@ -17,7 +17,6 @@ from streamdp.errors import BudgetExhaustedError
 from streamdp.planning.accuracy import Simulations
 from streamdp.planning.caps import (
     Refused,
-    charge_of_task,
     copy_with_caps,
     listing,
     open_tests,
@@ -25,6 +24,7 @@ from streamdp.planning.caps import (
 )
 from streamdp.planning.gates import gate_row, unanswered
 from streamdp.planning.names import require_name
+from streamdp.planning.prices import Prices
 from streamdp.privacy.amounts import epsilon_text
 
 DAY = 86_400
@@ -67,11 +67,12 @@ def plan(
     for job in jobs:
         require_name(job, configuration.releases, "release")
     batches, until = listing(configuration), now + days * DAY
+    prices, gated = Prices(configuration), configuration.gated()
     copy = copy_with_caps(configuration, database, batches, now)
     waiting = {
         name: _windows(configuration, database, copy, name, batches(section.source, until))
         for name, section in configuration.releases.items()
-        if name not in configuration.gated()
+        if name not in gated
     }
     asked = {
         name: _not_refused(copy, name, unanswered(configuration, database, name, found))
@@ -80,7 +81,7 @@ def plan(
     }
     form: Form = "json" if as_json else "table"
     shown = [name for name in waiting if not jobs or name in jobs]
-    errors, left = Simulations(configuration, database, wanted).foretell(
+    errors, left = Simulations(configuration, prices, database, wanted).foretell(
         shown, named=bool(jobs), progress=_progress
     )
     due = {
@@ -88,7 +89,8 @@ def plan(
         for name in shown
     }
     rows = [
-        _job_row(configuration, name, waiting[name], due[name]) | errors[name] for name in shown
+        _job_row(configuration, prices, name, waiting[name], due[name]) | errors[name]
+        for name in shown
     ]
     print_rows(rows, form, f"releases of the next {days} days")
     if left:
@@ -100,12 +102,13 @@ def plan(
     if asked:
         rows = [gate_row(configuration, database, name, asked[name]) for name in asked]
         print_rows(rows, form, f"gates in the next {days} days")
-    if _print_budget(configuration, database, copy, waiting, asked, form, now):
+    if _print_budget(configuration, prices, database, copy, waiting, asked, form, now):
         click.get_current_context().exit(BudgetExhaustedError.exit_code)
 
 
 def _print_budget(
     configuration: Configuration,
+    prices: Prices,
     database: Database | None,
     copy: Database,
     waiting: dict[str, list[Batch]],
@@ -123,7 +126,7 @@ def _print_budget(
         scope: spent_of(copy, scope, caps_of(copy, scope).measure) for scope in sorted(scopes)
     }
     opened = open_tests(configuration, database)
-    refused = list(refusals(configuration, copy, waiting | asked, opened, now))
+    refused = list(refusals(configuration, prices, copy, waiting | asked, opened, now))
     if refused:
         print_rows([each.row() for each in refused], form, "refused by a cap")
     rows = [_budget_row(copy, scope, spent, refused) for scope, spent in before.items()]
@@ -169,10 +172,10 @@ def _not_refused(copy: Database, task: str, batches: list[Batch]) -> list[Batch]
 
 
 def _job_row(
-    configuration: Configuration, job: str, windows: list[Batch], ended: Set[str]
+    configuration: Configuration, prices: Prices, job: str, windows: list[Batch], ended: Set[str]
 ) -> dict[str, Json]:
     due = sum(window.key in ended for window in windows)
-    price, rho = configuration.releases[job].price, _rho_each(configuration, job, windows)
+    price, rho = configuration.releases[job].price, _rho_each(configuration, prices, job, windows)
     return {
         "job": job,
         "protects": str(configuration.privacy.unit),
@@ -186,11 +189,13 @@ def _job_row(
     }
 
 
-def _rho_each(configuration: Configuration, job: str, windows: list[Batch]) -> int | None:
+def _rho_each(
+    configuration: Configuration, prices: Prices, job: str, windows: list[Batch]
+) -> int | None:
     """Price of a release under caps in rho, in nano units; None under others."""
     if configuration.privacy.caps.measure != "rho" or not windows:
         return None
-    return charge_of_task(configuration, job, windows[0]).rho_nano
+    return prices.charge(job, windows[0]).rho_nano
 
 
 def _budget_row(copy: Database, scope: str, spent: int, refused: list[Refused]) -> dict[str, Json]:

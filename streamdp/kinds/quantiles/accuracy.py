@@ -30,9 +30,13 @@ class RankError:
         """None without expected rows."""
         return {"rank_error_95": None if kind.expected_rows is None else expected_rank_error(kind)}
 
-    def simulates(self, kind: Quantiles) -> Hashable | None:
+    def simulates(self, kind: Quantiles) -> bool:
+        """A first release, of expected rows."""
+        return kind.expected_rows is not None
+
+    def key(self, kind: Quantiles) -> Hashable:
         """Its first release, without regard to column or source."""
-        return None if kind.expected_rows is None else (_first_release(kind, None), kind.epsilon)
+        return _first_release(kind, None), kind.epsilon
 
     def price_for(self, kind: Quantiles, error: float) -> Price | None:
         """Price for one record with which 95 % of releases stay within; None if none was found."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Self
 
 import numpy as np
@@ -31,13 +32,21 @@ MISFITS = 2.0
 
 def standard_laws(targets: FloatArray) -> FloatArray:
     """Quantiles of laws with two tails, of slope one at their median 0; shape (laws, m)."""
+    return _standard_laws(tuple(targets.tolist()))
+
+
+@lru_cache(maxsize=64)
+def _standard_laws(quantiles: tuple[float, ...]) -> FloatArray:
+    targets = np.array(quantiles)
     at = np.array([0.5 - 1e-4, 0.5 + 1e-4])
     halves = []
     for tail in TAILS:
         law = np.full(1, tail)
         halves.append(tukey(targets, law) * (np.diff(at) / np.diff(tukey(at, law))))
     pairs = itertools.product(halves, repeat=2)
-    return np.array([np.where(targets < 0.5, left, right) for left, right in pairs])
+    laws = np.array([np.where(targets < 0.5, left, right) for left, right in pairs])
+    laws.flags.writeable = False
+    return laws
 
 
 @dataclass(frozen=True, slots=True)
