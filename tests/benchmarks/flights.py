@@ -1,4 +1,4 @@
-"""Tables of the flights by day, for kinds that are scored from tables of counts."""
+"""Tables of the flights by day, or of other records by batch, that rules are scored from."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from streamdp.types import TableCounts
 PATH = str(files("streamdp") / "demo" / "flights.parquet")
 
 
-def tables(rules: RuleGrid, label: str, path: str = PATH) -> list[TableCounts]:
+def tables(rules: RuleGrid, label: str, records: str = f"'{PATH}'") -> list[TableCounts]:
     """Records of each day by label and cell of the rules; one scan for all days.
 
     Args:
         rules: Grid of thresholds.
         label: SQL condition; records where it is null do not count.
-        path: A Parquet file with a column `date`.
+        records: What SQL reads, with a column `date`.
     """
     sqls = [axis.sql for axis in rules.query().dimensions]
     found = duckdb.execute(
         f"SELECT date, CAST(({label}) AS INTEGER) AS label, "
         + ", ".join(f"CAST({sql} AS DOUBLE) AS x{number}" for number, sql in enumerate(sqls))
-        + f" FROM '{path}' WHERE ({label}) IS NOT NULL"
+        + f" FROM {records} WHERE ({label}) IS NOT NULL"
     ).fetchnumpy()
     days, day = np.unique(found["date"], return_inverse=True)
     places = [day, found["label"]]

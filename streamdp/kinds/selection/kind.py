@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -155,8 +156,11 @@ class Selection:
 
     @property
     def least_prior(self) -> float:
-        """Least prior of a candidate, times their number."""
-        return ROBUST_WEIGHT if self.learned else 1.0
+        """Least prior of a candidate, times their number, over what rounding may add to others.
+
+        Each of two virtual records is off by half a unit of the score at most.
+        """
+        return ROBUST_WEIGHT * math.exp(-float(self.exponent)) if self.learned else 1.0
 
 
 def _scores(state: Json) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:

@@ -2,7 +2,9 @@
 
 The exponential mechanism and permute-and-flip with exponent c over a class C with prior μ choose a
 candidate whose score is within ln(1/(β·μ_best))/c of the best, with probability 1 - β; μ_best is at
-least λ/|C|, λ the robust share of a learned prior, and λ = 1 under the uniform one.
+least λ/|C|: λ = 1 under the uniform prior, and under a learned one λ is its robust share times e^-c,
+since virtual records are whole. For permute-and-flip too: candidate i is taken at most as often as
+its coin says so, with probability e^(c·(s_i - s_best)) relative to the best.
 
 On new records of the law that the n records of a batch came from, the error of the choice (a mean
 loss in [0, 1]) is with probability 1 - β above that of the best candidate by at most

@@ -5,9 +5,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from streamdp.kinds.selection.kind import Choice, Selection
 from streamdp.kinds.selection.sample_size import Generalization
+from streamdp.kinds.selection.scores import Count
 from streamdp.mechanisms.finite_choice import exponential_choice
 from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.types import Batch, Sums
+from tests.kinds.selection.worlds import conditions
 
 
 @pytest.mark.parametrize("least_prior", [1.0, 0.05])
