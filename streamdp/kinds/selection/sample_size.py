@@ -1,10 +1,10 @@
 """How far a choice falls short of the best, and how many records a wanted error takes (PAC).
 
 The exponential mechanism and permute-and-flip with exponent c over a class C with prior μ choose a
-candidate whose score is within ln(1/(β·μ_best))/c of the best, with probability 1 - β; μ_best is at
-least λ/|C|: λ = 1 under the uniform prior, and under a learned one λ is its robust share times e^-c,
-since virtual records are whole. For permute-and-flip too: candidate i is taken at most as often as
-its coin says so, with probability e^(c·(s_i - s_best)) relative to the best.
+candidate whose score is within ln(1/(β·μ_best))/c of the best, with probability 1 - β: candidate i
+is taken at most as often as μ_i·e^(-c·(s_best - s_i))/μ_best. μ_best is at least λ/|C|: λ = 1 under
+the uniform prior; under a learned one λ is its robust share times e^-c, as virtual records are
+whole and two of them are off by half a unit of the score each.
 
 On new records of the law that the n records of a batch came from, the error of the choice (a mean
 loss in [0, 1]) is with probability 1 - β above that of the best candidate by at most

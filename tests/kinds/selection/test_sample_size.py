@@ -1,17 +1,21 @@
 """The PAC bound holds where it can be simulated, and its sample size inverts it."""
 
+import itertools
+import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 import pytest
 
-from streamdp.kinds.selection.kind import Choice, Selection
-from streamdp.kinds.selection.sample_size import Generalization
+from streamdp.kinds.selection.kind import LEVEL, Choice
+from streamdp.kinds.selection.prior import ROBUST_WEIGHT, virtual_records
+from streamdp.kinds.selection.sample_size import Generalization, shortfall
 from streamdp.kinds.selection.scores import Count
 from streamdp.mechanisms.finite_choice import exponential_choice
 from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
-from streamdp.types import Batch, Sums
-from tests.kinds.selection.worlds import conditions
+from streamdp.types import Sums
+from tests.kinds.selection.worlds import law, listed
 
 
 @pytest.mark.parametrize("least_prior", [1.0, 0.05])
@@ -43,3 +47,24 @@ def test_choices_keep_within_the_bound() -> None:
         excess.append(errors[exponential_choice(scores.tolist(), sharpness, entropy)] - 0.2)
     bound = Generalization(sharpness, 1.0, len(errors), 0.05).error(records)
     assert np.quantile(excess, 0.95) <= bound < 0.4
+
+
+@pytest.mark.parametrize("choice", ["exponential", "permute-and-flip"])
+@pytest.mark.parametrize("learned", [False, True])
+def test_the_published_shortfall_holds(choice: Choice, learned: bool) -> None:
+    """By the law of the production draw: all others just too far off, whatever was learned."""
+    kind = replace(listed(Count(), "add-remove", choice), learned=learned)
+    within, best, worst = kind.shortfall(), 50, 0.0
+    for state in itertools.product((-9.0, 0.0, 9.0), repeat=3 if learned else 0):
+        prior = kind.prior.log_prior(np.array(state or [0.0] * 3))
+        scores = (best, *[best - math.floor(within) - 1] * 2)
+        found = law(kind, virtual_records(prior, kind.exponent), Sums(scores))
+        worst = max(worst, 1.0 - found.get((0,), 0.0))
+    assert 0.1 * (1.0 - LEVEL) < worst <= 1.0 - LEVEL
+
+
+def test_rounded_virtual_records_are_counted_in_the_shortfall() -> None:
+    """With a robust share alone the bound would be broken: half a record is much at a large c."""
+    kind = replace(listed(Count(), "add-remove"), epsilon=Fraction(20))
+    without = shortfall(kind.exponent, kind.count, 1.0 - LEVEL, ROBUST_WEIGHT)
+    assert kind.shortfall() == pytest.approx(without + 1.0)
