@@ -52,10 +52,6 @@ class Hedge:
         mixed = self._mixed(after) - self._mixed(self.losses)
         return Hedge(after, self.gap + max(played - mixed, 0.0))
 
-    def regret_bound(self) -> float:
-        """Most by which the weighted loss so far exceeds that of the best expert."""
-        return 2.0 * self.gap
-
     def _mixed(self, losses: FloatArray) -> float:
         """Mix loss -(1/η)·ln Σ e^(-η·L_i), whose increments are those of the weighted experts."""
         least = float(losses.min())

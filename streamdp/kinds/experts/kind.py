@@ -15,6 +15,7 @@ from streamdp.kinds.experts.forecasts import Forecasts
 from streamdp.kinds.experts.leader import Leader
 from streamdp.kinds.experts.learner import OnlineLearner, State
 from streamdp.kinds.experts.losses import LEVEL_SHARE, Actions, Rules, sensitivity
+from streamdp.kinds.experts.regret import Followed, RegretBound
 from streamdp.privacy.discrete_laplace import discrete_laplace, discrete_laplace_variance
 from streamdp.privacy.events import pure, sequence
 from streamdp.types import (
@@ -32,7 +33,7 @@ from streamdp.types import (
 )
 
 LEVEL = 0.95
-"""How often the interval around a loss holds the loss of the batch."""
+"""How often an interval holds the loss of the batch, and the bound the regret of all batches."""
 
 DEVIATIONS = 3.0 / math.sqrt(2.0)
 """Half the width of that interval: a Laplace variable stays within 3.0 scales, sums within less."""
@@ -84,16 +85,17 @@ class Experts:
     @property
     def columns(self) -> tuple[Column, ...]:
         """The expert, its loss, its weight for the next batch, and the regret so far."""
+        unit = "losses per expected record"
         return (
             *self.losses.labels(),
             *((Column("forecast", "number", "estimate"),) if self.forecasts else ()),
-            Column("loss", "number", "value", "losses per expected record"),
+            Column("loss", "number", "value", unit),
             Column("lower", "number", "lower", about="loss", level=LEVEL),
             Column("upper", "number", "upper", about="loss", level=LEVEL),
-            Column("average_loss", "number", "estimate", "losses per expected record"),
+            Column("average_loss", "number", "estimate", unit),
             Column("weight", "number", "estimate", chart="shares"),
             Column("chosen", "integer", "estimate"),
-            Column("regret_bound", "number", "error", "losses per expected record", chart="lines"),
+            Column("regret_bound", "number", "error", unit, level=LEVEL, chart="lines"),
         )
 
     def signature(self) -> Json:
@@ -178,26 +180,33 @@ class Experts:
         return Outcome(rows, chance)
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
-        """The state after the released losses."""
+        """The state after the released losses, with the expert to follow next."""
         losses = np.array([row["loss"] for row in outcome.rows])
         learned = self.learner.observe(State.from_json(state["learner"]), losses)
-        return {"releases": state["releases"] + 1, "learner": learned.to_json()}
+        followed = self._followed(state)
+        if (chosen := state.get("chosen")) is not None:
+            followed = followed.after(losses, self.losses.matrix, chosen)
+        return {
+            "releases": state["releases"] + 1,
+            "learner": learned.to_json(),
+            "followed": followed.to_json(),
+            "chosen": self._action(self.learner.weights(learned), outcome.auxiliary),
+        }
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
         """The losses, and beside them the weights and the action for the next batch."""
         learned = State.from_json(state["learner"])
-        weights, count = self.learner.weights(learned), state["releases"]
-        chosen = self._action(weights, outcome.auxiliary)
-        bound = self.learner.regret_bound(learned) / count
-        averages = (learned.inner.losses / count).tolist()
+        weights = self.learner.weights(learned).tolist()
+        averages = (learned.inner.losses / state["releases"]).tolist()
+        regret = self._regret_bound().average(self._followed(state))
         added: list[Row] = [
             {
                 "average_loss": average,
                 "weight": weight,
-                "chosen": int(number == chosen),
-                "regret_bound": bound,
+                "chosen": int(number == state["chosen"]),
+                "regret_bound": regret,
             }
-            for number, (average, weight) in enumerate(zip(averages, weights.tolist(), strict=True))
+            for number, (average, weight) in enumerate(zip(averages, weights, strict=True))
         ]
         rows = zip(outcome.rows, added, strict=True)
         return Outcome(tuple({**row, **more} for row, more in rows))
@@ -215,6 +224,15 @@ class Experts:
         if not self.drawn:
             return int(weights.argmax())
         return min(int(np.searchsorted(weights.cumsum(), chance, "right")), len(weights) - 1)
+
+    def _followed(self, state: Json) -> Followed:
+        """Nothing in a state of earlier versions."""
+        found = state.get("followed")
+        return Followed.from_json(found) if found else Followed.nothing(self.losses.count)
+
+    def _regret_bound(self) -> RegretBound:
+        unit = float(self.losses.matrix.max()) / self.expected_rows
+        return RegretBound(self.noise().scale, unit, 1.0 - LEVEL)
 
     def _shares(self) -> tuple[Fraction, Fraction]:
         return self.epsilon * (1 - LEVEL_SHARE), self.epsilon * LEVEL_SHARE

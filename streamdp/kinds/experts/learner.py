@@ -5,8 +5,8 @@ losses are mostly noise and steady, and one with a short memory where the best e
 outer AdaHedge weighs the three by the released losses of what they played.
 
 Reads releases alone: post-processing, no privacy cost. Released losses have the true ones as their
-mean and the weights are fixed before them, so a regret measured on released losses bounds the
-expected regret on true ones.
+mean and the weights are fixed before them, so what is held on released losses is held on true ones
+in expectation.
 """
 
 from __future__ import annotations
@@ -110,10 +110,6 @@ class OnlineLearner:
             for keep, m in zip(MEMORIES, state.memories, strict=True)
         )
         return State(state.inner.observe(losses), state.outer.observe(played), memories)
-
-    def regret_bound(self, state: State) -> float:
-        """Most by which the weighted released losses so far exceed those of the best expert."""
-        return state.inner.regret_bound() + state.outer.regret_bound()
 
     def _players(self, state: State) -> FloatArray:
         """Weights of AdaHedge and of each leader, shape (players, k)."""

@@ -1,4 +1,4 @@
-"""How experts are simulated: what their weights lose more than the best expert of each batch."""
+"""How experts are simulated: what is followed loses more than the best expert of each batch."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Statistic = TableCounts | Sums
 
 
 class ExpertsStudy(Study):
-    """Losses per expected record of what the weights played, above those of the batch's best."""
+    """Losses per expected record of what was followed, above those of the batch's best."""
 
     measure = "excess loss"
     streams: tuple[str, ...] = synthetic.NAMES
@@ -55,33 +55,45 @@ class ExpertsStudy(Study):
         return Stream(stream, synthetic.batches(stream, days), counts, synthetic=True)
 
     def simulated(self, kind: Experts, stream: Stream) -> Experts:
-        """It says what it plays."""
+        """It says what was followed."""
         return Playing(**{each.name: getattr(kind, each.name) for each in fields(kind)})
 
     def truth(self, kind: Experts, statistic: Statistic) -> Outcome:
         """The losses of the batch."""
-        return Outcome(tuple({"loss": float(loss)} for loss in _losses(kind, statistic)))
+        rows = tuple({"loss": float(loss)} for loss in _losses(kind, statistic))
+        return Outcome(rows, (0.5, None))
 
     def errors(self, kind: Experts, statistic: Statistic, outcome: Outcome) -> FloatArray:
         """One number, shape (1,)."""
-        lost = _losses(kind, statistic)
-        return np.array([outcome.auxiliary @ lost - lost.min()])
+        lost, (_, weights) = _losses(kind, statistic), outcome.auxiliary
+        return np.array([weights @ lost - lost.min()])
 
 
 class Playing(Experts):
-    """Hands on, with what was drawn, the weights that were played on the batch."""
+    """Hands on, with what was drawn, the weights of what was followed on the batch."""
 
     def plan(self, state: Json, batch: Batch) -> Plan:
         """With the weights beside the noise."""
         plan = super().plan(state, batch)
-        weights = self.learner.weights(State.from_json(state["learner"]))
-        return Plan(plan.query, plan.event, (plan.mechanism, weights))
+        return Plan(plan.query, plan.event, (plan.mechanism, self._followed_weights(state)))
 
     def draw(self, plan: Plan, statistic: Statistic, entropy: Entropy) -> Outcome:
-        """With the weights in place of the chance of an action."""
+        """With the weights beside the chance of an action."""
         noise, weights = plan.mechanism
         drawn = super().draw(Plan(plan.query, plan.event, noise), statistic, entropy)
-        return Outcome(drawn.rows, weights)
+        return Outcome(drawn.rows, (drawn.auxiliary, weights))
+
+    def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
+        """As ever."""
+        chance, _ = outcome.auxiliary
+        return super().learn(state, plan, Outcome(outcome.rows, chance))
+
+    def _followed_weights(self, state: Json) -> FloatArray:
+        """All weight on the heaviest; where actions are drawn, their chances."""
+        weights = self.learner.weights(State.from_json(state["learner"]))
+        if self.drawn or state.get("chosen") is None:
+            return weights
+        return np.asarray(np.eye(len(weights))[state["chosen"]])
 
 
 def _losses(kind: Experts, statistic: Statistic) -> FloatArray:

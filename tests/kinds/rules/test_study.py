@@ -60,7 +60,7 @@ def test_the_truth_has_no_error(tmp_path: Path, release: str, stream: str) -> No
         truth = study.truth(kind, counts)
         if truth.rows:
             best = np.array([row["loss"] for row in truth.rows], dtype=float)
-            truth = Outcome(truth.rows, (best == best.min()) / (best == best.min()).sum())
+            truth = Outcome(truth.rows, (0.5, (best == best.min()) / (best == best.min()).sum()))
         assert study.errors(kind, counts, truth) == pytest.approx(0.0, abs=1e-9)
         drawn = kind.draw(kind.plan(kind.init(), batch), counts, PublicEntropy("study"))
         assert np.all(study.errors(kind, counts, drawn) >= -1e-9)
@@ -84,7 +84,7 @@ def test_a_learned_prior_gains_and_the_oracle_gains_more(tmp_path: Path) -> None
 
 
 def test_experts_find_the_best_and_follow_a_change(tmp_path: Path) -> None:
-    """What the weights lose more is little once they have learned."""
+    """What is followed loses little more once they have learned."""
     made = compared(tmp_path, "experts", "steady", 80)
     assert late(made, "experts") < 0.03
     assert late(compared(tmp_path, "experts", "change", 160), "experts") < 0.1
