@@ -11,7 +11,6 @@ from fractions import Fraction
 from importlib.util import find_spec
 
 import duckdb
-import numpy as np
 
 from streamdp.kinds.rules.grid import RuleGrid, Threshold
 
@@ -36,7 +35,7 @@ def grid(records: str, *steps: int) -> RuleGrid:
 
 
 def _threshold(records: str, column: str, parameter: str, steps: int) -> Threshold:
-    sql = f"SELECT quantile_cont({column}, [0.01, 0.99]) FROM {records}"
-    (ends,) = duckdb.execute(sql).fetchone() or ((0.0, 1.0),)
-    values = sorted(set(np.linspace(*ends, steps).round().astype(int).tolist()))
+    sql = f"SELECT unnest(quantile_cont({column}, [0.01, 0.99])) FROM {records}"
+    (low,), (high,) = duckdb.execute(sql).fetchall()
+    values = sorted({round(low + (high - low) * n / (steps - 1)) for n in range(steps)})
     return Threshold(column, ">=", parameter, tuple(map(Fraction, values)))
