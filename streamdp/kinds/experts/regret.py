@@ -71,7 +71,7 @@ class Followed:
 
     @classmethod
     def from_json(cls, state: Json) -> Followed:
-        """What `to_json` wrote."""
+        """The inverse of `to_json`."""
         releases, behind, parted = state
         return cls(releases, np.array(behind), np.array(parted, dtype=np.int64))
 
