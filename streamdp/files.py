@@ -76,7 +76,7 @@ def identity_of(path: str, facts: os.stat_result) -> str:
 
 
 def nearest(pattern: str) -> str:
-    """Hint where a pattern finds nothing: the last of its folders that exists."""
+    """Hint where a pattern finds nothing: a name like it in the last of its folders that exists."""
     folder = os.path.dirname(pattern)
     missing = ""
     while glob.has_magic(folder) or not os.path.isdir(folder):
@@ -85,16 +85,17 @@ def nearest(pattern: str) -> str:
             break
     if os.path.isdir(pattern):
         return f"{pattern} is a folder: name the files in it, {os.path.join(pattern, '*')}"
-    near = difflib.get_close_matches(missing, _folders(folder), n=1) if missing else []
+    wanted = missing or os.path.basename(pattern)
+    near = difflib.get_close_matches(wanted, _names(folder, folders=bool(missing)), n=1)
     if near:
-        return f"there is a folder {os.path.join(folder, near[0])}: was it meant?"
-    return f"there is a folder {folder}: is the path right behind it?"
+        return f"did you mean {os.path.join(folder, near[0])}?"
+    return f"the folder {folder} is there, and holds nothing of this name"
 
 
-def _folders(folder: str) -> list[str]:
-    """Names of the folders in a folder; none where it may not be read."""
+def _names(folder: str, *, folders: bool) -> list[str]:
+    """Names of the files or of the folders in a folder; none where it may not be read."""
     try:
-        return [each.name for each in os.scandir(folder) if each.is_dir()]
+        return [each.name for each in os.scandir(folder) if each.is_dir() == folders]
     except OSError:
         return []
 

@@ -16,7 +16,7 @@ from streamdp.config.checks.sections import check
 from streamdp.config.environment import interpolate
 from streamdp.config.model import Configuration
 from streamdp.config.sections.sinks import SINK_KINDS
-from streamdp.config.wording import nearest, wording
+from streamdp.config.wording import advice, wording
 from streamdp.errors import ConfigurationError
 from streamdp.gates.tests_section import TEST_KINDS
 from streamdp.objects.address import is_address
@@ -58,12 +58,32 @@ def validated(document: Document, beside: Path) -> Configuration:
     Raises:
         ConfigurationError: As `load`.
     """
+    _require_names(document)
     try:
         configuration = Configuration.model_validate(_resolved(document.value, beside))
     except ValidationError as error:
         raise _readable(error, document) from None
     check(configuration, document)
     return configuration
+
+
+def _require_names(document: Document) -> None:
+    """Refuse the keys of an entry where its name is missing.
+
+    Raises:
+        ConfigurationError: A section of named entries holds a value that is no entry.
+    """
+    for section in ("sources", "releases", "sinks", "reports", "gates"):
+        entries = document.value.get(section) if isinstance(document.value, dict) else None
+        if not isinstance(entries, dict):
+            continue
+        plain = [key for key, value in entries.items() if isinstance(value, str | int | float)]
+        if plain:
+            raise ConfigurationError(
+                f"{section} have names, and their keys below: {plain[0]!r} is a key of one",
+                where=document.where((section, plain[0])),
+                hint=f"put a name above these keys: {section}: {{a_name: {{{plain[0]}: …}}}}",
+            )
 
 
 def _beside(path: Path, named: str) -> str:
@@ -151,14 +171,15 @@ def _with_file(value: Any, path: Path, absolute: Absolute) -> Any:
 def _readable(error: ValidationError, document: Document) -> ConfigurationError:
     """Pydantic's list as one error in the words of the file."""
     problems = []
-    found = error.errors(include_url=False, include_input=False)
+    found = error.errors(include_url=False)
     for problem in found:
         if _is_other_form(problem, found):
             continue
         place = tuple(part for part in problem["loc"] if not _is_tag(part, document))
-        unknown = problem["type"] == "extra_forbidden"
-        hint = nearest(_schema(), place) if unknown else ""
-        problems.append((document.where(place), wording(problem), hint))
+        empty = problem["input"] is None and problem["type"].endswith("_type")
+        kind = "empty" if empty else problem["type"]
+        hint = advice(kind, _schema(), document.value, place)
+        problems.append((document.where(place), wording(problem | {"type": kind}), hint))
     problems = list(dict.fromkeys(problems))
     if len(problems) == 1:
         where, text, hint = problems[0]

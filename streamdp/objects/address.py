@@ -86,6 +86,8 @@ def parsed(text: str) -> Address:
             "this is no name of a bucket: lower-case letters, digits, dots and hyphens; no alias,"
             " user, port or wildcard"
         )
+    if not key:
+        raise ValueError(f"this is a bucket alone: write s3://{bucket}/ and a key or folder")
     if not is_plain(key):
         raise ValueError(
             "keys are read that have no empty part, no . or .. as a part, no backslash and no"

@@ -126,7 +126,7 @@ def test_a_path_that_finds_nothing_is_told_the_nearest_folder(home: Path) -> Non
     for command in ("doctor", "run --once", "status"):
         found = typed(*command.split())
         if command != "run --once":
-            assert f"there is a folder {home / 'sales'}: was it meant?" in found.output
+            assert f"did you mean {home / 'sales'}?" in found.output
 
 
 def test_validate_shows_times(home: Path) -> None:
@@ -143,7 +143,7 @@ def test_doctor_finds_a_missing_source(home: Path) -> None:
     result = typed("doctor")
     assert result.exit_code == 1
     assert "there is no file" in result.output
-    assert f"there is a folder {home}" in result.output
+    assert f"the folder {home} is there" in result.output
 
 
 def test_plan_says_what_run_then_spends(home: Path) -> None:

@@ -94,6 +94,18 @@ def refused(folder: Path, text: str) -> str:
         ("privacy:\n", "privacy:\n  neighbors: add-remove\n", "did you mean 'neighbours'?"),
         ("every: 1d", "size: 2d", "the length of a window is called every: every: 2d"),
         ("store:", "stoer: 5\nstore:", "did you mean 'store'?"),
+        (
+            "{column: date, every: 1d, start: 2013-01-01}",
+            "daily",
+            "by time: {column: at, every: 1d",
+        ),
+        ("    column: air_time", "    column:", "column: this key has no value"),
+        ("    column: air_time", "   column: air_time", "keys of one section begin in one column"),
+        ("    column: air_time", "\tcolumn: air_time", "indent with spaces"),
+        ('{cron: "0 6 * * *"}', "daily", "such as schedule: {cron: 0 6 * * *}"),
+        ("bounds: [0, 1000]", "bounds: [0, 10]", "guess.location: this lies outside of the bounds"),
+        ("resolution: 1", "resolution: 5000", "one value alone is a multiple of it"),
+        ("  air_time:", "  air time:", "a name begins with a letter and goes on with letters"),
     ],
 )
 def test_what_failed_a_user_says_what_to_write(
@@ -108,6 +120,24 @@ def test_quantiles_in_percent(tmp_path: Path) -> None:
     found = yaml.safe_load(GOOD)
     next(iter(found["releases"].values()))["quantiles"] = [10, 50, 90]
     assert "write 0.1 instead of 10, or deciles" in refused(tmp_path, yaml.safe_dump(found))
+
+
+@pytest.mark.parametrize("section", ["sources", "releases", "sinks"])
+def test_an_entry_without_a_name_is_told_so(tmp_path: Path, section: str) -> None:
+    """One message, where the first of its keys stands, and not one for each key."""
+    found = yaml.safe_load(GOOD)
+    entry = next(iter(found.get(section, {"file": {"kind": "csv", "path": "out"}}).values()))
+    said = refused(tmp_path, yaml.safe_dump(found | {section: entry}))
+    assert f"{section} have names, and their keys below" in said
+    assert "problems" not in said
+
+
+def test_an_unknown_key_of_a_kind_is_told_the_keys_of_that_kind(tmp_path: Path) -> None:
+    """And not those of all kinds together."""
+    section = yaml.safe_load(KINDS)["counts"] | {"quantiles": "deciles"}
+    said = refused(tmp_path, yaml.safe_dump(with_release(section)))
+    assert "measures" in said
+    assert "marginals" not in said
 
 
 ODD: tuple[Any, ...] = (None, 5, -1, 1.5, True, "x", "", [], [1], {}, {"a": 1})

@@ -178,7 +178,7 @@ def _job_row(
     price, rho = configuration.releases[job].price, _rho_each(configuration, prices, job, windows)
     return {
         "job": job,
-        "protects": str(configuration.privacy.unit),
+        "protects": configuration.privacy.unit.protects(),
         "due_now": due,
         "later": len(windows) - due,
         "first": windows[0].key if windows else None,

@@ -32,7 +32,7 @@ def validate(config_path: Path, as_json: bool) -> None:
     wiring.tasks(configuration)
     for name in configuration.tasks():
         times = next_times(configuration.schedule_of(name), int(time.time()), 5)
-        row: dict[str, Json] = {"job": name, "protects": str(configuration.privacy.unit)}
+        row: dict[str, Json] = {"job": name, "protects": configuration.privacy.unit.protects()}
         row |= {f"wake_{index}": local(moment) for index, moment in enumerate(times, start=1)}
         rows.append(row)
     if not as_json:

@@ -73,7 +73,9 @@ def parse(text: str, name: str) -> Document:
         mark = error.problem_mark
         place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
         problem = error.problem or "cannot be parsed"
-        raise ConfigurationError(f"this is not YAML: {problem}", where=f"{name}{place}") from None
+        raise ConfigurationError(
+            f"this is not YAML: {problem}", where=f"{name}{place}", hint=_advice(problem)
+        ) from None
     except yaml.YAMLError:
         raise ConfigurationError("this is not YAML text", where=name) from None
     except RecursionError:
@@ -82,6 +84,15 @@ def parse(text: str, name: str) -> Document:
     if root is None:
         return Document(name, {}, marks)
     return Document(name, _build(root, (), name, marks), marks)
+
+
+def _advice(problem: str) -> str:
+    if "\\t" in problem:
+        return "indent with spaces"
+    return (
+        "look here and at the line above: keys of one section begin in one column, and each has a"
+        " colon and a space behind it"
+    )
 
 
 def _composed(text: str, name: str) -> yaml.Node | None:

@@ -194,6 +194,8 @@ class Source(Section):
     def _can_be_a_path(cls, value: str) -> str:
         if "\0" in value:
             raise ValueError("a path holds no null character")
+        if re.search(r"(^|/)s3[an]?:/[^/]", value, re.IGNORECASE):
+            raise ValueError("an address has two slashes: s3://bucket/folder/*.parquet")
         return str(parsed(value)) if is_address(value) else value
 
     @field_validator("batches", mode="before")
@@ -207,6 +209,11 @@ class Source(Section):
                 "batches cannot be cut by counting records: one record more would move the"
                 " borders of every later batch, so it would be in all of their releases;"
                 " cut by time, or give each batch a file"
+            )
+        if isinstance(value, str) and value != "files":
+            raise ValueError(
+                "write files, one file a batch, or cut by time:"
+                " {column: at, every: 1d, start: 2026-01-01}"
             )
         return value
 

@@ -48,3 +48,7 @@ class Unit(Section):
             return self.name
         records = "record" if self.rows == 1 else "records"
         return f"{self.name}: at most {self.rows} {records} of one {self.column}"
+
+    def protects(self) -> str:
+        """The unit in words that tell one record from all records of somebody."""
+        return f"one record ({self.name})" if self.column is None else str(self)

@@ -23,9 +23,25 @@ def check(section: QuantilesSection, context: CheckContext) -> Iterator[Problem]
     if isinstance(section.column, Derived):
         found = context.problem_of(section.column.sql, ("column",))
         yield from () if found is None else (found,)
+    yield from _within_bounds(section)
     yield from _shares(section, context.rows)
     yield from _prior(section)
     yield from _public(section, context)
+
+
+def _within_bounds(section: QuantilesSection) -> Iterator[Problem]:
+    """Refuse a guess that lies elsewhere, and a resolution that leaves one value to publish."""
+    if section.bounds is None:
+        return
+    low, high = section.bounds
+    if round(low / section.resolution) == round(high / section.resolution):
+        hint = "write the unit that results are rounded to, such as 1 or 1/100"
+        yield Problem(
+            ("resolution",), "within the bounds one value alone is a multiple of it", hint
+        )
+    if section.guess is not None and not low <= section.guess.location <= high:
+        hint = "is it in the unit of the column? a guess may be rough, but lies within the bounds"
+        yield Problem(("guess", "location"), "this lies outside of the bounds", hint)
 
 
 def _shares(section: QuantilesSection, rows: int) -> Iterator[Problem]:
