@@ -15,6 +15,7 @@ from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.kinds.spec import BuildContext
 from streamdp.learning.experts.mixture import ExpertMixture
+from streamdp.learning.experts.plans import Plans
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.privacy.events import epsilon_of
@@ -160,6 +161,6 @@ def test_the_ledger_names_the_way_that_is_drawn(
         }
     )
     made = build(section, BuildContext("add-remove", 1, 1, "duckdb", None))  # type: ignore[arg-type]
-    monkeypatch.setattr(ExpertMixture, "_best", lambda *_: drawn)
+    monkeypatch.setattr(Plans, "best", lambda *_: drawn)
     plan = made.plan(made.init(), BATCH)
     assert plan.event["events"][plan.event["drawn"]] == plan.mechanism.tree.event()

@@ -75,8 +75,8 @@ def _experts(basis: Basis) -> Learner:
 
     While nothing is known they draw as `learner: none` does, where that is jointly.
     """
+    from streamdp.learning.experts.drawing.ways import BroadShapes
     from streamdp.learning.experts.mixture import ExpertMixture
-    from streamdp.learning.experts.ways import BroadShapes
     from streamdp.mechanisms.quantile_tree.choice import choose_tree
 
     section, tree, robust = basis.section, basis.tree, basis.robust

@@ -10,11 +10,13 @@ import numpy as np
 
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.study import ORACLE, Stream
-from streamdp.learning.experts.beginning import OPENING
-from streamdp.learning.experts.forecast import Usual
+from streamdp.learning.experts.belief.density import Usual
+from streamdp.learning.experts.drawing.ways import BroadShapes, Drawn
+from streamdp.learning.experts.memory.beginning import OPENING
+from streamdp.learning.experts.memory.forecast import Seen
+from streamdp.learning.experts.memory.panel import Panel
 from streamdp.learning.experts.mixture import ExpertMixture
-from streamdp.learning.experts.panel import Panel, Seen
-from streamdp.learning.experts.ways import BroadShapes, Drawn
+from streamdp.learning.experts.plans import Plans
 from streamdp.learning.fixed import Fixed
 from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.last_release import LastRelease
@@ -116,12 +118,21 @@ def experts(setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixtu
     return ExpertMixture(tree, Cauchy(*guess), 0.05, guess, setting.rows, None, few, wide)
 
 
-class AlwaysFew(ExpertMixture):
+class FewPlans(Plans):
     """Never draws all quantiles, but for the first releases."""
 
-    def _best(self, panel: Panel, seen: Seen, usual: Usual) -> Drawn:
-        opens = panel.releases < OPENING
-        return ExpertMixture._best(self, panel, seen, usual) if opens else "few"
+    def best(self, panel: Panel, seen: Seen, usual: Usual) -> Drawn:
+        return Plans.best(self, panel, seen, usual) if panel.releases < OPENING else "few"
+
+
+class AlwaysFew(ExpertMixture):
+    """The default learner with these plans."""
+
+    def __post_init__(self) -> None:
+        ExpertMixture.__post_init__(self)
+        plans = self.plans
+        few = FewPlans(plans.filling, plans.whole, plans.turns, plans.broad)
+        object.__setattr__(self, "plans", few)
 
 
 def few(setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixture:

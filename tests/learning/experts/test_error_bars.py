@@ -7,8 +7,8 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
-from streamdp.learning.experts.belief import Belief
-from streamdp.learning.experts.error_bars import ErrorBars
+from streamdp.learning.experts.belief.belief import Belief
+from streamdp.learning.experts.publishing.error_bars import ErrorBars
 from streamdp.types import FloatArray
 
 GUESS = (0.0, 1.0)

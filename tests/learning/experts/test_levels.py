@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from streamdp.learning.experts.forecast import Posterior, Usual
-from streamdp.learning.experts.levels import WIDTHS, Levels
+from streamdp.learning.experts.belief.density import Usual
+from streamdp.learning.experts.memory.forecast import Posterior
+from streamdp.learning.experts.memory.levels import WIDTHS, Levels
 from streamdp.types import FloatArray
 
 SIZE = 3

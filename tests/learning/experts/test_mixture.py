@@ -9,10 +9,10 @@ from statistics import NormalDist
 import numpy as np
 import pytest
 
+from streamdp.learning.experts.drawing.ways import BroadShapes, Way
+from streamdp.learning.experts.memory.levels import DRIFT_NAMES
+from streamdp.learning.experts.memory.panel import Panel
 from streamdp.learning.experts.mixture import ExpertMixture
-from streamdp.learning.experts.panel import Panel
-from streamdp.learning.experts.trust import drift_names, drift_shares
-from streamdp.learning.experts.ways import BroadShapes, Way
 from streamdp.learning.public import PublicFit
 from streamdp.mechanisms.quantile_tree.choice import CANDIDATES
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
@@ -134,7 +134,7 @@ def test_what_a_turn_missed_is_forgotten_when_the_stream_opens_anew() -> None:
     panel = Panel.from_json(state | {"missed": 0.04})
     gaps = panel.log_gaps
     assert panel.missed == 0.04
-    assert panel.opened(gaps, (4, 0.0), np.arange(1, 10) / 10.0, 0.01).missed == 0.0
+    assert panel.opened(gaps, (4, 0.0), learner().facts).missed == 0.0
 
 
 def test_releases_never_cross_and_measured_values_stay_as_they_were_drawn() -> None:
@@ -297,10 +297,12 @@ def test_an_expert_of_no_weight_stays_finite(expert: int) -> None:
 
 def test_shares_of_the_drifts_sum_to_one_and_have_names() -> None:
     """Equal at first; one share and one name a drift; a jump takes the trust from the steady."""
-    assert np.ptp(drift_shares(learner().init())) == 0.0
-    before = drift_shares(stable_state(40))
-    assert len(before) == len(set(drift_names()))
-    assert before.sum() == pytest.approx(1.0)
     mixture = replace(learner("10"), few=False, broad=None)
-    after = drift_shares(mixture.learn(mixture.way(stable_state(40)), tuple(NORMAL + 5.0)))
+    first = mixture.weights(mixture.init())
+    assert tuple(first) == DRIFT_NAMES
+    assert set(first.values()) == {1.0 / len(first)}
+    before = list(mixture.weights(stable_state(40)).values())
+    assert sum(before) == pytest.approx(1.0)
+    state = mixture.learn(mixture.way(stable_state(40)), tuple(NORMAL + 5.0))
+    after = list(mixture.weights(state).values())
     assert after[-1] / after[0] > 10 * before[-1] / before[0]

@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamdp.learning.experts.belief import Belief, Release, observe
-from streamdp.learning.experts.noise import NoisyDraw, log_normaliser, noisy_draws
+from streamdp.learning.experts.belief.belief import Belief, Release, observe
+from streamdp.learning.experts.belief.noise import NoisyDraw, log_normaliser, noisy_draws
 from streamdp.mechanisms.quantile_tree.sharpness import NodeKind
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy, Laplace

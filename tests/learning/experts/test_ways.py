@@ -6,8 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamdp.learning.experts.belief import Belief
-from streamdp.learning.experts.ways import MEAN_ABSOLUTE, Turn
+from streamdp.learning.experts.belief.belief import Belief
+from streamdp.learning.experts.drawing.ways import MEAN_ABSOLUTE, Turn
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.types import Grid
 

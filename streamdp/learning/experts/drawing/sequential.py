@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from streamdp.learning.experts.belief import Belief, Release, observe
-from streamdp.learning.experts.noise import NoisyDraw
-from streamdp.learning.experts.prior_scale import PriorRule
+from streamdp.learning.experts.belief.belief import Belief, Release, observe
+from streamdp.learning.experts.belief.noise import NoisyDraw
+from streamdp.learning.experts.drawing.prior_scale import PriorRule
 from streamdp.priors.joint import JointPrior, digest_of
 from streamdp.types import FloatArray, Json, Prior
 
@@ -30,7 +30,6 @@ class Reading:
         draws: Of the tree, parents first; targets are indices of all quantiles.
         rule: Makes priors of beliefs.
         density: Share of the batch per unit of value at each quantile, shape (m,).
-        limits: Ends of the grid.
         first: The belief before anything is drawn.
         seen: Beliefs and priors after some levels, by their values: every level asks for all above.
     """
@@ -38,7 +37,6 @@ class Reading:
     draws: tuple[NoisyDraw, ...]
     rule: PriorRule
     density: FloatArray
-    limits: tuple[float, float]
     first: Belief
     seen: dict[tuple[float, ...], tuple[Belief, Priors]] = field(
         default_factory=dict, repr=False, compare=False
@@ -54,7 +52,8 @@ class Reading:
 
     def _read(self, released: Mapping[int, float]) -> tuple[Belief, Priors]:
         values = np.array([released.get(j, np.nan) for j in range(len(self.density))])
-        release = Release(values, self.density, self.limits, self.rule.resolution)
+        facts = self.rule.facts
+        release = Release(values, self.density, facts.limits, facts.resolution)
         told = tuple[float, ...]()
         for _, group in itertools.groupby(self.draws, lambda draw: draw.level):
             level = tuple(group)

@@ -16,11 +16,12 @@ from typing import Literal
 
 import numpy as np
 
-from streamdp.learning.experts.belief import Belief
-from streamdp.learning.experts.forecast import Usual
-from streamdp.learning.experts.noise import NoisyDraw, noisy_draws
-from streamdp.learning.experts.panel import Panel, Seen
-from streamdp.learning.experts.sequential import Reading
+from streamdp.learning.experts.belief.belief import Belief
+from streamdp.learning.experts.belief.density import Usual
+from streamdp.learning.experts.belief.noise import NoisyDraw, noisy_draws
+from streamdp.learning.experts.drawing.sequential import Reading
+from streamdp.learning.experts.memory.forecast import Seen
+from streamdp.learning.experts.memory.panel import Panel
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.types import FloatArray

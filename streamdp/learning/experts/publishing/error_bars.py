@@ -25,7 +25,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.learning.experts.belief import Belief
+from streamdp.learning.experts.belief.belief import Belief
 from streamdp.priors.shapes import tukey
 from streamdp.types import FloatArray
 

@@ -1,35 +1,14 @@
-"""Forecasts of experts for one batch: before its release, after it, and in the unit of ranks."""
+"""Forecasts of experts for one batch, before its release and after it."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
+from streamdp.learning.experts.belief.belief import Belief
 from streamdp.types import FloatArray
 
-
-@dataclass(frozen=True, slots=True)
-class Usual:
-    """How a batch usually looks, which turns ranks into values.
-
-    Args:
-        density: Share of a batch per unit of value at each quantile, shape (m,).
-        common: Projection on the common directions, in ranks, shape (m, m).
-        resolution: Width of a cell.
-    """
-
-    density: FloatArray
-    common: FloatArray
-    resolution: float
-
-    def in_values(self, ranks: FloatArray) -> FloatArray:
-        """A covariance of ranks as one of values."""
-        return np.asarray(ranks / self.density[:, None] / self.density)
-
-    def in_ranks(self, values: FloatArray) -> FloatArray:
-        """The inverse."""
-        return np.asarray(self.density[:, None] * values * self.density)
+NO_WEIGHT = 1e-4
+"""Of a part of the belief that does not change what a draw is foretold to err."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +48,27 @@ class Evidence:
 
     excess: FloatArray
     information: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """Belief before a release: of each group, and together.
+
+    Args:
+        forecasts: Of each group.
+        belief: Of all experts.
+        forgetful: Places of the forgetful expert's widths among the parts of the belief.
+    """
+
+    forecasts: tuple[Forecast, ...]
+    belief: Belief
+    forgetful: slice
+
+    def steady(self) -> Belief:
+        """Of all but the forgetful expert, which expects anything, and those of no weight."""
+        kept = self.belief.weights() > NO_WEIGHT
+        kept[self.forgetful] = False
+        whole = self.belief
+        if not kept.any():
+            return whole
+        return Belief(whole.log_weights[kept], whole.means[kept], whole.covariances[kept])

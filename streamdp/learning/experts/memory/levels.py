@@ -22,14 +22,18 @@ from typing import Self
 
 import numpy as np
 
-from streamdp.learning.experts.arrays import packed, packed_halves, unpacked, unpacked_halves
-from streamdp.learning.experts.forecast import Evidence, Forecast, Posterior, Usual
+from streamdp.learning.experts.belief.density import Usual
+from streamdp.learning.experts.memory.arrays import packed, packed_halves, unpacked, unpacked_halves
+from streamdp.learning.experts.memory.forecast import Evidence, Forecast, Posterior
 from streamdp.types import FloatArray, Json
 
 DRIFTS = (0.0, 0.02, 0.2, 1.0, np.inf)
 """Of experts without inputs: variance by which a level moves between releases, in units of D. The
 last one forgets all but where the first draw of the last release fell: it finds a stream that left
 all beliefs, which a far draw alone does not show, for it may be noise."""
+
+DRIFT_NAMES = tuple("steady level" if drift == 0.0 else f"drift {drift:g}" for drift in DRIFTS)
+"""One a drift, from slow to fast: what a picture shows."""
 
 INFORMED_DRIFTS = (0.0, 0.1)
 """Of experts with inputs."""

@@ -7,12 +7,12 @@ filtering), so what one quantile shows, the others learn through their covarianc
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.learning.experts.noise import NoisyDraw, log_normaliser
-from streamdp.learning.experts.weighted import weighted_quantiles
+from streamdp.learning.experts.belief.noise import NoisyDraw, log_normaliser
 from streamdp.types import FloatArray, Prior
 
 SPREADS = np.linspace(-5.0, 5.0, 21)
@@ -28,7 +28,7 @@ ROUNDING = 1e-12
 """Share of a variance that no release removes: what is left of it must not round to below zero."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Belief:
     """Σ_e w_e·Normal(means_e, covariances_e).
 
@@ -54,7 +54,7 @@ class Belief:
 
     def medians(self) -> FloatArray:
         """Weighted median of each quantile, shape (m,)."""
-        return weighted_quantiles(self.means, self.weights(), 0.5)
+        return _middles(self)[0]
 
     def point(self) -> FloatArray:
         """The same, sorted."""
@@ -62,10 +62,36 @@ class Belief:
 
     def deviations(self) -> FloatArray:
         """Weighted median distance of each quantile from its weighted median, shape (m,)."""
-        weights, middles = self.weights(), self.medians()
-        variances = np.diagonal(self.covariances, axis1=1, axis2=2)
-        away = np.sqrt(np.maximum(variances, 0.0) + (self.means - middles) ** 2)
-        return weighted_quantiles(away, weights, 0.5)
+        return _middles(self)[1]
+
+
+@functools.lru_cache(maxsize=4)
+def _middles(belief: Belief) -> tuple[FloatArray, FloatArray]:
+    """Medians and deviations: values, intervals and the next state all ask for them."""
+    weights = belief.weights()
+    middles = weighted_quantiles(belief.means, weights, 0.5)
+    variances = np.diagonal(belief.covariances, axis1=1, axis2=2)
+    away = np.sqrt(np.maximum(variances, 0.0) + (belief.means - middles) ** 2)
+    return middles, weighted_quantiles(away, weights, 0.5)
+
+
+def weighted_quantiles(values: FloatArray, weights: FloatArray, quantile: float) -> FloatArray:
+    """A quantile of each column of weighted points, linear between the middles of their weights.
+
+    Args:
+        values: Shape (e, m).
+        weights: Positive, summing to one, shape (e,).
+        quantile: In (0, 1).
+
+    Example:
+        >>> weighted_quantiles(np.array([[3.0], [1.0], [2.0]]), np.ones(3) / 3, 0.5)
+        array([2.])
+    """
+    order = np.argsort(values, axis=0)
+    ordered, shares = np.take_along_axis(values, order, axis=0), weights[order]
+    middles = np.cumsum(shares, axis=0) - shares / 2.0
+    columns = range(values.shape[1])
+    return np.array([np.interp(quantile, middles[:, j], ordered[:, j]) for j in columns])
 
 
 @dataclass(frozen=True, slots=True)

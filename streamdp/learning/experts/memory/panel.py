@@ -12,11 +12,13 @@ from typing import Self
 
 import numpy as np
 
-from streamdp.learning.experts import density
-from streamdp.learning.experts.arrays import packed, unpacked
-from streamdp.learning.experts.belief import Belief
-from streamdp.learning.experts.forecast import Forecast, Posterior, Usual
-from streamdp.learning.experts.levels import WIDTHS, Levels
+from streamdp.learning.experts.belief import density
+from streamdp.learning.experts.belief.belief import Belief
+from streamdp.learning.experts.belief.density import Usual
+from streamdp.learning.experts.facts import Facts
+from streamdp.learning.experts.memory.arrays import packed, unpacked
+from streamdp.learning.experts.memory.forecast import Posterior, Seen
+from streamdp.learning.experts.memory.levels import DRIFTS, WIDTHS, Levels
 from streamdp.types import FloatArray, Json
 
 Inputs = tuple[FloatArray, ...]
@@ -34,38 +36,11 @@ FIRST_OWN, LEAST_OWN, MOST_OWN = 0.02, 0.004, 0.2
 OWN_TRUST = 5.0
 """Releases that the first belief about own moves is worth."""
 
-NO_WEIGHT = 1e-4
-"""Of a part of the belief that does not change what a draw is foretold to err."""
-
 LOST = 0.5
 """Weight of the forgetful expert above which a stream has left all beliefs: it opens anew."""
 
 REMEMBERED = 20
 """Exact past values of each quantile that are kept."""
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """Belief before a release: of each group, and together.
-
-    Args:
-        forecasts: Of each group.
-        belief: Of all experts.
-        forgetful: Place of the forgetful expert, with its widths, among the parts of the belief.
-    """
-
-    forecasts: tuple[Forecast, ...]
-    belief: Belief
-    forgetful: int
-
-    def steady(self) -> Belief:
-        """Of all but the forgetful expert, which expects anything, and those of no weight."""
-        kept = self.belief.weights() > NO_WEIGHT
-        kept[self.forgetful : self.forgetful + len(WIDTHS)] = False
-        whole = self.belief
-        if not kept.any():
-            return whole
-        return Belief(whole.log_weights[kept], whole.means[kept], whole.covariances[kept])
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +103,9 @@ class Panel:
             float(state["missed"]),
         )
 
-    def usual(self, targets: FloatArray, resolution: float) -> Usual:
+    def usual(self, facts: Facts) -> Usual:
         """How a batch usually looks."""
-        each = density.densities(targets, self.log_gaps)
-        basis = density.directions(each, self.log_gaps)
-        return Usual(each, basis @ basis.T, resolution)
+        return Usual.of(facts.targets, self.log_gaps, facts.resolution)
 
     def told(self, inputs: Inputs, usual: Usual) -> Panel:
         """The same with a group for each of the inputs: those of another size start anew."""
@@ -160,7 +133,7 @@ class Panel:
                 np.concatenate([np.repeat(each.means, count, axis=0) for each in forecasts]),
                 np.concatenate([each.spreads.reshape(-1, size, size) for each in forecasts]),
             ),
-            self.groups[0].log_weights.size - count,
+            slice(self.groups[0].log_weights.size - count, self.groups[0].log_weights.size),
         )
 
     def learned(
@@ -169,8 +142,7 @@ class Panel:
         belief: Belief,
         log_gaps: FloatArray,
         anchor: tuple[int, float],
-        targets: FloatArray,
-        resolution: float,
+        facts: Facts,
     ) -> Panel:
         """The panel after one release.
 
@@ -181,11 +153,10 @@ class Panel:
             belief: What that became by the release.
             log_gaps: Usual gaps, this batch included.
             anchor: Index and value of the release's first draw, the one of least noise.
-            targets: Quantiles, shape (m,).
-            resolution: Width of a cell.
+            facts: About the stream.
         """
         later = replace(self, log_gaps=log_gaps)
-        usual, rate = later.usual(targets, resolution), max(1.0 / (self.releases + 4), FORGET)
+        usual, rate = later.usual(facts), max(1.0 / (self.releases + 4), FORGET)
         weights = self._weights(belief)
         posteriors = self._posteriors(belief, weights)
         own, information = self._own(seen, posteriors, weights, usual.density)
@@ -209,18 +180,20 @@ class Panel:
             groups=tuple(groups),
         )
 
-    def opened(
-        self,
-        log_gaps: FloatArray,
-        anchor: tuple[int, float],
-        targets: FloatArray,
-        resolution: float,
-    ) -> Panel:
+    def opened(self, log_gaps: FloatArray, anchor: tuple[int, float], facts: Facts) -> Panel:
         """The panel of a stream that opens anew around its last release, with first gaps."""
         opened = replace(self, log_gaps=log_gaps, centre=anchor[1], missed=0.0)
-        usual, places = opened.usual(targets, resolution), density.placed(log_gaps, *anchor)
+        usual, places = opened.usual(facts), density.placed(log_gaps, *anchor)
         groups = tuple(group.anchored(places, usual) for group in self.groups)
         return replace(opened, groups=groups)
+
+    def drift_shares(self) -> FloatArray:
+        """Weights of the experts of each drift, whatever their inputs, shape (k,)."""
+        summed = np.zeros(len(DRIFTS))
+        for group in self.groups:
+            weights = np.exp(group.log_weights).sum(axis=1)
+            summed[: len(weights)] += weights
+        return np.asarray(summed / summed.sum())
 
     def finite(self) -> bool:
         """Whether no number overflowed."""

@@ -11,13 +11,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from streamdp.learning.experts.belief import Belief
-from streamdp.learning.experts.error_bars import ErrorBars
-from streamdp.learning.experts.prior_scale import repeated_values
-from streamdp.learning.experts.sequential import Reading
-from streamdp.learning.experts.smooth import SmoothLaw, standard_laws
-from streamdp.learning.experts.ways import MEAN_ABSOLUTE, Way
-from streamdp.types import FloatArray, Grid
+from streamdp.learning.experts.belief.belief import Belief
+from streamdp.learning.experts.drawing.prior_scale import repeated_values
+from streamdp.learning.experts.drawing.sequential import Reading
+from streamdp.learning.experts.drawing.ways import MEAN_ABSOLUTE, Way
+from streamdp.learning.experts.facts import Facts
+from streamdp.learning.experts.publishing.error_bars import ErrorBars
+from streamdp.learning.experts.publishing.smooth import SmoothLaw, standard_laws
+from streamdp.types import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,20 +26,14 @@ class Filling:
     """All quantiles of a release, from its draws.
 
     Args:
-        targets: Quantiles, shape (m,).
-        grid: Public cells.
-        rows: Expected number of records of a batch.
-        guess: Location and spread of the column, before any release.
+        facts: About the stream.
     """
 
-    targets: FloatArray
-    grid: Grid
-    rows: int
-    guess: tuple[float, float]
+    facts: Facts
     laws: FloatArray = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "laws", standard_laws(self.targets))
+        object.__setattr__(self, "laws", standard_laws(self.facts.targets))
 
     def law(self, log_gaps: FloatArray, each: FloatArray) -> SmoothLaw:
         """The smooth law of the usual gaps, for the density at each quantile."""
@@ -53,10 +48,10 @@ class Filling:
             return drawn
         released = self._released(way, drawn)
         point = self.believed(way, way.reading.after(released), released)
-        rounded = np.rint(point / float(self.grid.resolution))
-        cells = np.clip(rounded, self.grid.lower, self.grid.upper).astype(np.int64)
-        lower = np.full(len(cells), self.grid.lower, dtype=np.int64)
-        upper = np.full(len(cells), self.grid.upper, dtype=np.int64)
+        grid, rounded = self.facts.grid, np.rint(point / self.facts.resolution)
+        cells = np.clip(rounded, grid.lower, grid.upper).astype(np.int64)
+        lower = np.full(len(cells), grid.lower, dtype=np.int64)
+        upper = np.full(len(cells), grid.upper, dtype=np.int64)
         lower[list(way.targets)] = upper[list(way.targets)] = drawn
         lower = np.maximum.accumulate(lower)
         upper = np.minimum.accumulate(upper[::-1])[::-1]
@@ -74,7 +69,7 @@ class Filling:
         """
         if way.reading is None or way.whole:
             return {}
-        grid, resolution = self.grid, float(self.grid.resolution)
+        grid, resolution = self.facts.grid, self.facts.resolution
         belief = way.reading.after(self._released(way, drawn))
         low, high = self.error_bars(way, belief, way.usual.density)
         lower = np.minimum(np.floor(low / resolution + 1e-9), known)
@@ -90,16 +85,17 @@ class Filling:
         self, way: Way, belief: Belief, each: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
         """Ends of the intervals around what is believed after a release."""
-        bars = ErrorBars(self.targets, self.rows, float(self.grid.resolution), self.guess)
+        facts = self.facts
+        bars = ErrorBars(facts.targets, facts.rows, facts.resolution, facts.guess)
         return bars.around(belief, each, way.noise)
 
     def believed(self, way: Way, belief: Belief, released: Mapping[int, float]) -> FloatArray:
         """Belief about all quantiles after some are released, non-decreasing."""
-        if len(released) == len(self.targets):
+        if len(released) == len(self.facts.targets):
             return belief.point()
         ranks = belief.deviations() * way.usual.density
-        resolution = float(self.grid.resolution)
-        repeated = np.array([repeated_values(each, resolution)[1] for each in way.panel.past])
+        cell = self.facts.resolution
+        repeated = np.array([repeated_values(each, cell)[1] for each in way.panel.past])
         law = self.law(way.panel.log_gaps, way.usual.density)
         return law.filled(belief.point(), ranks, released, repeated)
 
@@ -116,21 +112,21 @@ class Filling:
         released = {draw.target: float(known[draw.target]) for draw in reading.draws}
         filled = self.believed(way, reading.after(released), released)
         inferred = [j for j in range(len(known)) if j not in released]
-        off = np.abs(self._ranks(filled, known) - self.targets)[inferred]
+        off = np.abs(self._ranks(filled, known) - self.facts.targets)[inferred]
         noise = np.array([way.noise[j] for j in inferred])
         size = float(off.mean()) / MEAN_ABSOLUTE
         return max(size**2 - 2.0 * float((noise**2).mean()), 0.0)
 
     def _ranks(self, values: FloatArray, known: FloatArray) -> FloatArray:
         """Ranks of some values in a batch of known quantiles, straight between and beyond them."""
-        resolution = float(self.grid.resolution)
-        curve = known + 1e-3 * resolution * np.arange(len(known))
-        slopes = np.diff(self.targets) / np.diff(curve)
+        targets = self.facts.targets
+        curve = known + 1e-3 * self.facts.resolution * np.arange(len(known))
+        slopes = np.diff(targets) / np.diff(curve)
         below = np.minimum(values - curve[0], 0.0) * slopes[0]
         above = np.maximum(values - curve[-1], 0.0) * slopes[-1]
-        within = np.interp(values, curve, self.targets)
+        within = np.interp(values, curve, targets)
         return np.asarray(np.clip(within + below + above, 0.0, 1.0))
 
     def _released(self, way: Way, drawn: tuple[int, ...]) -> dict[int, float]:
         pairs = zip(way.targets, drawn, strict=True)
-        return {j: float(self.grid.value(cell)) for j, cell in pairs}
+        return {j: float(self.facts.grid.value(cell)) for j, cell in pairs}

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.learning.experts.belief import Belief
-from streamdp.learning.experts.noise import NoisyDraw
+from streamdp.learning.experts.belief.belief import Belief
+from streamdp.learning.experts.belief.noise import NoisyDraw
+from streamdp.learning.experts.facts import Facts
 from streamdp.priors.families import Cauchy
 from streamdp.priors.mixture import Mixture
 from streamdp.priors.past import PastValues
@@ -45,18 +46,12 @@ class PriorRule:
     """How a belief becomes a prior of each draw.
 
     Args:
-        robust: Prior that holds when the past misleads.
-        robust_weight: λ.
-        guess: Location and spread before any release.
-        resolution: Width of a cell.
+        facts: About the stream.
         releases: How many came before.
         past: Exact values released of each quantile, shape (m, ...).
     """
 
-    robust: Prior
-    robust_weight: float
-    guess: tuple[float, float]
-    resolution: float
+    facts: Facts
     releases: int
     past: tuple[tuple[float, ...], ...]
 
@@ -64,9 +59,9 @@ class PriorRule:
         self, belief: Belief, draws: Sequence[NoisyDraw], density: FloatArray
     ) -> dict[int, Prior]:
         """The prior of each drawn quantile, by its index."""
-        robust = max(self.robust_weight, FIRST_ROBUST / (self.releases + 1))
+        robust = max(self.facts.robust_weight, FIRST_ROBUST / (self.releases + 1))
         if robust >= 1.0:
-            return {draw.target: self.robust for draw in draws}
+            return {draw.target: self.facts.robust for draw in draws}
         point, deviations = belief.medians(), belief.deviations()
         return {
             draw.target: self._prior(draw, robust, point, deviations, density) for draw in draws
@@ -81,9 +76,10 @@ class PriorRule:
         density: FloatArray,
     ) -> Mixture:
         at, spread = float(point[draw.target]), float(deviations[draw.target])
+        facts, cell = self.facts, self.facts.resolution
         unit, past = draw.unit(float(density[draw.target])), self.past[draw.target]
         factor = float(np.clip(SLOPE * (spread / unit - START), NARROWEST, WIDEST))
-        again, share = repeated_values(past, self.resolution)
+        again, share = repeated_values(past, cell)
         exact = PAST * share
         near = (1.0 - robust) * (1.0 - exact)
         weights = [
@@ -93,10 +89,10 @@ class PriorRule:
             robust * FAR_WEIGHT,
         ]
         parts: list[Prior] = [
-            Cauchy(at, max(factor * spread, self.resolution / 4.0)),
-            Cauchy(at, max(DOUBTED * max(spread, unit), self.resolution / 4.0)),
-            self.robust,
-            Cauchy(self.guess[0], FAR * self.guess[1]),
+            Cauchy(at, max(factor * spread, cell / 4.0)),
+            Cauchy(at, max(DOUBTED * max(spread, unit), cell / 4.0)),
+            facts.robust,
+            Cauchy(facts.guess[0], FAR * facts.guess[1]),
         ]
         if exact:
             weights.append((1.0 - robust) * exact)

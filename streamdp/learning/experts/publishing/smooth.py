@@ -16,7 +16,7 @@ from typing import Self
 
 import numpy as np
 
-from streamdp.learning.experts import density
+from streamdp.learning.experts.belief import density
 from streamdp.priors.shapes import tukey
 from streamdp.types import FloatArray
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Self
+
 import numpy as np
 
 from streamdp.types import FloatArray
@@ -68,3 +71,33 @@ def directions(density: FloatArray, logs: FloatArray) -> FloatArray:
     moves = np.array([density, density * z, density * np.abs(z)]).T / density.max()
     left, sizes, _ = np.linalg.svd(moves, full_matrices=False)
     return np.asarray(left[:, sizes > 1e-6 * sizes[0]])
+
+
+@dataclass(frozen=True, slots=True)
+class Usual:
+    """How a batch usually looks, which turns ranks into values.
+
+    Args:
+        density: Share of a batch per unit of value at each quantile, shape (m,).
+        common: Projection on the common directions, in ranks, shape (m, m).
+        resolution: Width of a cell.
+    """
+
+    density: FloatArray
+    common: FloatArray
+    resolution: float
+
+    @classmethod
+    def of(cls, targets: FloatArray, logs: FloatArray, resolution: float) -> Self:
+        """How a batch of usual gaps looks."""
+        each = densities(targets, logs)
+        basis = directions(each, logs)
+        return cls(each, basis @ basis.T, resolution)
+
+    def in_values(self, ranks: FloatArray) -> FloatArray:
+        """A covariance of ranks as one of values."""
+        return np.asarray(ranks / self.density[:, None] / self.density)
+
+    def in_ranks(self, values: FloatArray) -> FloatArray:
+        """The inverse."""
+        return np.asarray(self.density[:, None] * values * self.density)

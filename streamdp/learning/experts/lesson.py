@@ -1,0 +1,102 @@
+"""Lesson of one release: the panel after it, and what is believed of its batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from streamdp.learning.experts.belief import density
+from streamdp.learning.experts.belief.belief import Belief, observe_all
+from streamdp.learning.experts.drawing.ways import Way
+from streamdp.learning.experts.memory.beginning import first_log_gaps
+from streamdp.learning.experts.memory.panel import FORGET, REMEMBERED, Panel
+from streamdp.learning.experts.plans import Plans
+from streamdp.learning.public import PublicFit
+from streamdp.types import FloatArray, Json
+
+NEWEST = 0.1
+"""Least weight of a new release in what inferred quantiles would have missed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """One release, seen in the way that it was drawn in.
+
+    Args:
+        plans: All ways there are.
+        public: What public rows say.
+        way: How it was drawn.
+        values: Of all quantiles; only those measured are looked at.
+    """
+
+    plans: Plans
+    public: PublicFit | None
+    way: Way
+    values: tuple[float, ...]
+
+    def state(self) -> Json | None:
+        """The state after the release; None if it ceased to be finite."""
+        way, filling = self.way, self.plans.filling
+        belief, point, gaps = self._read()
+        if not belief.finite():
+            return None
+        learned = self._panel(belief, gaps)
+        if not learned.finite():
+            return None
+        lower, upper = filling.error_bars(way, belief, learned.usual(filling.facts).density)
+        lower, upper = np.minimum(lower, point), np.maximum(upper, point)
+        smoothed = {"point": point, "lower": lower, "upper": upper}
+        return learned.to_json() | {name: each.tolist() for name, each in smoothed.items()}
+
+    def _read(self) -> tuple[Belief, FloatArray, FloatArray]:
+        """Belief after the release, its point of all quantiles, and the usual gaps."""
+        way, known, releases = self.way, np.array(self.values), self.way.panel.releases
+        if way.reading is None:
+            gaps = self._gaps(known, releases + 1)
+            each = density.densities(self.plans.filling.facts.targets, gaps)
+            assert self.plans.broad is not None  # noqa: S101
+            noise = self.plans.broad.noise / each[:, None] / each
+            belief = observe_all(way.seen.belief, known, noise)
+            return belief, belief.point(), gaps
+        released = {j: self.values[j] for j in way.targets}
+        belief = way.reading.after(released)
+        point = self.plans.filling.believed(way, belief, released)
+        return belief, point, self._gaps(known if way.whole else belief.point(), releases + 3)
+
+    def _panel(self, belief: Belief, gaps: FloatArray) -> Panel:
+        way, panel, facts = self.way, self.way.panel, self.plans.filling.facts
+        root = way.tree.nodes()[0].targets
+        first = way.targets[root[len(root) // 2]]
+        anchor = first, self.values[first]
+        learned = panel.learned(way.seen, belief, gaps, anchor, facts)
+        if learned.releases == 0:
+            learned = learned.opened(first_log_gaps(facts, self.public), anchor, facts)
+        if panel.releases and self.plans.shows_all(way):
+            learned = replace(learned, missed=self._missed())
+        if way.reading is None:
+            return replace(learned, own=panel.own, information=panel.information)
+        return replace(learned, past=self._past(), turns=panel.turns + (not way.whole))
+
+    def _missed(self) -> float:
+        """The running mean of what turns would have missed, this release included."""
+        way, panel = self.way, self.way.panel
+        turn = self.plans.turn(panel)
+        reading = self.plans.reading(turn, panel, way.usual, way.seen.belief)
+        rate = max(1.0 / panel.releases, NEWEST)
+        missed = self.plans.filling.missed(way, reading, np.array(self.values))
+        return (1.0 - rate) * panel.missed + rate * missed
+
+    def _past(self) -> tuple[tuple[float, ...], ...]:
+        """Exact past values, with those just measured."""
+        return tuple(
+            (*past, self.values[j])[-REMEMBERED:] if j in self.way.targets else past
+            for j, past in enumerate(self.way.panel.past)
+        )
+
+    def _gaps(self, values: FloatArray, releases: int) -> FloatArray:
+        before, rate = self.way.panel.log_gaps, max(1.0 / releases, FORGET)
+        if len(values) == 1:
+            return before
+        new = density.log_gaps(values, self.plans.filling.facts.resolution)
+        return np.asarray((1.0 - rate) * before + rate * new)

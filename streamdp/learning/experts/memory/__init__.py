@@ -1,0 +1,1 @@
+"""Memory of the experts between releases, and how a release changes it."""

@@ -1,0 +1,41 @@
+"""Belief before any release: from a guess, or from public rows of the same kind."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamdp.learning.experts.belief import density
+from streamdp.learning.experts.facts import Facts
+from streamdp.learning.experts.memory.levels import Levels
+from streamdp.learning.experts.memory.panel import FIRST_OWN, Inputs, Panel
+from streamdp.learning.public import PublicFit
+from streamdp.types import FloatArray
+
+OPENING = 3
+"""Releases of which all quantiles are drawn when a stream opens; not after public rows."""
+
+PUBLIC_CERTAINTY = 16.0
+"""Of first levels fitted to public rows: they are believed within a quarter."""
+
+
+def first_panel(facts: Facts, public: PublicFit | None, inputs: Inputs) -> Panel:
+    """State before any release, for these inputs."""
+    values, gaps = _first_values(facts, public), first_log_gaps(facts, public)
+    usual = density.Usual.of(facts.targets, gaps, facts.resolution)
+    certainty, releases = (PUBLIC_CERTAINTY, OPENING) if public else (1.0, 0)
+    groups = tuple(Levels.start(values, len(each), usual, certainty) for each in inputs)
+    past: tuple[tuple[float, ...], ...] = ((),) * len(values)
+    at = facts.guess[0]
+    return Panel(releases, 0, gaps, FIRST_OWN**2, 0.0, groups, past, at, strange=False)
+
+
+def first_log_gaps(facts: Facts, public: PublicFit | None) -> FloatArray:
+    """Gaps between quantiles (`density`) that a stream opens with."""
+    return density.first_log_gaps(_first_values(facts, public), facts.guess[1], facts.resolution)
+
+
+def _first_values(facts: Facts, public: PublicFit | None) -> FloatArray:
+    """Where quantiles are believed to be, shape (m,)."""
+    if public:
+        return np.array(public.locations)
+    return density.guessed_quantiles(facts.targets, *facts.guess)

@@ -1,0 +1,1 @@
+"""Values and intervals of all quantiles, from those that were drawn."""
