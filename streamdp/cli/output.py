@@ -6,7 +6,6 @@ import csv
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Literal
 
 import click
@@ -75,10 +74,3 @@ def _text(cell: Json) -> str:
     if isinstance(cell, bool):
         return "yes" if cell else "no"
     return printable(str(cell), lines=False)
-
-
-def local(seconds: int | None) -> str | None:
-    """POSIX seconds for a person: UTC, to the second."""
-    if seconds is None:
-        return None
-    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%S")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -64,3 +65,11 @@ def test_no_file_takes_the_place_of_a_closed_stream(tmp_path: Path) -> None:
         return os.open(tmp_path / "store", os.O_CREAT | os.O_RDWR)
 
     assert in_child(work).require(0) > 2
+
+
+@pytest.mark.parametrize("command", ["validate", "status", "releases --last 1", "budget --ledger"])
+def test_every_command_writes_times_alike(home: Path, command: str) -> None:
+    """In RFC 3339, which programs and SQL read: never with a blank, and never without a zone."""
+    said = shell(home, f"{command} --json").stdout
+    assert re.search(r'"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"', said)
+    assert not re.search(r'"\d{4}-\d\d-\d\d \d\d', said)

@@ -448,3 +448,11 @@ def test_a_price_that_is_none_costs_nothing(options: dict[str, Any], why: str) -
     with pytest.raises(ConfigurationError, match=why):
         streamdp.release(records(), **options, ledger=ledger)
     assert ledger.spent == 0
+
+
+def test_a_column_that_cannot_be_read_is_named() -> None:
+    """A frame with a column of mixed values: its name is public, its values are not shown."""
+    data = {"x": np.arange(9.0), "odd": np.array([1, CANARY] * 4 + [1], dtype=object)}
+    with pytest.raises(SourceError, match="column 'odd' of these data") as caught:
+        streamdp.release(data, **QUARTILES, ledger=streamdp.Ledger(epsilon=1))
+    assert CANARY not in str(caught.value)

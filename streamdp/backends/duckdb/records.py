@@ -117,9 +117,26 @@ def _table(data: Any, name: str) -> pa.Table:
             return pa.table(data)
         return pa.table({name: _array(data)})
     except (pa.ArrowException, TypeError, ValueError):
+        odd = _unreadable(data)
         raise SourceError(
-            "these data cannot be read as columns of one type and one length each", hint=_TAKEN
+            "these data cannot be read as columns of one type and one length each"
+            if odd is None
+            else f"column {odd!r} of these data has values of several types, or of one not read",
+            hint=_TAKEN if odd is None else "leave it out if the release does not name it",
         ) from None
+
+
+def _unreadable(data: Any) -> str | None:
+    """The first column of a frame or mapping that cannot be read by itself."""
+    import pyarrow as pa
+
+    names = data if isinstance(data, Mapping) else getattr(data, "columns", ())
+    for name in names if hasattr(data, "__getitem__") else ():
+        try:
+            _array(data[name])
+        except (pa.ArrowException, TypeError, ValueError):
+            return str(name)
+    return None
 
 
 def _array(values: Any) -> Any:

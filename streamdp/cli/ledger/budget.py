@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import click
 
 from streamdp.cli.options import config_option, json_option, load_configuration
-from streamdp.cli.output import Form, local, print_rows
+from streamdp.cli.output import Form, print_rows
 from streamdp.privacy.amounts import UNBOUNDED, epsilon_text
+from streamdp.text import iso
 
 if TYPE_CHECKING:
     from sqlite_utils import Database
@@ -51,7 +52,7 @@ def budget(config_path: Path, whole: bool, again: bool, as_json: bool) -> None:
             "lifetime_cap_nano",
         )
         for row in rows:
-            row["at"] = local(row["at"])
+            row["at"] = iso(row["at"])
             for name in amounts:
                 row[name.removesuffix("_nano")] = _text(row.pop(name))
         print_rows(rows, form)

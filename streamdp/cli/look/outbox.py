@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 
 from streamdp.cli.options import config_option, json_option, load_configuration
-from streamdp.cli.output import local, print_rows
+from streamdp.cli.output import print_rows
 from streamdp.errors import StreamdpError
+from streamdp.text import iso
 
 
 @click.command()
@@ -39,7 +40,7 @@ def outbox(retry: str | None, retry_all: bool, config_path: Path, as_json: bool)
             "sink": row["sink"],
             "state": "waiting" if row["dead_at"] is None else "dead letter",
             "attempts": row["attempts"],
-            "next_at": local(row["next_at"]) if row["dead_at"] is None else None,
+            "next_at": iso(row["next_at"]) if row["dead_at"] is None else None,
             "reason": row["reason"],
         }
         for row in owed_rows(database)

@@ -11,7 +11,8 @@ from pathlib import Path
 import click
 
 from streamdp.cli.options import config_option, json_option, load_configuration
-from streamdp.cli.output import local, print_rows
+from streamdp.cli.output import print_rows
+from streamdp.text import iso
 from streamdp.types import Json
 
 
@@ -33,7 +34,7 @@ def validate(config_path: Path, as_json: bool) -> None:
     for name in configuration.tasks():
         times = next_times(configuration.schedule_of(name), int(time.time()), 5)
         row: dict[str, Json] = {"job": name, "protects": configuration.privacy.unit.protects()}
-        row |= {f"wake_{index}": local(moment) for index, moment in enumerate(times, start=1)}
+        row |= {f"wake_{index}": iso(moment) for index, moment in enumerate(times, start=1)}
         rows.append(row)
     if not as_json:
         click.echo(f"{config_path} is valid", err=True)
