@@ -59,9 +59,6 @@ ROUND = 0.05
 OWN_DRIFT = 0.004
 """Deviation by which a level that drifts moves beside the common directions, in ranks."""
 
-FAILED = 5e-4
-"""An expert of less weight, were there five, starts again from the best one."""
-
 
 @dataclass(frozen=True, slots=True)
 class Levels:
@@ -195,23 +192,6 @@ class Levels:
         coefficients[last, :, 0] = places
         uncertainties[last] = usual.in_values(_first_levels(len(places)))
         return replace(self, coefficients=coefficients, uncertainties=uncertainties)
-
-    def revived(self, shares: FloatArray, usual: Usual) -> Levels:
-        """Experts that nobody trusts start again from the best one; `shares` of shape (k,)."""
-        best = int(shares.argmax())
-        failed = shares < FAILED * 5.0 / len(DRIFTS) * shares.sum()
-        if not failed.any():
-            return self
-        which = np.where(failed, best, np.arange(len(shares)))
-        copied = replace(
-            self,
-            coefficients=self.coefficients[which],
-            uncertainties=self.uncertainties[which],
-            moves=self.moves[which],
-        )
-        later = copied.drifted(usual).uncertainties
-        kept = np.where(failed[:, None, None], later, self.uncertainties)
-        return replace(copied, uncertainties=kept)
 
     def finite(self) -> bool:
         """Whether no number overflowed."""

@@ -157,8 +157,7 @@ class Panel:
         """
         later = replace(self, log_gaps=log_gaps)
         usual, rate = later.usual(facts), max(1.0 / (self.releases + 4), FORGET)
-        weights = self._weights(belief)
-        posteriors = self._posteriors(belief, weights)
+        posteriors, weights = self._posteriors(belief)
         own, information = self._own(seen, posteriors, weights, usual.density)
         shared, places = _shared(weights), density.placed(log_gaps, *anchor)
         lost = float(weights[0][-1].sum()) > LOST
@@ -167,10 +166,8 @@ class Panel:
         for group, forecast, after, new in zip(
             self.groups, seen.forecasts, posteriors, shared, strict=True
         ):
-            learned = group.learned(forecast, after, usual, rate)
-            learned = replace(learned.anchored(places, usual), log_weights=np.log(new))
-            kept = lost and not opens
-            groups.append(learned if kept else learned.revived(new.sum(axis=1), usual))
+            learned = group.learned(forecast, after, usual, rate).anchored(places, usual)
+            groups.append(replace(learned, log_weights=np.log(new)))
         return replace(
             later,
             releases=0 if opens else self.releases + 1,
@@ -199,25 +196,23 @@ class Panel:
         """Whether no number overflowed."""
         return bool(np.isfinite(self.own)) and all(group.finite() for group in self.groups)
 
-    def _weights(self, belief: Belief) -> list[FloatArray]:
-        """Of the experts and widths of each group; together one."""
+    def _posteriors(self, belief: Belief) -> tuple[list[Posterior], list[FloatArray]]:
+        """Belief of each group, and its weights of experts and widths; together they sum to one."""
         ends = np.cumsum([group.log_weights.size for group in self.groups])[:-1]
-        parts = np.split(belief.weights(), ends)
-        return [part.reshape(-1, len(WIDTHS)) for part in parts]
-
-    def _posteriors(self, belief: Belief, weights: list[FloatArray]) -> list[Posterior]:
-        ends = np.cumsum([each.size for each in weights])[:-1]
         size, count = belief.means.shape[1], len(WIDTHS)
-        means, spreads = np.split(belief.means, ends), np.split(belief.covariances, ends)
-        logs = np.split(belief.log_weights, ends)
-        posteriors = []
-        for mean, spread, each in zip(means, spreads, logs, strict=True):
-            by_width = each.reshape(-1, count)
+        numbers = belief.means, belief.covariances, belief.log_weights, belief.weights()
+        posteriors, weights = [], []
+        for means, spreads, logs, each in zip(
+            *(np.split(part, ends) for part in numbers), strict=True
+        ):
+            by_width, shape = logs.reshape(-1, count), (-1, count, size)
             within = np.exp(by_width - by_width.max(axis=1, keepdims=True))
             within /= within.sum(axis=1, keepdims=True)
-            shape = (-1, count, size)
-            posteriors.append(Posterior(mean.reshape(shape), spread.reshape(*shape, size), within))
-        return posteriors
+            posteriors.append(
+                Posterior(means.reshape(shape), spreads.reshape(*shape, size), within)
+            )
+            weights.append(each.reshape(-1, count))
+        return posteriors, weights
 
     def _own(
         self, seen: Seen, posteriors: list[Posterior], weights: list[FloatArray], each: FloatArray
