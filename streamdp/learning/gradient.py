@@ -13,10 +13,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamdp.learning import coin_betting
 from streamdp.learning.learner import Features, MakesPriors, Observation
-from streamdp.learning.optimizers import Optimizer
 from streamdp.learning.public import PublicFit
-from streamdp.learning.surrogate import Surrogate, laplace, worst_of
+from streamdp.learning.surrogate import laplace, worst_of
 from streamdp.priors.families import Laplace
 from streamdp.priors.mixture import Mixture
 from streamdp.types import FloatArray, Json, Prior
@@ -33,20 +33,16 @@ class OnlineGradient(MakesPriors):
         robust: Prior that holds when the past misleads.
         robust_weight: λ in (0, 1].
         guess: Location and scale before any release.
-        optimizer: What makes steps of gradients.
         radius: Half of the interval around a release; half the resolution at least.
         narrowest: Least scale; φ is projected on [1/(1,000·guessed scale), 1/narrowest].
-        surrogate: Loss of an interval.
         first: What public rows say before any release, instead of the guess.
     """
 
     robust: Prior
     robust_weight: float
     guess: tuple[float, float]
-    optimizer: Optimizer
     radius: float
     narrowest: float
-    surrogate: Surrogate = laplace
     first: PublicFit | None = None
 
     def describe(self) -> Json:
@@ -71,16 +67,15 @@ class OnlineGradient(MakesPriors):
         """One step on the loss of the release."""
         released, inputs = np.array(seen.values), np.array([1.0, *seen.features])
         weights, phi = self._parameters(state, len(released), len(seen.features))
-        losses = self.surrogate(
-            weights @ inputs, phi, released - self.radius, released + self.radius
-        )
+        lower, upper = released - self.radius, released + self.radius
+        losses = laplace(weights @ inputs, phi, lower, upper)
         _, shares = worst_of(losses)
         parameters = np.column_stack((weights, phi))
         gradient = np.column_stack(
             (np.outer(shares * losses.by_theta, inputs), shares * losses.by_phi)
         )
-        kept = state["optimizer"] if state else self.optimizer.init(parameters.shape)
-        stepped, kept = self.optimizer.update(gradient, kept, parameters)
+        kept = state["optimizer"] if state else coin_betting.start(parameters.shape)
+        stepped, kept = coin_betting.step(gradient, kept, parameters)
         longest = LONGEST * self.guess[1]
         stepped[:, -1] = np.clip(stepped[:, -1], 1.0 / longest, 1.0 / self.narrowest)
         return {"parameters": stepped.tolist(), "optimizer": kept}

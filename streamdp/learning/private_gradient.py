@@ -15,9 +15,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from streamdp.learning import coin_betting
 from streamdp.learning.gradient import LONGEST, OnlineGradient
 from streamdp.learning.learner import Features, Observation
-from streamdp.learning.surrogate import worst_of
+from streamdp.learning.surrogate import laplace, worst_of
 from streamdp.mechanisms.quantile_tree.noisy_gradient import Slope
 from streamdp.types import FloatArray, Json
 
@@ -57,7 +58,7 @@ class PrivateGradient(OnlineGradient):
 
         def at(values: FloatArray) -> FloatArray:
             where = (values - location) / scale
-            losses = self.surrogate(theta, phi, where - half, where + half)
+            losses = laplace(theta, phi, where - half, where + half)
             _, shares = worst_of(losses)
             return np.concatenate((shares * losses.by_theta, shares * losses.by_phi))
 
@@ -69,8 +70,8 @@ class PrivateGradient(OnlineGradient):
         by_theta, by_phi = np.reshape(seen.gradient, (2, -1))
         standard = self._standard(state, len(by_phi), seen.features)
         gradient = np.column_stack((np.outer(by_theta, [1.0, *seen.features]), by_phi))
-        kept = state["optimizer"] if state else self.optimizer.init(standard.shape)
-        stepped, kept = self.optimizer.update(gradient, kept, standard)
+        kept = state["optimizer"] if state else coin_betting.start(standard.shape)
+        stepped, kept = coin_betting.step(gradient, kept, standard)
         location, scale = self.guess
         phi = np.clip(stepped[:, -1], 1.0 / LONGEST, scale / self.narrowest) / scale
         stepped[:, -1] = phi

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.learning.optimizers import coin_betting
+from streamdp.learning import coin_betting
 from streamdp.learning.surrogate import laplace, worst_of
 from streamdp.priors.families import Laplace
 from streamdp.priors.mixture import Mixture
@@ -62,17 +62,17 @@ def fit_public(public: PublicRows, targets: FloatArray, rows: int, entropy: Entr
     low, middle, high = public.quantiles(np.array([0.25, 0.5, 0.75])).tolist()
     unit = max(high - low, public.resolution)
     standard, half = (public.values - middle) / unit, public.resolution / unit / 2.0
-    optimizer, total = coin_betting(), np.cumsum(public.counts)
+    total = np.cumsum(public.counts)
     start = (public.quantiles(targets) - middle) / unit
     parameters = np.column_stack((start, np.ones(len(targets))))
-    summed, state = np.zeros_like(parameters), optimizer.init(parameters.shape)
+    summed, state = np.zeros_like(parameters), coin_betting.start(parameters.shape)
     for _ in range(ROUNDS):
         drawn = np.sort(standard[_places(total, rows, entropy)])
         lower, upper = _interval(drawn, targets, half)
         losses = laplace(parameters[:, 0], parameters[:, 1], lower, upper)
         _, shares = worst_of(losses)
         gradient = np.column_stack((losses.by_theta, losses.by_phi)) * shares[:, None]
-        parameters, state = optimizer.update(gradient, state, parameters)
+        parameters, state = coin_betting.step(gradient, state, parameters)
         parameters[:, 1] = np.clip(parameters[:, 1], 1e-3, 1.0 / half)
         summed += parameters
     theta, phi = (summed / ROUNDS).T

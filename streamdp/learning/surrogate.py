@@ -10,7 +10,6 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,9 +24,6 @@ class Loss:
     value: FloatArray
     by_theta: FloatArray
     by_phi: FloatArray
-
-
-Surrogate = Callable[[FloatArray, FloatArray, FloatArray, FloatArray], Loss]
 
 
 def laplace(theta: FloatArray, phi: FloatArray, lower: FloatArray, upper: FloatArray) -> Loss:
@@ -48,20 +44,6 @@ def laplace(theta: FloatArray, phi: FloatArray, lower: FloatArray, upper: FloatA
     by_radius = np.where(outside, -1.0 / np.tanh(radius), -(near + far) / 2.0 / rest)
     by_phi = by_offset * (lower + upper) / 2.0 + by_radius * (upper - lower) / 2.0
     return Loss(value, -by_offset, by_phi)
-
-
-def logistic(theta: FloatArray, phi: FloatArray, lower: FloatArray, upper: FloatArray) -> Loss:
-    """U for a logistic prior: smooth everywhere, with the tails of a Laplace.
-
-    With x = φa - θ and y = φb - θ the mass is (e^y - e^x)/((1 + e^x)(1 + e^y)).
-    """
-    left, right = phi * lower - theta, phi * upper - theta
-    width = right - left
-    value = np.logaddexp(0.0, left) + np.logaddexp(0.0, -right) - np.log(-np.expm1(-width))
-    inverse = np.exp(-width) / -np.expm1(-width)
-    by_left = np.exp(-np.logaddexp(0.0, -left)) + inverse
-    by_right = -np.exp(-np.logaddexp(0.0, right)) - inverse
-    return Loss(value, -by_left - by_right, by_left * lower + by_right * upper)
 
 
 def worst_of(losses: Loss) -> tuple[float, FloatArray]:

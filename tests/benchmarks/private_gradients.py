@@ -32,7 +32,6 @@ from streamdp.kinds.quantiles.study import QuantilesStudy
 from streamdp.kinds.quantiles.truth import rank_errors
 from streamdp.kinds.study import Stream
 from streamdp.learning.fixed import Fixed
-from streamdp.learning.optimizers import coin_betting
 from streamdp.learning.private_gradient import PrivateGradient
 from streamdp.learning.surrogate import laplace, worst_of
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
@@ -84,9 +83,7 @@ def rows(quick: bool) -> Iterable[Row]:
 def _bought(setting: Setting, share: Fraction) -> Quantiles:
     """As the product makes it, but with the robust weight of its free rival."""
     guess, half = setting.guess, float(setting.grid.resolution) / 2.0
-    learner = PrivateGradient(
-        Cauchy(*guess), ROBUST, guess, coin_betting(), half, 0.01 * guess[1], share=share
-    )
+    learner = PrivateGradient(Cauchy(*guess), ROBUST, guess, half, 0.01 * guess[1], share=share)
     return Quantiles("value", DECILES, setting.epsilon, setting.grid, learner)
 
 

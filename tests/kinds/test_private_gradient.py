@@ -18,7 +18,6 @@ from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.accuracy import RankError
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.gradient import OnlineGradient
-from streamdp.learning.optimizers import coin_betting
 from streamdp.learning.private_gradient import PrivateGradient
 from streamdp.priors.families import Cauchy
 from streamdp.privacy.events import epsilon_of
@@ -35,9 +34,7 @@ DEMO = (Path(__file__).parents[2] / "config.yaml").read_text()
 
 def bought(epsilon: str = "1/10", share: str = "1/5", rows: int = 1, groups: int = 1) -> Quantiles:
     """At what one record of a unit gets of epsilon."""
-    learner = PrivateGradient(
-        Cauchy(*GUESS), 0.1, GUESS, coin_betting(), 0.5, 0.5, share=Fraction(share)
-    )
+    learner = PrivateGradient(Cauchy(*GUESS), 0.1, GUESS, 0.5, 0.5, share=Fraction(share))
     grid = Grid(Fraction(1), 0, 100)
     price = Fraction(epsilon) / rows
     return Quantiles("x", TARGETS, price, grid, learner, unit_rows=rows, groups=groups)
@@ -76,7 +73,7 @@ def test_shares_add_up_to_the_price(bound: UnitBound | None, groups: int) -> Non
 
 def test_what_is_not_bought_costs_and_tells_nothing() -> None:
     """Without the option: the event of the tree alone, and nothing beside the rows."""
-    free = OnlineGradient(Cauchy(*GUESS), 0.1, GUESS, coin_betting(), 0.5, 0.5)
+    free = OnlineGradient(Cauchy(*GUESS), 0.1, GUESS, 0.5, 0.5)
     kind = replace(bought(), learner=free)
     plan = kind.plan(kind.init(), BATCH)
     assert plan.event["mechanism"] == "quantile-tree"

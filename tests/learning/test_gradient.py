@@ -3,11 +3,9 @@ from __future__ import annotations
 import json
 
 import numpy as np
-import pytest
 
 from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.learner import Observation
-from streamdp.learning.optimizers import Optimizer, coin_betting, gradient_descent
 from streamdp.learning.surrogate import laplace
 from streamdp.priors.families import Cauchy
 from streamdp.types import FloatArray
@@ -24,9 +22,9 @@ def losses_of(theta: FloatArray, phi: FloatArray, values: FloatArray) -> FloatAr
     return laplace(theta, phi, values - 0.1, values + 0.1).value
 
 
-def run(optimizer: Optimizer) -> FloatArray:
+def run() -> FloatArray:
     """Losses of a learner along the recorded stream."""
-    learner = OnlineGradient(Cauchy(0.0, 1.0), 0.1, (0.0, 1.0), optimizer, 0.1, 0.05)
+    learner = OnlineGradient(Cauchy(0.0, 1.0), 0.1, (0.0, 1.0), 0.1, 0.05)
     state, losses = learner.init(), []
     for value in recorded():
         theta, phi = (0.0, 1.0) if not state else state["parameters"][0]
@@ -45,18 +43,7 @@ def best_fixed() -> float:
     )
 
 
-@pytest.mark.parametrize("optimizer", [gradient_descent(4.0, 3.0), coin_betting()])
-def test_regret_against_the_best_fixed_parameters_vanishes(optimizer: Optimizer) -> None:
+def test_regret_against_the_best_fixed_parameters_vanishes() -> None:
     """Late regret a release is less than half of early regret, and below a quarter of a nat."""
-    regrets = run(optimizer) - best_fixed()
+    regrets = run() - best_fixed()
     assert regrets[LENGTH // 2 :].mean() < min(0.25, 0.5 * regrets[: LENGTH // 5].mean())
-
-
-def test_descent_never_steps_further_than_its_schedule() -> None:
-    """However long a gradient is, step t moves by D/√t at most."""
-    optimizer = gradient_descent(2.0, 1.0)
-    at, state = np.zeros(3), optimizer.init((3,))
-    for step in range(1, 6):
-        new, state = optimizer.update(np.array([1e9, -1e9, 0.0]), state, at)
-        assert np.linalg.norm(new - at) == pytest.approx(2.0 / step**0.5)
-        at = new

@@ -9,9 +9,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from streamdp.learning import coin_betting
 from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.learner import Observation
-from streamdp.learning.optimizers import coin_betting, gradient_descent
 from streamdp.learning.private_gradient import PrivateGradient
 from streamdp.learning.surrogate import laplace, worst_of
 from streamdp.priors.families import Cauchy
@@ -19,7 +19,7 @@ from streamdp.types import FloatArray, Json
 
 GUESS, FEATURES = (100.0, 20.0), (0.5,)
 PLAIN = (Cauchy(*GUESS), 0.1, GUESS)
-LEARNER = PrivateGradient(*PLAIN, coin_betting(), 0.5, 0.5, share=Fraction(1, 3))
+LEARNER = PrivateGradient(*PLAIN, 0.5, 0.5, share=Fraction(1, 3))
 VALUES = np.array([97.0, 113.0])
 
 
@@ -28,7 +28,7 @@ def state_of(standard: FloatArray) -> Json:
     kept, (location, scale) = standard.copy(), GUESS
     kept[:, -1] /= scale
     kept[:, 0] += location * kept[:, -1]
-    return {"parameters": kept.tolist(), "optimizer": LEARNER.optimizer.init(kept.shape)}
+    return {"parameters": kept.tolist(), "optimizer": coin_betting.start(kept.shape)}
 
 
 def bought(gradient: Sequence[float]) -> Observation:
@@ -52,13 +52,14 @@ def test_the_slope_is_the_derivative_of_the_loss() -> None:
         assert found[place + column] == pytest.approx(rise, rel=1e-5)
 
 
-def test_steps_are_those_of_the_optimizer_in_standard_coordinates() -> None:
-    """One plain step of descent, seen in the parameters that are kept."""
-    learner = PrivateGradient(*PLAIN, gradient_descent(0.1, 10.0), 0.5, 0.5, share=Fraction(1, 2))
-    after = learner.observe(learner.init(), bought((0.5, -0.5, 0.0, 0.25)))
-    weights, phi = learner._parameters(json.loads(json.dumps(after)), 2, 0)
-    assert phi * 20.0 == pytest.approx([1.0, 1.0 - 0.01 * 0.25])
-    assert weights[:, 0] - 100.0 * phi == pytest.approx([-0.01 * 0.5, 0.01 * 0.5])
+def test_steps_are_those_of_coin_betting_in_standard_coordinates() -> None:
+    """One step, seen in the parameters that are kept."""
+    after = LEARNER.observe(LEARNER.init(), bought((0.5, -0.5, 0.0, 0.25)))
+    weights, phi = LEARNER._parameters(json.loads(json.dumps(after)), 2, 0)
+    gradient, first = np.array([[0.5, 0.0], [-0.5, 0.25]]), np.array([[0.0, 1.0]] * 2)
+    exact, _ = coin_betting.step(gradient, coin_betting.start((2, 2)), first)
+    assert np.abs(exact - first).max() > 1e-3
+    assert np.column_stack((weights[:, 0] - 100.0 * phi, phi * 20.0)) == pytest.approx(exact)
 
 
 def test_without_noise_locations_come_to_the_truth() -> None:
@@ -85,7 +86,7 @@ def test_noise_alone_moves_priors_little() -> None:
 
 def test_only_the_option_is_another_signature() -> None:
     """A state learned from releases is read by no other learner; the share changes nothing."""
-    free = OnlineGradient(*PLAIN, coin_betting(), 0.5, 0.5)
-    other = PrivateGradient(*PLAIN, coin_betting(), 0.5, 0.5, share=Fraction(1, 9))
+    free = OnlineGradient(*PLAIN, 0.5, 0.5)
+    other = PrivateGradient(*PLAIN, 0.5, 0.5, share=Fraction(1, 9))
     assert "private_gradient" not in free.describe()
     assert LEARNER.describe() == other.describe() != free.describe()

@@ -19,7 +19,6 @@ from unittest.mock import patch
 
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import Quantiles
-from streamdp.learning.optimizers import coin_betting
 from streamdp.learning.private_gradient import PrivateGradient
 from streamdp.mechanisms.quantile_tree import noisy_gradient
 from streamdp.mechanisms.quantile_tree.noisy_gradient import UNITS, NoisyGradient
@@ -51,7 +50,7 @@ def released(
     """
     scale = 0.01 if narrow else 1.0
     learner = PrivateGradient(
-        level(CELLS), 0.5, (1.0, scale), coin_betting(), 0.01, scale / 10, share=Fraction(share)
+        level(CELLS), 0.5, (1.0, scale), 0.01, scale / 10, share=Fraction(share)
     )
     about: Json = {"relation": relation, "unit_rows": rows, "groups": groups}
     return Quantiles("x", HALF, EPSILON / rows, unit_grid(CELLS), learner, **about)

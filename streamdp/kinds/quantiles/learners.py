@@ -102,14 +102,13 @@ def _experts(basis: Basis) -> Learner:
 def _online_gradient(basis: Basis) -> Learner:
     """Steps along gradients of released values, or of bought ones."""
     from streamdp.learning.gradient import OnlineGradient
-    from streamdp.learning.optimizers import coin_betting
     from streamdp.learning.private_gradient import PrivateGradient
 
     section, guess = basis.section, guess_of(basis.section)
     half = float(section.resolution) / 2.0
     narrowest = max(half, COCOB_NARROWEST * guess[1])
     weight = section.prior.robust_weight
-    about = (basis.robust, weight, guess, coin_betting(), half, narrowest)
+    about = (basis.robust, weight, guess, half, narrowest)
     share = section.auxiliary_share()
     if share:
         return PrivateGradient(*about, first=basis.fitted, share=share)

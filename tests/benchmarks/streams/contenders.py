@@ -21,7 +21,6 @@ from streamdp.learning.fixed import Fixed
 from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.last_release import LastRelease
 from streamdp.learning.learner import Learner
-from streamdp.learning.optimizers import coin_betting
 from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, choose_tree
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.mechanisms.quantile_tree.sharpness import Level
@@ -95,7 +94,7 @@ def paper(setting: Setting, tree: QuantileTree, stream: Stream) -> Learner:
     """The paper's best: COCOB on the proxy loss, φ at most 1/0.01 guessed scales."""
     guess, half = setting.guess, float(setting.grid.resolution) / 2
     narrowest = max(half, 0.01 * guess[1])
-    return OnlineGradient(Cauchy(*guess), ROBUST, guess, coin_betting(), half, narrowest)
+    return OnlineGradient(Cauchy(*guess), ROBUST, guess, half, narrowest)
 
 
 def broad(setting: Setting, epsilon: Fraction) -> BroadShapes | None:
