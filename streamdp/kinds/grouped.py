@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
@@ -17,9 +17,13 @@ from streamdp.types import (
     Neighbours,
     Outcome,
     Plan,
+    Query,
+    ReadsReleases,
     ReleaseKind,
     Row,
     Rows,
+    SumQuery,
+    Sums,
     with_groups,
 )
 
@@ -67,8 +71,9 @@ class Grouped:
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Those of the kind, with the group's in front."""
-        return (*(Column(name, "text", "label") for name in self.by), *self.of.columns)
+        """Those of the kind, with the group's in front: one of the same name gives way to them."""
+        others = (column for column in self.of.columns if column.name not in self.by)
+        return (*(Column(name, "text", "label") for name in self.by), *others)
 
     def expecting(self, rows: Rows) -> Grouped:
         """The same, where each group that is named has so many records."""
@@ -76,6 +81,21 @@ class Grouped:
         for group in (group for group in self.groups if group in rows):
             one = cast("ExpectsRows", self._of(group))
             own[group] = one.expecting({(): rows[group]})
+        return replace(self, own=own)
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """Jobs whose releases the kind reads; none of most kinds."""
+        return self.of.jobs if isinstance(self.of, ReadsReleases) else ()
+
+    def informed(self, past: Mapping[str, tuple[Row, ...]]) -> ReleaseKind:
+        """The same for one batch: each group is told the rows of its own, and those of no group."""
+        if not self.jobs:
+            return self
+        own = {}
+        for group in self.groups:
+            told = {job: rows_of(rows, self.by, group) for job, rows in past.items()}
+            own[group] = cast("ReadsReleases", self._of(group)).informed(told)
         return replace(self, own=own)
 
     def signature(self) -> Json:
@@ -95,15 +115,19 @@ class Grouped:
         plans = tuple(
             self._of(group).plan(self._state_of(state, group), batch) for group in self.groups
         )
-        query = with_groups(plans[0].query, self.by, self.groups)
+        query = with_groups(_together(plans), self.by, self.groups)
         event = disjoint([plan.event for plan in plans], self.by)
         return Plan(query, event, plans, plans[0].unit_event)
 
     def draw(self, plan: Plan, statistic: Sequence[Any], entropy: Entropy) -> Outcome:
-        """The rows of each group in turn, with its columns in front."""
+        """The rows of each group in turn, with its columns in front.
+
+        Privacy: a group whose question is its own is drawn from its answer to that one alone.
+        """
+        answers = _answers(plan.mechanism, statistic)
         outcomes = tuple(
             self._of(group).draw(inner, counts, entropy)
-            for group, inner, counts in zip(self.groups, plan.mechanism, statistic, strict=True)
+            for group, inner, counts in zip(self.groups, plan.mechanism, answers, strict=True)
         )
         return Outcome(self._rows(outcomes), outcomes)
 
@@ -128,7 +152,7 @@ class Grouped:
         rows: list[Row] = []
         for group, outcome in zip(self.groups, outcomes, strict=True):
             about = dict(zip(self.by, group, strict=True))
-            rows += [{**about, **row} for row in outcome.rows]
+            rows += [{**about, **row, **about} for row in outcome.rows]
         return tuple(rows)
 
     def _state_of(self, state: Json, group: Group) -> Json:
@@ -136,6 +160,36 @@ class Grouped:
 
     def _of(self, group: Group) -> ReleaseKind:
         return self.own.get(group, self.of)
+
+
+def rows_of(rows: Sequence[Row], by: tuple[str, ...], group: Group) -> tuple[Row, ...]:
+    """The rows of a release that are of a group, or that do not say of which they are."""
+    values = tuple(zip(by, group, strict=True))
+    return tuple(row for row in rows if all(row.get(name, text) == text for name, text in values))
+
+
+def _together(plans: Sequence[Plan]) -> Query:
+    """One question for all groups; of groups with sums of their own, the sums of all."""
+    asked = tuple(dict.fromkeys(plan.query for plan in plans))
+    sums = [query for query in asked if isinstance(query, SumQuery)]
+    if len(asked) < 2 or len(sums) < len(asked):
+        return asked[0]
+    return replace(sums[0], terms=tuple(term for query in sums for term in query.terms))
+
+
+def _answers(plans: Sequence[Plan], statistic: Sequence[Any]) -> Iterator[Any]:
+    """The answer to each group's own question, off that to all of them together."""
+    starts: dict[SumQuery, int] = {}
+    end = 0
+    for plan, answer in zip(plans, statistic, strict=True):
+        if not isinstance(plan.query, SumQuery):
+            yield answer
+            continue
+        size = len(plan.query.terms)
+        if plan.query not in starts:
+            starts[plan.query], end = end, end + size
+        start = starts[plan.query]
+        yield Sums(answer.values[start : start + size])
 
 
 def _key(group: Group) -> str:

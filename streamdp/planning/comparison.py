@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import ValidationError
 
@@ -18,12 +18,14 @@ from streamdp.config.sections.engines import DuckDBEngine
 from streamdp.config.sections.sources import Windows
 from streamdp.errors import ConfigurationError
 from streamdp.kinds import registry
+from streamdp.kinds.grouped import rows_of
 from streamdp.kinds.study import Stream, Study
+from streamdp.planning.forecasts import Past, past_of_batches
 from streamdp.planning.names import require_name
 from streamdp.simulation.comparison import Comparison
 from streamdp.simulation.permission import refuse_production, require_no_production_table
 from streamdp.simulation.table import table_stream
-from streamdp.types import with_groups
+from streamdp.types import ReadsReleases, with_groups
 from streamdp.wiring.sources import backend
 
 if TYPE_CHECKING:
@@ -148,21 +150,43 @@ def on_stream(section: ReleaseSection, study: Study, stream: str) -> ReleaseSect
 def _table(
     configuration: Configuration, section: ReleaseSection, study: Study, scene: Scene
 ) -> Stream:
-    """The table, asked as the first release would ask it."""
-    source = _read_from(configuration, section, study, scene.table)
-    batches = list(wiring.source(section.source, source).batches(int(time.time())))
-    group, privacy = _group(section, scene.group), configuration.privacy
+    """The table, asked as the first release would ask it.
+
+    A release that reads others is told what they would have released before each batch.
+    """
+    reads, privacy = _reads(configuration, section), configuration.privacy
+    typed = [section, *(configuration.releases[job] for job in reads)]
+    source = _read_from(configuration, section, typed, scene.table)
+    every = list(wiring.source(section.source, source).batches(int(time.time())))
+    batches, group, reader = every[: scene.length], _group(section, scene.group), backend(source)
     kind = wiring.kind(section, privacy.neighbours, privacy.unit.rows, source.engine.kind)
     charging = wiring.charging(privacy.unit)
+    past = past_of_batches(configuration, section.source, source, reads, batches, reader)
+    question = study.question(kind, batches[0]) if batches else None
 
     def asked(batch: Batch) -> Query:
-        if section.by:
-            return charging.bounded(with_groups(question, section.by, section.groups), batch)
-        return charging.bounded(question, batch)
+        about = question
+        if reads:
+            about = study.question(_told(kind, section, past[batch.key], group), batch)
+        assert about is not None, "there is a batch"  # noqa: S101
+        by_groups = with_groups(about, section.by, section.groups) if section.by else about
+        return charging.bounded(by_groups, batch)
 
-    if batches:
-        question = study.question(kind, batches[0])
-    return table_stream(section.source, batches, backend(source), asked, group, scene.length)
+    return table_stream(section.source, batches, reader, asked, group)
+
+
+def _reads(configuration: Configuration, section: ReleaseSection) -> tuple[str, ...]:
+    """Jobs whose releases a release reads."""
+    kind = wiring.kind(section, configuration.privacy.neighbours)
+    return kind.jobs if isinstance(kind, ReadsReleases) else ()
+
+
+def _told(kind: ReleaseKind, section: ReleaseSection, past: Past, group: int) -> ReleaseKind:
+    """The kind of one group, told what was released before a batch."""
+    if section.by:
+        chosen = section.groups[group]
+        past = {job: rows_of(rows, section.by, chosen) for job, rows in past.items()}
+    return cast("ReadsReleases", kind).informed(past)
 
 
 def _group(section: ReleaseSection, name: str | None) -> int:
@@ -208,7 +232,10 @@ def _admits(section: ReleaseSection, study: Study, variant: str) -> bool:
 
 
 def _read_from(
-    configuration: Configuration, section: ReleaseSection, study: Study, table: str | None
+    configuration: Configuration,
+    section: ReleaseSection,
+    typed: Iterable[ReleaseSection],
+    table: str | None,
 ) -> Source:
     """The source, or files or a DuckDB database in its place, whatever its engine.
 
@@ -230,10 +257,16 @@ def _read_from(
         types = dict.fromkeys((*section.by, *([unit] if unit else [])), "text")
         if isinstance(source.batches, Windows):
             types[source.batches.column] = "timestamp"
-        types |= dict.fromkeys(study.numbers(section), "number")
+        types |= dict.fromkeys(_numbers(typed), "number")
         changed["types"] = {**types, **source.types}
     tables = {} if format is None else {"table": None, "query": None}
     return source.model_copy(update=changed | tables)
+
+
+def _numbers(typed: Iterable[ReleaseSection]) -> set[str]:
+    """Columns that hold numbers, of releases that can be simulated."""
+    made = [(each, wiring.spec_of(each).study) for each in typed]
+    return {name for each, study in made if study is not None for name in study().numbers(each)}
 
 
 def _synthetic(study: Study, section: ReleaseSection, scene: Scene, seed: int) -> Stream:

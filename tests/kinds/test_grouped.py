@@ -156,3 +156,12 @@ def test_rows_of_no_group_are_refused(tmp_path: Path, line: str, wrong: str) -> 
     """A name that is not listed, a number that is none."""
     with pytest.raises(Exception, match=wrong):
         job_of(tmp_path, with_line(NEW_YORK + f"    group_rows: {line}\n"))
+
+
+def test_a_column_of_the_kind_gives_way_to_the_group(tmp_path: Path) -> None:
+    """`origin` says which quantiles were measured, unless groups are of a column of that name."""
+    experts = (with_line(NEW_YORK), ("learner: last-release", "learner: experts"))
+    job = job_of(tmp_path, *experts)
+    rows, _, _ = first_day(job)
+    assert [row["origin"] for row in rows[::9]] == ["JFK", "LGA", "EWR"]
+    assert [column.name for column in job.kind.columns].count("origin") == 1

@@ -6,10 +6,7 @@ from collections.abc import Iterator
 
 from streamdp.config.base.releases import CheckContext, Problem
 from streamdp.kinds.experts.build import losses
-from streamdp.kinds.experts.section import (
-    ExpertsSection,
-    ForecastExperts,
-)
+from streamdp.kinds.experts.section import MOST_EXPERTS, ExpertsSection, ForecastExperts
 
 
 def check(section: ExpertsSection, context: CheckContext) -> Iterator[Problem]:
@@ -25,10 +22,11 @@ def check(section: ExpertsSection, context: CheckContext) -> Iterator[Problem]:
 def _check_forecasts(
     section: ExpertsSection, experts: ForecastExperts, context: CheckContext
 ) -> Iterator[Problem]:
-    """Yields forecasts that name no other release or no column of it."""
-    if section.by:
-        hint = "write a release for each group, with where"
-        yield Problem(("by",), "forecasts are judged on a whole batch", hint)
+    """Yields too many forecasts, and those that name no other release or no column of it."""
+    losses = len(section.groups) * len(experts.forecasts)
+    if losses > MOST_EXPERTS:
+        what = f"{len(section.groups)} groups of {len(experts.forecasts)} forecasts are too many"
+        yield Problem(("groups",), what, f"there are at most {MOST_EXPERTS} in all")
     for name, each in experts.forecasts.items():
         place = ("experts", "forecasts", name)
         there = context.columns.get(each.job)

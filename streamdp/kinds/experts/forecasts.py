@@ -1,7 +1,8 @@
 """Experts that are forecasts: numbers that other jobs released before a batch, put into a loss.
 
 A forecast for a batch is the number in a row of the newest release of a job whose window ended by
-the time the batch begins. It is public, so a loss that holds it is asked for at the price of any
+the time the batch begins; of a release by groups, in a row of the group that is judged, where rows
+say of which group they are. It is public, so a loss that holds it is asked for at the price of any
 other. Before there is one, its loss is null for every record, which stands for a half.
 """
 

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING
 from streamdp.kinds.experts.accuracy import Regret
 from streamdp.kinds.experts.build import build, rules
 from streamdp.kinds.experts.check import check
-from streamdp.kinds.experts.section import (
-    ExpertsSection,
-)
+from streamdp.kinds.experts.section import ExpertsSection
 from streamdp.kinds.spec import KindSpec
 
 if TYPE_CHECKING:

@@ -6,12 +6,11 @@ from dataclasses import fields
 
 import numpy as np
 
-from streamdp.errors import ConfigurationError
 from streamdp.kinds.experts.build import losses
 from streamdp.kinds.experts.kind import Experts
 from streamdp.kinds.experts.learner import State
 from streamdp.kinds.experts.losses import Rules
-from streamdp.kinds.experts.section import ExpertsSection, ForecastExperts
+from streamdp.kinds.experts.section import ExpertsSection
 from streamdp.kinds.rules import synthetic
 from streamdp.kinds.study import Stream, Study
 from streamdp.types import Batch, Entropy, FloatArray, Json, Outcome, Plan, Sums, TableCounts
@@ -25,20 +24,6 @@ class ExpertsStudy(Study):
     measure = "excess loss"
     streams: tuple[str, ...] = synthetic.NAMES
     variants: tuple[str, ...] = ("experts",)
-
-    def variant(self, section: ExpertsSection, name: str, rows: int) -> ExpertsSection:
-        """There is one learner.
-
-        Raises:
-            ConfigurationError: The experts are forecasts, which other jobs would have to make.
-        """
-        if isinstance(section.experts, ForecastExperts):
-            raise ConfigurationError(
-                "forecasts of other releases cannot be simulated",
-                where="simulate",
-                hint="name a release of rules or actions",
-            )
-        return section
 
     def synthetic(
         self, section: ExpertsSection, stream: str, seed: int, length: int | None

@@ -23,6 +23,7 @@ sources:
 releases:
   it: {source: trips, epsilon: 0.2, expected_rows: 400, RELEASE}
 """
+WINDOWS = "batches: {column: at, every: 1d, start: 2024-01-01}"
 GRID = "{sql: 'x >= {t} and y < {a}', t: {from: 0, to: 9}, a: {from: 0, to: 4}}"
 PRICE = Fraction(1, 5)
 RELEASES = {
@@ -90,18 +91,47 @@ def test_experts_find_the_best_and_follow_a_change(tmp_path: Path) -> None:
     assert late(compared(tmp_path, "experts", "change", 160), "experts") < 0.1
 
 
-def test_forecasts_of_others_are_refused(tmp_path: Path) -> None:
-    """With what can be simulated."""
-    forecasts = "{a: {job: other}, b: {job: other, column: upper}}"
-    text = HEAD.replace("RELEASE", f"kind: experts, experts: {{forecasts: {forecasts}, LOSS}}")
-    other = "  other: {kind: statistics, source: trips, epsilon: 1, measures: {n: count}}\n"
-    path = tmp_path / "config.yaml"
-    path.write_text(text.replace("LOSS", "loss: 'abs(x - {value})'") + other)
+def test_forecasts_are_simulated_on_a_table_with_what_would_have_been_released(
+    tmp_path: Path,
+) -> None:
+    """By group: from the second day on one forecast is known, and it is followed."""
+    days = [f"{city},2024-01-{day:02d},{day % 2}" for day in range(1, 9) for city in "ab" * 50]
+    table = tmp_path / "other.csv"
+    table.write_text("city,at,x\n" + "\n".join(days))
+    scene = comparison.Scene("table", str(table), "b", length=8)
+    made = forecasts(tmp_path, "source: trips", scene)
+    found = [each.values for each in made.stream(1).counts]
+    assert found == [(500, 500), *[(-500, 500)] * 7]
+    assert late(made, "experts") == 0.0
+
+
+def test_forecasts_of_another_source_are_refused(tmp_path: Path) -> None:
+    """One table is read. On made-up streams the losses of forecasts are made up."""
+    table = tmp_path / "other.csv"
+    table.write_text("city,at,x\na,2024-01-01,1\n")
+    with pytest.raises(ConfigurationError, match="another source"):
+        forecasts(tmp_path, "source: cars", comparison.Scene("table", str(table), "b", length=1))
+    made_up = forecasts(tmp_path, "source: cars", comparison.Scene("steady", length=40))
+    assert late(made_up, "experts") < 0.1
+
+
+def forecasts(folder: Path, source: str, scene: comparison.Scene) -> Comparison:
+    """Two forecasts by city: a mean, and one that is never known; unknown ones lose all."""
+    groups = "by: [city], groups: [a, b]"
+    named = "{right: {job: other, row: {statistic: mean}}, far: {job: other, row: {statistic: no}}}"
+    loss = "CASE WHEN {value} IS NULL THEN 1 ELSE 0 END"
+    text = HEAD.replace(
+        "RELEASE", f"kind: experts, {groups}, experts: {{forecasts: {named}, LOSS}}"
+    )
+    text = text.replace("LOSS", f"loss: '{loss}', denominator: 10")
+    text = text.replace("sources:", f"sources:\n  cars: {{path: cars.parquet, {WINDOWS}}}")
+    other = (
+        f"  other: {{kind: statistics, {source}, {groups}, epsilon: 1, measures: {{n: MEAN}}}}\n"
+    )
+    path = folder / "config.yaml"
+    path.write_text(text + other.replace("MEAN", "{mean: x, resolution: 1, bounds: [0, 9]}"))
     configuration = load(path)
-    scene = comparison.Scene("steady", length=3)
-    made = comparison.comparison(configuration, configuration.releases["it"], scene)
-    with pytest.raises(ConfigurationError, match="cannot be simulated"):
-        late(made, "experts")
+    return comparison.comparison(configuration, configuration.releases["it"], scene)
 
 
 def shown(counts: Any) -> Any:

@@ -1,0 +1,77 @@
+"""Releases that other jobs would make of a simulated table, for a release that reads them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from streamdp import wiring
+from streamdp.errors import ConfigurationError
+from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.types import Backend, Batch, ReadsReleases, ReleaseKind, Row
+
+if TYPE_CHECKING:
+    from streamdp.config import Configuration
+    from streamdp.config.sections.sources import Source
+
+Past = Mapping[str, tuple[Row, ...]]
+"""Rows of the newest release before a batch, by job."""
+
+
+def past_of_batches(
+    configuration: Configuration,
+    name: str,
+    source: Source,
+    jobs: Sequence[str],
+    batches: Sequence[Batch],
+    backend: Backend,
+) -> Mapping[str, Past]:
+    """Releases that jobs would have made before each batch of a source, by the batch's key.
+
+    Every job releases every batch at its configured price, once: trials share these releases.
+
+    Privacy: none; `permission` decides whether a table may be simulated on.
+
+    Raises:
+        ConfigurationError: A job reads another source.
+        SourceError: The table cannot be read.
+    """
+    sources = {**configuration.sources, name: source}
+    kinds = _with_those_they_read(configuration.model_copy(update={"sources": sources}), jobs)
+    for job in kinds:
+        if configuration.releases[job].source != name:
+            raise ConfigurationError(
+                f"{job} reads another source than {name}",
+                where="simulate",
+                hint="what is simulated reads one table: simulate releases of one source",
+            )
+    entropy, charging = PublicEntropy("forecasts"), wiring.charging(configuration.privacy.unit)
+    states = {job: kind.init() for job, kind in kinds.items()}
+    newest: dict[str, tuple[Row, ...]] = {}
+    found: dict[str, Past] = {}
+    for batch in batches:
+        found[batch.key] = past = dict(newest)
+        for job, kind in kinds.items():
+            told = kind.informed(past) if isinstance(kind, ReadsReleases) else kind
+            plan = told.plan(states[job], batch)
+            query = charging.bounded(plan.query, batch)
+            backend.check(query, batch)
+            outcome = told.draw(plan, backend.answer(query, batch), entropy)
+            states[job] = told.learn(states[job], plan, outcome)
+            newest[job] = told.publish(states[job], outcome).rows
+    return found
+
+
+def _with_those_they_read(
+    configuration: Configuration, jobs: Sequence[str]
+) -> dict[str, ReleaseKind]:
+    """The kinds of these jobs and of all whose releases they read in turn."""
+    kinds: dict[str, ReleaseKind] = {}
+    waiting = list(jobs)
+    while waiting:
+        job = waiting.pop()
+        if job in kinds:
+            continue
+        kinds[job] = kind = wiring.release_kind(configuration, job)
+        waiting += kind.jobs if isinstance(kind, ReadsReleases) else ()
+    return kinds
