@@ -29,7 +29,7 @@ DAYS = 1
 
 HEAD = """
 store: {path: store.db}
-privacy: {unit: order, caps: {batch: 20, lifetime: 1000}}
+privacy: {unit: order, caps: {batch: 40, lifetime: 1000}}
 log: {path: streamdp.log, stderr: "off"}
 """
 IMPORTS = "import duckdb, streamdp.daemon.daemon, streamdp.wiring, streamdp.store.sqlite"
