@@ -5,7 +5,8 @@ python -m tests.benchmarks.engines [--json] [--quick]
 DuckDB on Parquet: cell counts, with a bound of records per unit and without, and the whole release,
 as ratios to its own `quantile_cont` of nine deciles and to a plain scan (`sum`) of the column, by
 size, and the slope of time over size. PostgreSQL and Spark: the same against their own exact
-percentiles. `units, floor` is a bare GROUP BY of the units, in the same turns. `relational layer`:
+percentiles; Spark's counts against its own plain scan by size too, with the peak of its JVM.
+`units, floor` is a bare GROUP BY of the units, in the same turns. `relational layer`:
 ibis over DuckDB against native SQL, where it is installed. Each `ratio` is to the row of the same
 engine and size that `of` names, taken in turns in one run; `peak_mb` is the largest resident size
 of the process that asks, `bytes_moved` what comes back.
@@ -69,6 +70,7 @@ def rows(quick: bool) -> Iterator[Row]:
         yield from _postgres(path, few)
         yield from _spark(path, few)
         yield from _relational_layer(path, few)
+        yield from _spark_by_size(Path(folder), sizes)
 
 
 def _parquet(folder: Path, size: int) -> Path:
@@ -202,6 +204,39 @@ def _spark(path: Path, size: int) -> Iterator[Row]:
     floors = _floors(lambda grouped: session.sql(grouped).collect(), f"parquet.`{path}`")
     yield from _against_own("spark", backend, size, lambda: session.sql(own).collect(), floors)
     session.stop()
+
+
+def _spark_by_size(folder: Path, sizes: tuple[int, ...]) -> Iterator[Row]:
+    """Counts against a sum of the column: what a release over more rows will take."""
+    if not java():
+        return
+    from pyspark.sql import SparkSession
+
+    seconds = []
+    for size in sizes[-2:]:
+        path = _parquet(folder, size)
+        backend = SparkBackend("local[*]", Relation(query=f"SELECT * FROM parquet.`{path}`"))
+        backend.check(PLAIN, BATCH)
+        session = SparkSession.builder.getOrCreate()
+        scan = partial(_collected, session, f"SELECT sum(x) FROM parquet.`{path}`")
+        took = in_turns({"counts": partial(backend.answer, PLAIN, BATCH), "scan": scan})
+        seconds.append(took["counts"])
+        peak, moved = _peak_of_jvm(session), _moved(backend)
+        yield _row("spark", size, "counts", took["counts"], took["scan"], "scan", peak, moved)
+        path.unlink()
+        session.stop()
+    slope = math.log(seconds[1] / seconds[0]) / math.log(sizes[-1] / sizes[-2])
+    about = {"ratio": slope, "of": "log rows"}
+    yield _row("spark", sizes[-1], "slope of counts, last step", math.nan) | about
+
+
+def _collected(session: Any, query: str) -> object:
+    return session.sql(query).collect()
+
+
+def _peak_of_jvm(session: Any) -> float:
+    status = Path(f"/proc/{session.sparkContext._gateway.proc.pid}/status").read_text()
+    return int(status.partition("VmHWM:")[2].split()[0]) / 1000
 
 
 def _against_own(
