@@ -27,6 +27,7 @@ myst_heading_anchors = 3
 html_theme = "furo"
 html_title = f"streamdp {__version__}"
 html_copy_source = False
+html_show_copyright = False
 templates_path: list[str] = []
 
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import json
+import re
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import click
+import yaml
 
 from streamdp.cli import COMMANDS, EXIT_CODES, cli
 from streamdp.config import json_schema, load
@@ -46,57 +48,129 @@ def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "\n".join((first, rule, *others))
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where a section may stand.
+
+    Args:
+        path: Keys that lead there, with NAME for what the user calls it.
+        which: What tells it from other sections of that place; empty where there is one.
+    """
+
+    path: str
+    which: str = ""
+
+    @property
+    def title(self) -> str:
+        """Heading: the path, and which section it is."""
+        return f"{self.path} {self.which}".strip()
+
+    def link(self) -> str:
+        """A link to the heading, by what tells it."""
+        anchor = re.sub(r"[^\w\- ]", "", self.title.lower()).replace(" ", "-")
+        return f"[{self.which or self.path}](#{anchor})"
+
+
 def configuration() -> str:
     """Every key, section by section, of the JSON Schema that `streamdp schema` prints."""
     schema = json_schema()
     definitions: Schema = schema["$defs"]
+    places = _places(schema, definitions)
+    titles = [place.title for place in places.values()]
+    assert len(set(titles)) == len(definitions), "each section has a heading of its own"
     parts = [
         "# Configuration",
         "Every key of `config.yaml`. `streamdp schema` prints the same as a JSON Schema, which"
         " editors read. A duration is a whole number and a unit: `30s`, `5m`, `6h`, `1d`, `2w`."
-        " Epsilons and shares may be written as fractions: `1/3`.",
+        " Epsilons and shares may be written as fractions: `1/3`. NAME is a name of your own.",
         "## The file",
-        _section(schema, definitions),
+        _section(schema, places),
     ]
-    for name in sorted(definitions, key=lambda name: _title(name).lower()):
-        parts += [f"## {_title(name)}", _section(definitions[name], definitions)]
+    for name, place in places.items():
+        parts += [f"## {place.title}", _section(definitions[name], places)]
     return "\n\n".join(parts) + "\n"
 
 
-def _title(name: str) -> str:
-    """A definition's heading; a name that two modules share keeps its kind."""
-    module, _, short = name.rpartition("__")
-    return f"{short} of {module.split('__')[2]}" if module else short
+def _places(schema: Schema, definitions: Schema) -> dict[str, Place]:
+    """Where each definition stands first, in the order of reading."""
+    found: dict[str, Place] = {}
+
+    def walk(section: Schema, path: str) -> None:
+        for key, value in _keys(section).items():
+            for inner, names in _sections(value, f"{path}.{key}".lstrip(".")).items():
+                for name in names:
+                    if name not in found:
+                        which = "" if len(names) == 1 else _which(definitions[name])
+                        found[name] = Place(inner, which)
+                        walk(definitions[name], inner)
+
+    walk(schema, "")
+    return found
 
 
-def _section(section: Schema, definitions: Schema) -> str:
+def _keys(section: Schema) -> Schema:
+    """Keys of a section; NAME where it takes those of your own beside them."""
+    own = section.get("additionalProperties")
+    return section.get("properties", {}) | ({"NAME": own} if isinstance(own, dict) else {})
+
+
+def _sections(value: Any, path: str) -> dict[str, list[str]]:
+    """Names of the definitions that a value may be, by their paths."""
+    found: dict[str, list[str]] = {}
+    if isinstance(value, list):
+        parts = [(each, path) for each in value]
+    elif "$ref" in value:
+        return {path: [value["$ref"].rpartition("/")[2]]}
+    else:
+        parts = [(value[key], path) for key in ("oneOf", "anyOf", "items") if key in value]
+        named = [*value.get("patternProperties", {}).values(), value.get("additionalProperties")]
+        parts += [(each, f"{path}.NAME") for each in named if isinstance(each, dict)]
+    for part, inner in parts:
+        for where, names in _sections(part, inner).items():
+            found[where] = list(dict.fromkeys([*found.get(where, []), *names]))
+    return found
+
+
+def _which(section: Schema) -> str:
+    """What tells a section from the others of its place: its kind, or a key that it must have."""
+    kind = section["properties"].get("kind", {})
+    kinds = kind.get("enum") or [kind.get("const")]
+    if kinds != [None]:
+        return "of kind " + " or ".join(kinds)
+    return f"with {[*section.get('required', ()), *section['properties']][0]}"
+
+
+def _section(section: Schema, places: dict[str, Place]) -> str:
     required = set(section.get("required", ()))
     rows = [
         (
             f"`{key}`" + (" (required)" if key in required else ""),
-            _kind(value, definitions),
+            _kind(value, places),
             value.get("description", "") + _examples(value),
         )
-        for key, value in section.get("properties", {}).items()
+        for key, value in _keys(section).items()
     ]
     about = section.get("description", "")
     return "\n\n".join(filter(None, (about, table(("key", "is", "meaning"), rows) if rows else "")))
 
 
 def _examples(value: Schema) -> str:
-    found = [json.dumps(example, ensure_ascii=False) for example in value.get("examples", ())]
-    return " Example: " + ", ".join(f"`{text}`" for text in found) + "." if found else ""
+    """Examples as they stand in the YAML."""
+    found = [
+        yaml.safe_dump(example, default_flow_style=True, allow_unicode=True, width=10**6)
+        for example in value.get("examples", ())
+    ]
+    texts = [text.removesuffix("...\n").strip() for text in found]
+    return " Example: " + ", ".join(f"`{text}`" for text in texts) + "." if texts else ""
 
 
-def _kind(value: Schema, definitions: Schema) -> str:
+def _kind(value: Schema, places: dict[str, Place]) -> str:
     """What a value is, in a few words, with links to the sections it may be."""
     if "$ref" in value:
-        name = value["$ref"].rpartition("/")[2]
-        title = _title(name)
-        return f"[{title}](#{title.lower().replace(' ', '-')})"
+        return places[value["$ref"].rpartition("/")[2]].link()
     for several in ("oneOf", "anyOf"):
         if several in value:
-            kinds = [_kind(each, definitions) for each in value[several]]
+            kinds = [_kind(each, places) for each in value[several]]
             return " or ".join(dict.fromkeys(kind for kind in kinds if kind != "null"))
     if "const" in value:
         return f"`{value['const']}`"
@@ -106,10 +180,11 @@ def _kind(value: Schema, definitions: Schema) -> str:
     if isinstance(kind, list):
         return " or ".join(kind)
     if kind == "array":
-        return f"list of {_kind(value['items'], definitions)}" if value.get("items") else "list"
+        return f"list of {_kind(value['items'], places)}" if value.get("items") else "list"
     named = [*value.get("patternProperties", {}).values(), value.get("additionalProperties")]
     if kind == "object" and isinstance(named[0], dict):
-        return f"names, each with {_kind(named[0], definitions)}"
+        each = _kind(named[0], places)
+        return f"names, each {each if each.startswith(('[of', '[with')) else f'with {each}'}"
     return {"object": "section", "string": "text", "boolean": "true or false"}.get(kind, kind)
 
 
