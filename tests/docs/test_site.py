@@ -79,6 +79,7 @@ def reference() -> Any:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     return module
 
@@ -89,6 +90,7 @@ def test_pictures_are_those_their_script_draws() -> None:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
     spec.loader.exec_module(module)
     for name in ("release", "law"):
         assert (DOCS / "pictures" / f"{name}.svg").read_text() == getattr(module, name)()
