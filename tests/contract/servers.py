@@ -1,4 +1,4 @@
-"""Real engines for tests: a PostgreSQL server and a Spark session that end with the tests."""
+"""Real engines for tests: PostgreSQL, MariaDB and Spark, which end with the tests."""
 
 from __future__ import annotations
 
@@ -15,8 +15,10 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 NOBODY = "nobody"
+_PATHS = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/usr/libexec"))
 DEATH_OF_PARENT = 1  # PR_SET_PDEATHSIG
 
 
@@ -101,6 +103,76 @@ def _ready(server: subprocess.Popen[bytes], conninfo: str) -> str:
         else:
             return conninfo
     raise RuntimeError("PostgreSQL does not start")
+
+
+@contextmanager
+def mariadb(*options: str) -> Iterator[str | None]:
+    """Connection URL of a fresh server, asked as its root, or None where there is none to start.
+
+    Args:
+        options: Of the server; later ones win.
+    """
+    install, server = shutil.which("mariadb-install-db"), shutil.which("mariadbd", path=_PATHS)
+    if install is None or server is None or importlib.util.find_spec("pymysql") is None:
+        yield None
+        return
+    with tempfile.TemporaryDirectory(prefix="maria-", ignore_cleanup_errors=True) as folder:
+        home = Path(folder)
+        user = _unprivileged(home)
+        data, socket = f"--datadir={home / 'data'}", home / "s"
+        normal = "--auth-root-authentication-method=normal"
+        as_user: dict[str, Any] = {
+            "stdout": subprocess.DEVNULL,
+            "stderr": subprocess.DEVNULL,
+            "cwd": home,
+        }
+        as_user |= {"user": user, "group": user}
+        create = [install, "--no-defaults", data, normal, "--skip-test-db"]
+        subprocess.run(create, check=True, **as_user)
+        small = ["--innodb-buffer-pool-size=16M", "--innodb-flush-log-at-trx-commit=0"]
+        small += ["--skip-innodb-doublewrite"]
+        here = [f"--socket={socket}", f"--pid-file={home / 'pid'}", "--skip-networking"]
+        running = subprocess.Popen(
+            [server, "--no-defaults", data, *here, *small, *options],
+            preexec_fn=_die_with_parent,  # noqa: PLW1509  one thread, and nothing but a system call
+            **as_user,
+        )
+        try:
+            yield _answers(running, f"mariadb://root@localhost/mysql?socket={socket}")
+        finally:
+            running.send_signal(signal.SIGTERM)
+            running.wait(30)
+
+
+def asked(url: str) -> Any:
+    """A connection to a MariaDB server, in UTC."""
+    import pymysql
+
+    from streamdp.backends.mariadb.connection import Address
+
+    connection = pymysql.connect(**Address.of(url).arguments())
+    with connection.cursor() as cursor:
+        cursor.execute("SET time_zone = '+00:00'")
+    return connection
+
+
+def _answers(server: subprocess.Popen[bytes], url: str) -> str:
+    import pymysql
+
+    for _ in range(300):
+        if server.poll() is not None:
+            break
+        if not Path(url.partition("=")[2]).exists():
+            time.sleep(0.1)
+            continue
+        try:
+            with asked(url) as connection, connection.cursor() as cursor:
+                cursor.execute("CREATE DATABASE w CHARACTER SET utf8mb4")
+        except pymysql.MySQLError:
+            time.sleep(0.1)
+        else:
+            return url.replace("/mysql?", "/w?")
+    raise RuntimeError("MariaDB does not start")
 
 
 def java() -> bool:

@@ -2,6 +2,7 @@
 
 import hashlib
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -10,11 +11,14 @@ import duckdb
 import pytest
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.backends.mariadb.connection import Address
+from streamdp.backends.mariadb.engine import MariaDBBackend
 from streamdp.backends.memory.engine import MemoryBackend
 from streamdp.backends.postgres.engine import PostgresBackend
 from streamdp.backends.spark.engine import SparkBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.types import Backend, Batch, CellQuery, Grid, UnitBound
+from tests.contract.servers import asked
 from tests.worlds import parts
 
 FLIGHTS = Path(__file__).parents[2] / "streamdp" / "demo" / "flights.parquet"
@@ -88,6 +92,17 @@ def in_postgres(postgres_server: str) -> Iterator[PostgresBackend]:
 
 def test_postgres(expected: str, in_postgres: PostgresBackend) -> None:
     assert digest(in_postgres) == expected
+
+
+def test_mariadb(expected: str, mariadb_server: str) -> None:
+    described = "date date, air_time double, carrier varchar(9), origin varchar(9)"
+    with asked(mariadb_server) as server, server.cursor() as cursor:
+        cursor.execute(f"CREATE TABLE flights ({described})")
+        cursor.executemany("INSERT INTO flights VALUES (%s, %s, %s, %s)", _rows())
+    with closing(
+        MariaDBBackend(Address.of(mariadb_server), Relation("w.flights"), "date")
+    ) as backend:
+        assert digest(backend) == expected
 
 
 @pytest.mark.usefixtures("spark_session")

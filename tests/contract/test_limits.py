@@ -2,6 +2,8 @@
 
 import os
 import signal
+import time
+from collections.abc import Iterator
 from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
@@ -12,11 +14,14 @@ import pytest
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.limits import Limits
+from streamdp.backends.mariadb.connection import Address
+from streamdp.backends.mariadb.engine import MariaDBBackend
 from streamdp.backends.postgres.engine import PAUSES, PostgresBackend
 from streamdp.backends.spark.engine import SparkBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellQuery, Grid, UnitBound
+from tests.contract.servers import asked
 
 GRID = Grid(Fraction(1), 0, 10**9)
 BATCH = Batch("s", "b")
@@ -120,6 +125,80 @@ def test_postgres_cannot_write(server: str) -> None:
             other.execute("DROP SEQUENCE IF EXISTS s; CREATE SEQUENCE s")
         with pytest.raises(SourceError):
             backend.answer(CellQuery("x", GRID), BATCH)
+
+
+@pytest.fixture
+def maria(mariadb_server: str) -> Iterator[MariaDBBackend]:
+    with asked(mariadb_server) as server, server.cursor() as cursor:
+        cursor.execute("CREATE TABLE IF NOT EXISTS slow AS SELECT 1 AS x, 'CANARY' AS note")
+    with closing(MariaDBBackend(Address.of(mariadb_server), Relation("slow"))) as backend:
+        yield backend
+
+
+def _sessions(url: str, word: str) -> list[int]:
+    """Those of the server that ask something with a word in it."""
+    listed = "SELECT id FROM information_schema.processlist WHERE info LIKE %s"
+    with asked(url) as server, server.cursor() as cursor:
+        cursor.execute(f"{listed} AND id <> connection_id()", [f"%{word}%"])
+        return [number for (number,) in cursor.fetchall()]
+
+
+def test_mariadb_ends_a_question_that_takes_too_long(maria: MariaDBBackend) -> None:
+    """By itself: `max_statement_time` is set on every session."""
+    query = CellQuery("x", GRID, where="SLEEP(30) = 0")
+    maria.limits = Limits(seconds=1)
+    maria.check(query, BATCH)
+    with pytest.raises(SourceError, match="could not be read") as caught:
+        maria.answer(query, BATCH)
+    assert caught.value.__suppress_context__
+
+
+def test_mariadb_ends_a_question_that_needs_more_memory_than_it_may(
+    maria: MariaDBBackend, mariadb_server: str
+) -> None:
+    """The session's memory is bounded, and its error says nothing."""
+    with asked(mariadb_server) as server, server.cursor() as cursor:
+        cursor.execute("CREATE OR REPLACE TABLE many AS SELECT seq AS x FROM seq_1_to_20000")
+    maria.relation, maria.limits = Relation("many"), Limits(memory=1_000_000)
+    query = CellQuery("x", GRID, bound=UnitBound("x", 1))
+    maria.check(query, BATCH)
+    with pytest.raises(SourceError, match="could not be read"):
+        maria.answer(query, BATCH)
+
+
+def test_mariadb_is_reached_again_after_its_connection_was_lost(
+    maria: MariaDBBackend, mariadb_server: str
+) -> None:
+    """Between check and count the server dropped it: nothing was asked, so nothing is burnt."""
+    query = CellQuery("x", GRID)
+    maria.check(query, BATCH)
+    with asked(mariadb_server) as server, server.cursor() as cursor:
+        cursor.execute(f"KILL {maria._connect().thread_id()}")
+    assert maria.answer(query, BATCH).counts.tolist() == [1]
+
+
+def test_a_question_of_mariadb_that_is_left_is_killed(
+    maria: MariaDBBackend, mariadb_server: str
+) -> None:
+    """An interrupt, as of a shutdown, leaves no query behind in the server."""
+    query = CellQuery("x", GRID, where="SLEEP(60) = 0")
+    Timer(1.0, os.kill, [os.getpid(), signal.SIGINT]).start()
+    with pytest.raises(KeyboardInterrupt):
+        maria.answer(query, BATCH)
+    for _ in range(100):
+        if not _sessions(mariadb_server, "SLEEP(60)"):
+            return
+        time.sleep(0.1)
+    pytest.fail("the server still sleeps")
+
+
+def test_mariadb_cannot_write(maria: MariaDBBackend, mariadb_server: str) -> None:
+    """The session is read-only: a relation that would write is refused by the server."""
+    with asked(mariadb_server) as server, server.cursor() as cursor:
+        cursor.execute("CREATE SEQUENCE IF NOT EXISTS s")
+    maria.relation = Relation(query="SELECT NEXTVAL(s) AS x")
+    with pytest.raises(SourceError):
+        maria.answer(CellQuery("x", GRID), BATCH)
 
 
 @pytest.mark.filterwarnings("ignore:.*socket:pytest.PytestUnraisableExceptionWarning")

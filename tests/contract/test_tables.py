@@ -34,7 +34,7 @@ from streamdp.types import (
     Term,
     UnitBound,
 )
-from tests.contract.engines import Column, Columns, Engine, Memory, Postgres, Spark
+from tests.contract.engines import Column, Columns, Engine, MariaDB, Memory, Postgres, Spark
 from tests.contract.test_contract import BATCH, SOME, reference
 from tests.contract.values import HOW_MANY, KINDS, columns, same
 
@@ -206,6 +206,7 @@ def test_parts_of_times(engine: Engine) -> None:
     first = datetime.fromisoformat("2024-02-25T23:59:59")
     times = [first + timedelta(hours=31 * number) for number in range(40)]
     dialects: dict[type[Engine], Dialect] = {Spark: "spark", Postgres: "postgres"}
+    dialects |= {MariaDB: "mariadb"}
     dialect = dialects.get(type(engine), "duckdb")
     axes = []
     for part in ("hour", "weekday", "month"):

@@ -13,10 +13,11 @@ import numpy as np
 
 from streamdp.backends.duckdb.files import Files, columns_named
 from streamdp.backends.duckdb.instance import Instance
-from streamdp.backends.duckdb.words import DuckDBWords, quoted
+from streamdp.backends.duckdb.words import DuckDBWords
 from streamdp.backends.limits import NO_LIMITS, Limits, ended_after
 from streamdp.backends.sql.engine import SqlBackend
 from streamdp.backends.sql.relation import Relation
+from streamdp.backends.sql.words import quoted
 from streamdp.errors import SourceError
 from streamdp.files import file_at, nearest, resolve
 from streamdp.types import Batch, File, Format, IntArray, Query

@@ -20,8 +20,9 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from streamdp.backends.duckdb.dialect import Dialect, dialect_of, header_of
-from streamdp.backends.duckdb.words import DuckDBWords, quoted
+from streamdp.backends.duckdb.words import DuckDBWords
 from streamdp.backends.sql.relation import one_by_one
+from streamdp.backends.sql.words import quoted
 from streamdp.errors import SourceError
 from streamdp.types import File, Format
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from streamdp.backends.sql.words import Role
+from streamdp.backends.sql.words import Role, Words
 
 WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 WIDE = ("HUGEINT", "UHUGEINT")
@@ -43,22 +43,13 @@ def family(kind: str) -> str:
     return kind.split("(")[0].upper()
 
 
-class DuckDBWords:
+class DuckDBWords(Words):
     """See `words.Words`."""
 
     keeps_order = True
 
     def takes(self, role: Role, kind: str) -> bool:
         return kind == NOTHING or family(kind) in FAMILIES[role]
-
-    def name(self, column: str) -> str:
-        return quoted(column, '"')
-
-    def text(self, value: str) -> str:
-        return quoted(value, "'")
-
-    def double(self, value: float) -> str:
-        return f"CAST('{value!r}' AS DOUBLE)"
 
     def tried(self, expression: str) -> str:
         """A bare column cannot fail, and TRY takes its time."""
@@ -110,11 +101,6 @@ class DuckDBWords:
 
     def start(self, text: str) -> str:
         return f"CAST('0x' || substr(md5({text}), 1, 4) AS BIGINT)"
-
-
-def quoted(name: str, quote: str) -> str:
-    """A name or text between quotes, those within doubled."""
-    return quote + name.replace(quote, quote * 2) + quote
 
 
 def _digits(kind: str) -> int:

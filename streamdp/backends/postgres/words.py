@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from streamdp.backends.sql.words import Role
+from streamdp.backends.sql.words import Role, Words
 
 WHOLE = ("smallint", "integer", "bigint")
 FLOATING = ("real", "double precision")
@@ -30,34 +28,19 @@ def family(kind: str) -> str:
     return head + rest.partition(")")[2] if bracket else kind
 
 
-class PostgresWords:
-    """See `words.Words`."""
-
-    keeps_order = False
+class PostgresWords(Words):
+    """See `words.Words`. An expression that fails on a record fails the question."""
 
     def takes(self, role: Role, kind: str) -> bool:
         return family(kind) in KINDS[role]
 
-    def name(self, column: str) -> str:
-        return '"' + column.replace('"', '""') + '"'
-
-    def text(self, value: str) -> str:
-        return "'" + value.replace("'", "''") + "'"
-
     def double(self, value: float) -> str:
         return f"CAST('{value!r}' AS double precision)"
-
-    def tried(self, expression: str) -> str:
-        """As it is: an expression that fails on a record fails the question."""
-        return f"({expression})"
 
     def as_text(self, value: str, kind: str) -> str:
         """Parts of a time are numerics, whose whole ones are written without a fraction."""
         whole = f"trim_scale({value})" if family(kind) == "numeric" else value
         return f'(CAST({whole} AS text) COLLATE "C")'
-
-    def position(self, text: str, texts: Sequence[str]) -> None:
-        return None
 
     def number(self, value: str, kind: str) -> str:
         name = family(kind)
@@ -89,9 +72,6 @@ class PostgresWords:
 
     def bytewise(self, column: str) -> str:
         return f'{self.name(column)} COLLATE "C"'
-
-    def unskipped(self, name: str) -> str:
-        return name
 
     def start(self, text: str) -> str:
         digits = f"substr(md5(convert_to({text}, 'UTF8')), 1, 4)"

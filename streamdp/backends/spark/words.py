@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from streamdp.backends.sql.words import Role
+from streamdp.backends.sql.words import Role, Words, quoted
 
 WHOLE = ("tinyint", "smallint", "int", "bigint")
 FLOATING = ("float", "double")
@@ -29,31 +27,20 @@ def family(kind: str) -> str:
     return kind.partition("(")[0]
 
 
-class SparkWords:
+class SparkWords(Words):
     """See `words.Words`. The session is not in ANSI mode: what fails on a record is null."""
-
-    keeps_order = False
 
     def takes(self, role: Role, kind: str) -> bool:
         return family(kind) in KINDS[role]
 
     def name(self, column: str) -> str:
-        return "`" + column.replace("`", "``") + "`"
+        return quoted(column, "`")
 
     def text(self, value: str) -> str:
         return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
-    def double(self, value: float) -> str:
-        return f"CAST('{value!r}' AS DOUBLE)"
-
-    def tried(self, expression: str) -> str:
-        return f"({expression})"
-
     def as_text(self, value: str, kind: str) -> str:
         return f"CAST({value} AS STRING)"
-
-    def position(self, text: str, texts: Sequence[str]) -> None:
-        return None
 
     def number(self, value: str, kind: str) -> str:
         name = family(kind)

@@ -45,7 +45,7 @@ def bounded(
     """
     form = _in_one_sort if words.keeps_order and bound.rows == 1 else _in_partitions
     start = words.start(f"concat({words.text(bound.key + ':')}, {words.canonical('u', kind)})")
-    return form(bound.rows, start, coded, columns)
+    return form(words, bound.rows, start, coded, columns)
 
 
 def _chosen(rows: int, j: str) -> str:
@@ -53,7 +53,7 @@ def _chosen(rows: int, j: str) -> str:
     return f"({j} * {step} + n * start) % (n * {PARTS}) < {step}"
 
 
-def _in_one_sort(rows: int, start: str, coded: str, columns: Sequence[str]) -> str:
+def _in_one_sort(words: Words, rows: int, start: str, coded: str, columns: Sequence[str]) -> str:
     """All records sorted once by unit and code; where a unit's begin tells how many there are.
 
     For k = 1, where all but the single records must be put in order anyway: a sort and two
@@ -69,7 +69,7 @@ def _in_one_sort(rows: int, start: str, coded: str, columns: Sequence[str]) -> s
         f" CASE WHEN before > u THEN {unsorted} ELSE before IS DISTINCT FROM u END AS fresh"
         f" FROM (SELECT u, {codes}, row_number() OVER () AS place, lag(u) OVER () AS before"
         f" FROM (SELECT u, {codes} FROM ({coded}) AS coded"
-        f" ORDER BY u, {_nulls_first(columns)}) AS ordered) AS placed),"
+        f" ORDER BY u, {_nulls_first(words, columns)}) AS ordered) AS placed),"
         " units AS (SELECT u, place - 1 AS above, coalesce(lead(place) OVER (),"
         " (SELECT count(*) + 1 FROM sorted)) - place AS n FROM sorted WHERE fresh),"
         f" large AS (SELECT u, above, n, {start} AS start FROM units"
@@ -79,7 +79,7 @@ def _in_one_sort(rows: int, start: str, coded: str, columns: Sequence[str]) -> s
     )
 
 
-def _in_partitions(rows: int, start: str, coded: str, columns: Sequence[str]) -> str:
+def _in_partitions(words: Words, rows: int, start: str, coded: str, columns: Sequence[str]) -> str:
     """All records are counted, and those of large units that are not chosen taken off again.
 
     Units with k records or fewer, most where the bound is well chosen, are not hashed nor sorted.
@@ -91,14 +91,14 @@ def _in_partitions(rows: int, start: str, coded: str, columns: Sequence[str]) ->
         f" large AS (SELECT u, count(*) AS n FROM coded GROUP BY u HAVING count(*) > {rows}),"
         f" started AS (SELECT u, n, {start} AS start FROM large),"
         f" numbered AS (SELECT {codes}, n, start,"
-        f" row_number() OVER (PARTITION BY coded.u ORDER BY {_nulls_first(columns)}) AS j"
+        f" row_number() OVER (PARTITION BY coded.u ORDER BY {_nulls_first(words, columns)}) AS j"
         " FROM coded JOIN started ON coded.u = started.u),"
         f" tallied AS (SELECT {codes}, count(*) AS c FROM coded GROUP BY {codes} UNION ALL"
         f" SELECT {codes}, -count(*) AS c FROM numbered WHERE {spared} GROUP BY {codes})"
-        f" SELECT {codes}, CAST(sum(c) AS BIGINT) AS records FROM tallied"
+        f" SELECT {codes}, CAST(sum(c) AS {words.whole}) AS records FROM tallied"
         f" GROUP BY {codes} HAVING sum(c) > 0"
     )
 
 
-def _nulls_first(columns: Sequence[str]) -> str:
-    return ", ".join(f"{column} NULLS FIRST" for column in columns)
+def _nulls_first(words: Words, columns: Sequence[str]) -> str:
+    return ", ".join(f"{column}{words.nulls_first}" for column in columns)

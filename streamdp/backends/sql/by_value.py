@@ -44,9 +44,9 @@ class Clip:
         """The values there can be, and one more digit for null."""
         return self.high - self.low + 2
 
-    def sql(self, value: str) -> str:
-        """The digit of a whole number."""
-        above = f"CAST(least({value}, {self.high}) AS BIGINT) - ({self.low})"
+    def sql(self, value: str, whole: str) -> str:
+        """The digit of a whole number, as a number of the type `whole`."""
+        above = f"CAST(least({value}, {self.high}) AS {whole}) - ({self.low})"
         if self.digits == 3:
             above = "1"
         return (

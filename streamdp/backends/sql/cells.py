@@ -74,7 +74,7 @@ def cells_of(values: FloatArray, grid: Grid) -> IntArray:
     return np.clip(cells, grid.lower, grid.upper).astype(np.int64)
 
 
-def cell_sql(value: str, grid: Grid, literal: Callable[[float], str], kind: str = "BIGINT") -> str:
+def cell_sql(value: str, grid: Grid, literal: Callable[[float], str], kind: str) -> str:
     """SQL of the cell of a double; null if it is null, NaN or infinite.
 
     Where the ends of the grid are in the end cells by the rule itself, so is what lies beyond, and

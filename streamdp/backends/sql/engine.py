@@ -181,7 +181,7 @@ class SqlBackend(ABC):
 
     def named(self, query: Query) -> list[str]:
         """All columns that are named, once each."""
-        inside = [name for each in _expressions(query) for name in self.named_in(each)]
+        inside = [name for each in expressions(query) for name in self.named_in(each)]
         return list(dict.fromkeys([*self.own_columns(query), *inside]))
 
     def _within(self, batch: Batch, table: str) -> str:
@@ -220,7 +220,7 @@ class SqlBackend(ABC):
                 raise _no_column(missing[0], hint, source) from None
             raise SourceError(
                 f"an expression for source {source} cannot be understood by its engine",
-                where=" / ".join(_expressions(query)),
+                where=" / ".join(expressions(query)),
                 hint="write one SQL expression over the columns of one record; " + CONDITION_HINT,
                 source=source,
             ) from None
@@ -242,7 +242,7 @@ class SqlBackend(ABC):
         return ""
 
 
-def _expressions(query: Query) -> list[str]:
+def expressions(query: Query) -> list[str]:
     """SQL of one record that the configuration brings."""
     inside = [field.expression for field in fields_of(query)]
     return list(dict.fromkeys(each for each in (*inside, query.where) if each is not None))

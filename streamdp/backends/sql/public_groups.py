@@ -31,10 +31,10 @@ def public_groups(words: Words, query: Query) -> str:
             str(texts.index(text)) if found else words.text(text)
             for text, texts, found in zip(group, lists, looked_up, strict=True)
         ]
-        rows.append(f"({', '.join(keys)}, CAST({part} AS BIGINT))")
+        rows.append([*keys, f"CAST({part} AS {words.whole})"])
     names = [f"g{i}" for i in range(len(query.by))]
     same = " AND ".join(f"b{i} = g{i}" for i in range(len(query.by)))
-    return f"(VALUES {', '.join(rows)}) AS public_group({', '.join(names)}, part) ON {same}"
+    return f"{words.rows(rows, 'public_group', [*names, 'part'])} ON {same}"
 
 
 def _texts(query: Query, column: int) -> tuple[str, ...]:

@@ -44,14 +44,15 @@ def question(
     source = f"(SELECT {', '.join(wanted)} FROM {table} WHERE {where}) AS record"
     if query.by:
         source += f" JOIN {public_groups(words, query)}"
-    kind, shift = _stored(query)
+    kind, shift = _stored(words, query)
     code = _code(words, query, kind, shift)
     if query.bound is not None:
         known = f"v BETWEEN {words.double(-LARGEST)} AND {words.double(LARGEST)} AND u IS NOT NULL"
         coded = f"SELECT {code} AS code, u FROM {source} WHERE {known}"
         return bounded(words, query.bound, kinds["unit"], coded)
     return (
-        f"SELECT coalesce(CAST(code AS BIGINT), 0) + ({shift}) AS code, count(code) AS records"
+        f"SELECT coalesce(CAST(code AS {words.whole}), 0) + ({shift}) AS code,"
+        " count(code) AS records"
         f" FROM (SELECT {code} AS code FROM {source}) AS coded GROUP BY code"
     )
 
@@ -60,19 +61,19 @@ def _code(words: Words, query: CellQuery, kind: str, shift: int) -> str:
     """The code of a record less the shift; null if it has no cell."""
     if not query.by and not shift:
         return cell_sql("v", query.grid, words.double, kind)
-    code = cell_sql("v", query.grid, words.double)
+    code = cell_sql("v", query.grid, words.double, words.whole)
     if query.by:
         code = f"part * {_width(query)} + {code} - ({query.grid.lower})"
     return f"CAST({code} - ({shift}) AS {kind})"
 
 
-def _stored(query: CellQuery) -> tuple[str, int]:
+def _stored(words: Words, query: CellQuery) -> tuple[str, int]:
     """The type in which codes are grouped, and what is taken off them so that they fit."""
     first = 0 if query.by else query.grid.lower
     last = first + _width(query) * len(query.groups) - 1
     if query.bound is not None or last - first >= 2 * SMALL:
-        return "BIGINT", 0
-    return "SMALLINT", 0 if first >= -SMALL and last < SMALL else first + SMALL
+        return words.whole, 0
+    return words.small, 0 if first >= -SMALL and last < SMALL else first + SMALL
 
 
 def counts_of(query: CellQuery, rows: IntArray) -> tuple[CellCounts, ...]:

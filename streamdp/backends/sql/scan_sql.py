@@ -48,12 +48,12 @@ def _placed(
     within: str,
 ) -> str:
     """SQL whose rows are (part, d_0, …, w_0, …, u): one a record of a public group."""
-    wanted, columns, joins = [], ["part" if query.by else "CAST(0 AS BIGINT) AS part"], ""
+    wanted, columns, joins = [], ["part" if query.by else f"CAST(0 AS {words.whole}) AS part"], ""
     for i, axis in enumerate(scan.dimensions):
         value = words.name(axis.name) if axis.sql is None else words.tried(axis.sql)
         if i in scan.clips:
             wanted.append(f"{value} AS x{i}")
-            columns.append(f"{scan.clips[i].sql(f'x{i}')} AS d{i}")
+            columns.append(f"{scan.clips[i].sql(f'x{i}', words.whole)} AS d{i}")
         elif axis.values is None:
             wanted.append(f"{words.number(value, kinds[f'd{i}'])} AS x{i}")
             columns.append(f"{_cut(words, axis, f'x{i}')} AS d{i}")
@@ -88,7 +88,7 @@ def _cut(words: Words, axis: Dimension, value: str) -> str:
     """Cell of a number."""
     cells = _below(words, axis.cuts or (), value, 0)
     finite = _finite(words, value)
-    return f"CAST(CASE WHEN {finite} THEN {cells} ELSE {_null_code(axis)} END AS BIGINT)"
+    return f"CAST(CASE WHEN {finite} THEN {cells} ELSE {_null_code(axis)} END AS {words.whole})"
 
 
 def _below(words: Words, cuts: Sequence[float], value: str, first: int) -> str:
@@ -108,20 +108,20 @@ def _listed(words: Words, axis: Dimension, i: int) -> str:
     found = f"coalesce({position}, {unlisted})"
     if _null_code(axis) != unlisted:
         found = f"CASE WHEN x{i} IS NULL THEN {_null_code(axis)} ELSE {found} END"
-    return f"CAST({found} AS BIGINT)"
+    return f"CAST({found} AS {words.whole})"
 
 
 def _list_join(words: Words, values: Sequence[str], i: int) -> str:
     """A list of texts as a table, for engines that cannot look one up by itself."""
     if not values or words.position("x", values) is not None:
         return "" if values else f" LEFT JOIN (SELECT NULL AS p{i}) AS list{i} ON true"
-    rows = ", ".join(f"({words.text(value)}, {position})" for position, value in enumerate(values))
-    return f" LEFT JOIN (VALUES {rows}) AS list{i}(t{i}, p{i}) ON x{i} = t{i}"
+    rows = [[words.text(value), str(position)] for position, value in enumerate(values)]
+    return f" LEFT JOIN {words.rows(rows, f'list{i}', [f't{i}', f'p{i}'])} ON x{i} = t{i}"
 
 
 def _summand(words: Words, term: Term, value: str) -> str:
     """SQL of a record's summand, from 0 up; null if it adds nothing."""
-    cell = cell_sql(value, term.grid, words.double)
+    cell = cell_sql(value, term.grid, words.double, words.whole)
     added = f"{cell} - ({term.centre + shift(term)})"
     if term.square:
         added = f"({added}) * ({added})"
@@ -160,18 +160,27 @@ def _grouped(words: Words, scan: Scan, rows: str, *, weighted: bool) -> str:
     if weighted or len(codes) > 1 or scan.codes(scan.groupings()[0]) > 2 * SMALL:
         off = 0
     else:
-        codes = [f"CAST({codes[0]} - {off} AS SMALLINT)"]
+        codes = [f"CAST({codes[0]} - {off} AS {words.small})"]
+    several, source = len(codes) > 1, f"({rows}) AS chosen"
+    if several and not words.grouping_sets:
+        source += (
+            f" JOIN {words.rows([[str(i)] for i in range(len(codes))], 'ways', ['way'])} ON true"
+        )
+        which = " ".join(f"WHEN {i} THEN {code}" for i, code in enumerate(codes))
+        codes, names = ["way", f"CASE way {which} END"], ["number", "m0"]
     named = [f"{code} AS {name}" for code, name in zip(codes, names, strict=True)]
     kept = [*named, *(f"w{i}" for i in range(len(scan.terms))), *(["records"] * weighted)]
-    shown = [f"{_sum('records')} AS records" if weighted else "count(*) AS records"]
+    shown = [f"{_sum(words, 'records')} AS records" if weighted else "count(*) AS records"]
     for i, term in enumerate(scan.terms):
         shown += _sums(words, term, f"w{i}", weighted=weighted)
-    number, code, sets = "0", f"CAST(m0 AS BIGINT) + {off}", "m0"
-    if len(names) > 1:
+    number, code, sets = "0", f"CAST(m0 AS {words.whole}) + {off}", "m0"
+    if several and not words.grouping_sets:
+        number, sets = "number", "number, m0"
+    elif several:
         which = " ".join(f"WHEN {name} IS NOT NULL THEN {i}" for i, name in enumerate(names))
         number, code = f"CASE {which} END", f"coalesce({', '.join(names)})"
         sets = f"GROUPING SETS ({', '.join(f'({name})' for name in names)})"
-    coded = f"SELECT {', '.join(kept)} FROM ({rows}) AS chosen"
+    coded = f"SELECT {', '.join(kept)} FROM {source}"
     columns = ", ".join([f"{number} AS grouped", f"{code} AS code", *shown])
     return f"SELECT {columns} FROM ({coded}) AS coded GROUP BY {sets}"
 
@@ -180,15 +189,15 @@ def _sums(words: Words, term: Term, value: str, *, weighted: bool) -> list[str]:
     """How many records have a summand, and its sum: whole, or in a high and a low half."""
     times = " * records" if weighted else ""
     one = f"CASE WHEN {value} IS NOT NULL THEN records END" if weighted else ""
-    count = _sum(one) if weighted else f"count({value})"
+    count = _sum(words, one) if weighted else f"count({value})"
     halves = [value]
     if in_halves(term):
         low = f"{value} % {HALF}"
-        high = f"CAST(({value} - {low}) * {words.double(1 / HALF)} AS BIGINT)"
+        high = f"CAST(({value} - {low}) * {words.double(1 / HALF)} AS {words.whole})"
         halves = [high, f"({low})"]
-    sums = [f"{_sum(half + times)} AS {value}_{i}" for i, half in enumerate(halves)]
+    sums = [f"{_sum(words, half + times)} AS {value}_{i}" for i, half in enumerate(halves)]
     return [f"{count} AS {value}_n", *sums]
 
 
-def _sum(value: str) -> str:
-    return f"CAST(coalesce(sum({value}), 0) AS BIGINT)"
+def _sum(words: Words, value: str) -> str:
+    return f"CAST(coalesce(sum({value}), 0) AS {words.whole})"

@@ -10,10 +10,22 @@ Role = Literal["value", "unit", "group", "listed", "time"]
 
 
 class Words(Protocol):
-    """In what engines differ."""
+    """In what engines differ; an engine's words are a subclass, which says what is not standard."""
 
-    keeps_order: bool
+    keeps_order: bool = False
     """Whether a window function with an empty OVER is told to see rows as a subquery sorts them."""
+
+    whole: str = "BIGINT"
+    """Type of whole numbers of 64 bits, as a cast names it."""
+
+    small: str = "SMALLINT"
+    """The same of 16 bits, or of more where there is none."""
+
+    nulls_first: str = " NULLS FIRST"
+    """Behind a column of ORDER BY: that nulls come before all values."""
+
+    grouping_sets: bool = True
+    """Whether one GROUP BY can group in several ways."""
 
     def takes(self, role: Role, kind: str) -> bool:
         """Whether a column of this type of the engine can play this part."""
@@ -21,19 +33,24 @@ class Words(Protocol):
 
     def name(self, column: str) -> str:
         """A column."""
-        ...
+        return quoted(column, '"')
 
     def text(self, value: str) -> str:
         """A literal text."""
-        ...
+        return quoted(value, "'")
+
+    def rows(self, rows: Sequence[Sequence[str]], name: str, columns: Sequence[str]) -> str:
+        """Literal rows as a table that stands behind FROM or JOIN."""
+        listed = ", ".join(f"({', '.join(row)})" for row in rows)
+        return f"(VALUES {listed}) AS {name}({', '.join(columns)})"
 
     def double(self, value: float) -> str:
         """A literal double, exact to the last bit."""
-        ...
+        return f"CAST('{value!r}' AS DOUBLE)"
 
     def tried(self, expression: str) -> str:
         """An expression of the configuration; null, if the engine can, where it fails."""
-        ...
+        return f"({expression})"
 
     def as_text(self, value: str, kind: str) -> str:
         """A value of a type of the engine as text, which compares byte by byte."""
@@ -41,7 +58,7 @@ class Words(Protocol):
 
     def position(self, text: str, texts: Sequence[str]) -> str | None:
         """Index of a text in a list, null if it is not there; None where a join is faster."""
-        ...
+        return None
 
     def number(self, value: str, kind: str) -> str:
         """A value of a type of the engine as a double, by the rule of `cells`."""
@@ -61,8 +78,13 @@ class Words(Protocol):
 
     def unskipped(self, name: str) -> str:
         """The same value, by an expression that the engine has no statistics of."""
-        ...
+        return name
 
     def start(self, text: str) -> str:
         """The first DIGITS hexadecimal digits of the MD5 of a UTF-8 text, as a BIGINT."""
         ...
+
+
+def quoted(name: str, quote: str) -> str:
+    """A name or text between quotes, those within doubled."""
+    return quote + name.replace(quote, quote * 2) + quote

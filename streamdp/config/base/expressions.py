@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import AfterValidator
 
+from streamdp.config.base.dialects import in_words_of, require_sayable
+
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr
 
-Dialect = Literal["duckdb", "postgres", "spark"]
+Dialect = Literal["duckdb", "postgres", "mariadb", "spark"]
 
 
 def _words(text: str) -> frozenset[str]:
@@ -114,9 +116,8 @@ def checked(tree: Expr, dialect: Dialect, table: str | None = None) -> str:
     if table is not None:
         for column in total.find_all(exp.Column):
             column.set("table", exp.to_identifier(table))
-    if dialect == "spark":
-        total = _weekdays_of_spark(total)
-    return str(total.sql(dialect, identify=True, comments=False))
+    written = "mysql" if dialect == "mariadb" else dialect
+    return str(in_words_of(total, dialect).sql(written, identify=True, comments=False))
 
 
 def parsed(text: str, longest: int | None = None) -> Expr:
@@ -162,11 +163,7 @@ def _require_allowed(node: Expr, dialect: Dialect) -> None:
         raise ValueError(f"a part of a constant is a constant: write it, without {_called(node)}")
     if dialect == "spark" and isinstance(node, exp.Cast) and not _is_constant(node):
         _require_no_timestamp(node)
-    if dialect == "postgres" and isinstance(node, exp.Cast) and not _is_constant(node):
-        raise ValueError(
-            "PostgreSQL ends a query at a value that cannot be cast, which would tell of it:"
-            " cast in a view"
-        )
+    require_sayable(node, dialect)
 
 
 def _require_no_timestamp(cast: Expr) -> None:
@@ -232,24 +229,6 @@ def _total(tree: Expr) -> Expr:
             else:
                 node.replace(made)
     return tree
-
-
-def _weekdays_of_spark(tree: Expr) -> Expr:
-    """Days of the week as DuckDB numbers them: Spark has another name, and a Sunday of 1."""
-    from sqlglot import exp
-
-    def moved(node: Expr) -> Expr:
-        if not isinstance(node, exp.Extract):
-            return node
-        part = node.this.name.upper()
-        if part == "ISODOW":
-            return exp.Extract(this=exp.var("DOW_ISO"), expression=node.expression)
-        if part in ("DOW", "DAYOFWEEK", "WEEKDAY"):
-            day = exp.Extract(this=exp.var("DOW"), expression=node.expression)
-            return exp.Paren(this=exp.Sub(this=day, expression=exp.Literal.number(1)))
-        return node
-
-    return tree.transform(moved)
 
 
 def _nullif(divisor: Expr) -> Expr:

@@ -12,7 +12,7 @@ from streamdp.config.base.paths import file_ids, same_records
 from streamdp.config.base.yaml import Document, Path
 from streamdp.config.model import Configuration
 from streamdp.config.refusal import refuse, refuse_password
-from streamdp.config.sections.engines import DuckDBEngine, PostgresEngine, SparkEngine
+from streamdp.config.sections.engines import DuckDBEngine, ServerEngine, SparkEngine
 from streamdp.config.sections.queries import table_query
 from streamdp.config.sections.sources import Partitions, Source, Windows
 from streamdp.lakes import lies_in_table
@@ -58,10 +58,10 @@ def _place(source: Source) -> str:
         place = source.place()
         return f"{place}#{table}" if table else place
     engine = source.engine
-    if isinstance(engine, PostgresEngine):
+    if isinstance(engine, ServerEngine):
         found = engine.connection
         text = found.get_secret_value() if isinstance(found, SecretStr) else str(found.file)
-        return f"postgres#{text}#{table}"
+        return f"{engine.kind}#{text}#{table}"
     return f"spark#{table}"
 
 
@@ -86,7 +86,7 @@ def _check_query(source: Source, unit: str | None, document: Document, path: Pat
 def _check_form(source: Source, document: Document, path: Path) -> None:
     """Path, table and engine fit together."""
     engine, table = source.engine, source.table_name()
-    if isinstance(engine, PostgresEngine):
+    if isinstance(engine, ServerEngine):
         refuse_password(engine.connection, document, (*path, "engine", "connection"))
     if "settle" in source.model_fields_set and source.batches != "files":
         refuse(
@@ -104,7 +104,7 @@ def _check_form(source: Source, document: Document, path: Path) -> None:
             (*path, "path"),
             "leave the table out",
         )
-    if table is None and not isinstance(engine, PostgresEngine):
+    if table is None and not isinstance(engine, ServerEngine):
         _check_files(source, document, path)
     elif source.batches == "files" or not hasattr(source.batches, "every"):
         refuse(
@@ -114,16 +114,16 @@ def _check_form(source: Source, document: Document, path: Path) -> None:
             "batches: {column: , every: , start: }",
         )
     if (
-        (table is None and isinstance(engine, PostgresEngine))
+        (table is None and isinstance(engine, ServerEngine))
         or (table is not None and isinstance(engine, DuckDBEngine) and not source.path)
-        or (source.path and isinstance(engine, PostgresEngine))
+        or (source.path and isinstance(engine, ServerEngine))
         or (source.path and table is not None and isinstance(engine, SparkEngine))
     ):
         refuse(
             f"path and table do not fit the engine {engine.kind}",
             document,
             path,
-            "duckdb reads path, or table in the database at path; postgres a table; spark either",
+            "duckdb reads path, or table in the database at path; a server a table; spark either",
         )
 
 

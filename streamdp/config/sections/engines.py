@@ -17,7 +17,8 @@ class _Limited(Section):
     memory: Size | None = Field(
         default=None,
         description="Most memory for one query, in B, kB, MB or GB. With PostgreSQL it is for each"
-        " sort or hash, with Spark for the driver. Default: the engine's own.",
+        " sort or hash, with MariaDB for the session, with Spark for the driver. Default: the"
+        " engine's own.",
         examples=["2 GB"],
     )
     timeout: PositiveDuration | None = Field(
@@ -42,7 +43,13 @@ class DuckDBEngine(_Limited):
     )
 
 
-class PostgresEngine(_Limited):
+class ServerEngine(_Limited):
+    """A server that is asked for a table; it is reached by a connection."""
+
+    connection: Concealed
+
+
+class PostgresEngine(ServerEngine):
     """A PostgreSQL server."""
 
     kind: Literal["postgres"] = Field(description="`postgres`: a PostgreSQL server.")
@@ -50,6 +57,18 @@ class PostgresEngine(_Limited):
         description="Connection URL or libpq string. A role with SELECT suffices. A password must"
         " come from the environment or a file.",
         examples=["postgresql://reader@db/warehouse", {"file": "/run/secrets/connection"}],
+    )
+
+
+class MariaDBEngine(ServerEngine):
+    """A MariaDB server."""
+
+    kind: Literal["mariadb"] = Field(description="`mariadb`: a MariaDB server.")
+    connection: Concealed = Field(
+        description="Connection URL, with `?sslmode=verify-full` (the default for another machine)"
+        " or `disable`, `sslrootcert=FILE`, `socket=PATH`. A user with SELECT suffices. A password"
+        " must come from the environment or a file.",
+        examples=["mariadb://reader@db/warehouse", {"file": "/run/secrets/connection"}],
     )
 
 
@@ -67,4 +86,6 @@ class SparkEngine(_Limited):
     )
 
 
-Engine = Annotated[DuckDBEngine | PostgresEngine | SparkEngine, Field(discriminator="kind")]
+Engine = Annotated[
+    DuckDBEngine | PostgresEngine | MariaDBEngine | SparkEngine, Field(discriminator="kind")
+]

@@ -1,0 +1,1 @@
+"""MariaDB: asked where the records are."""

@@ -1,0 +1,133 @@
+"""Where a MariaDB server is, as a URL says it, and how its session is set."""
+
+from __future__ import annotations
+
+import ssl
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from streamdp.backends.limits import Limits
+from streamdp.backends.mariadb.words import COLLATION, LONGEST_UNIT
+from streamdp.errors import ConfigurationError
+
+PORT = 3306
+CONNECT_SECONDS = 10
+_HERE = ("localhost", "127.0.0.1", "::1")
+_OPTIONS = ("socket", "sslmode", "sslrootcert")
+_MODES = ("disable", "verify-full")
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A server, a database and who asks.
+
+    Args:
+        host: Name or address; ignored where a socket is named.
+        port: Of the server.
+        database: That tables without one before their name belong to.
+        user: Name.
+        password: Not shown.
+        socket: Path of the socket of a server of this machine.
+        encrypted: Whether the connection is, to a server whose certificate names the host.
+        authority: File of certificates that are trusted; those of the system by default.
+    """
+
+    host: str
+    port: int
+    database: str
+    user: str
+    password: str = field(repr=False)
+    socket: str | None = None
+    encrypted: bool = True
+    authority: str | None = None
+
+    @classmethod
+    def of(cls, url: str) -> Address:
+        """An address from `mariadb://USER:PASSWORD@HOST:PORT/DATABASE?OPTION=…`.
+
+        Raises:
+            ConfigurationError: It is none. Its text is not told: it may hold a password.
+
+        >>> Address.of("mariadb://reader:secret@db/warehouse?sslmode=disable")
+        Address(host='db', port=3306, database='warehouse', user='reader', socket=None, \
+encrypted=False, authority=None)
+        """
+        try:
+            parts = urlsplit(url)
+            options = dict(parse_qsl(parts.query, keep_blank_values=True, strict_parsing=True))
+            port = parts.port or PORT
+        except ValueError:
+            raise _no_address() from None
+        host, database = unquote(parts.hostname or "localhost"), unquote(parts.path[1:])
+        here = host in _HERE or "socket" in options
+        mode = options.get("sslmode", "disable" if here else "verify-full")
+        known = set(options) <= set(_OPTIONS) and mode in _MODES
+        if parts.scheme != "mariadb" or not known or not database or "/" in database:
+            raise _no_address()
+        return cls(
+            host,
+            port,
+            database,
+            unquote(parts.username or ""),
+            unquote(parts.password or ""),
+            options.get("socket"),
+            mode != "disable",
+            options.get("sslrootcert"),
+        )
+
+    def arguments(self) -> dict[str, Any]:
+        """What PyMySQL is told.
+
+        Raises:
+            OSError: The file of certificates cannot be read.
+        """
+        trusted = ssl.create_default_context(cafile=self.authority) if self.encrypted else None
+        return {
+            "host": self.host,
+            "port": self.port,
+            "unix_socket": self.socket,
+            "database": self.database,
+            "user": self.user,
+            "password": self.password,
+            "ssl": trusted,
+            "ssl_disabled": trusted is None,
+            "charset": "utf8mb4",
+            "autocommit": True,
+            "connect_timeout": CONNECT_SECONDS,
+            "program_name": "streamdp",
+            "local_infile": False,
+        }
+
+
+def _no_address() -> ConfigurationError:
+    return ConfigurationError(
+        "this is no connection",
+        where="sources.engine.connection",
+        hint="mariadb://reader@db:3306/warehouse, with ?sslmode=verify-full or disable,"
+        " sslrootcert=FILE, or socket=PATH",
+    )
+
+
+def settings(limits: Limits) -> dict[str, str]:
+    """Variables of the session, as SQL: whatever the server's defaults are, counts are the same.
+
+    It is read-only and in UTC, sees one snapshot a question, and returns all rows. A time of day
+    beside a timestamp is not completed by the present day.
+    """
+    found = {
+        "time_zone": "'+00:00'",
+        "sql_mode": "'NO_UNSIGNED_SUBTRACTION'",
+        "old_mode": "'ZERO_DATE_TIME_CAST'",
+        "tx_isolation": "'REPEATABLE-READ'",
+        "tx_read_only": "1",
+        "collation_connection": COLLATION,
+        "max_sort_length": str(4 * LONGEST_UNIT),
+        "sql_select_limit": str(2**64 - 1),
+        "sql_big_selects": "1",
+    }
+    if limits.seconds is not None:
+        found["max_statement_time"] = str(limits.seconds)
+    if limits.memory is not None:
+        found["max_session_mem_used"] = str(limits.memory)
+    return found

@@ -1,0 +1,232 @@
+"""MariaDB: a table or query of a database, asked where it is."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from streamdp.backends.limits import NO_LIMITS, Limits
+from streamdp.backends.mariadb.connection import Address, settings
+from streamdp.backends.mariadb.operands import Operand, operands, require_alike
+from streamdp.backends.mariadb.types import kind_of
+from streamdp.backends.mariadb.words import LONGEST_UNIT, MariaDBWords
+from streamdp.backends.sql.engine import SqlBackend, expressions
+from streamdp.backends.sql.relation import Relation
+from streamdp.errors import SourceError
+from streamdp.types import Batch, IntArray, Query
+
+if TYPE_CHECKING:
+    import pymysql
+
+PAUSES = (0.5, 1.0, 2.0, 4.0)
+"""Seconds between attempts to connect; nothing is asked again once it was asked."""
+
+_SERVER = "SELECT @@version, @@server_uid, @@hostname, @@port"
+"""The identifier is from 10.5.26, 10.6.19, 10.11.9 and 11.1.6 on."""
+
+_SNAPSHOTS = "InnoDB"
+"""The storage engine that answers a question from one state of its table."""
+
+_TABLES = (
+    "SELECT table_schema, table_name, table_type, engine FROM information_schema.tables"
+    " WHERE lower(table_schema) = lower(coalesce(%s, database()))"
+    " AND lower(table_name) = lower(%s)"
+)
+
+_NUMBERS = (
+    "SELECT table_id FROM information_schema.innodb_sys_tables"
+    " WHERE lower(substring_index(name, '#', 1)) = %s"
+)
+"""A table, and each of its partitions, keeps its number when it is renamed."""
+
+
+@dataclass(slots=True)
+class MariaDBBackend(SqlBackend):
+    """Asks a MariaDB server; a user that may SELECT from the relation is enough.
+
+    The session is read-only and in UTC, and the server ends a question that takes longer than it
+    may. An expression that overflows on a record fails the question.
+
+    Args:
+        address: Where the server is.
+        relation: Table or query.
+        time_column: Column whose UTC value puts a record in a window.
+        limits: Time of a question, and memory of its session.
+        sleep: Waits between attempts to connect.
+    """
+
+    address: Address
+    relation: Relation
+    time_column: str | None = None
+    limits: Limits = NO_LIMITS
+    sleep: Callable[[float], None] = time.sleep
+    _connection: pymysql.Connection[Any] | None = field(default=None, init=False, repr=False)
+
+    opening_hint = "is the name right, and may this user SELECT from it?"
+    reading_hint = "look at the server: was it stopped, or the query killed or out of time?"
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """A connection that answers; a question that is left unanswered is ended."""
+        try:
+            self._connect().ping(reconnect=False)
+        except self.failures():
+            self.close()
+            self._connect()
+        try:
+            yield
+        except BaseException:
+            self._kill()
+            self.close()
+            raise
+
+    def words(self) -> MariaDBWords:
+        """MariaDB's."""
+        return MariaDBWords()
+
+    def table(self, query: Query, batch: Batch) -> str:
+        """The relation."""
+        return self.relation_sql(self.relation)
+
+    def collated(self, columns: Mapping[str, str]) -> list[str]:
+        """All texts: nearly every collation leaves out case, or blanks at the end."""
+        return [name for name, kind in columns.items() if kind.startswith(("varchar", "text"))]
+
+    def one_by_one(self, columns: Mapping[str, str]) -> dict[str, str]:
+        """None: the server looks at each record."""
+        return {}
+
+    def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
+        """Refuse tables without snapshots, and operands that MariaDB would silently convert."""
+        for _, _, form, engine in self._tables():
+            if form == "BASE TABLE" and engine != _SNAPSHOTS:
+                raise SourceError(
+                    f"the table of source {batch.source} is stored by {engine}",
+                    where=self.place(batch),
+                    hint="one question needs one state of the table: ALTER TABLE … ENGINE=InnoDB",
+                    source=batch.source,
+                )
+        beneath = self.relation.bare(self.words())
+        made = [each.sql for each in self.relation.columns if not each.source]
+        made += [self.relation.where] if self.relation.where is not None else []
+        table = self.table(query, batch)
+        for found, source in ((made, f"{beneath} AS record"), (expressions(query), table)):
+            self._require_alike(operands(found), source, batch)
+
+    def _require_alike(self, found: list[Operand], table: str, batch: Batch) -> None:
+        if not found:
+            return
+        parts = ", ".join(f"{each.sql} AS o{place}" for place, each in enumerate(found))
+        with suppress(*self.failures()):  # what cannot be understood is told as such later
+            kinds = self.describe(f"SELECT {parts} FROM {table}")
+            require_alike(found, list(kinds.values()), batch.source)
+
+    def origins(self, batch: Batch) -> tuple[str, ...]:
+        """The table by its name in the server, and by its numbers where the user may ask for them.
+
+        Raises:
+            SourceError: The server cannot be asked.
+        """
+        with self.session(), self._own_words(batch, "could not be asked", self.opening_hint):
+            ((_, *server),) = self._rows(_SERVER)
+            found = []
+            for schema, name, _, _ in self._tables():
+                path = f"{schema}/{name}".lower()
+                found.append(path)
+                with suppress(*self.failures()):
+                    found += [str(number) for (number,) in self._rows(_NUMBERS, path)]
+        return tuple(f"mariadb:{':'.join(map(str, server))}/{each}" for each in found)
+
+    def _tables(self) -> list[tuple[Any, ...]]:
+        schema, _, name = self.relation.table.rpartition(".")
+        return self._rows(_TABLES, schema or None, name)
+
+    def type_hint(self, source: str) -> str:
+        """Expressions have no casts of columns, and units are sorted whole."""
+        longest = LONGEST_UNIT // 4
+        return f"name another column, or cast it in a view: a unit is at most VARCHAR({longest})"
+
+    def place(self, batch: Batch) -> str:
+        """The table."""
+        return self.relation.table
+
+    def describe(self, select: str) -> dict[str, str]:
+        """Names and types."""
+        with self._connect().cursor() as cursor:
+            cursor.execute(f"{select} LIMIT 0")
+            fields = cursor._result.fields  # `description` has neither length nor character set
+        return {each.name: kind_of(each) for each in fields}
+
+    def run(self, statement: str) -> IntArray:
+        """Columns of integers."""
+        with self._connect().cursor() as cursor:
+            cursor.execute(statement)
+            rows = np.array(cursor.fetchall(), dtype=np.int64)
+            return rows.reshape(-1, len(cursor.description))
+
+    def moment(self, at: datetime) -> str:
+        """A timestamp in UTC, the time zone of the session."""
+        return f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S}'"
+
+    def failures(self) -> tuple[type[Exception], ...]:
+        """PyMySQL's, and those of the connection beneath it."""
+        import pymysql
+
+        return (pymysql.MySQLError, OSError)
+
+    def close(self) -> None:
+        """Hang up."""
+        connection, self._connection = self._connection, None
+        if connection is not None and connection.open:
+            with suppress(*self.failures()):
+                connection.close()
+
+    def _kill(self) -> None:
+        """End what the server does for this session, if anything, from another one."""
+        if self._connection is None:
+            return
+        with suppress(*self.failures()):
+            other = self._opened({})
+            with other.cursor() as cursor:
+                cursor.execute(f"KILL QUERY {int(self._connection.thread_id())}")
+            other.close()
+
+    def _rows(self, statement: str, *values: str | None) -> list[tuple[Any, ...]]:
+        with self._connect().cursor() as cursor:
+            cursor.execute(statement, values or None)
+            return list(cursor.fetchall())
+
+    def _connect(self) -> pymysql.Connection[Any]:
+        """The connection, made anew if it was lost."""
+        if self._connection is not None and not self._connection.open:
+            self._connection = None
+        for pause in (*PAUSES, None):
+            if self._connection is not None:
+                return self._connection
+            try:
+                self._connection = self._opened(settings(self.limits))
+            except self.failures():
+                if pause is None:
+                    break
+                self.sleep(pause)
+        raise SourceError(
+            "the MariaDB server cannot be reached",
+            hint="is it up, of version 10.11 or later, and are host, user, password, database and"
+            " certificate right?",
+        ) from None
+
+    def _opened(self, variables: Mapping[str, str]) -> pymysql.Connection[Any]:
+        import pymysql
+
+        connection: pymysql.Connection[Any] = pymysql.connect(**self.address.arguments())
+        if variables:
+            with connection.cursor() as cursor:
+                listed = ", ".join(f"SESSION {name} = {value}" for name, value in variables.items())
+                cursor.execute(f"SET {listed}")
+        return connection

@@ -1,0 +1,98 @@
+"""MariaDB's words for the one question; types are those of `types.kind_of`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from streamdp.backends.sql.words import Role, Words, quoted
+
+WHOLE = ("tinyint", "smallint", "mediumint", "int", "bigint", "year")
+REAL = ("decimal", "float", "double")
+MOMENTS = ("datetime", "timestamp")
+NUMBERS = (*WHOLE, *REAL, "date", *MOMENTS)
+KINDS: dict[Role, tuple[str, ...]] = {
+    "value": (*NUMBERS, "time"),
+    "unit": (*NUMBERS, "varchar", "varbinary"),
+    "group": (*WHOLE, "date", "varchar"),
+    "listed": (*WHOLE, "date", "varchar"),
+    "time": ("date", *MOMENTS),
+}
+
+COLLATION = "utf8mb4_nopad_bin"
+"""Texts are compared by all of their bytes; others leave out case, accents or blanks at the end."""
+
+LONGEST_UNIT = 2048
+"""Bytes; a longer text or one without a length would be sorted by its first bytes alone."""
+
+
+class MariaDBWords(Words):
+    """See `words.Words`. An expression that overflows on a record fails the question."""
+
+    whole = small = "SIGNED"
+    nulls_first = ""  # they come first by themselves
+    grouping_sets = False
+
+    def takes(self, role: Role, kind: str) -> bool:
+        family, _, length = kind.partition("(")
+        if role == "unit" and length and int(length.rstrip(")")) > LONGEST_UNIT:
+            return False
+        return family in KINDS[role] or (family == "text" and role in ("group", "listed"))
+
+    def name(self, column: str) -> str:
+        return quoted(column, "`")
+
+    def text(self, value: str) -> str:
+        return quoted(value.replace("\\", "\\\\"), "'")
+
+    def rows(self, rows: Sequence[Sequence[str]], name: str, columns: Sequence[str]) -> str:
+        """A table that is derived has no list of names here, and one of WITH has."""
+        listed = ", ".join(f"({', '.join(row)})" for row in rows)
+        names = ", ".join(columns)
+        return f"(WITH {name}({names}) AS (VALUES {listed}) SELECT * FROM {name}) AS {name}"
+
+    def as_text(self, value: str, kind: str) -> str:
+        text = value if re.match("varchar|text", kind) else f"CAST({value} AS CHAR)"
+        return _bytewise(text)
+
+    def number(self, value: str, kind: str) -> str:
+        if kind in MOMENTS:
+            return f"(CAST({_micros(value)} AS DOUBLE) / 1000000)"
+        if kind == "date":
+            return f"(CAST({_days(value)} AS DOUBLE) * 86400)"
+        if kind == "time":
+            return f"(CAST(TIME_TO_SEC({value}) * 1000000 AS DOUBLE) / 1000000)"
+        return f"CAST({value} AS DOUBLE)"
+
+    def is_whole(self, kind: str) -> bool:
+        return kind in WHOLE
+
+    def canonical(self, unit: str, kind: str) -> str:
+        if kind in MOMENTS:
+            return f"CAST({_micros(unit)} AS CHAR)"
+        if kind == "date":
+            return f"CAST({_days(unit)} AS CHAR)"
+        if kind in REAL:
+            whole = f"greatest(-1e15, least(1e15, {self.number(unit, kind)}))"
+            return f"CAST(CAST(floor({whole}) AS SIGNED) AS CHAR)"
+        if kind.startswith("varbinary"):
+            return f"lower(hex({unit}))"
+        return self.as_text(unit, kind)
+
+    def bytewise(self, column: str) -> str:
+        return _bytewise(self.name(column))
+
+    def start(self, text: str) -> str:
+        return f"CAST(conv(substr(md5({text}), 1, 4), 16, 10) AS SIGNED)"
+
+
+def _bytewise(text: str) -> str:
+    return f"CONVERT({text} USING utf8mb4) COLLATE {COLLATION}"
+
+
+def _micros(value: str) -> str:
+    return f"timestampdiff(MICROSECOND, TIMESTAMP '1970-01-01 00:00:00', {value})"
+
+
+def _days(value: str) -> str:
+    return f"datediff({value}, DATE '1970-01-01')"

@@ -1,0 +1,160 @@
+"""Reading is total in MariaDB: hostile values of each type, in each part of a question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from streamdp.backends.mariadb.connection import Address
+from streamdp.backends.mariadb.engine import MariaDBBackend
+from streamdp.backends.sql.relation import Relation
+from streamdp.errors import SourceError
+from streamdp.types import CellQuery, UnitBound
+from tests.contract.servers import asked as connected
+from tests.contract.test_postgres_total import ROLES, asked, counted
+from tests.contract.test_total import FILE, GRID, WINDOW
+
+TIMES = ["0000-00-00 00:00:00", "2024-00-00 00:00:00", "9999-12-31 23:59:59", "0001-01-01 00:00:00"]
+HOSTILE: dict[str, tuple[Any, list[Any]]] = {
+    "TINYINT": ("7", ["127", "-128"]),
+    "TINYINT UNSIGNED": ("7", ["255", "0"]),
+    "BIGINT": ("7", [str(2**63 - 1), str(-(2**63)), str(2**53 + 1)]),
+    "BIGINT UNSIGNED": ("7", [str(2**64 - 1), "0"]),
+    "BOOLEAN": ("1", ["0", "2", "-128"]),
+    "YEAR": ("2024", ["0000", "2155"]),
+    "FLOAT": ("7", ["3.4e38", "1e-45", "-0"]),
+    "DOUBLE": ("7", ["1.7976931348623157e308", "-1.7976931348623157e308", "5e-324", "-0"]),
+    "DECIMAL(65)": ("7", ["9" * 65, "-" + "9" * 65]),
+    "DECIMAL(65,38)": ("7", [f"{'9' * 27}.{'9' * 38}", f"0.{'0' * 37}1"]),
+    "DATE": ("2024-01-01", [each[:10] for each in TIMES]),
+    "DATETIME(6)": ("2024-01-01 12:00", [*TIMES, "9999-12-31 23:59:59.999999"]),
+    "TIMESTAMP(6) NULL": ("2024-01-01 12:00", [TIMES[0], "2038-01-19 03:14:07.999999"]),
+    "TIME(6)": ("12:30", ["838:59:59.999999", "-838:59:59.999999", "-00:00:00.000001"]),
+    "VARCHAR(512)": ("A", ["", "é", "\U0010ffff", "x" * 512, "\0", "A\0", "A ", "a", "\\'\"%s"]),
+    "VARCHAR(512) CHARACTER SET latin1": ("A", ["", "é", "x" * 512, "\0", "A ", "a"]),
+    "VARCHAR(513)": ("A", ["x" * 513]),
+    "CHAR(9)": ("A", ["", "é", "a", "Á"]),
+    "TEXT": ("A", ["", "é", "x" * 60_000, "A ", "a"]),
+    "JSON": ("7", ["null", '{"a": [1]}', '"A"']),
+    "ENUM('A', 'a ', '')": ("A", ["a ", "", "no such"]),
+    "SET('A', 'b')": ("A", ["A,b", ""]),
+    "UUID": ("00000000-0000-0000-0000-000000000000", ["ffffffff-ffff-ffff-ffff-ffffffffffff"]),
+    "INET6": ("::1", ["::"]),
+    "VARBINARY(2048)": ("A", [b"\0\xff", b"", b"A\0", b"\xff" * 2048]),
+    "BINARY(4)": ("A", [b"\0\xff", b"A\0\0\0"]),
+    "BLOB": ("A", [b"\0\xff", b""]),
+    "BIT(64)": (b"A", [b"\xff" * 8]),
+}
+"""Of each type an ordinary value and hostile ones, beside which null stands always."""
+
+
+def make(server: Any, kind: str) -> None:
+    with server.cursor() as cursor:
+        cursor.execute("DROP TABLE IF EXISTS hostile")
+        cursor.execute("SET sql_mode = ''")  # else it would take no zero for a date
+        cursor.execute(f"CREATE TABLE hostile (x INT, h {kind}, t DATETIME)")
+
+
+def fill(server: Any, values: Sequence[Any]) -> None:
+    with server.cursor() as cursor:
+        cursor.execute("DELETE FROM hostile")
+        given = [(value,) for value in values]
+        cursor.executemany("INSERT INTO hostile VALUES (7, %s, '2024-01-01 12:00')", given)
+
+
+@pytest.fixture
+def backend(mariadb_server: str) -> Iterator[MariaDBBackend]:
+    found = MariaDBBackend(Address.of(mariadb_server), Relation("hostile"))
+    yield found
+    found.close()
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_no_value_fails_a_question_of_mariadb_after_its_check(
+    mariadb_server: str, backend: MariaDBBackend, kind: str
+) -> None:
+    """Each hostile value moves a count by its own record alone, or the question is refused."""
+    ordinary, hostile = HOSTILE[kind]
+    answered, failed = 0, []
+    with connected(mariadb_server) as server:
+        make(server, kind)
+        for role in ROLES:
+            backend.time_column = "h" if role == "time" else None
+            batch, query = WINDOW if role == "time" else FILE, asked(role)
+            before: list[int] | None = None
+            for value in [[], *([each] for each in (*hostile, None))]:
+                fill(server, [ordinary] * 3 + value)
+                try:
+                    backend.check(query, batch)
+                except SourceError:
+                    break
+                try:
+                    counts = list(counted(backend.answer(query, batch)))
+                except SourceError as error:
+                    failed.append(f"{value} as {role}: {error}")
+                    continue
+                answered += 1
+                before = counts if before is None else before
+                moved = [after - old for after, old in zip(counts, before, strict=True)]
+                if any(not 0 <= each <= 1 for each in moved):
+                    failed.append(f"{value} as {role}: {before} became {counts}")
+    assert failed == []
+    assert answered >= len(hostile) + 2
+
+
+def test_units_that_a_collation_calls_equal_are_two(
+    mariadb_server: str, backend: MariaDBBackend
+) -> None:
+    """Case, accents, blanks and bytes of zero at the end, and what differs at the very end."""
+    long = "x" * 511
+    units = ["A", "a", "á", "a ", "a\0", "", " ", f"{long}1", f"{long}2"]
+    with connected(mariadb_server) as server:
+        make(server, "VARCHAR(512)")
+        fill(server, units * 5)
+    for rows in (1, 2, 5):
+        query = CellQuery("x", GRID, bound=UnitBound("h", rows))
+        backend.check(query, FILE)
+        assert backend.answer(query, FILE).counts.tolist() == [rows * len(units)]
+    query = CellQuery("x", GRID, by=("h",), groups=tuple((unit,) for unit in units))
+    assert [each.counts.tolist() for each in backend.answer(query, FILE)] == [[5]] * len(units)
+    assert backend.answer(CellQuery("x", GRID, where="h = 'a'"), FILE).counts.tolist() == [5]
+
+
+@pytest.mark.parametrize(
+    ("kind", "where"),
+    [
+        ("DATETIME", "h - t > 5"),
+        ("DATETIME", "h > 20240101"),
+        ("VARCHAR(9)", "h = 0"),
+        ("VARCHAR(9)", "h + 1 = 1"),
+        ("VARCHAR(9)", "h > t"),
+        ("TIME", "h < t"),
+        ("DATETIME", "x IN (1, h)"),
+        ("DATE", "-h < 0"),
+    ],
+)
+def test_what_mariadb_would_convert_in_silence_is_refused(
+    mariadb_server: str, backend: MariaDBBackend, kind: str, where: str
+) -> None:
+    """In a condition, a derived column, and a query in place of the table."""
+    with connected(mariadb_server) as server:
+        make(server, kind)
+    derived = f"CASE WHEN {where} THEN 1 ELSE 0 END"
+    for query in (CellQuery("x", GRID, where=where), CellQuery("z", GRID, expression=derived)):
+        with pytest.raises(SourceError, match="where MariaDB has"):
+            backend.check(query, FILE)
+    backend.relation = replace(backend.relation, where=where.replace("h", "record.h"))
+    with pytest.raises(SourceError, match="where MariaDB has"):
+        backend.check(CellQuery("x", GRID), FILE)
+
+
+def test_a_table_without_snapshots_is_refused(mariadb_server: str, backend: MariaDBBackend) -> None:
+    """A question may read it more than once, between which others write."""
+    with connected(mariadb_server) as server, server.cursor() as cursor:
+        cursor.execute("DROP TABLE IF EXISTS hostile")
+        cursor.execute("CREATE TABLE hostile (x INT) ENGINE=MyISAM")
+    with pytest.raises(SourceError, match="stored by MyISAM"):
+        backend.check(CellQuery("x", GRID), FILE)
