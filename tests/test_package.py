@@ -136,7 +136,7 @@ def test_the_constraints_pin_all_that_is_required() -> None:
     """Each requirement of the package and of its extras, within its bounds."""
     extras = PROJECT["optional-dependencies"]
     asked = [*PROJECT["dependencies"]]
-    for extra in ("accounting", "plot", "postgres", "spark", "web"):
+    for extra in ("accounting", "mariadb", "plot", "postgres", "spark", "web"):
         asked += extras[extra]
     for requirement in map(Requirement, asked):
         assert PINS[requirement.name.lower()] in requirement.specifier, requirement

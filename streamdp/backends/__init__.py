@@ -2,8 +2,9 @@
 
 `cells` is the rule that puts a value in its cell, `question` the SQL that all engines share, a
 file of `Words` says in what one differs, and `sql` is what they do alike. A new engine is such a
-file and a backend that opens, describes and runs: together 200 to 250 lines, and one row in the
-contract suite, `tests/contract`, which holds it to the same counts to the last bit.
+file and a backend that opens, describes and runs: together some 300 lines, and one row in the
+contract suite, `tests/contract`, which holds it to the same counts to the last bit; see
+`deploy/docs/how-to/engine.md`.
 
 Why there is no relational layer for engines beyond these: ibis, measured on DuckDB by
 `tests.benchmarks.engines`, took 1.7 times as long as native SQL, five times DuckDB's time to

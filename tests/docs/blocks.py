@@ -6,7 +6,7 @@
 | `python` | run there too |
 | `yaml config.yaml` | written there, and loaded |
 | `yaml` | laid over the demonstration's configuration and those before it, and loaded |
-| `sql store`, `sql warehouse` | asked of the store, or of a PostgreSQL server |
+| `sql store`, `sql warehouse`, `sql mariadb` | asked of the store, of PostgreSQL, of MariaDB |
 | `console` | shown, not run: its commands and options are looked up |
 | `text` | shown |
 """

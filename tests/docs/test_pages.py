@@ -7,7 +7,7 @@ import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,8 @@ import pytest
 from streamdp.config import load
 from streamdp.config.base.yaml import parse
 from streamdp.types import Json
-from tests.contract.servers import postgres
+from tests.contract import servers
+from tests.contract.servers import mariadb, postgres
 from tests.docs.blocks import DOCS, KINDS, PAGES, ROOT, Block, blocks, typed, unknown
 from tests.objects.servers import minio
 
@@ -55,6 +56,16 @@ def warehouse(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.fixture
+def second_warehouse(monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """A MariaDB server for the page that speaks of one."""
+    with mariadb() as url:
+        if url is None:
+            pytest.skip("no MariaDB here: install mariadb-server of the distribution")
+        monkeypatch.setenv("MARIA", url.replace("root@", "reader@").replace("/w?", "/released?"))
+        yield url
+
+
+@pytest.fixture
 def lake(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A storage with a month of flights, for the page that speaks of one."""
     with minio(folder) as server:
@@ -71,8 +82,9 @@ def test_every_block_of_a_page_runs(
     page: Path, folder: Path, request: pytest.FixtureRequest
 ) -> None:
     """In the order of the page, as a reader would type them."""
-    needs_server = any(block.about == "warehouse" for block in blocks(page))
-    conninfo = request.getfixturevalue("warehouse") if needs_server else ""
+    fixtures = {"warehouse": "warehouse", "mariadb": "second_warehouse"}
+    about = {block.about for block in blocks(page)}
+    conninfo = {name: request.getfixturevalue(fixtures[name]) for name in about & set(fixtures)}
     if "<!-- test: storage -->" in page.read_text():
         request.getfixturevalue("lake")
     if "<!-- test: delta -->" in page.read_text():
@@ -81,7 +93,7 @@ def test_every_block_of_a_page_runs(
         run(block, folder, conninfo, f"{page.name}:{block.line}")
 
 
-def run(block: Block, folder: Path, conninfo: str, where: str) -> None:
+def run(block: Block, folder: Path, conninfo: Mapping[str, str], where: str) -> None:
     if block.kind == "yaml":
         check(block, folder)
     elif block.kind == "sql":
@@ -116,14 +128,19 @@ def laid_over(below: Json, above: Json) -> Json:
     return {**below, **{key: laid_over(below.get(key), value) for key, value in above.items()}}
 
 
-def asked(block: Block, folder: Path, conninfo: str) -> None:
+def asked(block: Block, folder: Path, conninfo: Mapping[str, str]) -> None:
     if block.about == "store":
         with sqlite3.connect(f"file:{folder / 'streamdp.db'}?mode=ro", uri=True) as store:
             assert store.execute(block.text).fetchall()
         return
+    if block.about == "mariadb":
+        with servers.asked(conninfo["mariadb"]) as server, server.cursor() as cursor:
+            for statement in block.text.split(";\n")[:-1]:
+                cursor.execute(statement)
+        return
     import psycopg
 
-    with psycopg.connect(conninfo, autocommit=True) as connection:
+    with psycopg.connect(conninfo["warehouse"], autocommit=True) as connection:
         last = connection.execute(block.text.encode())
         while last.nextset():
             pass

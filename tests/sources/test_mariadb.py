@@ -189,7 +189,8 @@ def certificate(folder: Path, name: str) -> tuple[Path, Path]:
         check=True,
         capture_output=True,
     )
-    paths[1].chmod(0o644)
+    for path in paths:
+        path.chmod(0o644)
     return paths
 
 

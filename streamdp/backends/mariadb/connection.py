@@ -77,7 +77,7 @@ encrypted=False, authority=None)
         )
 
     def arguments(self) -> dict[str, Any]:
-        """What PyMySQL is told.
+        """Arguments of PyMySQL for it.
 
         Raises:
             OSError: The file of certificates cannot be read.

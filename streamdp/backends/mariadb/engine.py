@@ -217,7 +217,7 @@ class MariaDBBackend(SqlBackend):
                 self.sleep(pause)
         raise SourceError(
             "the MariaDB server cannot be reached",
-            hint="is it up, of version 10.11 or later, and are host, user, password, database and"
+            hint="is it up, of version 10.11.9 or later, and are host, user, password, database and"
             " certificate right?",
         ) from None
 

@@ -60,7 +60,7 @@ def operands(texts: Iterable[str]) -> list[Operand]:
 
 
 def _taken(node: Expr) -> tuple[list[Expr], str | None]:
-    """What stands in an operator, and what it takes."""
+    """Operands of a node that is an operator, and the type that it takes."""
     from sqlglot import exp
 
     if isinstance(node, exp.Add | exp.Sub | exp.Mul | exp.Div | exp.Mod):
