@@ -44,7 +44,8 @@ class Lesson:
         learned = self._panel(belief, gaps)
         if not learned.finite():
             return None
-        lower, upper = filling.error_bars(way, belief, learned.usual(filling.facts).density)
+        each = density.densities(filling.facts.targets, learned.log_gaps)
+        lower, upper = filling.error_bars(way, belief, each)
         lower, upper = np.minimum(lower, point), np.maximum(upper, point)
         smoothed = {"point": point, "lower": lower, "upper": upper}
         return learned.to_json() | {name: each.tolist() for name, each in smoothed.items()}

@@ -170,5 +170,4 @@ class ExpertMixture:
         """State, for these inputs."""
         if not state:
             return first_panel(self.facts, self.public, inputs)
-        panel = Panel.from_json(state)
-        return panel.told(inputs, panel.usual(self.facts))
+        return Panel.from_json(state).told(inputs, self.facts)

@@ -220,8 +220,10 @@ def _dense_chain(task: _Task, shapes: Shapes) -> _Chain:
     """The shapes: a row for each component, a few points of its own for each target."""
     public = shape_points(shapes, task.grid)
     points, ranks = public.points, public.spread(task.ranks(public.distinct))
-    bump = shapes.log_bump()[:, None]
-    masses = [np.where(task.region.holds(each), bump, -np.inf) for each in points]
+    bump, ends = shapes.log_bump()[:, None], public.distinct[[0, -1]]
+    masses = [bump] * len(points)
+    if not task.region.holds(ends).all():
+        masses = [np.where(task.region.holds(each), bump, -np.inf) for each in points]
     forward = [masses[0] + task.first_term(ranks[0])]
     for j in range(1, len(points)):
         ordered = points[j - 1][:, None, :] <= points[j][None, :, :]

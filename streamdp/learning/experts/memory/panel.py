@@ -107,7 +107,7 @@ class Panel:
         """How a batch usually looks."""
         return Usual.of(facts.targets, self.log_gaps, facts.resolution)
 
-    def told(self, inputs: Inputs, usual: Usual) -> Panel:
+    def told(self, inputs: Inputs, facts: Facts) -> Panel:
         """The same with a group for each of the inputs: those of another size start anew."""
         kept = {group.coefficients.shape[2]: group for group in self.groups}
         sizes = [len(each) for each in inputs]
@@ -115,6 +115,7 @@ class Panel:
             return self
         level = self.groups[0].coefficients[:, :, 0]
         best = level[int(np.exp(self.groups[0].log_weights).sum(axis=1).argmax())]
+        usual = self.usual(facts)
         groups = tuple(kept.get(size) or Levels.start(best, size, usual) for size in sizes)
         return replace(self, groups=groups)
 
