@@ -3,7 +3,16 @@
 from streamdp.types.batches import Batch, Belongs, File, Grid
 from streamdp.types.charges import Charge, Reservation, Run
 from streamdp.types.columns import Column, ColumnType
-from streamdp.types.forms import FloatArray, Format, IntArray, Json, Neighbours, Row, Rows
+from streamdp.types.forms import (
+    BoolArray,
+    FloatArray,
+    Format,
+    IntArray,
+    Json,
+    Neighbours,
+    Row,
+    Rows,
+)
 from streamdp.types.gates import Answer, GateRun, Past
 from streamdp.types.protocols import (
     Backend,
@@ -41,6 +50,7 @@ __all__ = [
     "Backend",
     "Batch",
     "Belongs",
+    "BoolArray",
     "CellCounts",
     "CellQuery",
     "Charge",

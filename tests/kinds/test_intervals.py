@@ -10,6 +10,8 @@ import pytest
 
 from streamdp.kinds.quantiles.intervals import faint, intervals, is_noisy
 from streamdp.kinds.quantiles.plausible import plausible
+from streamdp.kinds.quantiles.section import QuantilesSection
+from streamdp.learning.learner import Smoothed
 from streamdp.mechanisms.quantile_tree.accuracy import Believed
 from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, Choice
 from streamdp.mechanisms.quantile_tree.rank_law import rank_samples
@@ -18,8 +20,8 @@ from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy, Uniform
 from streamdp.priors.joint import JointPrior
 from streamdp.priors.shapes import shapes_from_guess
-from streamdp.types import CellCounts, Grid
-from tests.benchmarks.calibration import Data, cell, data
+from streamdp.types import CellCounts, Grid, Row
+from tests.benchmarks.calibration import Data, cell, data, kind_of
 
 GRID = Grid(Fraction(1, 1000), -(2**40), 2**40)
 DECILES = tuple(Fraction(i, 10) for i in range(1, 10))
@@ -144,7 +146,7 @@ def test_shapes_pull_what_they_fill_in() -> None:
     """A tree whose root has nearly all of epsilon: of what hangs below it, releases say less."""
     tree = TREE_OF_4.tree(DECILES, Fraction(10), GRID)
     root = tree.nodes()[0].targets
-    values = tuple(np.linspace(-1.2, 1.2, 9).round(3).tolist())
+    values = tuple(np.linspace(-1.2, 1.21, 9).round(3).tolist())
     widths = []
     for shapes in (False, True):
         prior = prior_of(tree, shapes=shapes)
@@ -219,3 +221,23 @@ def test_where_noise_reaches_the_ends_of_a_batch_its_shape_is_a_question() -> No
     """Deciles at epsilon times rows of 30 are noisy, at 10,000 they are not."""
     noisy = [is_noisy(QuantileTree(DECILES, Fraction(e, 1000), GRID), 1000) for e in (30, 10_000)]
     assert noisy == [True, False]
+
+
+def test_a_smoothed_interval_that_misses_the_drawn_one_reaches_over_both() -> None:
+    """Both are about one quantile, so one of two that have nothing in common is wrong."""
+    kind = kind_of(data()[0], "median", 100, "experts")
+    away, near = Smoothed(5.0, 4.0, 6.0), Smoothed(0.5, 0.2, 3.0)
+    row: Row = {"quantile": 0.5, "value": 0.0, "lower": -1.0, "upper": 1.0}
+    for each, ends in ((away, (-1.0, 6.0)), (near, (0.2, 3.0))):
+        published = kind._smoothed(row, each)
+        assert (published["smoothed_lower"], published["smoothed_upper"]) == ends
+
+
+def test_the_statement_names_quantiles_with_few_records_beyond() -> None:
+    """Their intervals are wide, and it says why; with more records it does not."""
+    told = {"kind": "quantiles", "source": "s", "column": "x", "resolution": 1, "bounds": [0, 9]}
+    told |= {"quantiles": ["1/2", "9/10", "99/100"], "epsilon": "1/10"}
+    for rows, named in ((900, "0.9, 0.99 is below"), (20_000, "0.99 is below"), (10**6, None)):
+        section = QuantilesSection.model_validate(told | {"expected_rows": rows})
+        said = section.about_errors() or ""
+        assert (f"records beyond {named}" in said) if named else ("beyond" not in said)

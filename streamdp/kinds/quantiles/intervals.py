@@ -21,7 +21,6 @@ References:
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +29,7 @@ from streamdp.kinds.quantiles.bands import band
 from streamdp.kinds.quantiles.curve import through
 from streamdp.kinds.quantiles.plausible import plausible
 from streamdp.mechanisms.quantile_tree.accuracy import Believed
+from streamdp.mechanisms.quantile_tree.pulls import off_atoms, outside
 from streamdp.mechanisms.quantile_tree.rank_law import rank_samples, uniforms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
@@ -49,10 +49,6 @@ FAINT = 6.0
 HELD = 8.0
 """The same of the records beyond an outer value: with as many, a draw outside the batch is rare
 even if most of the prior lies there."""
-
-LOST = -math.log(1.0 - LEVEL)
-"""The same, with which one draw in twenty would lie outside, were all values alike: it says little
-even of values that are not outermost."""
 
 MIDDLE = (0.25, 0.75)
 """Shares of a prior between which its middle lies."""
@@ -95,7 +91,8 @@ def intervals(
         few = plausible(tree, prior, rows, released, scale).edges(_EDGES)
         edges = np.stack([np.minimum(edges[0], few[0]), np.maximum(edges[1], few[1])])
     inner = _inwards(released, ranks, tree, prior, rows, believed)
-    edges = np.stack([np.minimum(edges[0], inner[0]), np.maximum(edges[1], inner[1])])
+    for ends in (inner, off_atoms(tree, prior, rows, np.array(values))):
+        edges = np.stack([np.minimum(edges[0], ends[0]), np.maximum(edges[1], ends[1])])
     lower, upper = _bracketed(tree, rows, *edges)
     return _on_grid(tree, np.minimum(lower, values), np.maximum(upper, values))
 
@@ -154,15 +151,18 @@ def _inwards(
     levels, last = tree.levels(), len(tree.quantiles) - 1
     targets = [float(quantile) for quantile in tree.quantiles]
     found = np.array([np.full(last + 1, np.inf), np.full(last + 1, -np.inf)])
+    below, above = outside(tree, rows)
     for node in tree.nodes():
         records = float(levels[node.level].sharpness(node.quantiles)) * rows
-        for j in node.targets:
-            if records * (1.0 - targets[j]) < (HELD if j == last else LOST):
-                surely = (ranks <= targets[j]).mean(axis=0) >= _EDGES[1]
-                found[0, j] = max(released[surely], default=_middle(tree, prior, j, believed)[0])
-            if records * targets[j] < (HELD if j == 0 else LOST):
-                surely = (ranks >= targets[j]).mean(axis=0) >= _EDGES[1]
-                found[1, j] = min(released[surely], default=_middle(tree, prior, j, believed)[1])
+        above[last] |= last in node.targets and records * (1.0 - targets[last]) < HELD
+        below[0] |= 0 in node.targets and records * targets[0] < HELD
+    for j, (low, high) in enumerate(zip(below, above, strict=True)):
+        if high:
+            surely = ~above & ((ranks <= targets[j]).mean(axis=0) >= _EDGES[1])
+            found[0, j] = max(released[surely], default=_middle(tree, prior, j, believed)[0])
+        if low:
+            surely = ~below & ((ranks >= targets[j]).mean(axis=0) >= _EDGES[1])
+            found[1, j] = min(released[surely], default=_middle(tree, prior, j, believed)[1])
     return found
 
 

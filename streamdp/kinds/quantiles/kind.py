@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from streamdp.kinds.quantiles.intervals import LEVEL, intervals
 from streamdp.learning.features import Feature, calendar
-from streamdp.learning.learner import Features, Learner, Observation, Way
+from streamdp.learning.learner import Features, Learner, Observation, Smoothed, Way
 from streamdp.mechanisms.quantile_tree.accuracy import STANDARD, Believed
 from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, Choice
 from streamdp.mechanisms.quantile_tree.exponential import Restriction
@@ -251,18 +251,26 @@ class Quantiles:
         smoothed = self.learner.smoothed(state) if self.smooth else ()
         if not smoothed:
             return outcome
+        pairs = zip(outcome.rows, smoothed, strict=True)
+        return Outcome(tuple({**row, **self._smoothed(row, each)} for row, each in pairs))
+
+    def _smoothed(self, row: Row, each: Smoothed) -> Row:
+        """Belief about a quantile, on the grid.
+
+        Both intervals are about one quantile: where they have nothing in common, one misses, and
+        that of the smoothed value reaches over both.
+        """
         least, most = self.grid.value(self.grid.lower), self.grid.value(self.grid.upper)
-        return Outcome(
-            tuple(
-                {
-                    **row,
-                    "smoothed": each.point,
-                    "smoothed_lower": min(max(each.lower, least), each.point),
-                    "smoothed_upper": max(min(each.upper, most), each.point),
-                }
-                for row, each in zip(outcome.rows, smoothed, strict=True)
-            )
-        )
+        lower, upper = each.lower, each.upper
+        if self.expected_rows is not None:
+            drawn = float(row["lower"] or 0), float(row["upper"] or 0)
+            if lower > drawn[1] or upper < drawn[0]:
+                lower, upper = min(lower, drawn[0]), max(upper, drawn[1])
+        return {
+            "smoothed": each.point,
+            "smoothed_lower": min(max(lower, least), each.point),
+            "smoothed_upper": max(min(upper, most), each.point),
+        }
 
 
 @functools.lru_cache(maxsize=256)

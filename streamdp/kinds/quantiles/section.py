@@ -71,6 +71,10 @@ class Mechanism(Section):
         return self
 
 
+FEW_BEYOND = 30
+"""Epsilon times records beyond a quantile below which a draw of it may lie outside the batch."""
+
+
 class QuantilesSection(ReleaseSection):
     """Quantiles of one column of every batch of one source."""
 
@@ -183,7 +187,20 @@ class QuantilesSection(ReleaseSection):
         return (
             "lower and upper hold the batch's own quantile 95 times in 100 if it has about the"
             " expected rows; with a tenth of them 2 or 3 times in 10, with ten times as many they"
-            f" are wider than need be{alone}"
+            f" are wider than need be{alone}{self._about_outermost()}"
+        )
+
+    def _about_outermost(self) -> str:
+        """Why intervals of quantiles with few records beyond them are wide."""
+        information = float(self.pure_price) * (self.expected_rows or 0)
+        few = [q for q in self.quantiles if information * min(q, 1 - q) < FEW_BEYOND]
+        if not few:
+            return ""
+        named = ", ".join(f"{float(quantile):g}" for quantile in few)
+        return (
+            f"; epsilon times the records beyond {named} is below {FEW_BEYOND}, so a draw may lie"
+            " outside the batch: the interval reaches to the next quantile that surely lies inside,"
+            " or to the guess, and outwards by the heaviest of usual tails"
         )
 
     def believed(self) -> tuple[float, float]:

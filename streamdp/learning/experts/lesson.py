@@ -45,7 +45,8 @@ class Lesson:
         if not learned.finite():
             return None
         each = density.densities(filling.facts.targets, learned.log_gaps)
-        lower, upper = filling.error_bars(way, belief, each)
+        drawn = {j: self.values[j] for j in way.targets}
+        lower, upper = filling.error_bars(way, belief, each, drawn)
         lower, upper = np.minimum(lower, point), np.maximum(upper, point)
         smoothed = {"point": point, "lower": lower, "upper": upper}
         return learned.to_json() | {name: each.tolist() for name, each in smoothed.items()}

@@ -52,10 +52,13 @@ def public_points(priors: tuple[Prior, ...], grid: Grid, aimed: int | None = Non
     """Points whose stretches have about a p-th of the mean prior's mass, p = `aimed`.
 
     A stretch above its share is halved, down to cells; a cell above its share is cut in up
-    to GRAINS levels. So there are fewer than 4p for one prior.
+    to GRAINS levels. So there are fewer than 4p for one prior, beside those of three cells: at
+    zero and at the ends of the grid, where clipped records lie, many records are often equal, and
+    a draw that cannot cut them leaves them. These have all levels.
     """
     distinct, aimed = tuple(dict.fromkeys(priors)), aimed or aimed_at(len(priors))
-    edges = np.array([grid.lower, grid.upper + 1], dtype=np.int64)
+    piles = np.array([grid.lower, min(max(0, grid.lower), grid.upper), grid.upper], dtype=np.int64)
+    edges = np.unique(np.concatenate((piles, piles + 1)))
     while True:
         shares = aimed * _mean_shares(distinct, grid, edges)
         widths = np.diff(edges)
@@ -70,6 +73,7 @@ def public_points(priors: tuple[Prior, ...], grid: Grid, aimed: int | None = Non
         )
         edges = np.append(inner, edges[-1])
     wanted = np.exp2(np.ceil(np.log2(np.clip(shares, 1.0, GRAINS))))
+    wanted[np.isin(edges[:-1], piles)] = GRAINS
     levels = np.where(widths == 1, GRAINS if fine else wanted, 1).astype(np.int64)
     points = np.repeat(edges[:-1], levels) * GRAINS + _ramp(levels) * np.repeat(
         GRAINS // levels, levels

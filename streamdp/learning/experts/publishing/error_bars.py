@@ -27,7 +27,7 @@ import numpy as np
 
 from streamdp.learning.experts.belief.belief import Belief
 from streamdp.priors.shapes import tukey
-from streamdp.types import FloatArray
+from streamdp.types import BoolArray, FloatArray
 
 REACH = 2.6
 """Deviations to either side that hold the quantile of 95 % of batches: laws have heavy tails."""
@@ -38,10 +38,6 @@ spread."""
 
 HELD = 8.0
 """Units of noise between an outermost quantile and the end of a batch that keep draws inside."""
-
-LOST = -math.log(0.05)
-"""Units of noise between a quantile and the end of a batch with which one draw in twenty would lie
-outside, were all values alike."""
 
 TAILS = (0.0, -0.25, -0.5)
 """Of the laws the curve follows: logistic, and heavier."""
@@ -64,7 +60,11 @@ class ErrorBars:
     guess: tuple[float, float]
 
     def around(
-        self, belief: Belief, density: FloatArray, noise: Mapping[int, float]
+        self,
+        belief: Belief,
+        density: FloatArray,
+        noise: Mapping[int, float],
+        outside: tuple[BoolArray, BoolArray],
     ) -> tuple[FloatArray, FloatArray]:
         """Ends that hold the quantiles of 95 % of batches, non-decreasing; each of shape (m,).
 
@@ -72,34 +72,39 @@ class ErrorBars:
             belief: After a release.
             density: Share of a batch per unit of value at each quantile, shape (m,).
             noise: Deviation in ranks of what was measured, by the index of the quantile.
+            outside: Which quantiles may have been drawn below the batch, and which above.
         """
         point = belief.point()
         least = self._sampling(noise)
         ranks = np.sqrt(np.maximum((belief.deviations() * density) ** 2, least) + self.rows**-2.0)
         away = REACH * ranks * (ALONE if len(point) == 1 else 1.0)
-        lower, upper = point - away / density, point + away / density
+        crossed = np.stack((point, belief.medians()))
+        lower = crossed.min(axis=0) - away / density
+        upper = crossed.max(axis=0) + away / density
         if len(point) > 1:
             for tail in TAILS:
                 lower = np.minimum(lower, self._on_curve(point, self.targets - away, tail))
                 upper = np.maximum(upper, self._on_curve(point, self.targets + away, tail))
-        self._reach_inwards(point, lower, upper, max(noise.values(), default=0.0))
+        self._reach_inwards(point, lower, upper, max(noise.values(), default=0.0), outside)
         cell, half = self.resolution, self.resolution / 2.0
         lower, upper = np.floor((lower - half) / cell) * cell, np.ceil((upper + half) / cell) * cell
         return np.maximum.accumulate(lower), np.maximum.accumulate(upper)
 
     def _reach_inwards(
-        self, point: FloatArray, lower: FloatArray, upper: FloatArray, noise: float
+        self,
+        point: FloatArray,
+        lower: FloatArray,
+        upper: FloatArray,
+        noise: float,
+        outside: tuple[BoolArray, BoolArray],
     ) -> None:
         """Move the inner ends of quantiles that noise may carry out of the batch."""
         unit, last = noise / math.sqrt(2.0), len(point) - 1
-        lost = 1.0 - self.targets < LOST * unit
-        lower[lost] = np.minimum(
-            lower[lost], max(point[~lost], default=self.guess[0] - self.guess[1])
-        )
-        lost = self.targets < LOST * unit
-        upper[lost] = np.maximum(
-            upper[lost], min(point[~lost], default=self.guess[0] + self.guess[1])
-        )
+        below, above = outside
+        inner = max(point[~above], default=self.guess[0] - self.guess[1])
+        lower[above] = np.minimum(lower[above], inner)
+        inner = min(point[~below], default=self.guess[0] + self.guess[1])
+        upper[below] = np.maximum(upper[below], inner)
         if last and 1.0 - self.targets[-1] < HELD * unit:
             lower[-1] = min(lower[-1], point[-2])
         if last and self.targets[0] < HELD * unit:

@@ -18,7 +18,8 @@ from streamdp.learning.experts.drawing.ways import MEAN_ABSOLUTE, Way
 from streamdp.learning.experts.facts import Facts
 from streamdp.learning.experts.publishing.error_bars import ErrorBars
 from streamdp.learning.experts.publishing.smooth import SmoothLaw, standard_laws
-from streamdp.types import FloatArray
+from streamdp.mechanisms.quantile_tree.pulls import off_atoms, outside
+from streamdp.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +71,9 @@ class Filling:
         if way.reading is None or way.whole:
             return {}
         grid, resolution = self.facts.grid, self.facts.resolution
-        belief = way.reading.after(self._released(way, drawn))
-        low, high = self.error_bars(way, belief, way.usual.density)
+        released = self._released(way, drawn)
+        belief = way.reading.after(released)
+        low, high = self.error_bars(way, belief, way.usual.density, released)
         lower = np.minimum(np.floor(low / resolution + 1e-9), known)
         upper = np.maximum(np.ceil(high / resolution - 1e-9), known)
         lower, upper = (np.clip(each, grid.lower, grid.upper) for each in (lower, upper))
@@ -82,12 +84,24 @@ class Filling:
         }
 
     def error_bars(
-        self, way: Way, belief: Belief, each: FloatArray
+        self, way: Way, belief: Belief, each: FloatArray, released: Mapping[int, float]
     ) -> tuple[FloatArray, FloatArray]:
-        """Ends of the intervals around what is believed after a release."""
+        """Ends of the intervals around what is believed after a release of some quantiles."""
         facts = self.facts
         bars = ErrorBars(facts.targets, facts.rows, facts.resolution, facts.guess)
-        return bars.around(belief, each, way.noise)
+        beside = self._beside(way)
+        below, above = (ends[beside] for ends in outside(way.tree, facts.rows))
+        lower, upper = bars.around(belief, each, way.noise, (below, above))
+        values = np.array([released[j] for j in way.targets])
+        ends = off_atoms(way.tree, way.prior, facts.rows, values)[:, beside]
+        lower = np.minimum.accumulate(np.minimum(lower, ends[0])[::-1])[::-1]
+        return lower, np.maximum.accumulate(np.maximum(upper, ends[1]))
+
+    def _beside(self, way: Way) -> IntArray:
+        """Of each quantile, the place of the nearest that was drawn among those."""
+        targets = self.facts.targets
+        drawn = targets[list(way.targets)]
+        return np.asarray(np.abs(targets[:, None] - drawn).argmin(axis=1))
 
     def believed(self, way: Way, belief: Belief, released: Mapping[int, float]) -> FloatArray:
         """Belief about all quantiles after some are released, non-decreasing."""
