@@ -96,13 +96,13 @@ def _beside(path: Path, named: str) -> str:
         raise ConfigurationError(
             "this is kept in a file of this machine",
             where=f"{path.name}: {named.partition('://')[0]}://",
-            hint="sources are read from addresses of objects, sinks of kind objects write there",
+            hint="sources, copies of the store and sinks of kind objects have addresses",
         )
     return os.path.normpath(path.parent / os.path.expanduser(named))
 
 
 def _address_or_beside(path: Path, named: str) -> str:
-    """The same of a source, which may be objects: their address is as it is."""
+    """The same of what may be objects: their address is as it is."""
     return named if is_address(named) else _beside(path, named)
 
 
@@ -112,7 +112,8 @@ def _resolved(value: Any, path: Path) -> Any:
         return value
     found = dict(value)
     for section in ("store", "log", "web", "backup"):
-        found[section] = _with_path(found[section], path) if section in found else None
+        absolute = _address_or_beside if section == "backup" else _beside
+        found[section] = _with_path(found[section], path, absolute) if section in found else None
         if found[section] is None:
             del found[section]
     if isinstance(found.get("sources"), dict):

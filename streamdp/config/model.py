@@ -150,8 +150,8 @@ class Configuration(Section):
     )
     backup: Backup | None = Field(
         default=None,
-        description="Folder into which the daemon copies the store, and how often. Default: no"
-        " copies.",
+        description="Folder or storage into which the daemon copies the store, and how often."
+        " Default: no copies.",
         examples=[{"path": "/mnt/other/copies", "every": "1h", "keep": 48}],
     )
     reports: dict[Name, ReportSection] = Field(

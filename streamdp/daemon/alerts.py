@@ -8,7 +8,8 @@ from sqlite_utils import Database
 
 from streamdp.config import Configuration
 from streamdp.config.sections.alerts import Alerts
-from streamdp.daemon.copies import newest_copy
+from streamdp.daemon.places import place_of
+from streamdp.errors import StreamdpError
 from streamdp.privacy.amounts import NANO, epsilon_text
 from streamdp.store.problems import problems
 from streamdp.store.reading import watch
@@ -127,6 +128,9 @@ def _backup(configuration: Configuration, database: Database, now: int) -> Itera
     section = configuration.backup
     if section is None:
         return
-    newest = newest_copy(section.path, configuration.store.path, database)
+    try:
+        newest = place_of(section, configuration.store.path).newest(database)
+    except StreamdpError:  # a storage that does not answer takes no copy either
+        newest = None
     if newest is None or now - newest > 2 * section.every:
         yield Alert("backup", "store", "", "there is no new copy of the store: the log says why")

@@ -1,15 +1,12 @@
-"""Copies of the store that the daemon makes by itself; what is due follows from the folder."""
+"""Copies of the store that the daemon makes by itself; what is due follows from where they lie."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 from sqlite_utils import Database
 
 from streamdp.config import Configuration
+from streamdp.daemon.places import Place, place_of
 from streamdp.errors import StreamdpError
-from streamdp.store.backup import add_copy, copies, name_of
-from streamdp.store.verified_open import verify_copy
 from streamdp.types import Log
 
 
@@ -23,31 +20,33 @@ class Copying:
     """
 
     def __init__(self, configuration: Configuration, database: Database, log: Log) -> None:
-        self._section, self._store = configuration.backup, configuration.store.path
+        self._section = section = configuration.backup
+        self._place = None if section is None else place_of(section, configuration.store.path)
         self._database, self._log, self._failed = database, log, ""
+        self._newest: int | None = None
 
     def copy_if_due(self, now: int) -> None:
         """Copy the store if the time has come; never raises for what a copy meets."""
-        if self._section is None or not self._is_due(now):
+        if self._section is None or self._place is None:
             return
         try:
-            made = add_copy(self._store, self._section.path, self._section.keep, now, verify_copy)
+            if not self._is_due(self._section.every, self._place, now):
+                return
+            made = self._place.add(self._section.keep, now)
         except StreamdpError as error:
             if self._failed != str(error):
                 self._log("backup.failed", code=error.code, reason=str(error))
             self._failed = str(error)
             return
         self._failed = ""
-        self._log("backup.written", name=made.path.name)
+        self._newest = now
+        self._log("backup.written", name=made)
 
-    def _is_due(self, now: int) -> bool:
-        """Whether the newest copy is old; one of the future was made by a clock that was wrong."""
-        assert self._section is not None  # noqa: S101
-        newest = newest_copy(self._section.path, self._store, self._database)
-        return newest is None or abs(now - newest) >= self._section.every
+    def _is_due(self, every: int, place: Place, now: int) -> bool:
+        """Whether the newest copy is old; one of the future was made by a clock that was wrong.
 
-
-def newest_copy(folder: Path, store: Path, database: Database) -> int | None:
-    """When the newest copy of a store was made; None without one."""
-    found = copies(folder, name_of(database, store))
-    return found[-1].at if found else None
+        A storage is asked when the newest copy that is known of has grown old.
+        """
+        if self._newest is None or abs(now - self._newest) >= every:
+            self._newest = place.newest(self._database)
+        return self._newest is None or abs(now - self._newest) >= every

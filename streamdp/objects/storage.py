@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import os
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -90,8 +91,12 @@ def copy(file: File, into: BinaryIO) -> None:
         )
 
 
-def write(address: Address, content: bytes) -> None:
+def write(address: Address, content: BinaryIO) -> None:
     """Write an object; it is there when all of it is.
+
+    Args:
+        address: Of the object.
+        content: Open file, read from where it stands.
 
     Raises:
         SourceError: The storage cannot be reached, or refuses.
@@ -101,7 +106,17 @@ def write(address: Address, content: bytes) -> None:
         _asked(str(address)),
         _file_system().open_output_stream(path, compression=None) as stream,
     ):
-        stream.write(content)
+        shutil.copyfileobj(content, stream, CHUNK)
+
+
+def remove(file: File) -> None:
+    """Remove an object.
+
+    Raises:
+        SourceError: The storage cannot be reached, or refuses.
+    """
+    with _asked(file.path):
+        _file_system().delete_file(_path_of(file.path))
 
 
 def _file(address: Address, key: str, info: FileInfo) -> File:

@@ -41,7 +41,7 @@ class ObjectsSink:
             with tempfile.TemporaryFile() as file:
                 WRITERS[self._form](columns(release), file.fileno())
                 file.seek(0)
-                write(target, file.read())
+                write(target, file)
         except SourceError as error:
             raise SinkError(
                 f"sink {self.name} cannot write: {error.what}",

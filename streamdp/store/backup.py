@@ -58,13 +58,23 @@ def copies(folder: Path, name: str) -> list[Copy]:
         folder: It need not be there.
         name: Of the store, see `name_of`.
     """
-    found = []
-    for path in folder.iterdir() if folder.is_dir() else ():
-        match = _COPY.fullmatch(path.name.removeprefix(name))
-        if path.name.startswith(name) and match and path.is_file():
-            at = datetime.strptime(match[3], TIME).replace(tzinfo=UTC)
-            found.append(Copy(int(match[1]), int(match[2]), int(at.timestamp()), path))
-    return sorted(found)
+    paths = folder.iterdir() if folder.is_dir() else ()
+    found = (copy_at(path, name) for path in paths if path.is_file())
+    return sorted(copy for copy in found if copy is not None)
+
+
+def copy_at(path: Path, name: str) -> Copy | None:
+    """What the name of a file says; None if it is no copy of the store.
+
+    Args:
+        path: Of the file.
+        name: Of the store, see `name_of`.
+    """
+    match = _COPY.fullmatch(path.name.removeprefix(name))
+    if match is None or not path.name.startswith(name):
+        return None
+    at = datetime.strptime(match[3], TIME).replace(tzinfo=UTC)
+    return Copy(int(match[1]), int(match[2]), int(at.timestamp()), path)
 
 
 def name_of(database: Database, store: Path) -> str:
@@ -96,7 +106,7 @@ def add_copy(store: Path, folder: Path, keep: int, now: int, check: Check) -> Co
 
     try:
         make_folder(folder, PRIVATE)
-        _forget_unfinished(folder, store.stem, now)
+        forget_unfinished(folder, store.stem, now)
     except OSError as error:
         raise _unwritable(error, folder) from None
     made = _made(store, folder, store.stem, target)
@@ -157,8 +167,8 @@ def _unwritable(error: OSError, folder: Path) -> StoreError:
     )
 
 
-def _forget_unfinished(folder: Path, name: str, now: int) -> None:
-    """Remove what copies that were cut off have left."""
+def forget_unfinished(folder: Path, name: str, now: int) -> None:
+    """Remove the folders that copies leave which were cut off."""
     for path in folder.glob(f".{name}.*"):
         if path.is_dir() and not path.is_symlink() and now - path.stat().st_mtime > FORGOTTEN:
             shutil.rmtree(path, ignore_errors=True)

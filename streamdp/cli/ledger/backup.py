@@ -22,7 +22,7 @@ def backup(path: Path | None, config_path: Path) -> None:
     The copy is for this user alone (mode 0600): it holds releases, budget and learned states. A
     store that is put back from it must be reconciled: what was spent since stays spent.
     """
-    from streamdp.store.backup import add_copy
+    from streamdp.daemon.places import place_of
     from streamdp.store.backup import backup as copy
     from streamdp.store.database import connect_to_read
     from streamdp.store.schema.migrations import is_current
@@ -32,28 +32,30 @@ def backup(path: Path | None, config_path: Path) -> None:
     store, section = configuration.store.path, configuration.backup
     if path is not None:
         copy(store, path, verify_copy)
+        made = str(path)
     elif section is not None:
-        path = add_copy(store, section.path, section.keep, int(time.time()), verify_copy).path
+        made = place_of(section, store).add(section.keep, int(time.time()))
     else:
         raise click.UsageError("name a PATH, or write a section `backup` in the configuration")
-    if is_current(connect_to_read(path)):
-        click.echo(f"{path}: copied and verified")
+    if is_current(connect_to_read(store)):
+        click.echo(f"{made}: copied and verified")
     else:
-        click.echo(f"{path}: copied, of an earlier schema; its pages and ledger are verified")
+        click.echo(f"{made}: copied, of an earlier schema; its pages and ledger are verified")
 
 
 @click.command()
-@click.argument("path", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("path")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @config_option
-def restore(path: Path, yes: bool, config_path: Path) -> None:
-    """Say what putting the backup PATH back would cost, and do it.
+def restore(path: str, yes: bool, config_path: Path) -> None:
+    """Say what putting the backup PATH, a file or s3://BUCKET/KEY, back would cost, and do it.
 
     The store that is there, if one is, stays beside the new one. What was released since the
     backup is no longer in the store; what it cost stays spent, which `streamdp reconcile` charges.
     """
     from streamdp import wiring
     from streamdp.daemon.lock import store_lock
+    from streamdp.daemon.places import fetched
     from streamdp.privacy.amounts import total_text
     from streamdp.store.anchor.check import difference
     from streamdp.store.backup import put_back
@@ -61,16 +63,17 @@ def restore(path: Path, yes: bool, config_path: Path) -> None:
     from streamdp.store.verified_open import verify_copy
 
     store, anchor = wiring.store_paths(load_configuration(config_path))
-    copy = connect_to_read(path)
-    verify_copy(copy)
-    sums: dict[str, list[tuple[int | None, int]]] = {}
-    for spent in difference(copy, anchor).missing if anchor.exists() else ():
-        sums.setdefault(spent.scope, []).append((spent.epsilon_nano, spent.rho_nano))
-    for scope, losses in sums.items():
-        click.echo(f"{scope}: {total_text(losses)} was spent since, and stays spent")
-    click.echo("what was released since is lost from the store, not from its sinks")
-    if not yes:
-        click.confirm(f"Put {path} in the place of {store}?", abort=True)
-    with store_lock(store):
-        put_back(path, store, int(time.time()), verify_copy)
+    with fetched(path, store) as file:
+        copy = connect_to_read(file)
+        verify_copy(copy)
+        sums: dict[str, list[tuple[int | None, int]]] = {}
+        for spent in difference(copy, anchor).missing if anchor.exists() else ():
+            sums.setdefault(spent.scope, []).append((spent.epsilon_nano, spent.rho_nano))
+        for scope, losses in sums.items():
+            click.echo(f"{scope}: {total_text(losses)} was spent since, and stays spent")
+        click.echo("what was released since is lost from the store, not from its sinks")
+        if not yes:
+            click.confirm(f"Put {path} in the place of {store}?", abort=True)
+        with store_lock(store):
+            put_back(file, store, int(time.time()), verify_copy)
     click.echo("now: streamdp reconcile --assume-spent --operator NAME --reason TEXT")

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import glob
 
 from pydantic import Field, field_validator
 
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveDuration
+from streamdp.objects.address import is_address, parsed
 
 
 class Backup(Section):
-    """Copies of the store in a folder, on another volume than the store and its anchor."""
+    """Copies of the store in a folder or a storage, apart from the store and its anchor."""
 
-    path: Path = Field(
-        description="Folder of the copies, relative to the configuration. It is created if missing."
-        " Keep it on another volume, and never put a copy back together with the anchor.",
-        examples=["/mnt/other/copies"],
+    path: str = Field(
+        min_length=1,
+        description="Folder of the copies, relative to the configuration, created if missing; or"
+        " `s3://BUCKET/FOLDER` of an S3-compatible storage. Keep it on another volume, and never"
+        " put a copy back together with the anchor.",
+        examples=["/mnt/other/copies", "s3://vault/streamdp"],
     )
     every: PositiveDuration = Field(
         default=3600,
@@ -31,6 +34,15 @@ class Backup(Section):
         strict=True,
         description="Number of copies that are kept; the oldest are removed. Default 48.",
     )
+
+    @field_validator("path")
+    @classmethod
+    def _is_a_place(cls, value: str) -> str:
+        if not is_address(value):
+            return value
+        if glob.has_magic(value):
+            raise ValueError("an address that is written to has no wildcards")
+        return str(parsed(value.rstrip("/")))
 
     @field_validator("every")
     @classmethod
