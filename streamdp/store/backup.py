@@ -64,7 +64,7 @@ def copies(folder: Path, name: str) -> list[Copy]:
 
 
 def copy_at(path: Path, name: str) -> Copy | None:
-    """What the name of a file says; None if it is no copy of the store.
+    """A copy by the name of its file; None if it is none of the store.
 
     Args:
         path: Of the file.
