@@ -178,7 +178,7 @@ def _line(
         for name in drawn:
             words = [_text(row[label]) for label in labels if row.get(label) is not None]
             words += [name] if len(drawn) > 1 or not words else []
-            values |= _cells(" ".join(words), row, name, ends[name])
+            values |= _cells(" ".join(filter(None, words)), row, name, ends[name])
     return {"job": release.job, "batch": release.batch, **values}
 
 
