@@ -24,7 +24,8 @@ class ReportSection(Section):
     )
     path: Path = Field(
         description="Folder of the reports, relative to the configuration. It is created if"
-        " missing. A report that is deleted is written again.",
+        " missing. If the newest report is deleted it is written again; `streamdp report` writes"
+        " any other, such as that of a period that was backfilled.",
         examples=["reports"],
     )
     form: tuple[ReportForm, ...] = Field(
