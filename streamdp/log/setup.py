@@ -25,6 +25,9 @@ from streamdp.types import Log
 
 _NAME = "streamdp"
 
+SECONDS = "%Y-%m-%dT%H:%M:%SZ"
+"""Form of the time of a line: from its fractions one could read how long a batch took to scan."""
+
 Console = Literal["text", "json", "off"]
 
 
@@ -100,7 +103,7 @@ def _say(event: str, /, **fields: str | int | None) -> None:
 
 
 def _formatter(*renderers: structlog.typing.Processor) -> structlog.stdlib.ProcessorFormatter:
-    stamp = structlog.processors.TimeStamper(fmt="iso", utc=True)
+    stamp = structlog.processors.TimeStamper(fmt=SECONDS, utc=True)
     return structlog.stdlib.ProcessorFormatter(
         foreign_pre_chain=[_unfold, structlog.stdlib.add_log_level, stamp],
         processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderers],

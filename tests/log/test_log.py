@@ -2,6 +2,7 @@
 
 import json
 import logging
+import re
 import resource
 import stat
 from collections.abc import Iterator
@@ -41,7 +42,7 @@ def test_an_event_is_one_json_line_with_its_level_and_time(tmp_path: Path) -> No
     say = started(tmp_path / "s.log")
     say("release.committed", job="j", batch="2013-01-01", release="abc")
     (line,) = lines(tmp_path / "s.log")
-    assert line.pop("timestamp")
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", str(line.pop("timestamp")))
     about = {"job": "j", "batch": "2013-01-01", "release": "abc"}
     assert line == {"event": "release.committed", "level": "info", **about}
 

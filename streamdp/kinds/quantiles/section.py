@@ -170,7 +170,7 @@ class QuantilesSection(ReleaseSection):
         first, last = self.cells()
         if max(abs(first), abs(last)) > MOST_CELLS:
             raise ValueError(
-                "bounds / resolution is beyond 2^46 cells: make the resolution coarser"
+                "a bound is more than 2^46 times the resolution: make the resolution coarser"
             )
         return self
 
