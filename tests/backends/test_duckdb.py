@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.backends.duckdb.text_values import typed
 from streamdp.backends.sql.cells import cells_of
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellQuery, Grid
@@ -353,3 +354,43 @@ def test_a_packed_file_is_read_as_its_ending_says(tmp_path: Path, ending: str) -
         path.write_bytes(text)
         with pytest.raises(SourceError, match="cannot be opened"):
             backend.check(query, WINDOW)
+
+
+@pytest.mark.parametrize(
+    ("declared", "text", "value"),
+    [
+        ("decimal-comma", "1,5", "1.5"),
+        ("decimal-comma", " -1.234,50 ", "-1234.5"),
+        ("decimal-comma", "1.500", "1500.0"),
+        ("decimal-comma", "12.5", None),
+        ("decimal-comma", "1,2,3", None),
+        ("decimal-comma", "1.23,4", None),
+        ("decimal-comma", "NaN", None),
+        ("%d.%m.%Y", "1.2.2026", "2026-02-01"),
+        ("%d.%m.%Y", "31.02.2026", None),
+        ("%d.%m.%Y", "2026-02-01", None),
+        ("%d.%m.%Y %H:%M", "01.02.2026 23:59", "2026-02-01 23:59:00+00"),
+        ("%m/%d/%Y %I:%M %p", "02/01/2026 03:04 PM", "2026-02-01 15:04:00+00"),
+        ("%Y%m%dT%H%M%S%z", "20260201T010000+0200", "2026-01-31 23:00:00+00"),
+        ("%d.%m.%Y %H:%M", "01.02.99999 00:00", None),
+        ("%d.%m.%Y %H:%M", "\0", None),
+    ],
+)
+def test_a_text_is_read_as_its_column_is_declared(
+    declared: str, text: str, value: str | None
+) -> None:
+    """What is none of it is null, and never an error."""
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone='UTC'")
+    sql = f"SELECT CAST({typed('t', declared)} AS VARCHAR) FROM (SELECT ?::VARCHAR AS t)"
+    assert connection.execute(sql, [text]).fetchall() == [(value,)]
+
+
+def test_a_csv_file_as_a_german_spreadsheet_writes_it(tmp_path: Path) -> None:
+    """With semicolons, commas in numbers, and days before months."""
+    path = tmp_path / "batch.csv"
+    path.write_text("seen;x\n01.03.2024 10:00;1,4\n01.03.2024 11:00;2\n03.01.2024 10:00;3\n")
+    types = {"seen": "%d.%m.%Y %H:%M", "x": "decimal-comma"}
+    backend = DuckDBBackend(str(path), "csv", "seen", types=types)
+    query = CellQuery("x", Grid(Fraction(1, 5), 0, 90))
+    assert counted(backend, query, WINDOW) == {7: 1, 10: 1}

@@ -93,6 +93,12 @@ def refused(folder: Path, text: str) -> str:
         ("privacy:\n", "privacy:\n  delta: 1e-6\n", "here are known: allow_large_epsilon, caps"),
         ("privacy:\n", "privacy:\n  neighbors: add-remove\n", "did you mean 'neighbours'?"),
         ("every: 1d", "size: 2d", "the length of a window is called every: every: 2d"),
+        ("batches:", "types: {x: float}\n    batches:", "this must be number, decimal-comma, time"),
+        (
+            "batches:",
+            "types: {x: '%d.%m'}\n    batches:",
+            "how times are written: '%d.%m.%Y %H:%M'",
+        ),
         ("store:", "stoer: 5\nstore:", "did you mean 'store'?"),
         (
             "{column: date, every: 1d, start: 2013-01-01}",

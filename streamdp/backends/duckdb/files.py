@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from streamdp.backends.duckdb.dialect import Dialect, dialect_of, header_of
+from streamdp.backends.duckdb.text_values import typed
 from streamdp.backends.duckdb.words import DuckDBWords
 from streamdp.backends.sql.relation import one_by_one
 from streamdp.backends.sql.words import quoted
@@ -37,15 +38,6 @@ LONGEST = 2**20
 
 READ_AHEAD = 2**24
 """Bytes of the longest line that is looked at."""
-
-TYPES = {
-    "number": "DOUBLE",
-    "timestamp": "TIMESTAMPTZ",
-    "date": "DATE",
-    "boolean": "BOOLEAN",
-    "text": "VARCHAR",
-}
-"""Types that a column of CSV or JSON lines may have. A time without an offset is UTC."""
 
 _WITHOUT_COLUMN = (
     "SELECT min(file_name) FROM (SELECT file_name FROM parquet_schema(?)"
@@ -206,10 +198,8 @@ class Files:
             f" max_line_size = {READ_AHEAD}) WHERE {length} <= {LONGEST}"
         )
 
-    def _typed(self, value: str, name: str) -> str:
-        kind = TYPES[self.types.get(name, "text")]
-        typed = value if kind == "VARCHAR" else f"TRY_CAST({value} AS {kind})"
-        return f"{typed} AS {_name(name)}"
+    def _typed(self, text: str, name: str) -> str:
+        return f"{typed(text, self.types.get(name, 'text'))} AS {_name(name)}"
 
 
 def columns_named(connection: duckdb.DuckDBPyConnection, expression: str) -> list[str]:

@@ -6,7 +6,15 @@ import glob
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    Discriminator,
+    Field,
+    Tag,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from streamdp.config.base.paths import real
 from streamdp.config.base.section import Section
@@ -15,13 +23,29 @@ from streamdp.config.sections.engines import DuckDBEngine, Engine
 from streamdp.config.sections.queries import TABLE, table_query
 from streamdp.objects.address import is_address, parsed
 from streamdp.types import Format, Json
+from streamdp.types.text_fields import FIELD_TYPES, is_time_form
 
 DAY = 86_400
 
 SETTLE = 60
 """Seconds; a program that writes a file piece by piece pauses for less."""
 
-FieldType = Literal["number", "timestamp", "date", "boolean", "text"]
+
+def _field_type(value: str) -> str:
+    if value not in FIELD_TYPES and not is_time_form(value):
+        raise ValueError(
+            f"this must be {', '.join(FIELD_TYPES)}, or how times are written: '%d.%m.%Y %H:%M'"
+        )
+    return value
+
+
+FieldType = Annotated[
+    str,
+    AfterValidator(_field_type),
+    WithJsonSchema(
+        {"type": "string", "anyOf": [{"enum": [*FIELD_TYPES]}, {"pattern": "%"}]}, mode="validation"
+    ),
+]
 """Types that a column of a text format may be declared to hold."""
 
 
@@ -174,7 +198,9 @@ class Source(Section):
     )
     types: dict[str, FieldType] = Field(
         default={},
-        description="Types of columns in CSV and JSON lines, by column name. Default: text.",
+        description="Types of columns in CSV and JSON lines, by column name: number, timestamp,"
+        " date, boolean, text, decimal-comma (`1.234,50`), or how dates and times are written, as"
+        " `%d.%m.%Y %H:%M`. A value that is none of its type counts as null. Default: text.",
         examples=[{"price": "number", "at": "timestamp"}],
     )
     batches: Batches = Field(
