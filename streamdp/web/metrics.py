@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -73,45 +73,56 @@ def _states(name: str, about: str, states: tuple[str, ...], state: str) -> Metri
     return family
 
 
+def _last(job: JobLook) -> int:
+    return job.status.report.last_released_at or 0
+
+
+GAUGES: tuple[tuple[str, str, Callable[[JobLook], float | None]], ...] = (
+    ("last_release_timestamp_seconds", "When a job last released, 0 before.", _last),
+    (
+        "next_due_timestamp_seconds",
+        "When a job wakes next.",
+        lambda job: job.status.next_at or 0,
+    ),
+    (
+        "epsilon_of_release",
+        "Price of one release; none where it is paid in rho.",
+        lambda job: None if job.price.epsilon_nano is None else job.price.epsilon_nano / NANO,
+    ),
+    (
+        "rho_of_release",
+        "Price of one release that is paid in rho.",
+        lambda job: job.price.rho_nano / NANO if job.price.epsilon_nano is None else None,
+    ),
+    ("releases_left", "Releases the lifetime cap has room for.", lambda job: job.runway),
+    (
+        "passed_over",
+        "Batches refused by the caps in force.",
+        lambda job: job.status.passed_over,
+    ),
+)
+"""Of a job: name, meaning and value, or None where it has none."""
+
+COUNTERS: tuple[tuple[str, str, Callable[[JobLook], int]], ...] = (
+    ("releases", "Releases of a job.", lambda job: job.status.report.releases),
+    ("burnt", "Charges without a release.", lambda job: job.status.report.burnt),
+)
+"""Of a job, as `GAUGES`."""
+
+
 def _of_jobs(found: Overview) -> Iterator[Metric]:
     counted = Gauge("streamdp_jobs", "Jobs by state.", labels=["state"])
     for state in JOB_STATES:
         counted.add_metric([state], sum(job.status.state == state for job in found.jobs))
     yield counted
-    for name, about, value in (
-        ("last_release_timestamp_seconds", "When a job last released, 0 before.", _last),
-        (
-            "next_due_timestamp_seconds",
-            "When a job wakes next.",
-            lambda job: job.status.next_at or 0,
-        ),
-        (
-            "epsilon_of_release",
-            "Price of one release; none where it is paid in rho.",
-            lambda job: None if job.price.epsilon_nano is None else job.price.epsilon_nano / NANO,
-        ),
-        (
-            "rho_of_release",
-            "Price of one release that is paid in rho.",
-            lambda job: job.price.rho_nano / NANO if job.price.epsilon_nano is None else None,
-        ),
-        ("releases_left", "Releases the lifetime cap has room for.", lambda job: job.runway),
-        (
-            "passed_over",
-            "Batches refused by the caps in force.",
-            lambda job: job.status.passed_over,
-        ),
-    ):
+    for name, about, value in GAUGES:
         family = Gauge(f"streamdp_job_{name}", about, labels=["job"])
         for job in found.jobs:
             number = value(job)
             if number is not None:
                 family.add_metric([job.status.report.job], number)
         yield family
-    for name, about, value in (
-        ("releases", "Releases of a job.", lambda job: job.status.report.releases),
-        ("burnt", "Charges without a release.", lambda job: job.status.report.burnt),
-    ):
+    for name, about, value in COUNTERS:
         total = Counter(f"streamdp_job_{name}", about, labels=["job"])
         for job in found.jobs:
             total.add_metric([job.status.report.job], value(job))
@@ -123,10 +134,6 @@ def _of_jobs(found: Overview) -> Iterator[Metric]:
             if report.measure == measure:
                 total.add_metric([report.job], report.spent_nano / NANO)
         yield total
-
-
-def _last(job: JobLook) -> int:
-    return job.status.report.last_released_at or 0
 
 
 def _of_gates(found: Overview) -> Iterator[Metric]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -17,7 +18,8 @@ from streamdp.cli.output import print_rows
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
-    from streamdp.simulation.comparison import Progress, Trial
+    from streamdp.privacy.filters import Measure
+    from streamdp.simulation.comparison import Comparison, Progress, Trial
     from streamdp.types import FloatArray, Json
 
 NOTE = "simulation: not private"
@@ -85,9 +87,8 @@ def simulate(
     Results are repeatable and show what the records say: nothing here is private, and a table that
     any source of the configuration reads is refused.
     """
-    from streamdp.kinds.study import ORACLE
     from streamdp.planning import comparison
-    from streamdp.simulation.comparison import Trial, run
+    from streamdp.simulation.comparison import run
 
     if table is not None and stream != "table":
         raise click.UsageError("--table and --stream exclude each other")
@@ -99,28 +100,40 @@ def simulate(
     study = comparison.study_of(section)
     moved = comparison.on_stream(section, study, stream)
     whom = comparison.admitted(moved, study, learners)
-    prices = [_price(each) for each in epsilons] or [section.price.amount]
+    trials = _trials(whom, [_price(each) for each in epsilons] or [section.price.amount], seeds)
     if stream == "table" and not truth_may_be_seen:
         comparison.require_permission(configuration, section, table)
     scene = comparison.Scene(stream, table, group, length)
     compared = comparison.comparison(configuration, section, scene)
-    trials = [
-        Trial(learner, price, seed)
-        for learner in (*whom, ORACLE)
-        for price in prices
-        for seed in range(seeds)
-    ]
     with _progress(len(trials)) as progress:
         errors = run(compared, trials, progress)
     rows = _rows(stream if stream != "table" else name, section.price.measure, errors)
     _print(rows, study.measure, as_json)
     if picture is not None:
-        from streamdp.simulation.picture import draw
-
         what = f"{name} on its table" if stream == "table" else f"{name} on {stream}"
-        symbol = "ρ" if section.price.measure == "rho" else "ε"
-        draw(picture, f"{what} ({NOTE})", compared, errors, symbol)
-        click.echo(f"wrote {picture}", err=True)
+        _draw(picture, what, section.price.measure, compared, errors)
+
+
+def _trials(learners: Iterable[str], prices: Iterable[Fraction], seeds: int) -> list[Trial]:
+    """Replays: those of the oracle are the last."""
+    from streamdp.kinds.study import ORACLE
+    from streamdp.simulation.comparison import Trial
+
+    each = itertools.product((*learners, ORACLE), prices, range(seeds))
+    return [Trial(learner, price, seed) for learner, price, seed in each]
+
+
+def _draw(
+    picture: Path,
+    what: str,
+    measure: Measure,
+    compared: Comparison,
+    errors: dict[Trial, FloatArray],
+) -> None:
+    from streamdp.simulation.picture import draw
+
+    draw(picture, f"{what} ({NOTE})", compared, errors, "ρ" if measure == "rho" else "ε")
+    click.echo(f"wrote {picture}", err=True)
 
 
 def _require_room_for(picture: Path) -> None:
