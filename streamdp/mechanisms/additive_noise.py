@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from streamdp.privacy.discrete_laplace import discrete_laplace, discrete_laplace_variance
 from streamdp.privacy.events import pure
@@ -28,6 +29,8 @@ class AdditiveNoise:
 
     epsilon: Fraction
     sensitivity: int
+
+    gaussian: ClassVar[bool] = False
 
     @property
     def scale(self) -> Fraction:

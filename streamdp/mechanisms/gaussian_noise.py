@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import ClassVar
 
 from streamdp.privacy.discrete_gaussian import discrete_gaussian, discrete_gaussian_variance
 from streamdp.privacy.events import zero_concentrated
@@ -32,6 +33,8 @@ class GaussianNoise:
     rho: Fraction
     sensitivity: int
     entries: int = 1
+
+    gaussian: ClassVar[bool] = True
 
     @property
     def squared(self) -> Fraction:

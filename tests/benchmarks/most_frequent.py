@@ -19,13 +19,14 @@ from streamdp.kinds.selection.candidates import Conditions
 from streamdp.kinds.selection.kind import Selection
 from streamdp.kinds.selection.scores import Count
 from streamdp.privacy.entropy import OperatingSystemEntropy
+from streamdp.privacy.price import Price
 from streamdp.types import Batch, FloatArray, IntArray, Sums
 from tests.benchmarks.peers.opendp_choice import choice
 from tests.benchmarks.report import Row
 from tests.benchmarks.statistics import COUNTS, LATE, a_year, counts_by_day, kind_of
 
 TOP = 5
-EPSILON = 0.1
+EPSILON = Fraction(1, 10)
 SMOOTHED = 3
 """Place of the smoothed counts among the columns of a release."""
 
@@ -50,7 +51,7 @@ def rows(quick: bool) -> Iterator[Row]:
         yield {
             "stream": "top 5 of 105 destinations",
             "who": who if chosen is not None else f"{who}: not installed",
-            "epsilon": EPSILON,
+            "epsilon": float(EPSILON),
             "lost": float(np.mean([lost for lost, _ in found])) if found else None,
             "recall": float(np.mean([recall for _, recall in found])) if found else None,
             "days": len(truth) - LATE,
@@ -66,7 +67,7 @@ def _errors(truth: FloatArray, chosen: IntArray) -> tuple[float, float]:
 
 
 def _of_histogram(truth: FloatArray, names: list[str], column: int) -> IntArray:
-    kind = kind_of({"n": {"histogram": "x", "values": names}}, EPSILON)
+    kind = kind_of({"n": {"histogram": "x", "values": names}}, Price(EPSILON))
     counts = a_year(kind, lambda day: [truth[day]], len(truth))[column]
     return np.argsort(-counts, axis=1, kind="stable")[:, :TOP]
 
@@ -78,7 +79,7 @@ def _of_selection(truth: FloatArray, *, learned: bool) -> IntArray:
         ("",) * truth.shape[1],
         Count(),
     )
-    kind = Selection(listed, Count(), Fraction(EPSILON).limit_denominator(100), top=TOP)
+    kind = Selection(listed, Count(), EPSILON, top=TOP)
     kind = replace(kind, learned=learned)
     state, entropy, found = kind.init(), OperatingSystemEntropy(), []
     for number, day in enumerate(truth):
@@ -90,7 +91,7 @@ def _of_selection(truth: FloatArray, *, learned: bool) -> IntArray:
 
 
 def _of_opendp(truth: FloatArray) -> Chosen | None:
-    draw = choice(EPSILON, TOP, monotonic=True)
+    draw = choice(float(EPSILON), TOP, monotonic=True)
     if draw is None:
         return None
     return lambda: np.array([draw(day.astype(int).tolist()) for day in truth])

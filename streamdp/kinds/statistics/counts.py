@@ -77,7 +77,8 @@ class Count:
         values = np.array(numbers, dtype=np.float64)
         noise = np.full(len(values), part.noise.variance)
         keys = tuple(json.dumps([*g, c]) for g, c in itertools.product(groups, self.cells))
-        after, found = SeriesFilter(keys).step(state, values.tolist(), noise.tolist(), weekday)
+        series = SeriesFilter(keys, gaussian=part.noise.gaussian)
+        after, found = series.step(state, values.tolist(), noise.tolist(), weekday)
         reach = part.noise.reach(LEVEL)
         rows = Rows(
             values,

@@ -118,7 +118,8 @@ class MomentOf:
         keys = tuple(json.dumps(group) for group in groups)
         distances = np.array(noisy[0], dtype=np.float64).reshape(len(groups), DISTANCES)
         spread = np.full(len(groups), DISTANCES * asked[0].noise.variance)
-        counted, numbers = SeriesFilter(keys).step(
+        gaussian = asked[0].noise.gaussian
+        counted, numbers = SeriesFilter(keys, gaussian=gaussian).step(
             state.get("count"), distances.sum(axis=1).tolist(), spread.tolist(), weekday
         )
         seen = clip.observed(
@@ -129,7 +130,7 @@ class MomentOf:
         n_error = (numbers.upper - numbers.lower) / 2
         value, reach, variance = self._raw(seen, asked, noisy, n, n_error)
         base = self._base(seen, float(n.mean()))
-        series = SeriesFilter(keys, nonnegative=False, base=base)
+        series = SeriesFilter(keys, nonnegative=False, base=base, gaussian=gaussian)
         filtered, found = series.step(
             state.get("series"), value.tolist(), variance.tolist(), weekday
         )

@@ -7,7 +7,8 @@ model (τ, δ) of the ladder,
     level <- level + N(0, δ·b),    truth x = level + offset + N(0, λ·τ·b),    y = x + N(0, ρ·R),
 
 where λ makes changes heavy-tailed (a mixture that stands for Student's t of 4 degrees of freedom,
-so that a great change of truth is believed) and ρ noise (two normals that stand for Laplace's law).
+so that a great change of truth is believed) and ρ noise (two normals that stand for Laplace's law;
+one for Gaussian noise).
 With F the variance of level + offset, U = λ·τ·b and S = F + U + ρ·R, the estimate of a component is
 f + (F + U)/S·(y - f). Models are weighted by evidence pooled over the series of a release, with a
 fixed share for all models; each series weighs them, λ and ρ once more by its own value. The levels
@@ -23,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -62,13 +64,28 @@ CHANGES = ((0.45, 0.155), (0.85, 0.348), (1.7, 0.306), (4.0, 0.165), (14.0, 0.02
 NOISES = ((0.35, 0.606), (2.0, 0.394))
 """ρ and their weights: mean 1, and nearly the kurtosis of Laplace's law."""
 
+NORMAL = ((1.0, 1.0),)
+"""The same of Gaussian noise. Under the law of the other noise its even spread would pass for
+changes of the truth."""
+
 _TAU, _DELTA = (grid.reshape(-1, 1, 1) for grid in np.meshgrid(TRANSIENTS, DRIFTS, indexing="ij"))
-_LAMBDA, _RHO, _WEIGHT = (
-    np.array(numbers).reshape(1, -1, 1)
-    for numbers in zip(
-        *((change, noise, w * v) for change, w in CHANGES for noise, v in NOISES), strict=True
-    )
-)
+
+
+class Components(NamedTuple):
+    """λ, ρ and weights of the components of a model, shapes (1, components, 1)."""
+
+    change: FloatArray
+    noise: FloatArray
+    weight: FloatArray
+
+    @classmethod
+    def of(cls, noises: Sequence[tuple[float, float]]) -> Components:
+        """Each change with each noise."""
+        parts = [(change, noise, w * v) for change, w in CHANGES for noise, v in noises]
+        return cls(*np.array(parts).T.reshape(3, 1, -1, 1))
+
+
+_LAPLACE, _GAUSSIAN = map(Components.of, (NOISES, NORMAL))
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +105,13 @@ class SeriesFilter:
         keys: Names of the series; a series that comes new starts anew.
         nonnegative: Whether truths are counts: never negative, varying like their mean.
         base: Where they are no counts: the variance b, one for all.
+        gaussian: Whether the noise is Gaussian.
     """
 
     keys: tuple[str, ...]
     nonnegative: bool = True
     base: float = 1.0
+    gaussian: bool = False
 
     def step(
         self, state: Json, values: Sequence[float], noise: Sequence[float], weekday: int | None
@@ -112,13 +131,14 @@ class SeriesFilter:
         offset = before.offsets[:, place] if weekday is not None else np.zeros_like(level)
         spread = before.spreads[:, place] if weekday is not None else np.zeros_like(level)
         base = self._base(level, variance)
+        change, rho, weight = _GAUSSIAN if self.gaussian else _LAPLACE
         drifted = variance + _DELTA * base
-        known = drifted + spread + _LAMBDA * _TAU * base
-        total, error = known + _RHO * r, y - level - offset
-        evidence = np.log(_WEIGHT / np.sqrt(total)) - 0.5 * error**2 / total
+        known = drifted + spread + change * _TAU * base
+        total, error = known + rho * r, y - level - offset
+        evidence = np.log(weight / np.sqrt(total)) - 0.5 * error**2 / total
         log_weights, own = _reweighted(before.log_weights, evidence, new)
         mean = level + offset + known / total * error
-        point, belief = _merged(own, mean, known * _RHO * r / total)
+        point, belief = _merged(own, mean, known * rho * r / total)
         gain = (own * known / total).sum(axis=(0, 1))
         moved_by = _trust(gain, COUNTS if self.nonnegative else MEANS) * (y - point)
         moved, left = _merged(own, level + drifted / total * error, drifted * (1 - drifted / total))

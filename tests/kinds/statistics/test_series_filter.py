@@ -46,6 +46,19 @@ def test_still_series_are_learned_nearly_whole() -> None:
     assert cover > 0.9
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_gaussian_noise_is_told_from_changes_of_the_truth(told: bool) -> None:
+    """Its even spread passes for changes where the filter expects the peaks of Laplace's law."""
+    chance, count = np.random.default_rng(1), 120
+    truth = np.arange(count) % 12.0
+    series, state, errors = SeriesFilter(tuple(map(str, range(count))), gaussian=told), None, []
+    for day in range(200):
+        values = np.rint(truth + chance.normal(0.0, 10.0, count)).tolist()
+        state, seen = series.step(state, values, [100.0] * count, day % 7)
+        errors.append(np.abs(seen.point - truth).mean())
+    assert bool(np.mean(errors[60:]) < 0.15 * 8.0) == told
+
+
 def test_weekdays_are_learned() -> None:
     """A week that repeats: without offsets the error would be that of its spread."""
     week = np.array([100, 100, 100, 100, 120, 60, 40.0])
