@@ -1,9 +1,14 @@
 """``python -m tests.benchmarks.experts [--json] [--quick]``: regret of private online learning.
 
 Experts are thresholds: on the departure delay, for which flights arrive more than 15 minutes late,
-or on the air time, for which flights make up time or come from JFK. A day of 2013 is a batch.
-`regret` is the average excess loss of what was played over that of the best expert in hindsight.
-Where the leader is changing, the experts are turned round after half a year.
+or on the air time, for which flights make up time or come from JFK; and on the first sensor of the
+shuttle, a stream set aside and run once. A day of 2013, or 500 records, is a batch. `regret` is the
+average excess loss of what was played over that of the best expert in hindsight. Where the leader
+is changing, the experts are turned round after half a year.
+
+`streamdp` follows the heaviest expert (`action: heaviest`); the others of its name play the same
+weights as they are (what `action: drawn` does on average), the rule nearest to their average
+(`action: average`), or the one nearest to the average of all that were followed so far.
 
 Beside it: AdaHedge without privacy; Dwork & Roth's private weighted majority, which reads all
 earlier batches again each day, under pure epsilon and under zCDP with a known horizon. The latter
@@ -15,6 +20,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from fractions import Fraction
+from functools import cache, partial
 
 import numpy as np
 
@@ -25,7 +31,7 @@ from streamdp.kinds.experts.losses import Rules
 from streamdp.kinds.rules.grid import RuleGrid, Threshold
 from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
 from streamdp.types import Batch, FloatArray, TableCounts
-from tests.benchmarks import flights
+from tests.benchmarks import flights, shuttle
 from tests.benchmarks.report import Row, main
 
 EPSILONS = (Fraction(1), Fraction(1, 10), Fraction(1, 100))
@@ -43,14 +49,22 @@ Player = Callable[[int, FloatArray, bool], FloatArray]
 
 def rows(quick: bool) -> Iterator[Row]:
     """One row a stream, number of experts, epsilon and player."""
+    for count in (20,) if quick else (20, 200):
+        for stream, rules, days in _streams(count):
+            yield from _compared(stream, rules, days, 1 if quick else 5)
+
+
+def _streams(count: int) -> Iterator[tuple[str, Rules, list[TableCounts]]]:
+    """Each with so many experts, at most."""
     for stream, (column, low, high, label) in STREAMS.items():
-        for count in (20,) if quick else (20, 200):
-            step = Fraction(high - low) / count
-            values = tuple(Fraction(low) + step * number for number in range(count))
-            rules = Rules(RuleGrid((Threshold(column, ">=", "t", values),)), label)
-            days = flights.tables(rules.grid, label)
-            losses = np.array([_losses(rules, day) for day in days])
-            yield from _compared(stream, rules, days, losses, 1 if quick else 5)
+        step = Fraction(high - low) / count
+        values = tuple(Fraction(low) + step * number for number in range(count))
+        grid = RuleGrid((Threshold(column, ">=", "t", values),))
+        yield stream, Rules(grid, label), flights.tables(grid, label)
+    if records := shuttle.relation():
+        grid = shuttle.grid(records, count)
+        days = flights.tables(grid, shuttle.LABEL, records)
+        yield "shuttle (set aside)", Rules(grid, shuttle.LABEL), days
 
 
 def _losses(rules: Rules, day: TableCounts) -> FloatArray:
@@ -60,18 +74,19 @@ def _losses(rules: Rules, day: TableCounts) -> FloatArray:
     return np.asarray(errors / max(int(day.marginals[0].sum()), 1))
 
 
-def _compared(
-    stream: str, rules: Rules, days: list[TableCounts], losses: FloatArray, seeds: int
-) -> Iterator[Row]:
+def _compared(stream: str, rules: Rules, days: list[TableCounts], seeds: int) -> Iterator[Row]:
+    losses = np.array([_losses(rules, day) for day in days])
     players: dict[tuple[str, float | None], Player] = {
         ("AdaHedge, not private", None): lambda seed, seen, turned: _ada_hedge(seen)
     }
+    rows = shuttle.ROWS if stream.startswith("shuttle") else EXPECTED_ROWS
     for epsilon in EPSILONS:
-        rate = float(epsilon)
-        players["streamdp", rate] = _streamdp(rules, days, epsilon)
-        players["Dwork & Roth, epsilon/T a step", rate] = _reread(rate / len(days))
+        rate, weights = float(epsilon), _streamdp(rules, days, epsilon, rows)
+        for who, way in WAYS.items():
+            players[who, rate] = partial(_by, weights, rules, way)
+        players["Dwork & Roth, epsilon/T a step", rate] = _reread(rate / len(days), rows)
         zcdp = math.sqrt(8.0 * (rate**2 / 2.0) / len(days))
-        players["Dwork & Roth, zCDP, horizon known", rate] = _reread(zcdp)
+        players["Dwork & Roth, zCDP, horizon known", rate] = _reread(zcdp, rows)
     for (who, private), play in players.items():
         for turned in (False, True):
             seen = _turned(losses) if turned else losses
@@ -101,36 +116,73 @@ def _ada_hedge(losses: FloatArray) -> FloatArray:
     return np.array(played)
 
 
-def _streamdp(rules: Rules, days: list[TableCounts], epsilon: Fraction) -> Player:
+def _streamdp(rules: Rules, days: list[TableCounts], epsilon: Fraction, rows: int) -> Player:
     """The release kind; a stream whose experts change is told their losses the other way round."""
-    kind = Experts(rules, epsilon, EXPECTED_ROWS)
+    kind = Experts(rules, epsilon, rows)
     plan = kind.plan(kind.init(), Batch("flights", "1"))
-    released: dict[int, FloatArray] = {}
 
-    def play(seed: int, losses: FloatArray, turned: bool) -> FloatArray:
-        if seed not in released:
-            entropy = PublicEntropy(f"experts {seed}")
-            outcomes = (kind.draw(plan, day, entropy) for day in days)
-            found = [[row["loss"] for row in outcome.rows] for outcome in outcomes]
-            released[seed] = np.array(found, dtype=float)
-        told = _turned(released[seed]) if turned else released[seed]
+    @cache
+    def released(seed: int) -> FloatArray:
+        entropy = PublicEntropy(f"experts {seed}")
+        outcomes = (kind.draw(plan, day, entropy) for day in days)
+        return np.array(
+            [[row["loss"] for row in outcome.rows] for outcome in outcomes], dtype=float
+        )
+
+    @cache
+    def weights(seed: int, turned: bool) -> FloatArray:
         state, played = State.from_json(kind.init()["learner"]), []
-        for each in told:
+        for each in _turned(released(seed)) if turned else released(seed):
             played.append(kind.learner.weights(state))
             state = kind.learner.observe(state, each)
         return np.array(played)
 
-    return play
+    return lambda seed, losses, turned: weights(seed, turned)
 
 
-def _reread(exponent: float) -> Player:
+Way = Callable[[Rules, FloatArray], FloatArray]
+"""Weights that are played by those that were learned, shape (days, k) both."""
+
+
+def _by(
+    weights: Player, rules: Rules, way: Way, seed: int, seen: FloatArray, turned: bool
+) -> FloatArray:
+    return way(rules, weights(seed, seen, turned))
+
+
+def _followed(rules: Rules, weights: FloatArray) -> FloatArray:
+    """The heaviest; before the first release none is, and any may be played."""
+    followed = np.eye(weights.shape[1])[weights.argmax(axis=1)]
+    return np.vstack([weights[:1], followed[1:]])
+
+
+def _averaged(rules: Rules, weights: FloatArray) -> FloatArray:
+    """The rule nearest to the average; before the first release any may be played."""
+    played = np.eye(weights.shape[1])[[rules.average(each) for each in weights]]
+    return np.vstack([weights[:1], played[1:]])
+
+
+def _average_of_followed(rules: Rules, weights: FloatArray) -> FloatArray:
+    days = np.arange(1, len(weights) + 1)[:, None]
+    return _averaged(rules, _followed(rules, weights).cumsum(axis=0) / days)
+
+
+WAYS: dict[str, Way] = {
+    "streamdp": _followed,
+    "streamdp, weights": lambda rules, weights: weights,
+    "streamdp, average": _averaged,
+    "streamdp, average of the followed": _average_of_followed,
+}
+
+
+def _reread(exponent: float, rows: int) -> Player:
     """Each day an expert drawn by the losses of all earlier records; each draw costs `exponent`."""
 
     def play(seed: int, losses: FloatArray, turned: bool) -> FloatArray:
         generator = np.random.default_rng(seed)
         past, played = np.zeros(losses.shape[1]), []
         for each in losses:
-            noisy = -exponent * past * EXPECTED_ROWS + generator.gumbel(size=len(past))
+            noisy = -exponent * past * rows + generator.gumbel(size=len(past))
             played.append(np.eye(len(past))[int(noisy.argmax())])
             past = past + each
         return np.array(played)

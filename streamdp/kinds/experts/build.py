@@ -33,7 +33,7 @@ def build(section: ExpertsSection, context: BuildContext) -> Experts:
         epsilon=context.epsilon_of_record(section),
         expected_rows=section.expected_rows,
         neighbours=context.neighbours,
-        drawn=section.action == "drawn",
+        action=section.action,
         where=None if section.where is None else expression(section.where, context.dialect),
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -40,6 +40,9 @@ DEVIATIONS = 3.0 / math.sqrt(2.0)
 
 CHANCE_BITS = 53
 
+Action = Literal["heaviest", "drawn", "average"]
+"""How an expert is chosen: by the largest weight, by chance, or nearest to the average of rules."""
+
 
 @dataclass(frozen=True, slots=True)
 class Noise:
@@ -65,7 +68,7 @@ class Experts:
         epsilon: Price of one release for one record.
         expected_rows: Public number of records of a batch: losses are shares of it.
         neighbours: Relation of one record.
-        drawn: Whether the action for the next batch is drawn by weight; else it is the heaviest.
+        action: How the expert for the next batch is chosen by weight.
         where: SQL condition; records of which it is not true do not count.
         forecasts: Where the experts are forecasts of other jobs: these.
         known: Their numbers for the batch that is planned.
@@ -75,7 +78,7 @@ class Experts:
     epsilon: Fraction
     expected_rows: int
     neighbours: Neighbours = "add-remove"
-    drawn: bool = False
+    action: Action = "heaviest"
     where: str | None = None
     forecasts: Forecasts | None = None
     known: tuple[float | None, ...] = ()
@@ -221,7 +224,9 @@ class Experts:
         return float(np.sqrt(np.diag(self._covariance).max()))
 
     def _action(self, weights: FloatArray, chance: float) -> int:
-        if not self.drawn:
+        if self.action == "average" and isinstance(self.losses, Rules):
+            return self.losses.average(weights)
+        if self.action != "drawn":
             return int(weights.argmax())
         return min(int(np.searchsorted(weights.cumsum(), chance, "right")), len(weights) - 1)
 

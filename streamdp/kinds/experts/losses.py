@@ -67,6 +67,15 @@ class Rules:
         """Each expert as the first columns of its row."""
         return tuple(dict(each) for each in self.grid.candidates())
 
+    def average(self, weights: FloatArray) -> int:
+        """The rule whose parameters are nearest to the average of all by weight, one by one."""
+        shares, places = weights.reshape(self.grid.shape), []
+        for axis, each in enumerate(self.grid.thresholds):
+            values = np.array(each.values, dtype=float)
+            others = tuple(other for other in range(shares.ndim) if other != axis)
+            places.append(int(abs(values - shares.sum(axis=others) @ values).argmin()))
+        return int(np.ravel_multi_index(places, self.grid.shape))
+
     def query(self) -> TableQuery:
         """Records by label and cell of the thresholds."""
         return self.grid.query(label_dimension(self.label))

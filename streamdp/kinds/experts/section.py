@@ -150,10 +150,11 @@ class ExpertsSection(ReleaseSection):
         " not one counted from the data. Losses are released as shares of it.",
         examples=[1000],
     )
-    action: Literal["heaviest", "drawn"] = Field(
+    action: Literal["heaviest", "drawn", "average"] = Field(
         default="heaviest",
         description="How the action for the next batch is chosen: the one with the largest weight"
-        " (`heaviest`), or at random by weight (`drawn`). Default `heaviest`.",
+        " (`heaviest`), at random by weight (`drawn`), or of rules the one whose parameters are"
+        " nearest to the average of all by weight (`average`). Default `heaviest`.",
     )
 
     def about_errors(self) -> str:
@@ -168,6 +169,8 @@ class ExpertsSection(ReleaseSection):
     @model_validator(mode="after")
     def _rules_are_few(self) -> ExpertsSection:
         if not isinstance(self.experts, RuleExperts):
+            if self.action == "average":
+                raise ValueError("action: average needs rules, whose parameters have an average")
             return self
         rules = self.experts.rules
         if not 2 <= rules.count() <= MOST_EXPERTS:

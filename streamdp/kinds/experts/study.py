@@ -74,9 +74,9 @@ class Playing(Experts):
         return super().learn(state, plan, Outcome(outcome.rows, chance))
 
     def _followed_weights(self, state: Json) -> FloatArray:
-        """All weight on the heaviest; where actions are drawn, their chances."""
+        """All weight on what was followed; where actions are drawn, their chances."""
         weights = self.learner.weights(State.from_json(state["learner"]))
-        if self.drawn or state.get("chosen") is None:
+        if self.action == "drawn" or state.get("chosen") is None:
             return weights
         return np.asarray(np.eye(len(weights))[state["chosen"]])
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdp.kinds.experts.kind import LEVEL, Experts
+from streamdp.kinds.experts.kind import LEVEL, Action, Experts
 from streamdp.kinds.experts.losses import Actions
 from streamdp.kinds.experts.regret import Followed, RegretBound
 from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
@@ -47,15 +47,15 @@ def exceeded(kind: Experts, law: str, seed: int) -> bool:
     return ever
 
 
-@pytest.mark.parametrize("drawn", [False, True], ids=["heaviest", "drawn"])
+@pytest.mark.parametrize("action", ["heaviest", "drawn"])
 @pytest.mark.parametrize("epsilon", [Fraction(10), Fraction(1, 10)], ids=str)
 @pytest.mark.parametrize("law", ["takes turns", "all alike", "one leads"])
 def test_the_regret_is_within_the_bound_after_every_batch(
-    law: str, epsilon: Fraction, drawn: bool
+    law: str, epsilon: Fraction, action: Action
 ) -> None:
     """Of the action that was published, on true losses. Twice the gap of AdaHedge fails here."""
     actions = Actions((("a", "x"), ("b", "y"), ("c", "z")), 1)
-    kind = Experts(actions, epsilon, ROWS, drawn=drawn)
+    kind = Experts(actions, epsilon, ROWS, action=action)
     assert sum(exceeded(kind, law, seed) for seed in range(SEEDS)) <= 1
 
 
