@@ -8,12 +8,15 @@ import duckdb
 import numpy as np
 
 from streamdp.kinds.rules.grid import RuleGrid
+from streamdp.kinds.rules.halfspaces import Halfspaces
 from streamdp.types import TableCounts
 
 PATH = str(files("streamdp") / "demo" / "flights.parquet")
 
 
-def tables(rules: RuleGrid, label: str, records: str = f"'{PATH}'") -> list[TableCounts]:
+def tables(
+    rules: RuleGrid | Halfspaces, label: str, records: str = f"'{PATH}'"
+) -> list[TableCounts]:
     """Records of each day by label and cell of the rules; one scan for all days.
 
     Args:

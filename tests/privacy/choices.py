@@ -14,7 +14,7 @@ from streamdp.kinds.selection import kind as selection_kind
 from streamdp.kinds.selection.kind import Selection
 from streamdp.kinds.selection.scores import Count, Errors, Excess, Score, Total, score_range
 from streamdp.types import Grid
-from tests.kinds.experts.worlds import ACTIONS, RULES, experts
+from tests.kinds.experts.worlds import ACTIONS, HALFSPACES, RULES, experts
 from tests.kinds.experts.worlds import largest_loss as experts_loss
 from tests.kinds.selection.worlds import largest_loss as selection_loss
 from tests.kinds.selection.worlds import listed, selection
@@ -40,7 +40,11 @@ SELECTIONS = {
     for relation in ("add-remove", "substitute")
 } | {"rules by errors, best two": selection(Errors("y"), "add-remove", top=2)}
 
-_LOSSES: dict[str, Rules | Actions] = {"rules": RULES, "actions": ACTIONS}
+_LOSSES: dict[str, Rules | Actions] = {
+    "rules": RULES,
+    "halfspaces": HALFSPACES,
+    "actions": ACTIONS,
+}
 
 EXPERTS = {
     f"{name}, {relation}": experts(losses, relation)

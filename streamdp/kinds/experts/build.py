@@ -11,6 +11,7 @@ from streamdp.kinds.experts.section import (
     ActionExperts,
     ExpertsSection,
     ForecastExperts,
+    HalfspaceExperts,
     RuleExperts,
     quoted_forecast,
 )
@@ -47,10 +48,9 @@ def losses(section: ExpertsSection, dialect: Dialect) -> Rules | Actions:
         named = experts.losses.items()
         made = tuple((name, expression(sql, dialect)) for name, sql in named)
         return Actions(made, experts.denominator)
-    assert isinstance(experts, RuleExperts), "the section has no other form"  # noqa: S101
-    grid = experts.rules.grid(dialect)
-    if grid is None:
-        raise ValueError("experts are a grid of thresholds: the section has checked it")
+    grid = section.grid(dialect)
+    assert grid is not None, "the section has no other form"  # noqa: S101
+    assert isinstance(experts, RuleExperts | HalfspaceExperts), "so it has a label"  # noqa: S101
     return Rules(grid, expression(experts.label, dialect))
 
 

@@ -4,11 +4,11 @@ What a batch is asked for is an integer vector z, and a public matrix turns it i
 
     losses = level + B·z,  in losses per expected record.
 
-`Rules` of a grid of thresholds predict a label and lose one for each error. A record changes the
+`Rules`, thresholds or halfspaces, predict a label and lose one for each error. A record changes the
 errors of all rules that match it by the same amount, +1 without the label and -1 with it. So all
-that matters of a cell of the thresholds is how many more of its records are without the label than
-with it. One record changes one of these numbers by one. The level of the losses is how many records
-have the label: the errors of a rule that matches nothing.
+that matters of a cell of their axes is how many more of its records are without the label than with
+it. One record changes one of these numbers by one. The level of the losses is how many records have
+the label: the errors of a rule that matches nothing.
 
 `Actions` lose an integer between 0 and D of D for each record. Asked for is Σ (2·loss - D), so that
 the worst record changes each by D at most, and all of k by k·D. Their level is a half.
@@ -24,6 +24,7 @@ import numpy as np
 
 from streamdp.kinds.rules.errors import label_dimension
 from streamdp.kinds.rules.grid import RuleGrid
+from streamdp.kinds.rules.halfspaces import Halfspaces
 from streamdp.types import (
     Column,
     FloatArray,
@@ -51,7 +52,7 @@ class Rules:
         label: SQL condition in the engine's dialect; records where it is null do not count.
     """
 
-    grid: RuleGrid
+    grid: RuleGrid | Halfspaces
     label: str
 
     @property
@@ -70,8 +71,8 @@ class Rules:
     def average(self, weights: FloatArray) -> int:
         """The rule whose parameters are nearest to the average of all by weight, one by one."""
         shares, places = weights.reshape(self.grid.shape), []
-        for axis, each in enumerate(self.grid.thresholds):
-            values = np.array(each.values, dtype=float)
+        for axis, (_, possible) in enumerate(self.grid.parameters):
+            values = np.array(possible, dtype=float)
             others = tuple(other for other in range(shares.ndim) if other != axis)
             places.append(int(abs(values - shares.sum(axis=others) @ values).argmin()))
         return int(np.ravel_multi_index(places, self.grid.shape))

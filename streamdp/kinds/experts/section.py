@@ -7,10 +7,12 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
-from streamdp.config.base.expressions import OfOneRecord, expression
+from streamdp.config.base.expressions import Dialect, OfOneRecord, expression
 from streamdp.config.base.releases import FACTS, ReleaseSection
 from streamdp.config.base.section import Section
-from streamdp.kinds.rules.section import Rules
+from streamdp.kinds.rules.grid import RuleGrid
+from streamdp.kinds.rules.halfspaces import Halfspaces
+from streamdp.kinds.rules.section import HalfspaceSection, Rules
 
 MOST_EXPERTS = 500
 """Their noise is followed in a covariance of this size."""
@@ -29,6 +31,29 @@ class RuleExperts(Section):
     label: OfOneRecord = Field(
         description="SQL condition of one record that the rules predict. A wrong prediction loses"
         " 1.",
+        examples=["cancelled"],
+    )
+
+
+class HalfspaceExperts(Section):
+    """Halfspaces that predict a label: each loses one for every record it is wrong about."""
+
+    halfspaces: HalfspaceSection = Field(
+        description="Weighted sums of features compared with a threshold; each choice of weights"
+        " and threshold is an expert.",
+        examples=[
+            {
+                "features": {
+                    "delay": {"from": 0, "to": 60, "step": 10},
+                    "hour": {"from": 0, "to": 23, "weights": [0, 1, 2]},
+                },
+                "at_least": {"from": 0, "to": 60, "step": 10},
+            }
+        ],
+    )
+    label: OfOneRecord = Field(
+        description="SQL condition of one record that the halfspaces predict. A wrong prediction"
+        " loses 1.",
         examples=["cancelled"],
     )
 
@@ -108,7 +133,11 @@ def quoted_forecast(loss: str) -> str:
     return loss.replace("{value}", '"{value}"')
 
 
-FORMS = {"losses": "ActionExperts", "forecasts": "ForecastExperts"}
+FORMS = {
+    "losses": "ActionExperts",
+    "forecasts": "ForecastExperts",
+    "halfspaces": "HalfspaceExperts",
+}
 
 
 def _form(value: Any) -> str:
@@ -120,6 +149,7 @@ def _form(value: Any) -> str:
 
 Named = Annotated[
     Annotated[RuleExperts, Tag("RuleExperts")]
+    | Annotated[HalfspaceExperts, Tag("HalfspaceExperts")]
     | Annotated[ActionExperts, Tag("ActionExperts")]
     | Annotated[ForecastExperts, Tag("ForecastExperts")],
     Discriminator(_form),
@@ -139,8 +169,8 @@ class ExpertsSection(ReleaseSection):
         " batch."
     )
     experts: Named = Field(
-        description="The experts: rules that predict a label, actions with losses, or forecasts"
-        " that other releases make.",
+        description="The experts: rules or halfspaces that predict a label, actions with losses, or"
+        " forecasts that other releases make.",
         examples=[
             {"rules": {"sql": "delay >= {t}", "t": {"from": 0, "to": 60}}, "label": "cancelled"}
         ],
@@ -168,23 +198,40 @@ class ExpertsSection(ReleaseSection):
 
     @model_validator(mode="after")
     def _rules_are_few(self) -> ExpertsSection:
-        if not isinstance(self.experts, RuleExperts):
+        grid = self.grid("duckdb")
+        if grid is None:
             if self.action == "average":
                 raise ValueError("action: average needs rules, whose parameters have an average")
             return self
-        rules = self.experts.rules
-        if not 2 <= rules.count() <= MOST_EXPERTS:
-            raise ValueError(f"there are {rules.count()} experts: give 2 to {MOST_EXPERTS}")
-        grid = rules.grid("duckdb")
-        if grid is None:
-            raise ValueError(
-                "experts are thresholds joined by AND, each with a parameter of its own:"
-                " give other rules as losses"
-            )
-        cells = math.prod(size + 2 for size in grid.shape)
+        count = math.prod(grid.shape)
+        if not 2 <= count <= MOST_EXPERTS:
+            raise ValueError(f"there are {count} experts: give 2 to {MOST_EXPERTS}")
+        cells = math.prod(dimension.size for dimension in grid.query().dimensions)
         if cells > MOST_CELLS:
-            raise ValueError(f"the thresholds make {cells} cells, at most {MOST_CELLS} can be")
-        taken = set(rules.parameters()) & (FACTS | self.published)
+            raise ValueError(
+                f"there are {cells} cells of the parameters: give {MOST_CELLS} at most"
+            )
+        taken = {name for name, _ in grid.parameters} & (FACTS | self.published | set(self.by))
         if taken:
             raise ValueError(f"releases have a column {min(taken)}: rename the parameter")
         return self
+
+    def grid(self, dialect: Dialect) -> RuleGrid | Halfspaces | None:
+        """The rules that are experts, in the engine's dialect; None if the experts are no rules.
+
+        Raises:
+            ValueError: They are no thresholds.
+        """
+        match self.experts:
+            case HalfspaceExperts(halfspaces=halfspaces):
+                return halfspaces.made(dialect)
+            case RuleExperts(rules=rules):
+                grid = rules.grid(dialect)
+                if grid is None:
+                    raise ValueError(
+                        "experts are thresholds joined by AND, each with a parameter of its own:"
+                        " give other rules as losses, or as halfspaces"
+                    )
+                return grid
+            case _:
+                return None

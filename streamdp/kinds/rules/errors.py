@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from streamdp.kinds.rules.grid import RuleGrid
+from streamdp.kinds.rules.halfspaces import Halfspaces
 from streamdp.types import Dimension, Row, TableCounts, TableQuery
 
 
@@ -28,7 +29,7 @@ class RuleErrors:
         where: SQL condition on one record; where it is not true the record does not count.
     """
 
-    grid: RuleGrid
+    grid: RuleGrid | Halfspaces
     label: str
     where: str | None = None
 
@@ -43,11 +44,11 @@ class RuleErrors:
     def number(self, row: Row) -> int | None:
         """Place of a rule among all of the grid; None if it is none of them."""
         places = []
-        for each in self.grid.thresholds:
-            values = [float(value) for value in each.values]
-            if row.get(each.parameter) not in values:
+        for name, possible in self.grid.parameters:
+            values = [float(value) for value in possible]
+            if row.get(name) not in values:
                 return None
-            places.append(values.index(float(row[each.parameter] or 0)))
+            places.append(values.index(float(row[name] or 0)))
         return int(np.ravel_multi_index(places, self.grid.shape))
 
     def errors(self, statistic: TableCounts, number: int) -> tuple[int, int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
@@ -16,6 +17,9 @@ Operator = Literal[">=", ">", "<=", "<"]
 
 Value = tuple[tuple[str, float], ...]
 """Name and value of each parameter of a candidate."""
+
+Parameters = tuple[tuple[str, tuple[Fraction, ...]], ...]
+"""Name and possible values of each parameter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +81,11 @@ class RuleGrid:
     thresholds: tuple[Threshold, ...]
 
     @property
+    def parameters(self) -> Parameters:
+        """One a threshold."""
+        return tuple((each.parameter, each.values) for each in self.thresholds)
+
+    @property
     def shape(self) -> tuple[int, ...]:
         """Values of each parameter."""
         return tuple(len(each.values) for each in self.thresholds)
@@ -105,3 +114,11 @@ class RuleGrid:
         for axis, threshold in enumerate(self.thresholds):
             counts = threshold.over_matching(counts, axis)
         return np.asarray(counts.reshape(-1))
+
+    def met(self, places: IntArray, cells: Sequence[IntArray]) -> IntArray:
+        """1 for each record in these cells of the axes that meets the candidate at these places."""
+        axes = []
+        for threshold, place, cell in zip(self.thresholds, places, cells, strict=True):
+            size = threshold.dimension().size
+            axes.append(threshold.over_matching(np.eye(size, dtype=np.int64), 0)[place, cell])
+        return np.asarray(np.prod(axes, axis=0))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from streamdp.config.base.expressions import Dialect
+from streamdp.config.base.expressions import Dialect, OfOneRecord, expression
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational, Rational
 from streamdp.kinds.rules.grid import RuleGrid
+from streamdp.kinds.rules.halfspaces import Feature, Halfspaces
 from streamdp.kinds.rules.parse import conditions, grid_of, names_of
 
 MOST_VALUES = 10_000
@@ -127,6 +128,55 @@ class Rules(Section):
     def grid(self, dialect: Dialect) -> RuleGrid | None:
         """The rules as a grid of thresholds; None if they are none."""
         return grid_of(self.sql, self.values(), dialect)
+
+
+class FeatureSection(Parameter):
+    """A number of each record, the public values it counts as, and its weights."""
+
+    sql: OfOneRecord | None = Field(
+        default=None,
+        description="SQL number of one record. Default: the column of the feature's name.",
+        examples=["arrival_delay - departure_delay"],
+    )
+    weights: tuple[Rational, ...] = Field(
+        default=(Fraction(1),),
+        min_length=1,
+        max_length=MOST_VALUES,
+        description="Weights that the feature may have. Default 1.",
+        examples=[[0, 1, 2]],
+    )
+
+    @field_validator("weights")
+    @classmethod
+    def _weights_differ(cls, value: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
+        if len(set(value)) < len(value):
+            raise ValueError("a weight is listed twice")
+        return tuple(sorted(value))
+
+
+class HalfspaceSection(Section):
+    """Rules that compare a weighted sum of features with a threshold."""
+
+    features: dict[
+        Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,62}$")], FeatureSection
+    ] = Field(
+        min_length=1,
+        description="Features by name. Each counts as the largest of its values that is not above"
+        " it, or as the first.",
+        examples=[{"delay": {"from": 0, "to": 60, "step": 5}, "hour": {"from": 4, "to": 23}}],
+    )
+    at_least: Parameter = Field(
+        description="Thresholds that the weighted sum of the features may be compared with.",
+        examples=[{"from": 0, "to": 60, "step": 5}],
+    )
+
+    def made(self, dialect: Dialect) -> Halfspaces:
+        """The halfspaces, in the engine's dialect."""
+        features = (
+            Feature(name, expression(each.sql or f'"{name}"', dialect), each.listed(), each.weights)
+            for name, each in self.features.items()
+        )
+        return Halfspaces(tuple(features), self.at_least.listed())
 
 
 def refuse_column(value: Any) -> Any:

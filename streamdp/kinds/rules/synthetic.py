@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from streamdp.kinds.rules.grid import RuleGrid
+from streamdp.kinds.rules.halfspaces import Halfspaces
 from streamdp.types import Batch, IntArray, Sums, TableCounts
 
 NAMES = ("steady", "change")
@@ -33,21 +34,23 @@ def batches(stream: str, length: int) -> tuple[Batch, ...]:
 
 
 def rule_tables(
-    grid: RuleGrid, stream: str, rows: int, seed: int, length: int, *, labelled: bool = True
+    grid: RuleGrid | Halfspaces,
+    stream: str,
+    rows: int,
+    seed: int,
+    length: int,
+    *,
+    labelled: bool = True,
 ) -> Iterator[TableCounts]:
-    """Records by cell of the thresholds, values spread evenly; by label too, if there is one."""
+    """Records by cell of the rules, values spread evenly; by label too, if there is one."""
     random = np.random.default_rng(seed)
     best = [random.integers(0, grid.shape) for _ in NAMES]
-    sizes = tuple(threshold.dimension().size for threshold in grid.thresholds)
-    meets = [
-        threshold.over_matching(np.eye(size, dtype=np.int64), 0)
-        for threshold, size in zip(grid.thresholds, sizes, strict=True)
-    ]
+    sizes = tuple(dimension.size for dimension in grid.query().dimensions)
     for day in range(length):
         rule = best[_half(stream, day, length)]
         count = random.poisson(rows)
         cells = [random.integers(0, size - 1, count) for size in sizes]
-        met = np.all([m[r, c] for m, r, c in zip(meets, rule, cells, strict=True)], axis=0)
+        met = grid.met(rule, cells)
         label = (met ^ (random.uniform(size=count) < NOISE)).astype(np.int64)
         table = np.zeros((2, *sizes), dtype=np.int64)
         np.add.at(table, (label, *cells), 1)

@@ -10,10 +10,14 @@ import numpy as np
 from streamdp.kinds.experts.kind import Experts
 from streamdp.kinds.experts.losses import Actions, Rules
 from streamdp.kinds.rules.grid import RuleGrid, Threshold
+from streamdp.kinds.rules.halfspaces import Feature, Halfspaces
 from streamdp.types import Batch, IntArray, Neighbours, Sums, TableCounts
 
 CUTS = tuple(map(Fraction, range(3)))
 RULES = Rules(RuleGrid((Threshold("x", ">=", "t", CUTS), Threshold("y", "<", "a", CUTS))), "late")
+HALFSPACES = Rules(
+    Halfspaces((Feature("x", "x", CUTS, CUTS), Feature("y", "y", CUTS, CUTS)), CUTS), "late"
+)
 ACTIONS = Actions((("stay", "0.2"), ("go", "late"), ("wait", "x")), 10)
 BATCH = Batch("s", "1")
 
