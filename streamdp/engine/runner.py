@@ -92,12 +92,17 @@ class Runner:
         self._arrived.clear()
         self._deliver(outcomes)
         waiting = {task.name: _Work(task) for task in tasks}
-        while waiting and not self.stop():
-            work = waiting.pop(next(iter(waiting)))
-            more = self._turn(work, only, outcomes)
-            self._admit({**waiting, work.task.name: work}, waiting)
-            if more or work.again:
-                waiting[work.task.name] = work if more else _Work(work.task)
+        held: list[HoldsRecords] = []
+        try:
+            while waiting and not self.stop():
+                work = waiting.pop(next(iter(waiting)))
+                held = _handed_on(held, work.task)
+                more = self._turn(work, only, outcomes)
+                self._admit({**waiting, work.task.name: work}, waiting)
+                if more or work.again:
+                    waiting[work.task.name] = work if more else _Work(work.task)
+        finally:
+            _handed_on(held, None)
         outcomes.stopped = self.stop()
         self._arrived.clear()
         return outcomes
@@ -134,8 +139,6 @@ class Runner:
             outcomes.errors.append(error)
             self._tell(task, error)
             return False
-        finally:
-            _let_go(task)
 
     def _due(self, task: Task, outcomes: Outcomes) -> list[Batch]:
         """Due batches of a task; arrivals are taken in once for all tasks of a source."""
@@ -207,8 +210,15 @@ class Runner:
         return True
 
 
-def _let_go(task: Task) -> None:
-    """Drop the copies of batches: no record stays longer than it is asked about."""
-    for each in (task, *task.jobs):
-        if isinstance(each.backend, HoldsRecords):
-            each.backend.let_go()
+def _handed_on(held: list[HoldsRecords], task: Task | None) -> list[HoldsRecords]:
+    """Backends of the next task that may hold copies of batches; others drop theirs.
+
+    No record stays longer than tasks that stand together ask about it.
+    """
+    asked = () if task is None else (task, *task.jobs)
+    backends: list[object] = [each.backend for each in asked]
+    wanted = [each for each in backends if isinstance(each, HoldsRecords)]
+    for backend in held:
+        if not any(backend is other for other in wanted):
+            backend.let_go()
+    return wanted

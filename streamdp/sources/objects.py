@@ -69,14 +69,16 @@ class ObjectPartitionSource:
     def batches(self, now: int) -> Iterator[Batch]:
         """One batch a complete partition, in the order of the values.
 
+        Markers are listed before the objects: what is written before a marker that is there, is.
+
         Raises:
             SourceError: The storage cannot be asked.
         """
+        markers = {file.path for file in listed(parsed(self.marker.replace(KEY, "*")))}
         parts: dict[str, list[File]] = {}
         folder = f"s3://{self.address.folder()}/{self.column}="
         for file in listed(self.address):
             parts.setdefault(file.path.removeprefix(folder).partition("/")[0], []).append(file)
-        markers = {file.path for file in listed(parsed(self.marker.replace(KEY, "*")))}
         for key, files in sorted(parts.items()):
             if self.marker.replace(KEY, key) in markers:
                 yield Batch(self.name, key, path=f"{folder}{key}", files=tuple(files))

@@ -10,6 +10,7 @@ import sys
 import tempfile
 from fractions import Fraction
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -17,7 +18,7 @@ from streamdp.backends.duckdb.objects import ObjectsBackend
 from streamdp.errors import SourceError
 from streamdp.objects.address import parsed
 from streamdp.objects.copies import taken
-from streamdp.objects.storage import etag, listed
+from streamdp.objects.storage import copy, etag, listed
 from streamdp.sources.objects import ObjectSource
 from streamdp.types import CellQuery, File, Grid
 from tests.objects.servers import Storage, minio, rclone
@@ -153,6 +154,36 @@ def test_copies_are_let_go_after_the_turn_of_their_job(
     assert released(tmp_path) == [("of_s", "d1.parquet")]
     assert "s3://lake/in/d2.parquet" in said
     assert str(temporary) not in said + (tmp_path / "log.jsonl").read_text()
+    assert list(temporary.iterdir()) == []
+    assert _held(temporary) == []
+
+
+def test_jobs_of_a_source_that_stand_together_share_a_copy(
+    tmp_path: Path, lake: Storage, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One copy for three jobs; a source between them lets go of it, and nothing is left."""
+    from streamdp.objects import copies
+
+    lake.put("in/d1.parquet", part(tmp_path / "p"))
+    lake.put("other/d1.parquet", part(tmp_path / "p"))
+    copied: list[str] = []
+    real = copy
+
+    def counted(file: File, into: BinaryIO) -> None:
+        copied.append(file.path)
+        held = [each for each in temporary.iterdir() if each.is_dir()]
+        assert len(held) == 1
+        real(file, into)
+
+    monkeypatch.setattr(copies, "copy", counted)
+    path = configured(tmp_path, s=OBJECTS, t=OBJECTS.replace("/in/", "/other/"))
+    text = path.read_text()
+    job = text[text.index("  of_s:") : text.index("  of_t:")]
+    more = "".join(job.replace("of_s", f"of_s{number}") for number in (2, 3))
+    path.write_text(text.replace("  of_t:", more + "  of_t:").replace("batch: 1,", "batch: 2,"))
+    ran(tmp_path)
+    assert [job for job, _ in released(tmp_path)] == ["of_s", "of_s2", "of_s3", "of_t"]
+    assert sorted(copied) == ["s3://lake/in/d1.parquet", "s3://lake/other/d1.parquet"]
     assert list(temporary.iterdir()) == []
     assert _held(temporary) == []
 

@@ -94,6 +94,35 @@ def test_a_partition_waits_for_its_marker_and_says_what_comes_late(
     assert "day=1" in ran(tmp_path, "status") or "batch 1" in ran(tmp_path, "status")
 
 
+def test_a_partition_that_is_completed_while_it_is_listed_is_whole_or_waits(
+    tmp_path: Path, lake: Storage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last object and its marker come between the two listings."""
+    from streamdp.objects.address import Address, parsed
+    from streamdp.objects.storage import listed
+    from streamdp.sources import objects
+    from streamdp.types import File
+
+    lake.put("in/day=1/a.parquet", part(tmp_path / "p"))
+    looked: list[Address] = []
+    real = listed
+
+    def interrupted(address: Address) -> tuple[File, ...]:
+        found = real(address)
+        if not looked:
+            lake.put("in/day=1/b.parquet", part(tmp_path / "p"))
+            lake.put("in/day=1/_SUCCESS", b"")
+        looked.append(address)
+        return found
+
+    monkeypatch.setattr(objects, "listed", interrupted)
+    address = parsed("s3://lake/in/day=*/*.parquet")
+    source = objects.ObjectPartitionSource("s", address, "day", "s3://lake/in/day={key}/_SUCCESS")
+    assert list(source.batches(0)) == []
+    (batch,) = source.batches(0)
+    assert [file.path[-9:] for file in batch.files] == ["a.parquet", "b.parquet"]
+
+
 def test_one_object_is_one_batch_of_one_source(tmp_path: Path, lake: Storage) -> None:
     """Two sources whose patterns meet: the object stays with the one that saw it first."""
     lake.put("in/day=1/a.parquet", part(tmp_path / "p"))

@@ -19,8 +19,8 @@ class ObjectsBackend(DuckDBBackend):
     """Reads a batch of objects as files are read; `check` copies them, `let_go` drops the copies.
 
     Privacy: the copies are the records. They lie in files without a name, in the folder for
-    temporary files, until the task that reads them has had its turn; the engine that read them is
-    closed with them.
+    temporary files, until the tasks of the source that stand together have had their turns; the
+    engine that read them is closed with them.
     """
 
     _copies: Copies | None = field(default=None, init=False, repr=False)
