@@ -86,7 +86,8 @@ def nearest(pattern: str) -> str:
     if os.path.isdir(pattern):
         return f"{pattern} is a folder: name the files in it, {os.path.join(pattern, '*')}"
     wanted = missing or os.path.basename(pattern)
-    near = difflib.get_close_matches(wanted, _names(folder, folders=bool(missing)), n=1)
+    there = [] if glob.has_magic(wanted) else _names(folder, folders=bool(missing))
+    near = difflib.get_close_matches(wanted, there, n=1)
     if near:
         return f"did you mean {os.path.join(folder, near[0])}?"
     return f"the folder {folder} is there, and holds nothing of this name"

@@ -173,7 +173,8 @@ def data_of(section: SourceSection, unit: str | None = None) -> Json:
 
     A query reads its table, whatever it selects: its records are those of the table. What it makes
     time and unit of is written down where it is more than the table's column of that name, for
-    another time puts a record in another batch, and another unit is somebody else.
+    another time puts a record in another batch, and another unit is somebody else. So does the
+    declared type of a time in text, written down where it is not `timestamp`.
 
     Links are followed. Data that is shipped is named by its word: its place changes with the
     installation. Of a server there are host, port and database, and neither user nor password.
@@ -188,6 +189,9 @@ def data_of(section: SourceSection, unit: str | None = None) -> Json:
         "path": f"{place}#{table}" if table else place,
         "column": cut.partition if isinstance(cut, Partitions) else column,
     }
+    read = section.types.get(cut.column, "timestamp") if isinstance(cut, Windows) else "timestamp"
+    if read != "timestamp":
+        data |= {"type": read}
     who = None if unit is None else section.origin(unit)
     return data if who == unit else data | {"unit": who}
 

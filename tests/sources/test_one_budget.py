@@ -254,7 +254,7 @@ def test_a_path_that_finds_nothing_is_told(tmp_path: Path, cut: str) -> None:
     ran(tmp_path)
     for command in ("doctor", "status"):
         shown = "".join(ran(tmp_path, command, "--json").split("\n"))
-        assert f"there is a folder {tmp_path}/in" in shown, command
+        assert f"the folder {tmp_path}/in is there" in shown, command
 
 
 def test_what_cannot_be_read_is_told_once_with_its_reason(tmp_path: Path) -> None:
@@ -330,3 +330,20 @@ def test_a_backslash_is_no_separator(tmp_path: Path, path: str) -> None:
     configured(tmp_path, s=f'path: "{path}", {FILES}')
     with pytest.raises(StreamdpError, match="backslash is no separator"):
         load(tmp_path / "config.yaml")
+
+
+@pytest.mark.parametrize("later", ["timestamp", "'%d-%m-%y %H:%M%z'"])
+def test_a_time_that_is_read_otherwise_is_another_cut(tmp_path: Path, later: str) -> None:
+    """One text is the first of January as a date and the second as a time: it would count twice."""
+    (tmp_path / "d.csv").write_text("t,x\n2024-01-01 23:00-05,50\n")
+    said = f"path: d.csv, {WINDOWS[:-1]}, lateness: 0s}}"
+    configured(tmp_path, s=f"{said}, types: {{t: date, x: number}}")
+    ran(tmp_path)
+    assert released(tmp_path) == [("of_s", "2024-01-01")]
+    moved = said.replace("2024-01-02", "2024-01-03")
+    configured(tmp_path, s=f"{moved}, types: {{t: {later}, x: number}}")
+    assert "reads other data than before" in ran(tmp_path)
+    assert released(tmp_path) == [("of_s", "2024-01-01")]
+    configured(tmp_path, s=f"{moved}, types: {{t: date, x: number}}")
+    ran(tmp_path)
+    assert len(released(tmp_path)) == 2

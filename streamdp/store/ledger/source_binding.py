@@ -54,8 +54,8 @@ def claim(database: Database, wanted: Mapping[str, Json], overlap: Overlap, now:
             write(database, scope, data, {"by": "first use"}, now)
         elif data not in known[scope]:
             raise ConfigurationError(
-                f"source {scope} reads other data than before, or takes its time or units from"
-                " another column",
+                f"source {scope} reads other data than before, takes its time or units from another"
+                " column, or reads times of another type",
                 where=f"sources.{scope}",
                 hint="set it as it was; if these are the same records in another place,"
                 f" `streamdp source {scope} --moved` says so in the ledger",
