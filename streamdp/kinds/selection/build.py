@@ -30,6 +30,7 @@ def build(section: SelectionSection, context: BuildContext) -> Selection:
         choice=section.mechanism,
         top=section.top,
         learned=section.learner == "choices",
+        guess=section.guessed(),
         where=None if section.where is None else expression(section.where, context.dialect),
         expected_rows=section.expected_rows,
     )

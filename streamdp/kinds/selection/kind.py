@@ -49,6 +49,7 @@ class Selection:
         choice: Mechanism of a draw.
         top: How many candidates are released.
         learned: Whether past choices make the prior; else all candidates are alike.
+        guess: A candidate that is publicly thought to be about the best.
         where: SQL condition; records of which it is not true do not count.
         expected_rows: Public number of records of a batch, for what is foretold.
     """
@@ -60,6 +61,7 @@ class Selection:
     choice: Choice = "exponential"
     top: int = 1
     learned: bool = True
+    guess: int | None = None
     where: str | None = None
     expected_rows: int | None = None
 
@@ -77,11 +79,13 @@ class Selection:
     def signature(self) -> Json:
         """The question and its records: a prior learned for others would mislead."""
         about = {} if self.where is None else {"where": self.where}
+        if self.guess is not None:
+            about |= {"guess": str(self.guess)}
         return {"question": repr(self.candidates.query()), "score": repr(self.score)} | about
 
     def init(self) -> Json:
         """No choice made."""
-        return {"scores": self.prior.start().tolist()}
+        return {"scores": self.prior.start(self.guess).tolist()}
 
     @property
     def prior(self) -> ChoicePrior:
@@ -106,7 +110,7 @@ class Selection:
         A later draw chooses among the candidates that are left, which earlier draws made public.
         """
         bonuses = [0] * self.count
-        if self.learned:
+        if self.informed:
             bonuses = virtual_records(self.prior.log_prior(_scores(state)), self.exponent)
         share = self.epsilon / self.top
         draw = bounded_range(share) if self.choice == "exponential" else pure(share)
@@ -160,7 +164,12 @@ class Selection:
 
         Each of two virtual records is off by half a unit of the score at most.
         """
-        return ROBUST_WEIGHT * math.exp(-float(self.exponent)) if self.learned else 1.0
+        return ROBUST_WEIGHT * math.exp(-float(self.exponent)) if self.informed else 1.0
+
+    @property
+    def informed(self) -> bool:
+        """Whether candidates have a prior, learned or guessed; else they are all alike."""
+        return self.learned or self.guess is not None
 
 
 def _scores(state: Json) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:

@@ -28,6 +28,9 @@ STEP = 1.0
 ROBUST_WEIGHT = 0.05
 """λ: share of the uniform law, so that no candidate is ever ruled out."""
 
+GUESSED = 4.0
+"""θ of a publicly guessed candidate before any release; by K, those that are alike have a part."""
+
 LIKENESS = 0.125
 """Width of K along a parameter, as a share of its values."""
 
@@ -44,9 +47,16 @@ class ChoicePrior:
     shape: tuple[int, ...]
     ordered: bool
 
-    def start(self) -> FloatArray:
-        """θ before any release, shape (candidates,)."""
-        return np.zeros(int(np.prod(self.shape)))
+    def start(self, guess: int | None = None) -> FloatArray:
+        """θ before any release, shape (candidates,).
+
+        Args:
+            guess: A candidate that is publicly thought to be about the best.
+        """
+        scores = np.zeros(int(np.prod(self.shape)))
+        if guess is not None:
+            scores[guess] = GUESSED
+        return self._smooth(scores.reshape(self.shape)).reshape(-1)
 
     def log_prior(self, scores: FloatArray) -> FloatArray:
         """ln μ of each candidate."""

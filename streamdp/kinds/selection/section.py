@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal
@@ -19,6 +20,7 @@ from streamdp.config.base.expressions import Dialect, OfOneRecord, expression
 from streamdp.config.base.releases import FACTS, ReleaseSection
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational, Rational
+from streamdp.kinds.rules.parse import names_of
 from streamdp.kinds.rules.section import MOST_CONDITIONS, Rules, refuse_column
 from streamdp.kinds.selection import scores
 from streamdp.types import Grid
@@ -172,6 +174,40 @@ class SelectionSection(ReleaseSection):
         description="Whether past choices are the prior of the next (`choices`) or not (`none`)."
         " Default `choices`.",
     )
+
+    guess: str | dict[str, Rational] | None = Field(
+        default=None,
+        description="Public guess of the best candidate: a rule's parameters, or a condition's"
+        " name. It and the rules near it begin with a larger prior. Default: no guess.",
+        examples=[{"t": 15}, "late"],
+    )
+
+    def guessed(self) -> int | None:
+        """Place of the guess among the candidates.
+
+        Raises:
+            ValueError: It is none of them.
+        """
+        if self.guess is None:
+            return None
+        if isinstance(self.among, Listed):
+            candidates: list[object] = list(self.among.conditions)
+            found: object = self.guess
+        else:
+            names, values = names_of(self.among.sql), self.among.values()
+            candidates = list(itertools.product(*(values[name] for name in names)))
+            given = self.guess if isinstance(self.guess, dict) else {}
+            if set(given) != set(names):
+                raise ValueError(f"guess a value of each parameter: {', '.join(names)}")
+            found = tuple(given[name] for name in names)
+        if found not in candidates:
+            raise ValueError("the guess is none of the candidates")
+        return candidates.index(found)
+
+    @model_validator(mode="after")
+    def _guess_is_a_candidate(self) -> SelectionSection:
+        self.guessed()
+        return self
 
     @model_validator(mode="after")
     def _candidates_suffice(self) -> SelectionSection:

@@ -10,7 +10,7 @@ from streamdp.errors import ConfigurationError
 from streamdp.kinds.selection.accuracy import Shortfall
 from streamdp.kinds.selection.candidates import Conditions, ThresholdRules
 from streamdp.kinds.selection.kind import Selection
-from streamdp.types import ReleaseKind
+from streamdp.types import Batch, ReleaseKind
 from streamdp.wiring.kinds import release_kind
 
 HEAD = """
@@ -93,3 +93,34 @@ def test_what_is_foretold_shrinks_with_epsilon(tmp_path: Path) -> None:
     assert within is not None
     assert expected["error_rate_95"] == pytest.approx(within / 100)
     assert Shortfall().price_for(kind, within / 2).amount == pytest.approx(1.0, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        (GRID + ", guess: {a: 5, t: 3}", 7),
+        ('among: {sql: "x >= {t} or y < {t}", t: {from: 0, to: 9}}, guess: {t: 4}', 4),
+        ("among: {conditions: {low: x < 3, high: x >= 3}}, guess: high", 1),
+    ],
+)
+def test_a_guess_has_the_largest_prior(tmp_path: Path, body: str, place: int) -> None:
+    """The candidate is the one named, whatever the order of parameters; it is paid for by none."""
+    for learner in ("choices", "none"):
+        kind = selection(tmp_path, f"{body}, learner: {learner}")
+        plan = kind.plan(kind.init(), Batch("trips", "1"))
+        bonuses = list(plan.mechanism)
+        assert bonuses[place] == max(bonuses) > min(bonuses)
+        guessed = kind.candidates.row(place)
+        assert set(guessed.values()) in ({3.0, 5.0}, {4.0}, {"high"})
+        plain = selection(tmp_path, body.partition(", guess")[0])
+        assert plan.event == plain.plan(plain.init(), Batch("trips", "1")).event
+
+
+@pytest.mark.parametrize(
+    ("guess", "what"),
+    [("{t: 3}", "each parameter: t, a"), ("{t: 3, a: 4}", "none of the"), ("low", "each")],
+)
+def test_a_guess_is_a_candidate(tmp_path: Path, guess: str, what: str) -> None:
+    """Else it is refused."""
+    with pytest.raises(ConfigurationError, match=what):
+        selection(tmp_path, f"{GRID}, guess: {guess}")
