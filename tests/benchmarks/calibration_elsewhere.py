@@ -1,8 +1,8 @@
 """How often intervals hold on streams that they were not made on.
 
 `python -m tests.benchmarks.calibration_elsewhere [--json] [--quick]`. Rows are those of
-`calibration`: of the default learner, on heavy tails, zeros, bounds, integers, tiny batches,
-shifts, and rows other than expected.
+`calibration`: of the default learner, on heavy tails, zeros, sorted prices, bounds, integers, tiny
+batches, shifts, and rows other than expected.
 """
 
 from __future__ import annotations
@@ -45,8 +45,14 @@ def _outliers(chance: np.random.Generator, number: int) -> FloatArray:
     return np.where(chance.random(700) < 0.03, 1000.0, 1.0) * chance.normal(size=700)
 
 
+def _slices(chance: np.random.Generator, number: int) -> FloatArray:
+    """Prices sorted by price: a batch is a hundredth as wide as all, and far from the last."""
+    share = (37 * number % 100) / 100.0
+    return np.asarray(500.0 * np.exp(4.0 * (share + 0.01 * chance.random(600))))
+
+
 def streams() -> tuple[Data, ...]:
-    """Shapes beside those of `calibration`; zeros show where intervals fail."""
+    """Shapes beside those of `calibration`."""
     beta = _made("beta", lambda g, _: 100.0 * g.beta(5.0, 1.0, 400), 400, (70.0, 20.0), "0.1")
     counts = _made(
         "integers", lambda g, _: g.geometric(0.3, 300).astype(float), 300, (4.0, 4.0), "1"
@@ -56,6 +62,7 @@ def streams() -> tuple[Data, ...]:
         _made("cauchy", lambda g, _: g.standard_cauchy(900), 900, (0.5, 2.0), "0.001"),
         _made("zeros", _zeros, 800, (10.0, 20.0), "0.01"),
         _made("outliers", _outliers, 700, (0.3, 2.0), "0.01"),
+        _made("slices", _slices, 600, (3000.0, 3000.0), "1"),
         replace(beta, bounds=("0", "100")),
         replace(counts, bounds=("0", "50")),
         _made("tiny", lambda g, _: g.normal(size=25), 25, (0.4, 1.5), "0.001"),
