@@ -10,8 +10,8 @@ import pytest
 
 from streamdp.kinds.additive import AdditiveAccuracy, AdditiveKind
 from streamdp.kinds.statistics.accuracy import CountError
-from streamdp.kinds.statistics.counts import Count
 from streamdp.kinds.statistics.kind import Statistics
+from streamdp.kinds.statistics.measures.counts import Count
 from streamdp.kinds.workload.accuracy import AverageError
 from streamdp.kinds.workload.fitting.marginals import Workload
 from streamdp.kinds.workload.kind import WorkloadRelease

@@ -17,10 +17,10 @@ from typing import Any
 from unittest.mock import patch
 
 from streamdp.backends.memory.engine import MemoryBackend
-from streamdp.kinds.statistics.counts import Count
 from streamdp.kinds.statistics.kind import Statistics
-from streamdp.kinds.statistics.measure import Measure
-from streamdp.kinds.statistics.moments import Moment, MomentOf
+from streamdp.kinds.statistics.measures.counts import Count
+from streamdp.kinds.statistics.measures.moments import Moment, MomentOf
+from streamdp.kinds.statistics.measures.protocol import Measure
 from streamdp.mechanisms import additive_noise, gaussian_noise
 from streamdp.mechanisms.additive_noise import AdditiveNoise
 from streamdp.mechanisms.gaussian_noise import GaussianNoise

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.statistics.kind import Statistics
-from streamdp.kinds.statistics.measure import Measure
+from streamdp.kinds.statistics.measures.protocol import Measure
 from streamdp.privacy.amounts import NANO
 from streamdp.privacy.events import (
     bounded_range,

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from streamdp.kinds.least_price import least_price
-from streamdp.kinds.statistics.measure import Allowance, Measure
+from streamdp.kinds.statistics.measures.protocol import Allowance, Measure
 from streamdp.privacy.price import Price
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from streamdp.kinds.statistics.measure import Rows
+from streamdp.kinds.statistics.measures.protocol import Rows
 from streamdp.types import FloatArray
 
 LEAST = 1e-100

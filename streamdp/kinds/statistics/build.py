@@ -20,10 +20,10 @@ from streamdp.types import Dimension, Grid
 if TYPE_CHECKING:
     from streamdp.kinds.spec import BuildContext, CountTable
     from streamdp.kinds.statistics.agreement import Tie
-    from streamdp.kinds.statistics.counts import Count
     from streamdp.kinds.statistics.kind import Statistics
-    from streamdp.kinds.statistics.measure import Measure
-    from streamdp.kinds.statistics.moments import Moment
+    from streamdp.kinds.statistics.measures.counts import Count
+    from streamdp.kinds.statistics.measures.moments import Moment
+    from streamdp.kinds.statistics.measures.protocol import Measure
 
 
 def build(section: StatisticsSection, context: BuildContext) -> Statistics:
@@ -63,7 +63,7 @@ def tables(section: StatisticsSection, dialect: Dialect) -> dict[str, CountTable
 
 
 def _measure(name: str, section: MeasureSection, dialect: Dialect) -> Measure:
-    from streamdp.kinds.statistics.moments import MomentOf
+    from streamdp.kinds.statistics.measures.moments import MomentOf
 
     match section:
         case MomentSection():
@@ -78,7 +78,7 @@ def _measure(name: str, section: MeasureSection, dialect: Dialect) -> Measure:
 
 
 def _counted(name: str, section: CountSection | HistogramSection, dialect: Dialect) -> Count:
-    from streamdp.kinds.statistics.counts import Count
+    from streamdp.kinds.statistics.measures.counts import Count
 
     match section:
         case CountSection(count="records"):

@@ -11,7 +11,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamdp.kinds.statistics.agreement import Tie, agreed
-from streamdp.kinds.statistics.measure import LEVEL, Allowance, Asked, Measure, Rows, integers
+from streamdp.kinds.statistics.measures.protocol import (
+    LEVEL,
+    Allowance,
+    Asked,
+    Measure,
+    Rows,
+    integers,
+)
 from streamdp.privacy.events import sequence
 from streamdp.privacy.price import Price
 from streamdp.types import (

@@ -12,9 +12,9 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from streamdp.kinds.statistics.build import measures
-from streamdp.kinds.statistics.counts import Count
 from streamdp.kinds.statistics.kind import Statistics
-from streamdp.kinds.statistics.moments import MomentOf
+from streamdp.kinds.statistics.measures.counts import Count
+from streamdp.kinds.statistics.measures.moments import MomentOf
 from streamdp.kinds.statistics.section import StatisticsSection
 from streamdp.kinds.statistics.synthetic import LENGTH, PATHS, ROWS, cells, values
 from streamdp.kinds.study import Step, Stream, Study, Trace

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from streamdp.kinds.statistics.series_filter import SeriesFilter
+from streamdp.kinds.statistics.measures.series_filter import SeriesFilter
 from streamdp.types import FloatArray
 
 

@@ -10,8 +10,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamdp.kinds.statistics.measure import LEVEL, Allowance, Asked, Rows
-from streamdp.kinds.statistics.series_filter import SeriesFilter
+from streamdp.kinds.statistics.measures.protocol import LEVEL, Allowance, Asked, Rows
+from streamdp.kinds.statistics.measures.series_filter import SeriesFilter
 from streamdp.types import Dimension, Json, TableQuery
 
 

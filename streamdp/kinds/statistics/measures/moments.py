@@ -19,9 +19,9 @@ from typing import Literal
 
 import numpy as np
 
-from streamdp.kinds.statistics.clip import DISTANCES, Clip
-from streamdp.kinds.statistics.measure import LEVEL, Allowance, Asked, Rows
-from streamdp.kinds.statistics.series_filter import Estimates, SeriesFilter
+from streamdp.kinds.statistics.measures.clip import DISTANCES, Clip
+from streamdp.kinds.statistics.measures.protocol import LEVEL, Allowance, Asked, Rows
+from streamdp.kinds.statistics.measures.series_filter import Estimates, SeriesFilter
 from streamdp.types import FloatArray, Grid, Json, SumQuery, TableQuery, Term
 
 Moment = Literal["sum", "mean", "variance"]

@@ -1,0 +1,1 @@
+"""Measures of a release: counts and moments of a batch, clipped, filtered over time."""
