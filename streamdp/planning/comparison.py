@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
@@ -18,14 +18,13 @@ from streamdp.config.sections.engines import DuckDBEngine
 from streamdp.config.sections.sources import Windows
 from streamdp.errors import ConfigurationError
 from streamdp.kinds import registry
-from streamdp.kinds.grouped import rows_of
 from streamdp.kinds.study import Stream, Study
-from streamdp.planning.forecasts import Past, past_of_batches
+from streamdp.planning.forecasts import jobs_read_by, past_of_batches, told
 from streamdp.planning.names import require_name
 from streamdp.simulation.comparison import Comparison
 from streamdp.simulation.permission import refuse_production, require_no_production_table
 from streamdp.simulation.table import table_stream
-from streamdp.types import ReadsReleases, with_groups
+from streamdp.types import with_groups
 from streamdp.wiring.sources import backend
 
 if TYPE_CHECKING:
@@ -154,7 +153,7 @@ def _table(
 
     A release that reads others is told what they would have released before each batch.
     """
-    reads, privacy = _reads(configuration, section), configuration.privacy
+    reads, privacy = jobs_read_by(configuration, section), configuration.privacy
     typed = [section, *(configuration.releases[job] for job in reads)]
     source = _read_from(configuration, section, typed, scene.table)
     every = list(wiring.source(section.source, source).batches(int(time.time())))
@@ -167,26 +166,12 @@ def _table(
     def asked(batch: Batch) -> Query:
         about = question
         if reads:
-            about = study.question(_told(kind, section, past[batch.key], group), batch)
+            about = study.question(told(kind, section, past[batch.key], group), batch)
         assert about is not None, "there is a batch"  # noqa: S101
         by_groups = with_groups(about, section.by, section.groups) if section.by else about
         return charging.bounded(by_groups, batch)
 
     return table_stream(section.source, batches, reader, asked, group)
-
-
-def _reads(configuration: Configuration, section: ReleaseSection) -> tuple[str, ...]:
-    """Jobs whose releases a release reads."""
-    kind = wiring.kind(section, configuration.privacy.neighbours)
-    return kind.jobs if isinstance(kind, ReadsReleases) else ()
-
-
-def _told(kind: ReleaseKind, section: ReleaseSection, past: Past, group: int) -> ReleaseKind:
-    """The kind of one group, told what was released before a batch."""
-    if section.by:
-        chosen = section.groups[group]
-        past = {job: rows_of(rows, section.by, chosen) for job, rows in past.items()}
-    return cast("ReadsReleases", kind).informed(past)
 
 
 def _group(section: ReleaseSection, name: str | None) -> int:

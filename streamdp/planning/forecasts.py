@@ -2,20 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, cast
 
 from streamdp import wiring
 from streamdp.errors import ConfigurationError
+from streamdp.kinds.grouped import rows_of
 from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
 from streamdp.types import Backend, Batch, ReadsReleases, ReleaseKind, Row
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
+    from streamdp.config.base.releases import ReleaseSection
     from streamdp.config.sections.sources import Source
 
 Past = Mapping[str, tuple[Row, ...]]
 """Rows of the newest release before a batch, by job."""
+
+
+def jobs_read_by(configuration: Configuration, section: ReleaseSection) -> tuple[str, ...]:
+    """Jobs whose releases a release reads."""
+    kind = wiring.kind(section, configuration.privacy.neighbours)
+    return kind.jobs if isinstance(kind, ReadsReleases) else ()
+
+
+def told(kind: ReleaseKind, section: ReleaseSection, past: Past, group: int) -> ReleaseKind:
+    """The kind of one group, told what was released before a batch."""
+    if section.by:
+        chosen = section.groups[group]
+        past = {job: rows_of(rows, section.by, chosen) for job, rows in past.items()}
+    return cast("ReadsReleases", kind).informed(past)
 
 
 def past_of_batches(
@@ -38,13 +54,7 @@ def past_of_batches(
     """
     sources = {**configuration.sources, name: source}
     kinds = _with_those_they_read(configuration.model_copy(update={"sources": sources}), jobs)
-    for job in kinds:
-        if configuration.releases[job].source != name:
-            raise ConfigurationError(
-                f"{job} reads another source than {name}",
-                where="simulate",
-                hint="what is simulated reads one table: simulate releases of one source",
-            )
+    _require_one_source(configuration, kinds, name)
     entropy, charging = PublicEntropy("forecasts"), wiring.charging(configuration.privacy.unit)
     states = {job: kind.init() for job, kind in kinds.items()}
     newest: dict[str, tuple[Row, ...]] = {}
@@ -52,13 +62,13 @@ def past_of_batches(
     for batch in batches:
         found[batch.key] = past = dict(newest)
         for job, kind in kinds.items():
-            told = kind.informed(past) if isinstance(kind, ReadsReleases) else kind
-            plan = told.plan(states[job], batch)
+            now = kind.informed(past) if isinstance(kind, ReadsReleases) else kind
+            plan = now.plan(states[job], batch)
             query = charging.bounded(plan.query, batch)
             backend.check(query, batch)
-            outcome = told.draw(plan, backend.answer(query, batch), entropy)
-            states[job] = told.learn(states[job], plan, outcome)
-            newest[job] = told.publish(states[job], outcome).rows
+            outcome = now.draw(plan, backend.answer(query, batch), entropy)
+            states[job] = now.learn(states[job], plan, outcome)
+            newest[job] = now.publish(states[job], outcome).rows
     return found
 
 
@@ -75,3 +85,13 @@ def _with_those_they_read(
         kinds[job] = kind = wiring.release_kind(configuration, job)
         waiting += kind.jobs if isinstance(kind, ReadsReleases) else ()
     return kinds
+
+
+def _require_one_source(configuration: Configuration, jobs: Iterable[str], name: str) -> None:
+    for job in jobs:
+        if configuration.releases[job].source != name:
+            raise ConfigurationError(
+                f"{job} reads another source than {name}",
+                where="simulate",
+                hint="what is simulated reads one table: simulate releases of one source",
+            )
