@@ -1,8 +1,8 @@
 """Which tasks a schedule wakes, found anew at every look at the clock.
 
-Nothing is set to fire at a time of the future, which a clock that is set right would put out of
-reach. A look compares the schedules with the time since the look before. A clock that was stepped,
-in either direction, wakes all: what is due follows from the store.
+No timer is set for a time of day: it would fire late after the clock was set back. Each look asks
+which schedules have come due since the last look. A clock that was stepped, in either direction,
+wakes all tasks: what is due follows from the store.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Notices to sinks about a gate's answer: of a yes, and of a no that keeps a release standing."""
+"""Notices that tell sinks a gate's answer: a yes, or a no after which a release still stands."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def of_acceptance(
     slot: int,
     entropy: Entropy,
 ) -> Notices:
-    """The gate's own notice of a yes: of the batch it let through, and of what stood until then."""
+    """The gate's notice of a yes: the batch it accepted, and the release that stood before."""
     row: Row = {"accepted": True, **(_standing(standing[0]) if standing else {})}
     told = _notice(gate, "gate", batch, slot, row, entropy)
     return ((told, sinks),) if sinks else ()
@@ -28,7 +28,7 @@ def of_acceptance(
 def of_standing(
     jobs: tuple[Job, ...], standing: tuple[Release, ...], batch: Batch, slot: int, entropy: Entropy
 ) -> Notices:
-    """A notice for each job that has a release, which a no leaves standing."""
+    """A notice of a no for each job that has a release: that release still stands."""
     last = {release.job: release for release in standing}
     found = ((job, last[job.name]) for job in jobs if job.name in last)
     return tuple(

@@ -37,7 +37,7 @@ def holds(
     now: int,
     caps: tuple[tuple[str, str], ...],
 ) -> tuple[Hold, ...]:
-    """All that holds a job, what a person can end first."""
+    """All holds of a job; those that a person can end come first."""
     return (
         *_paused(database, job),
         *_gate(configuration, database, job),
@@ -68,7 +68,7 @@ def _gate(configuration: Configuration, database: Database, job: str) -> list[Ho
 def _caps(
     database: Database, source: str, job: str, caps: tuple[tuple[str, str], ...]
 ) -> list[Hold]:
-    """Where nothing renews a budget the job is exhausted; a window that will free holds it back."""
+    """Caps that refuse the job: it is exhausted if one never frees, and waits if all free later."""
     (since,) = database.execute(
         "SELECT min(at) FROM ledger WHERE scope = :scope AND job = :job AND purpose = 'refuse'"
         " AND seq > coalesce((SELECT max(seq) FROM ledger WHERE job = :job"
@@ -97,7 +97,7 @@ def _rest(database: Database, source: str, job: str, now: int) -> list[Hold]:
 
 
 def _problems(configuration: Configuration, database: Database, job: str) -> list[Hold]:
-    """Problems of its source or its batches; one batch holds no other up."""
+    """Problems of its source or its batches; a problem of one batch does not stop the others."""
     source = configuration.releases[job].source
     about = {job, f"source {source}", configuration.gated().get(job, job)}
     found = [problem for problem in problems(database) if problem.about in about]

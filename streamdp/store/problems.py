@@ -1,4 +1,4 @@
-"""Problems of batches, in public words, for as long as they last.
+"""Problems of batches, in public words, kept until they are solved.
 
 A reason names files, columns and types, never a value. Functions that write run inside a
 transaction of their caller.
@@ -53,7 +53,7 @@ def known(database: Database, about: str) -> dict[str, tuple[str, str]]:
 
 
 def replace(database: Database, about: str, found: Mapping[str, Problem]) -> tuple[str, ...]:
-    """Write down all that is wrong, forget the rest; keys of what is new."""
+    """Keep these problems and forget all others of a job; return the batches with new ones."""
     before = known(database, about)
     for batch in before.keys() - found.keys():
         settle(database, about, batch)

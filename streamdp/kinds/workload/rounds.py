@@ -1,9 +1,9 @@
 """How many items a release measures, and what each of these rounds costs.
 
-Few and exact measurements are best where past releases foretell the rest, more and noisier ones
-where nothing repeats. Which it is shows in the first measurement of a release. So a course has a
-fixed price, of which the rounds to come have equal parts, and it turns to more of them, once, when
-a measurement shows that nothing repeats.
+Each round measures one item. Few rounds have little noise each, and are best where past releases
+predict the other items. More rounds have more noise each, and are best where nothing repeats. The
+first measurement of a release shows which is the case. A course has a fixed price, which the rounds
+to come share equally. Once, when a measurement shows that nothing repeats, it adds rounds.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Where a ledger and its anchor stand to each other, and how they differ if they do."""
+"""Comparison of a ledger with its anchor: whether they agree, and how they differ."""
 
 from __future__ import annotations
 
@@ -85,10 +85,9 @@ def difference(database: Database, anchor: Path) -> Difference:
 
 
 def require_agreement(database: Database, anchor: Path) -> None:
-    """Hold that the store stands where its anchor was left, with the same charges.
+    """Require that the last line of the anchor is the state of the store, with the same charges.
 
-    A daemon may work meanwhile: lines behind the one that ends where the store stood are then its
-    doing, and the store has moved on too.
+    A daemon may work meanwhile: it has then written further lines, and the store has moved on too.
 
     Raises:
         IntegrityError: They differ.
@@ -124,7 +123,7 @@ def _sums(spent: Iterable[Spending]) -> Counter[tuple[str, str]]:
 
 
 def refusal(found: Difference, store: State, anchor: Path) -> IntegrityError:
-    """Why a store that does not stand where its anchor was left is not worked with."""
+    """The error for a store whose state is not that of its anchor."""
     at, known = (
         f"the ledger ends at row {found.ledger_seq}",
         f"its anchor at row {found.anchor.seq}",
