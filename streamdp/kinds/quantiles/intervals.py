@@ -151,7 +151,7 @@ def _inwards(
     levels, last = tree.levels(), len(tree.quantiles) - 1
     targets = [float(quantile) for quantile in tree.quantiles]
     found = np.array([np.full(last + 1, np.inf), np.full(last + 1, -np.inf)])
-    below, above = outside(tree, rows)
+    below, above = (ends.copy() for ends in outside(tree, rows))
     for node in tree.nodes():
         records = float(levels[node.level].sharpness(node.quantiles)) * rows
         above[last] |= last in node.targets and records * (1.0 - targets[last]) < HELD

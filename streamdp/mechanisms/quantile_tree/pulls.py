@@ -8,6 +8,7 @@ that leave together pay once, and gain k times.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Iterator
 
@@ -31,12 +32,16 @@ FAINT = -700.0
 """ln of the least mass of a stretch."""
 
 
+@functools.lru_cache(maxsize=64)
 def outside(tree: QuantileTree, rows: int) -> tuple[BoolArray, BoolArray]:
     """Which released values may lie below all records of a batch, and which above.
 
     Args:
         tree: What drew them.
         rows: Expected number of records, public.
+
+    Returns:
+        Arrays that cannot be written to: they are found once for a tree.
     """
     m = len(tree.quantiles)
     targets = [float(quantile) for quantile in tree.quantiles]
@@ -51,6 +56,7 @@ def outside(tree: QuantileTree, rows: int) -> tuple[BoolArray, BoolArray]:
                 above[target] = paid * (1.0 - targets[target]) < LOST + after * NARROW
             below[target] |= node.right < m and below[node.right]
             above[target] |= node.left >= 0 and above[node.left]
+    below.flags.writeable = above.flags.writeable = False
     return below, above
 
 
