@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streamdp.learning.learner import Features, MakesPriors, Observation
+from streamdp.learning.learner import Features, Learner, Observation
 from streamdp.types import Json, Prior
 
 
 @dataclass(frozen=True, slots=True)
-class Fixed(MakesPriors):
+class Fixed(Learner):
     """The same priors before every release.
 
     Args:

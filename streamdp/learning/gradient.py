@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamdp.learning import coin_betting
-from streamdp.learning.learner import Features, MakesPriors, Observation
+from streamdp.learning.learner import Features, Learner, Observation
 from streamdp.learning.public import PublicFit
 from streamdp.learning.surrogate import laplace, worst_of
 from streamdp.priors.families import Laplace
@@ -26,7 +26,7 @@ LONGEST = 1_000.0
 
 
 @dataclass(frozen=True, slots=True)
-class OnlineGradient(MakesPriors):
+class OnlineGradient(Learner):
     """Prior of quantile j: (1 - λ)·Laplace((W_j·f)/φ_j, 1/φ_j) + λ·robust.
 
     Args:

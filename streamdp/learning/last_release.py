@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streamdp.learning.learner import Features, MakesPriors, Observation
+from streamdp.learning.learner import Features, Learner, Observation
 from streamdp.priors.families import Laplace
 from streamdp.priors.mixture import Mixture
 from streamdp.types import Json, Prior
@@ -14,7 +14,7 @@ RATE = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class LastRelease(MakesPriors):
+class LastRelease(Learner):
     """Prior of quantile j: (1 - λ)·Laplace(last value, mean absolute change) + λ·robust.
 
     The mean change is at first the scale of the guess, and never below the resolution.

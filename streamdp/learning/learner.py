@@ -74,17 +74,22 @@ class Observation:
 
 
 class Learner(Protocol):
-    """Plans draws from past releases; has no argument for data."""
+    """Plans draws from past releases; has no argument for data.
+
+    A learner that makes priors alone inherits the rest: every quantile is drawn, none inferred.
+    """
+
+    __slots__ = ()
 
     @property
     def infers(self) -> bool:
         """Whether some released values may follow from others instead of being drawn."""
-        ...
+        return False
 
     @property
     def share(self) -> Fraction:
         """The part of epsilon that buys gradients, in [0, 1)."""
-        ...
+        return Fraction(0)
 
     def describe(self) -> Json:
         """Public parameters a state depends on."""
@@ -100,91 +105,42 @@ class Learner(Protocol):
         """Priors of `count` quantiles of the next batch."""
         ...
 
-    def trees(self) -> tuple[QuantileTree, ...]:
-        """Trees of all ways that it plans; none if it makes priors alone."""
-        ...
-
-    def way(self, state: Json, features: Features = (), calendar: Features = ()) -> Way | None:
-        """How to draw the next batch; None to draw every quantile under `priors`."""
-        ...
-
-    def values(self, way: Any, drawn: Cells) -> Cells:
-        """Cells of all quantiles, from those that were drawn in a planned way."""
-        ...
-
-    def inferred(self, way: Any, drawn: Cells, known: Cells) -> dict[int, tuple[float, float]]:
-        """Intervals of the quantiles that were not drawn, by index."""
-        ...
-
-    def slope(self, state: Json, count: int, features: Features = ()) -> Slope | None:
-        """The gradient to buy, as a function of the true quantiles; None if it buys none."""
-        ...
-
     def observe(self, state: Json, seen: Observation) -> Json:
         """The state after one more release."""
         ...
 
-    def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
-        """An estimate of each quantile of the last batch; none if it is the release itself."""
-        ...
-
-    def expecting(self, rows: int) -> Self:
-        """The same learner, for batches of so many records; its states stay as they are."""
-        ...
-
-    def weights(self, state: Json) -> dict[str, float]:
-        """Of the parts that it mixes, by name; nothing if it mixes none."""
-        ...
-
-    def drawing_all(self) -> Self:
-        """The same learner with every quantile drawn, as the oracle of a simulation is taught."""
-        ...
-
-
-class MakesPriors:
-    """The parts of a learner that makes priors alone: every quantile is drawn, none inferred."""
-
-    __slots__ = ()
-
-    infers = False
-
-    @property
-    def share(self) -> Fraction:
-        """It buys nothing."""
-        return Fraction(0)
-
     def trees(self) -> tuple[QuantileTree, ...]:
-        """It plans no draw."""
+        """Trees of all ways that it plans; none if it makes priors alone."""
         return ()
 
-    def way(self, state: Json, features: Features = (), calendar: Features = ()) -> None:
-        """Draw every quantile under `priors`."""
-        return
+    def way(self, state: Json, features: Features = (), calendar: Features = ()) -> Way | None:
+        """How to draw the next batch; None to draw every quantile under `priors`."""
+        return None
 
     def values(self, way: Any, drawn: Cells) -> Cells:
-        """All of them were drawn."""
+        """Cells of all quantiles, from those that were drawn in a planned way."""
         return drawn
 
     def inferred(self, way: Any, drawn: Cells, known: Cells) -> dict[int, tuple[float, float]]:
-        """None are."""
+        """Intervals of the quantiles that were not drawn, by index."""
         return {}
 
     def slope(self, state: Json, count: int, features: Features = ()) -> Slope | None:
-        """It buys no gradient."""
+        """The gradient to buy, as a function of the true quantiles; None if it buys none."""
         return None
 
     def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
-        """No more than the last release says."""
+        """An estimate of each quantile of the last batch; none if it is the release itself."""
         return ()
 
     def expecting(self, rows: int) -> Self:
-        """It looks at released values alone."""
+        """The same learner, for batches of so many records; its states stay as they are."""
         return self
 
     def weights(self, state: Json) -> dict[str, float]:
-        """It mixes nothing."""
+        """Of the parts that it mixes, by name; nothing if it mixes none."""
         return {}
 
     def drawing_all(self) -> Self:
-        """It draws every quantile as it is."""
+        """The same learner with every quantile drawn, as the oracle of a simulation is taught."""
         return self

@@ -108,7 +108,7 @@ def ours(data: Data, count: int, epsilon: float, quick: bool) -> dict[str, Relea
         f"streamdp {name}": functools.partial(
             _draw,
             data,
-            choice.tree(targets, price, data.grid(), rows=data.rows),
+            choice.tree(targets, price, data.grid()),
             with_shapes(robust, *shapes) if choice.shapes else JointPrior(robust),
         )
         for name, choice in choices.items()

@@ -133,7 +133,7 @@ class Quantiles:
     def tree(self) -> QuantileTree:
         """The mechanism, at what is left of epsilon beside a gradient."""
         epsilon = self.epsilon * (1 - self.learner.share)
-        tree = self.form.tree(self.quantiles, epsilon, self.grid, self.relation, self.expected_rows)
+        tree = self.form.tree(self.quantiles, epsilon, self.grid, self.relation)
         return replace(tree, restriction=self.restriction)
 
     def query(self) -> CellQuery:

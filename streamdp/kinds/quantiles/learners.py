@@ -1,7 +1,7 @@
 """The learners that `prior.learner` names.
 
-To add one: write a class with the methods of `learning.learner.Learner` (those of `MakesPriors`
-are there for one that makes priors alone), a function here that makes it, a line in `LEARNERS`,
+To add one: write a class that inherits `learning.learner.Learner` (its four methods without a body
+are enough for one that makes priors alone), a function here that makes it, a line in `LEARNERS`,
 and its name in `prior_section.LearnerName`. The tests of `tests/learning/test_contract.py` then
 run on it.
 """
@@ -83,7 +83,7 @@ def _experts(basis: Basis) -> Learner:
     rows, auto = section.expected_rows or 1, section.mechanism == "auto"
     form, broad = choose_tree(len(section.quantiles), tree.epsilon, section.expected_rows), None
     if auto and form.node == "joint":
-        like = form.tree(section.quantiles, tree.epsilon, tree.grid, tree.relation, rows)
+        like = form.tree(section.quantiles, tree.epsilon, tree.grid, tree.relation)
         groups = shapes(section) if form.shapes else ()
         prior = form.prior((robust,) * len(section.quantiles), groups)
         broad = BroadShapes(like, prior, rows)

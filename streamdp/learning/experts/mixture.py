@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass, field, replace
-from fractions import Fraction
-from typing import ClassVar
 
 import numpy as np
 
@@ -24,9 +22,8 @@ from streamdp.learning.experts.memory.levels import DRIFT_NAMES
 from streamdp.learning.experts.memory.panel import Inputs, Panel
 from streamdp.learning.experts.plans import Plans
 from streamdp.learning.experts.publishing.filling import Filling
-from streamdp.learning.learner import Features, Observation, Smoothed
+from streamdp.learning.learner import Features, Learner, Observation, Smoothed
 from streamdp.learning.public import PublicFit
-from streamdp.mechanisms.quantile_tree.noisy_gradient import Slope
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.types import Json, Prior
@@ -39,7 +36,7 @@ MOST_CALENDAR = 12
 
 
 @dataclass(frozen=True, slots=True)
-class ExpertMixture:
+class ExpertMixture(Learner):
     """Mixture of experts: how a batch is drawn, and all its quantiles, from past releases.
 
     Args:
@@ -61,8 +58,6 @@ class ExpertMixture:
     public: PublicFit | None = None
     few: bool = False
     broad: BroadShapes | None = None
-    infers: ClassVar[bool] = True
-    share: ClassVar[Fraction] = Fraction(0)
     facts: Facts = field(init=False, repr=False, compare=False)
     plans: Plans = field(init=False, repr=False, compare=False)
 
@@ -73,6 +68,11 @@ class ExpertMixture:
         object.__setattr__(self, "facts", facts)
         plans = Plans.of(Filling(facts), self.tree, self.broad, few=self.few)
         object.__setattr__(self, "plans", plans)
+
+    @property
+    def infers(self) -> bool:
+        """Quantiles that a release did not draw."""
+        return True
 
     def describe(self) -> Json:
         """Public parameters a state depends on."""
@@ -115,10 +115,6 @@ class ExpertMixture:
     ) -> dict[int, tuple[float, float]]:
         """Intervals that hold about 95 % of the quantiles that were not drawn, by index."""
         return self.plans.filling.intervals(way, drawn, known)
-
-    def slope(self, state: Json, count: int, features: Features = ()) -> Slope | None:
-        """It buys no gradient."""
-        return None
 
     def observe(self, state: Json, seen: Observation) -> Json:
         """The state after one more release, from the way that it was drawn in."""

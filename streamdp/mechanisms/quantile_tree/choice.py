@@ -9,11 +9,10 @@ holds for any unit and any number of rows. It was made from simulated batches an
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 from streamdp.mechanisms.quantile_tree.choice_table import TABLE, Measured
-from streamdp.mechanisms.quantile_tree.points import aimed_at
 from streamdp.mechanisms.quantile_tree.sharpness import NodeKind, Relation
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior, Shapes
@@ -45,11 +44,10 @@ class Choice:
         epsilon: Fraction,
         grid: Grid,
         relation: Relation = "add-remove",
-        rows: int | None = None,
     ) -> QuantileTree:
-        """The tree of this form; `rows` are expected of a batch, in public."""
+        """The tree of this form."""
         branching = self.branching or max(2, len(quantiles) + 1)
-        tree = QuantileTree(
+        return QuantileTree(
             quantiles,
             epsilon,
             grid,
@@ -59,11 +57,6 @@ class Choice:
             level_power=self.level_power,
             log_bump_mass=self.log_bump_mass,
         )
-        if rows is None or self.node != "joint":
-            return tree
-        root = tree.nodes()[0].quantiles
-        units = float(tree.levels()[0].sharpness(root)) * rows
-        return replace(tree, points=aimed_at(len(root), units))
 
     def prior(
         self, learned: tuple[Prior, ...] | JointPrior, groups: tuple[Shapes, ...]

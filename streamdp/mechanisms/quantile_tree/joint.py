@@ -69,7 +69,6 @@ def draw_jointly(
     prior: JointPrior,
     grid: Grid,
     entropy: Entropy,
-    points: int | None = None,
 ) -> tuple[int, ...]:
     """Draw an ordered tuple of fine points of the region.
 
@@ -81,14 +80,13 @@ def draw_jointly(
         prior: Of these targets; what it gives outside the region is dropped.
         grid: Public cells.
         entropy: Source of chance.
-        points: Public points to aim at; None for as many as it can afford.
 
     Privacy: add/remove, one record of weight w ≤ 1 in the region: loss of range c·w·4(1 - min Δ);
     substitute within the region: 4·c·w. One draw, pure and bounded-range. Total: every tuple of
     the robust component has a positive weight, whatever the counts.
     """
     task = _Task.of(grains, region, grid, targets, sharpness)
-    public = public_points(prior.robust, grid, points)
+    public = public_points(prior.robust, grid)
     chains = [_long_chain(task, public), *(_dense_chain(task, group) for group in prior.shapes)]
     weights = [np.log([prior.robust_weight]), *(group.log_weights for group in prior.shapes)]
     totals = [chain.totals() for chain in chains]

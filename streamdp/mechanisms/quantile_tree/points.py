@@ -24,9 +24,6 @@ LEAST_POINTS, MOST_POINTS = 2**13, 2**15
 WORK = 2**17
 """Points times targets aimed at between them."""
 
-POINTS_A_UNIT, ENOUGH_POINTS = 2, 2**12
-"""Points for a unit of noise, and for few units: drawn from more of them no batch erred less."""
-
 MANY = 1000
 """Components above which points are kept for the next draw: fewer are left by a release."""
 
@@ -48,15 +45,15 @@ class Points:
 
 
 @functools.lru_cache(maxsize=64)
-def public_points(priors: tuple[Prior, ...], grid: Grid, aimed: int | None = None) -> Points:
-    """Points whose stretches have about a p-th of the mean prior's mass, p = `aimed`.
+def public_points(priors: tuple[Prior, ...], grid: Grid) -> Points:
+    """Points whose stretches have about a p-th of the mean prior's mass, p = `aimed_at`.
 
     A stretch above its share is halved, down to cells; a cell above its share is cut in up
     to GRAINS levels. So there are fewer than 4p for one prior, beside those of three cells: at
     zero and at the ends of the grid, where clipped records lie, many records are often equal, and
     a draw that cannot cut them leaves them. These have all levels.
     """
-    distinct, aimed = tuple(dict.fromkeys(priors)), aimed or aimed_at(len(priors))
+    distinct, aimed = tuple(dict.fromkeys(priors)), aimed_at(len(priors))
     piles = np.array([grid.lower, min(max(0, grid.lower), grid.upper), grid.upper], dtype=np.int64)
     edges = np.unique(np.concatenate((piles, piles + 1)))
     while True:
@@ -118,15 +115,12 @@ def _shape_points(shapes: Shapes, grid: Grid) -> ShapePoints:
     return ShapePoints(list(cube), distinct, which.reshape(cube.shape).astype(np.int32))
 
 
-def aimed_at(targets: int, units: float = math.inf) -> int:
-    """Number of points of a joint draw: what it can afford, and no more than noise can tell apart.
+def aimed_at(targets: int) -> int:
+    """Number of points a joint draw of so many targets can afford.
 
-    Args:
-        targets: Drawn together.
-        units: Sharpness times the expected records of a batch.
+    Fewer would do for the noise, but then a cell that holds many equal records has no levels.
     """
-    affordable = min(max(WORK // targets, LEAST_POINTS), MOST_POINTS)
-    return int(min(affordable, max(POINTS_A_UNIT * units, ENOUGH_POINTS)))
+    return min(max(WORK // targets, LEAST_POINTS), MOST_POINTS)
 
 
 def _mean_shares(priors: tuple[Prior, ...], grid: Grid, edges: IntArray) -> FloatArray:

@@ -69,7 +69,6 @@ class QuantileTree:
         log_bump_mass: ln of the mass of each bump of a joint prior's shapes. Below zero, shapes
             must fit the better the more targets a node has; data that none fits are left to the
             robust priors.
-        points: Public points that a joint draw aims at; None for as many as it can afford.
 
     Raises:
         ValueError: Targets not strictly increasing in (0, 1), also as the floating-point numbers
@@ -86,7 +85,6 @@ class QuantileTree:
     restriction: Restriction = "conditional"
     level_power: Fraction | int = 0
     log_bump_mass: float = 0.0
-    points: int | None = None
 
     def __post_init__(self) -> None:
         edges = (Fraction(0), *self.quantiles, Fraction(1))
@@ -184,14 +182,7 @@ class QuantileTree:
         if self.node == "joint":
             chosen = prior.only(node.targets)
             return draw_jointly(
-                grains,
-                region,
-                node.quantiles,
-                sharpness,
-                chosen,
-                self.grid,
-                entropy,
-                self.points,
+                grains, region, node.quantiles, sharpness, chosen, self.grid, entropy
             )
         drawn = [
             draw_quantile(

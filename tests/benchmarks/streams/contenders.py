@@ -105,9 +105,7 @@ def broad(setting: Setting, epsilon: Fraction) -> BroadShapes | None:
         return None
     shapes = shapes_from_guess(DECILES, *setting.guess) if form.shapes else ()
     prior = form.prior((Cauchy(*setting.guess),) * len(DECILES), shapes)
-    return BroadShapes(
-        form.tree(DECILES, epsilon, setting.grid, rows=setting.rows), prior, setting.rows
-    )
+    return BroadShapes(form.tree(DECILES, epsilon, setting.grid), prior, setting.rows)
 
 
 def experts(setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixture:
