@@ -156,8 +156,8 @@ class Store(Protocol):
         """Remember that a cap has refused a batch."""
         ...
 
-    def passed_over(self, scope: str) -> frozenset[tuple[str, str]]:
-        """Jobs or gates, and batches refused to them under the caps in force."""
+    def passed_over(self, scope: str, job: str) -> frozenset[tuple[str, str]]:
+        """A job or gate, and batches refused to it under the caps in force."""
         ...
 
     def burn(self, reservation: Reservation, now: int) -> None:

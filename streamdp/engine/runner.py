@@ -126,7 +126,7 @@ class Runner:
             with told_of_memory():
                 if self._is_paused(task, outcomes):
                     return False
-                self._attempts.passed = self.around.store.passed_over(task.scope)
+                self._attempts.passed = self._passed(task)
                 if work.batches is None:
                     if self._rests(task, outcomes):
                         return False
@@ -193,6 +193,12 @@ class Runner:
         paused = self.around.store.paused() & {task.name, *(job.name for job in task.jobs)}
         outcomes.paused += sorted(paused)
         return bool(paused)
+
+    def _passed(self, task: Task) -> frozenset[tuple[str, str]]:
+        """Batches that a cap has refused to a task and to the jobs it lets release."""
+        names = {task.name, *(job.name for job in task.jobs)}
+        refused = self.around.store.passed_over
+        return frozenset(pair for name in names for pair in refused(task.scope, name))
 
     def _rests(self, task: Task, outcomes: Outcomes) -> bool:
         """An engine that fails, or a process that dies, must not burn a lifetime in an hour.

@@ -55,12 +55,14 @@ def _paused(database: Database, job: str) -> list[Hold]:
 
 def _gate(configuration: Configuration, database: Database, job: str) -> list[Hold]:
     gate = configuration.gated().get(job)
+    if gate is None:
+        return []
     row = database.execute(
-        "SELECT max(l.at) FROM gate_run g JOIN ledger l ON l.reservation = g.run"
+        "SELECT max(l.at) FROM gate_run g CROSS JOIN ledger l ON l.reservation = g.run"
         " AND l.purpose = 'close' WHERE g.gate = ? AND g.waits",
         [gate],
     ).fetchone()
-    if gate is None or row[0] is None or open_run_of(database, gate) is not None:
+    if row[0] is None or open_run_of(database, gate) is not None:
         return []
     return [Hold("waits", f"its gate: `streamdp rearm {gate}`", row[0])]
 
@@ -113,5 +115,6 @@ def _problems(configuration: Configuration, database: Database, job: str) -> lis
 def _unmet(database: Database, configuration: Configuration, job: str) -> list[Hold]:
     """Whether no batch of its source has ever arrived."""
     source = configuration.releases[job].source
-    (count,) = database.execute("SELECT count(*) FROM batch WHERE source = ?", [source]).fetchone()
-    return [] if count else [Hold("empty", f"no batch of {source} has arrived yet")]
+    any_of = "SELECT 1 FROM batch WHERE source = ? LIMIT 1"
+    found = database.execute(any_of, [source]).fetchone()
+    return [] if found else [Hold("empty", f"no batch of {source} has arrived yet")]

@@ -62,9 +62,13 @@ class GateRuns:
         return bool(waiting)
 
     def losses_in_a_row(self, gate: str) -> tuple[int, int]:
-        """Runs that were lost since the last answer, and when the gate last did something."""
+        """Runs that were lost since the last answer, and when the gate last did something.
+
+        Without lost runs the time is 0: it is asked at every round, and takes a pass over its rows.
+        """
         row: tuple[int, int] = self._database.execute(
-            "SELECT count(*), (SELECT coalesce(max(at), 0) FROM ledger WHERE job = :gate)"
+            "SELECT count(*), CASE WHEN count(*) > 0 THEN"
+            " (SELECT coalesce(max(at), 0) FROM ledger WHERE job = :gate) ELSE 0 END"
             " FROM gate_run WHERE gate = :gate AND (ended = 'lost' OR asked NOT NULL)"
             " AND run > coalesce((SELECT max(run) FROM gate_answer WHERE gate = :gate), 0)",
             {"gate": gate},

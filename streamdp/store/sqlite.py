@@ -211,9 +211,9 @@ class SqliteStore(StoreSession):
         with self.transaction():
             refusals.pass_over(self.database, scope, job, batch, cap, now)
 
-    def passed_over(self, scope: str) -> frozenset[tuple[str, str]]:
-        """Jobs or gates, and batches refused to them under the caps in force."""
-        return refusals.passed_over(self.database, scope)
+    def passed_over(self, scope: str, job: str) -> frozenset[tuple[str, str]]:
+        """A job or gate, and batches refused to it under the caps in force."""
+        return refusals.passed_over(self.database, scope, job)
 
     def burn(self, reservation: Reservation, now: int) -> None:
         """The charge stays spent and there will be no release for it."""

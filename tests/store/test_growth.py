@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from streamdp.config import load
 from streamdp.privacy.filters import Caps, Limit
+from streamdp.reports.holds import holds
 from streamdp.store.reading.reports import measure_of_job
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge
@@ -76,6 +78,53 @@ def test_the_measure_of_a_job_is_found_at_once(tmp_path: Path) -> None:
         store, steps, _ = _charged(folder, PLAIN, count)
         before = steps.taken
         assert measure_of_job(store.database, "j") == "epsilon"
+        taken[count] = steps.since(before)
+        store.close()
+    assert taken[160] < 1.1 * taken[40]
+
+
+GATED = """
+store: {path: s.db}
+privacy: {unit: row, caps: {batch: 1, lifetime: 20}}
+sources: {s: {path: s.csv, batches: {column: at, every: 1d, start: 2026-01-01}, types: {x: number}}}
+releases:
+  k: {kind: quantiles, source: s, column: x, quantiles: [0.5], resolution: 1, bounds: [0, 9],
+      epsilon: 0.1, expected_rows: 9000, schedule: {every: 1d}}
+"""
+GATE = (
+    "gates: {g: {release: k, epsilon: 0.1, horizon: 9,"
+    " test: {kind: drift, quantiles: [0.5], absolute: 9}}}\n"
+)
+
+
+@pytest.mark.parametrize("gate", ["", GATE])
+def test_what_holds_a_job_is_found_at_once(tmp_path: Path, gate: str) -> None:
+    """The page and `/metrics` ask it of every job, where a pass over the ledger took seconds."""
+    (tmp_path / "config.yaml").write_text(GATED + gate)
+    configuration = load(tmp_path / "config.yaml")
+    taken = Counter[int]()
+    for count in (40, 160):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        store, steps, _ = _charged(folder, PLAIN, count)
+        before = steps.taken
+        holds(configuration, store.database, "k", count, ())
+        taken[count] = steps.since(before)
+        store.close()
+    assert taken[160] < 1.1 * taken[40]
+
+
+def test_a_round_asks_of_each_job_no_more_than_its_own(tmp_path: Path) -> None:
+    """A thousand jobs that each read all rows of their source took seconds with nothing due."""
+    taken = Counter[int]()
+    for count in (40, 160):
+        folder = tmp_path / str(count)
+        folder.mkdir()
+        store, steps, _ = _charged(folder, PLAIN, count)
+        before = steps.taken
+        assert store.passed_over("s", "k") == frozenset()
+        assert store.burns_in_a_row("s", "k") == (0, 0)
+        assert store.gates.losses_in_a_row("k") == (0, 0)
         taken[count] = steps.since(before)
         store.close()
     assert taken[160] < 1.1 * taken[40]

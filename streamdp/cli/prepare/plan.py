@@ -167,7 +167,7 @@ def _not_refused(copy: Database, task: str, batches: list[Batch]) -> list[Batch]
     """Batches that a round tries: those that the caps in force refused before are left out."""
     from streamdp.store.ledger.refusals import passed_over
 
-    refused = passed_over(copy, batches[0].source) if batches else frozenset()
+    refused = passed_over(copy, batches[0].source, task) if batches else frozenset()
     return [batch for batch in batches if (task, batch.key) not in refused]
 
 

@@ -151,7 +151,7 @@ def assume_spent(
 def burns_in_a_row(database: Database, scope: str, job: str) -> tuple[int, int]:
     """Charges of a job that were burnt since its last release, and when the last was (or 0)."""
     row: tuple[int, int] = database.execute(
-        "SELECT count(*), coalesce(max(at), 0) FROM ledger WHERE scope = :scope"
+        "SELECT count(*), coalesce(max(at), 0) FROM ledger WHERE +scope = :scope"
         " AND job IN (:job, :cut_off) AND purpose = 'burn' AND seq > coalesce("
         " (SELECT max(seq) FROM ledger WHERE job = :job AND purpose = 'commit'), 0)",
         {"scope": scope, "job": job, "cut_off": CUT_OFF},

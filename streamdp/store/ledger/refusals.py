@@ -27,21 +27,19 @@ def pass_over(database: Database, scope: str, job: str, batch: str, cap: str, no
     )
 
 
-def passed_over(
-    database: Database, scope: str, job: str | None = None
-) -> frozenset[tuple[str, str]]:
-    """Jobs or gates, and keys of the batches that were refused to them since the caps were set.
+def passed_over(database: Database, scope: str, job: str) -> frozenset[tuple[str, str]]:
+    """A job or gate, and keys of the batches that were refused to it since the caps were set.
 
     One that was insisted on, and then found room, is no longer among them.
 
     Args:
         database: The store.
         scope: Whose caps.
-        job: Of this job or gate alone, which is found sooner.
+        job: Or gate.
     """
-    whose = "scope = :scope" if job is None else "job = :job AND +scope = :scope"
     rows = database.execute(
-        f"SELECT job, batch FROM ledger r WHERE {whose} AND purpose = 'refuse' AND seq >"  # noqa: S608
+        "SELECT job, batch FROM ledger r WHERE job = :job AND +scope = :scope"
+        " AND purpose = 'refuse' AND seq >"
         " (SELECT max(seq) FROM ledger WHERE +scope = :scope AND job IS NULL AND purpose = 'cap')"
         " AND NOT EXISTS (SELECT 1 FROM ledger c WHERE c.scope = r.scope AND c.batch = r.batch"
         " AND c.purpose IN ('reserve', 'join') AND c.job = r.job AND c.seq > r.seq)",
