@@ -13,7 +13,7 @@ import numpy as np
 from streamdp.kinds.selection.candidates import Candidates
 from streamdp.kinds.selection.prior import ROBUST_WEIGHT, ChoicePrior, virtual_records
 from streamdp.kinds.selection.sample_size import shortfall
-from streamdp.kinds.selection.scores import Score, score_range
+from streamdp.kinds.selection.scores import Score, Total, score_range, step_of
 from streamdp.mechanisms.finite_choice import exponent, exponential_choice, permute_and_flip
 from streamdp.privacy.events import bounded_range, pure, sequence
 from streamdp.types import (
@@ -70,10 +70,11 @@ class Selection:
     @property
     def columns(self) -> tuple[Column, ...]:
         """Place, candidate, and how far its score may be below the best one left."""
+        unit = "unit of the sum" if isinstance(self.score, Total) else "records"
         return (
             Column("place", "integer", "label"),
             *(replace(each, role="value", chart="choices") for each in self.candidates.labels()),
-            Column("shortfall", "number", "error", "units of the score", level=LEVEL),
+            Column("shortfall", "number", "error", unit, level=LEVEL),
         )
 
     def signature(self) -> Json:
@@ -151,12 +152,13 @@ class Selection:
         return Outcome(outcome.rows)
 
     def unit(self) -> float:
-        """The most that one record adds to a score, in units of the score."""
+        """The most that one record adds to a score, in its integers."""
         return float(max(map(abs, self.score.of_record())))
 
     def shortfall(self) -> float:
-        """How far a chosen score may be below the best one left, in units of the score."""
-        return shortfall(self.exponent, self.count, 1.0 - LEVEL, self.least_prior)
+        """How far a chosen score may be below the best one left: in records, or the sum's unit."""
+        integers = shortfall(self.exponent, self.count, 1.0 - LEVEL, self.least_prior)
+        return integers * float(step_of(self.score))
 
     @property
     def least_prior(self) -> float:

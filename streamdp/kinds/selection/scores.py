@@ -89,6 +89,17 @@ class Total:
 Score = Count | Errors | Excess | Total
 
 
+def step_of(score: Score) -> Fraction:
+    """Size of one integer of the score: in records, or in the unit of a sum."""
+    match score:
+        case Excess(_, rate):
+            return Fraction(1, rate.denominator)
+        case Total(_, grid):
+            return grid.resolution
+        case _:
+            return Fraction(1)
+
+
 def score_range(score: Score, neighbours: Neighbours) -> int:
     """Range of the change of all scores between neighbours."""
     low, high = score.of_record()

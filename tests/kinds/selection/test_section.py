@@ -3,6 +3,7 @@
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from streamdp.config import load
@@ -114,6 +115,28 @@ def test_a_guess_has_the_largest_prior(tmp_path: Path, body: str, place: int) ->
         assert set(guessed.values()) in ({3.0, 5.0}, {4.0}, {"high"})
         plain = selection(tmp_path, body.partition(", guess")[0])
         assert plan.event == plain.plan(plain.init(), Batch("trips", "1")).event
+
+
+@pytest.mark.parametrize(
+    ("score", "unit", "step"),
+    [
+        ("count", "records", 1.0),
+        ("{excess: late, over: 1/5}", "records", 1.0),
+        ("{sum: x, bounds: [0, 60], resolution: 1/2}", "unit of the sum", 60.0),
+        ("{sum: x, bounds: [0, 60], resolution: 30}", "unit of the sum", 60.0),
+    ],
+)
+def test_the_shortfall_is_in_the_unit_of_its_reader(
+    tmp_path: Path, score: str, unit: str, step: float
+) -> None:
+    """Whatever integers the score is counted in: so much as one record may add, over epsilon."""
+    kind = selection(tmp_path, f"{GRID}, score: {score}, learner: none")
+    assert kind.columns[-1].unit == unit
+    largest = 0.8 if "excess" in score else step
+    assert kind.shortfall() == pytest.approx(largest * np.log(20 / 0.05) / 0.5)
+    assert Shortfall().expected(kind)["error_rate_95"] == pytest.approx(
+        kind.shortfall() / (100 * largest)
+    )
 
 
 @pytest.mark.parametrize(
