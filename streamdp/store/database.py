@@ -6,7 +6,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from sqlite_utils import Database
@@ -19,6 +19,15 @@ BUSY_SECONDS = 10.0
 
 SHORT_MILLISECONDS = 100
 """How long the write-ahead log waits for its readers to be emptied, before it is tried later."""
+
+
+class OwnedConnection(sqlite3.Connection):
+    """A connection that ends with its last user: Python 3.13 warns of one that is not closed."""
+
+    def __del__(self) -> None:
+        """Close it; one that another thread opened ends without a word of Python."""
+        with suppress(sqlite3.ProgrammingError):
+            self.close()
 
 
 def connect(path: Path, *, create: bool = True) -> Database:
@@ -41,6 +50,7 @@ def connect(path: Path, *, create: bool = True) -> Database:
             uri=True,
             timeout=BUSY_SECONDS,
             isolation_level=None,
+            factory=OwnedConnection,
         )
         _write_ahead(connection)
         for pragma in (
@@ -123,7 +133,10 @@ def connect_to_read(path: Path) -> Database:
     require_one_name(path)
     try:
         connection = sqlite3.connect(
-            f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=BUSY_SECONDS
+            f"{path.absolute().as_uri()}?mode=ro",
+            uri=True,
+            timeout=BUSY_SECONDS,
+            factory=OwnedConnection,
         )
         tables = "SELECT count(*) FROM sqlite_master WHERE name IN ('instance', 'migration')"
         made = connection.execute(tables).fetchone() == (2,)

@@ -20,7 +20,7 @@ from sqlite_utils import Database
 
 from streamdp.config import Configuration, load
 from streamdp.errors import IntegrityError, StoreError, StreamdpError
-from streamdp.store.database import connect_to_read, snapshot
+from streamdp.store.database import OwnedConnection, connect_to_read, snapshot
 from streamdp.store.reading.read_only import restrict
 from streamdp.store.reading.reports import NOTHING, Spent, spent_of_job
 from streamdp.store.schema.migrations import is_current
@@ -208,7 +208,8 @@ def _open(path: Path) -> tuple[Database, bool]:
         if not path.exists() or _log_of(path).exists() or os.access(path.parent, os.W_OK):
             raise
     uri = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-    return Database(sqlite3.connect(uri, uri=True), execute_plugins=False), True
+    resting = sqlite3.connect(uri, uri=True, factory=OwnedConnection)
+    return Database(resting, execute_plugins=False), True
 
 
 def _log_of(path: Path) -> Path:

@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -74,8 +75,8 @@ def year() -> Iterator[Row]:
         subprocess.run([*COMMAND, "run", "--once"], cwd=home, check=True, capture_output=True)
         wall = time.perf_counter() - start
         usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-        store = sqlite3.connect(home / "streamdp.db")
-        (count,) = store.execute("SELECT count(*) FROM release").fetchone()
+        with closing(sqlite3.connect(home / "streamdp.db")) as store:
+            (count,) = store.execute("SELECT count(*) FROM release").fetchone()
         yield {"what": "releases of run --once", "unit": "count", "value": count}
         yield {"what": "wall time of run --once", "unit": "s", "value": wall}
         yield {"what": "peak memory of run --once", "unit": "MB", "value": usage.ru_maxrss / 1000}

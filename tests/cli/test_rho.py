@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -115,16 +116,18 @@ def test_releases_carry_their_price() -> None:
     lines = [json.loads(line) for line in Path("releases.jsonl").read_text().splitlines()]
     assert {(line["epsilon"], line["epsilon_exact"]) for line in lines} == {(None, None)}
     assert {(line["rho"], line["rho_exact"]) for line in lines} == {(0.005, "0.005")}
-    database = sqlite3.connect("streamdp.db")
-    kinds = database.execute(
-        "SELECT DISTINCT kind, epsilon, typeof(epsilon), rho FROM t ORDER BY 1"
-    )
-    assert kinds.fetchall() == [
+    with closing(sqlite3.connect("streamdp.db")) as database:
+        kinds = database.execute(
+            "SELECT DISTINCT kind, epsilon, typeof(epsilon), rho FROM t ORDER BY 1"
+        ).fetchall()
+        views = database.execute(
+            "SELECT DISTINCT job, epsilon, rho FROM v_releases ORDER BY 1"
+        ).fetchall()
+    assert kinds == [
         ("quantiles", 0.1, "real", None),
         ("statistics", None, "null", 0.005),
     ]
-    views = database.execute("SELECT DISTINCT job, epsilon, rho FROM v_releases ORDER BY 1")
-    assert views.fetchall() == [("counts", None, 0.005), ("middle", 0.1, None)]
+    assert views == [("counts", None, 0.005), ("middle", 0.1, None)]
     claim = json.loads(typed("show", "counts", "2013-01-02", "--json").stdout)["claim"]
     assert claim["definition"] == "zero-concentrated differential privacy"
     assert (claim["rho"], claim["caps_in"], claim["batch_cap"]) == ("0.005", "rho", "0.02")

@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -130,7 +131,8 @@ def laid_over(below: Json, above: Json) -> Json:
 
 def asked(block: Block, folder: Path, conninfo: Mapping[str, str]) -> None:
     if block.about == "store":
-        with sqlite3.connect(f"file:{folder / 'streamdp.db'}?mode=ro", uri=True) as store:
+        uri = f"file:{folder / 'streamdp.db'}?mode=ro"
+        with closing(sqlite3.connect(uri, uri=True)) as store:
             assert store.execute(block.text).fetchall()
         return
     if block.about == "mariadb":

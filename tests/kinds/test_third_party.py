@@ -6,6 +6,7 @@ import csv
 import json
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import duckdb
@@ -97,7 +98,7 @@ def landed(home: Path) -> None:
     )
     assert len(wanted) == 3 + 3 * 2
     asked = "SELECT release_id, city, value FROM counts"
-    with sqlite3.connect(home / "store.db") as store:
+    with closing(sqlite3.connect(home / "store.db")) as store:
         assert sorted(store.execute(asked).fetchall()) == wanted
     with duckdb.connect(str(home / "warehouse.duckdb")) as warehouse:
         assert sorted(warehouse.execute(asked).fetchall()) == wanted

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from fractions import Fraction
 from pathlib import Path
 
@@ -143,8 +144,8 @@ def test_a_ledger_tells_what_was_spent_in_the_measure_of_its_caps(tmp_path: Path
     (report,) = scope_reports(store.database)
     assert (report.lifetime_spent_nano, report.burnt_nano) == (total, 10**7)
     assert [charge.differs for charge in recompute(store.database)] == [False, False]
-    database = sqlite3.connect(tmp_path / "s.db")
-    (row,) = database.execute("SELECT measure, spent, left FROM v_budget").fetchall()
+    with closing(sqlite3.connect(tmp_path / "s.db")) as database:
+        (row,) = database.execute("SELECT measure, spent, left FROM v_budget").fetchall()
     assert row == ("rho", total / 1e9, (10**9 - total) / 1e9)
 
 

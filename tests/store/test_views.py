@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,11 +20,11 @@ def test_the_views_say_what_a_person_asks(tmp_path: Path) -> None:
     """Times end in Z, epsilon is a number, and each release is current once."""
     world = World(tmp_path, caps=CAPS)
     world.runner.round([gate_of(world, Scripted(yes=(2,)), (world.job(),))])
-    database = sqlite3.connect(world.path)
-    database.row_factory = sqlite3.Row
-    found = {
-        view: [dict(row) for row in database.execute(f"SELECT * FROM {view}")] for view in VIEWS
-    }
+    with closing(sqlite3.connect(world.path)) as database:
+        database.row_factory = sqlite3.Row
+        found = {
+            view: [dict(row) for row in database.execute(f"SELECT * FROM {view}")] for view in VIEWS
+        }
     release = found["v_releases"][0]
     assert release["window_start"].endswith("T00:00:00Z")
     assert (release["epsilon"], release["current"], release["row"]) == (0.1, 1, 0)

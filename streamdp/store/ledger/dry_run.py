@@ -15,6 +15,7 @@ from sqlite_utils import Database
 from streamdp.errors import BudgetExhaustedError
 from streamdp.privacy.filters import Caps
 from streamdp.store.archive import add_batch
+from streamdp.store.database import OwnedConnection
 from streamdp.store.ledger.ledger import caps_of, declaration_of, reserve, set_caps
 from streamdp.store.runs import close_run, join_run, open_run, open_run_of
 from streamdp.store.schema.migrations import migrate
@@ -23,7 +24,8 @@ from streamdp.types import Batch, Charge
 
 def copy_of(database: Database | None) -> Database:
     """Ledger and batches of a store, or those of a new one."""
-    copy = Database(sqlite3.connect(":memory:", isolation_level=None), execute_plugins=False)
+    memory = sqlite3.connect(":memory:", isolation_level=None, factory=OwnedConnection)
+    copy = Database(memory, execute_plugins=False)
     migrate(copy, 0)
     if database is not None:
         known = "SELECT source, key, window_start, window_end, arrived_at FROM batch"

@@ -35,11 +35,12 @@ def require_schema(database: Database) -> None:
     Raises:
         IntegrityError: A table, index or trigger was changed or removed.
     """
-    wanted = Database(memory=True, execute_plugins=False)
-    wanted.execute(VERSIONS)
-    for statements in STEPS:
-        apply(wanted, statements)
-    if not _schema(wanted) <= _schema(database):
+    with Database(memory=True, execute_plugins=False) as made:
+        made.execute(VERSIONS)
+        for statements in STEPS:
+            apply(made, statements)
+        wanted = _schema(made)
+    if not wanted <= _schema(database):
         raise IntegrityError(
             "the schema of the store was altered",
             hint="restore the store from a backup; what was spent since must be assumed spent",
