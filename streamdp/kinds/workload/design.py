@@ -2,9 +2,10 @@
 
 A round chooses an item where the counts and the current distribution differ most, by
 permute-and-flip over integer scores with a tenth of the round's price, and measures all its
-cells with discrete Laplace noise. With `choose: public` items are chosen from past releases alone,
-and the whole price buys measurements. With `choose: online` each is tested in turn (`online`),
-and half of epsilon buys tests.
+cells with discrete Laplace noise. What past releases foretell of the items' use is added to the
+scores, more of it the less such a choice can see. With `choose: public` items are chosen from past
+releases alone, and the whole price buys measurements. With `choose: online` each is tested in turn
+(`online`), and half of epsilon buys tests.
 
 At a price in rho the noise is discrete Gaussian, and the choice is the exponential mechanism: its
 loss is of bounded range, so that epsilon_c of it cost epsilon_c²/8 of rho.
@@ -32,7 +33,7 @@ from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.privacy import events
 from streamdp.privacy.filters import Measure
 from streamdp.privacy.price import Price
-from streamdp.types import Entropy, IntArray, Json
+from streamdp.types import Entropy, FloatArray, IntArray, Json
 
 Choose = Literal["private", "public", "online"]
 
@@ -42,6 +43,15 @@ CHOICE_SHARES: dict[Choose, Fraction] = {
     "online": Fraction(1, 2),
 }
 """Of a round's price, for its choice."""
+
+FORESIGHT = 0.2
+"""Deviation of an item's use from what is foretold of it, over the records."""
+
+MOST_TRUST = 50.0
+"""Weight of what is foretold, at most."""
+
+_GUMBEL = 1.28
+"""Deviation of the noise of a choice, times its exponent."""
 
 _ROOT = 10**12
 """A root is rounded down to a multiple of the inverse."""
@@ -160,6 +170,7 @@ class Design:
         counts: Sequence[IntArray],
         current: Distribution,
         entropy: Entropy,
+        gains: FloatArray | None = None,
     ) -> int:
         """The item whose counts differ most from the current distribution, beyond the noise.
 
@@ -168,17 +179,26 @@ class Design:
             counts: Of each item's cells. Private.
             current: What is believed of the batch so far; public.
             entropy: Source of chance.
+            gains: Records by which past releases foretell that a measurement of each item lowers
+                the errors; public.
 
-        Privacy: a score is Σ_cells |count - rounded mass| minus a public integer. One record more
+        Privacy: a score is Σ_cells |count - rounded mass| plus a public integer. One record more
         or less moves every score by exactly one up or down: range 2. One substituted moves it by
         at most two: range 4. Pure loss `choice_epsilon`, of bounded range at a price in rho.
         """
         expected = [np.rint(current.masses(item)).astype(np.int64) for item in workload.items]
-        size = self.size
-        scores = [
-            int(np.abs(count - mass).sum()) - round(item.size * size)
-            for item, count, mass in zip(workload.items, counts, expected, strict=True)
-        ]
         sharpness = exponent(self.choice_epsilon, 2 * self.moved)
+        bonuses = np.array([-float(item.size * self.size) for item in workload.items])
+        if gains is not None:
+            bonuses += self._trust(float(sharpness), current.total()) * gains
+        scores = [
+            int(np.abs(count - mass).sum()) + round(float(bonus))
+            for count, mass, bonus in zip(counts, expected, bonuses, strict=True)
+        ]
         draw = exponential_choice if self.loss == "rho" else permute_and_flip
         return draw(scores, sharpness, entropy)
+
+    def _trust(self, sharpness: float, total: float) -> float:
+        """Weight of what is foretold: the variance of a choice over that of what is foretold."""
+        seen, foretold = _GUMBEL / sharpness, FORESIGHT * max(total, 1.0)
+        return min((seen / foretold) ** 2, MOST_TRUST)

@@ -22,6 +22,12 @@ from streamdp.privacy.events import choice
 from streamdp.privacy.filters import Measure
 from streamdp.types import Entropy, IntArray, Json
 
+FEWER, MORE = 1, 4
+"""Rounds below and above the usual ones that a release may have where no value repeats."""
+
+BETTER = 0.015
+"""By which another number must be foretold to be better than the usual one."""
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Drawn:
@@ -63,8 +69,18 @@ class PrivateWeights:
     loss: Measure = "epsilon"
 
     def design(self, memory: Memory) -> Design:
-        """The draws of the next release: how many depends on whether past ones are of use."""
-        return self._design(cold=memory.leading((0.0, 0.0, 0.0)) == UNIFORM)
+        """The draws of the next release: how many depends on what past ones foretell."""
+        if memory.leading((0.0, 0.0, 0.0)) != UNIFORM:
+            return self._design(cold=False)
+        usual, errors = self._design(cold=True), memory.expected_errors(self.workload)
+        if errors is None:
+            return usual
+
+        def foretold(each: Design) -> float:
+            error = errors.average(each.rounds, each.round(each.course().price).noise.variance)
+            return error if each.rounds == usual.rounds else error * (1.0 + BETTER)
+
+        return min(self._cold_designs(), key=foretold)
 
     def event(self, drawn: Design) -> Json:
         """Event of one record, however many rounds past releases lead to.
@@ -73,12 +89,22 @@ class PrivateWeights:
         one booked, a sum of rho would depend on releases, and would bound no adversary who can
         steer them. At a price in rho all cost the same rho.
         """
-        designs = tuple(dict.fromkeys(self._design(cold=cold) for cold in (False, True)))
+        every = self._design(cold=False), self._design(cold=True), *self._cold_designs()
+        designs = tuple(dict.fromkeys(every))
         if len(designs) == 1:
             return drawn.event()
         ways = [each.event() for each in designs]
         about = {name: ways[0][name] for name in ("mechanism", "choose")}
         return choice(ways, **about, drawn=designs.index(drawn))
+
+    def _cold_designs(self) -> tuple[Design, ...]:
+        """Those of which the one is drawn that past releases foretell to be best."""
+        cold = self._design(cold=True)
+        if self.choose != "private" or self.rounds:
+            return (cold,)
+        usual = self._design(cold=False).rounds
+        fewest, most = max(usual - FEWER, 1), min(usual + MORE, len(self.workload.items))
+        return tuple(replace(cold, rounds=rounds) for rounds in range(fewest, most + 1))
 
     def _design(self, *, cold: bool) -> Design:
         """Of tests the number is always the same: it makes their margin."""
@@ -148,7 +174,10 @@ class PrivateWeights:
         course = design.course()
         while course.rounds:
             each = design.round(course.price)
-            place = each.choice(self.workload, counts, drawn.fit.distribution, entropy)
+            foretold = None
+            if drawn.fit.hypothesis == UNIFORM:
+                foretold = fitting.gains(drawn.measured, each.noise.variance)
+            place = each.choice(self.workload, counts, drawn.fit.distribution, entropy, foretold)
             drawn = _measured(each, fitting, drawn, place, counts, entropy)
             course = course.after(turn=drawn.fit.hypothesis == UNIFORM)
         return drawn

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import partial
@@ -17,6 +17,7 @@ import pytest
 from streamdp.kinds.workload import design as design_module
 from streamdp.kinds.workload.design import Design
 from streamdp.kinds.workload.fitting import hypotheses
+from streamdp.kinds.workload.fitting.concentration import Concentration
 from streamdp.kinds.workload.fitting.hypotheses import Memory
 from streamdp.kinds.workload.fitting.marginals import Workload
 from streamdp.kinds.workload.rounds import Course
@@ -46,6 +47,12 @@ PAIRS: dict[Relation, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {
     ],
 }
 """Counts of the four cells of two axes."""
+
+OPPOSED: dict[Relation, tuple[tuple[int, ...], tuple[int, ...]]] = {
+    "add-remove": ((0, 0, 0, 1), (0, 1, 0, 1)),
+    "substitute": ((0, 0, 1, 1), (0, 1, 0, 1)),
+}
+"""Neighbours of which one axis comes nearer to even cells, and the other goes away."""
 
 
 def noise(scale: Fraction, walk: Any, reach: int = REACH) -> int:
@@ -103,15 +110,18 @@ def largest_loss(
     marginals: list[tuple[int, ...]],
     learned: bool = False,
     memory: Callable[[tuple[int, ...]], Memory] | None = None,
+    start: Memory | None = None,
+    pairs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]] | None = None,
 ) -> float:
     """Largest log ratio of two neighbours' laws, over the epsilon of the ledger's event."""
     workload = Workload.of((2, 2), marginals)
     mechanism = PrivateWeights(workload, EPSILON, 2, neighbours, rounds=rounds)
-    start = remembered(workload) if learned else Memory.empty(workload, 2.0)
+    if start is None:
+        start = remembered(workload) if learned else Memory.empty(workload, 2.0)
     memory = memory or (lambda cells: start)
     design = mechanism.design(start)
     worst = 0.0
-    for one, other in PAIRS[neighbours][-1 if rounds > 1 else 0 :]:
+    for one, other in pairs or PAIRS[neighbours][-1 if rounds > 1 else 0 :]:
         laws = law(mechanism, design, memory, one), law(mechanism, design, memory, other)
         within = inner(laws[0], tables(workload, one)) & inner(laws[1], tables(workload, other))
         assert within
@@ -138,6 +148,18 @@ def seen(cells: tuple[int, ...], workload: Workload) -> Memory:
     return replace(memory, total=float(max(sum(cells), 1)), slow=known, last=known)
 
 
+def foretelling(workload: Workload, uneven: int = 0) -> Memory:
+    """A memory without values, which foretells that one item is far more uneven than the other."""
+    sums = tuple(8.0 if place == uneven else 4.0 for place in range(len(workload.items)))
+    known = Concentration(sums, (4.0,) * len(sums))
+    return replace(Memory.cold(workload, 2.0), concentration=known)
+
+
+def foretelling_of(cells: tuple[int, ...], workload: Workload) -> Memory:
+    """The same, of the batch that it is to foretell."""
+    return foretelling(workload, uneven=sum(cells) % 2)
+
+
 ONE_WAY: list[tuple[int, ...]] = [(0,), (1,)]
 CASES = [
     (1, ONE_WAY, True),
@@ -156,11 +178,33 @@ def test_neighbours_lose_epsilon_and_no_more(
         assert 0.6 < largest_loss(neighbours, rounds, marginals, learned) <= 1 + 1e-9
 
 
+@pytest.mark.parametrize("neighbours", PAIRS)
+def test_a_choice_that_past_releases_lean_on_loses_no_more(neighbours: Relation) -> None:
+    """Scores with what is foretold of the items added."""
+    workload = Workload.of((2, 2), ONE_WAY)
+    shares = patch.dict(design_module.CHOICE_SHARES, private=Fraction(1, 2))
+    start, pairs = foretelling(workload), [*PAIRS[neighbours], OPPOSED[neighbours]]
+    with shares, patch.object(design_module, "MOST_TRUST", 1.0):
+        found = largest_loss(neighbours, 1, ONE_WAY, start=start, pairs=pairs)
+    assert 0.7 < found <= 1 + 1e-9
+
+
+def test_what_is_foretold_by_the_batch_itself_is_caught() -> None:
+    """Scores that lean on how uneven the batch is."""
+    workload = Workload.of((2, 2), ONE_WAY)
+    with patch.dict(design_module.CHOICE_SHARES, private=Fraction(1, 2)):
+        reading = largest_loss(
+            "add-remove", 1, ONE_WAY, memory=lambda cells: foretelling_of(cells, workload)
+        )
+    assert reading > 1.2
+
+
 def turning_loss(reach: int = 1) -> tuple[float, set[int]]:
     """Of a course that turns, over the epsilon of its event; and how many rounds there were."""
     workload = Workload.of((2, 2), [(0,)])
     mechanism = PrivateWeights(workload, TURNING, 2)
-    start = replace(remembered(workload), total=6.0)
+    unsure = (np.array([0.0, 1.5]),)
+    start = replace(remembered(workload), total=6.0, slow=unsure, last=unsure)
     design = Design(TURNING, 2, cold_rounds=3)
     short = partial(noise, reach=reach)
     with (
@@ -170,7 +214,7 @@ def turning_loss(reach: int = 1) -> tuple[float, set[int]]:
     ):
         one, other = (
             law(mechanism, design, lambda cells: start, each, contextlib.nullcontext)
-            for each in ((3, 0, 3, 0), (4, 0, 3, 0))
+            for each in ((2, 0, 4, 0), (3, 0, 4, 0))
         )
     both = one.keys() & other.keys()
     worst = max(abs(math.log(one[each] / other[each])) for each in both)
@@ -199,7 +243,9 @@ def test_rounds_after_a_turn_at_the_price_before_it_are_caught() -> None:
     assert found > 1.2
 
 
-def unrounded(self: Design, workload: Workload, counts: Any, current: Any, entropy: Any) -> int:
+def unrounded(
+    self: Design, workload: Workload, counts: Any, current: Any, entropy: Any, gains: Any = None
+) -> int:
     """A choice whose scores are rounded after they are summed, to even numbers at ties."""
     masses = [current.masses(item) for item in workload.items]
     pairs = zip(counts, masses, strict=True)

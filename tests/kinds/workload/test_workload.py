@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 from unittest.mock import patch
@@ -21,6 +22,7 @@ from streamdp.kinds.workload.build import build
 from streamdp.kinds.workload.check import check
 from streamdp.kinds.workload.design import Design
 from streamdp.kinds.workload.fitting import distribution as distributions
+from streamdp.kinds.workload.fitting.concentration import Concentration
 from streamdp.kinds.workload.fitting.distribution import Dense, Eliminated, elimination_size
 from streamdp.kinds.workload.fitting.hypotheses import LAST, SLOW, UNIFORM, Memory
 from streamdp.kinds.workload.fitting.marginals import Workload, marginals_up_to
@@ -178,6 +180,21 @@ def test_rho_does_not_tell_how_many_rounds_past_releases_lead_to() -> None:
     events = [mechanism.event(design) for design in designs]
     assert {rho_of(event) for event in events} == {max(rho_of(each.event()) for each in designs)}
     assert {epsilon_of(event) for event in events} == {Fraction(1)}
+
+
+def test_rho_does_not_tell_what_past_releases_foretell() -> None:
+    """Rounds follow from how uneven items were; what is booked does not."""
+    known = workload((12, 10, 8))
+    mechanism = PrivateWeights(known, Fraction(1), 300)
+    cold, found = Memory.cold(known, 300.0), {}
+    for axes, pairs in ((2.5, 1.0), (1.1, 3.0), (1.1, 1.0)):
+        sums = tuple(9.0 * (axes if len(item.axes) == 1 else pairs) for item in known.items)
+        seen = Concentration(sums, (9.0,) * len(sums))
+        design = mechanism.design(replace(cold, concentration=seen))
+        found[design] = mechanism.event(design)
+    assert len({design.rounds for design in found}) > 1
+    assert len({rho_of(event) for event in found.values()}) == 1
+    assert {epsilon_of(event) for event in found.values()} == {Fraction(1)}
 
 
 @pytest.mark.parametrize("loss", ["epsilon", "rho"])

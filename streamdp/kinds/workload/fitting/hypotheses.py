@@ -9,25 +9,28 @@ most evidence, today's measurements included, is the prior of a batch. Evidence 
 so that one surprising batch is enough to leave a hypothesis, and decays. On a stream that repeats
 nothing `uniform` wins within days, and a release is the one a mechanism without memory would make.
 
-`uniform` says that cells are anywhere, not that they are even. So an item of few cells, which
-agrees with what is remembered by chance, is little evidence for it. The running average learns
-nothing of a release that was fitted from `uniform`: all that was not measured is even there.
+Evidence is by squared distances, as if all were equally sure. Where nothing repeats, what is
+remembered is further from a batch than even cells are, by its own distance from them. The running
+average learns nothing of a release that was fitted from `uniform`: all that was not measured is
+even there. What is learned of such releases too is how concentrated items are (`concentration`):
+it says which to measure, and how far to trust measurements.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from streamdp.kinds.workload.fitting.concentration import Concentration
 from streamdp.kinds.workload.fitting.distribution import (
     LARGEST_POTENTIAL,
     Distribution,
     Potentials,
     distribution,
 )
+from streamdp.kinds.workload.fitting.expected_errors import MOST_ITEMS, ExpectedErrors
 from streamdp.kinds.workload.fitting.marginals import Workload
 from streamdp.kinds.workload.fitting.refit import Measurement, refit
 from streamdp.kinds.workload.fitting.spread import Spread
@@ -35,18 +38,30 @@ from streamdp.types import FloatArray
 
 UNIFORM, SLOW, LAST = range(3)
 
-PLIANCY = (200.0, 8.0, 8.0)
-"""φ of each hypothesis: how far a batch is expected to be from it (`refit`)."""
+PLIANCY = 8.0
+"""φ of learned hypotheses in large batches: how far one is expected to be from them (`refit`)."""
+
+PLIANT_ROWS = 40.0
+"""In small ones φ is 1, chance alone, and 1 for so many records."""
+
+LEAST_PLIANCY, MOST_PLIANCY = 2.0, 200.0
+"""φ of the uniform hypothesis."""
+
+CONCENTRATED = 4.0
+"""φ of the uniform hypothesis, over the variance of cells around even counts, over those."""
 
 BIAS = np.array([-1.0, 4.0, 0.0])
 """Nats that the hypotheses are ahead at equal evidence."""
 
-DECAY = 0.9
+KEPT = 0.8
+"""Of a squared distance from even cells: much of it is found by measuring."""
+
+DECAY = 0.98
 FLOOR = -8.0
 """The least evidence, in nats behind the best."""
 
 TEMPER = 3.0
-"""Cells of a batch vary together: evidence of one in so many is believed."""
+"""Cells of a batch vary together, their noise does not: only one in so many is evidence."""
 
 _DISPERSION = 15.0
 _RELATIVE = 0.1
@@ -70,6 +85,7 @@ class Memory:
         last: Potentials of the last release.
         evidence: Nats for each hypothesis, the best at 0.
         spread: How far batches were from what was foretold.
+        concentration: Of the items.
     """
 
     releases: int
@@ -78,13 +94,14 @@ class Memory:
     last: Potentials
     evidence: tuple[float, float, float]
     spread: Spread
+    concentration: Concentration
 
     @classmethod
     def empty(cls, workload: Workload, expected_rows: float) -> Memory:
         """Before the first release: the uniform distribution over the expected rows."""
         zeros = tuple(np.zeros(item.size) for item in workload.items)
-        spread = Spread.first(len(workload.items))
-        return cls(0, expected_rows, zeros, zeros, (0.0, 0.0, 0.0), spread)
+        learned = Spread.first(len(zeros)), Concentration.first(len(zeros))
+        return cls(0, expected_rows, zeros, zeros, (0.0, 0.0, 0.0), *learned)
 
     @classmethod
     def cold(cls, workload: Workload, expected_rows: float) -> Memory:
@@ -104,6 +121,12 @@ class Memory:
             return SLOW
         return int(np.argmax(np.array(self.evidence) + np.array(list(evidence)) + BIAS))
 
+    def expected_errors(self, workload: Workload) -> ExpectedErrors | None:
+        """Of a batch of which no value is known; None where nothing is foretold."""
+        if not self.concentration.known or len(workload.items) > MOST_ITEMS:
+            return None
+        return ExpectedErrors(workload, self.concentration, self.total)
+
     def after(self, fit: Fit) -> Memory:
         """Update the state after a release.
 
@@ -122,7 +145,8 @@ class Memory:
         first, second, third = (float(each) for each in evidence)
         total = (1.0 - pace) * self.total + pace * max(fit.distribution.total(), 1.0)
         known = (first, second, third)
-        return Memory(self.releases + 1, total, slow, fit.potentials, known, fit.spread)
+        learned = fit.spread, fit.concentration
+        return Memory(self.releases + 1, total, slow, fit.potentials, known, *learned)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -135,6 +159,7 @@ class Fit:
         potentials: Of the fitted distribution.
         distribution: The same.
         spread: What is known of its errors, today's measurements included.
+        concentration: Of the items, likewise.
     """
 
     hypothesis: int
@@ -142,6 +167,7 @@ class Fit:
     potentials: Potentials
     distribution: Distribution
     spread: Spread
+    concentration: Concentration
 
 
 class Fitting:
@@ -150,6 +176,7 @@ class Fitting:
     def __init__(self, workload: Workload, memory: Memory) -> None:
         self._workload = workload
         self._memory = memory
+        self._errors = memory.expected_errors(workload)
         self._means: dict[tuple[int, int], FloatArray] = {}
         self._priors = [
             distribution(workload, memory.potentials(each, workload), memory.total)
@@ -166,8 +193,10 @@ class Fitting:
         total = self._memory.total
         if leading == UNIFORM:
             total = self._total(measurements)
+        concentration = self._memory.concentration.after(self._workload, measurements, total)
         fitted = distribution(self._workload, potentials, total)
-        tilts = refit(self._workload, fitted, measurements, PLIANCY[leading])
+        pliancy = self._pliancy(leading, measurements, concentration, total)
+        tilts = refit(self._workload, fitted, measurements, pliancy)
         if leading == UNIFORM:
             fitted.rescale(total)
         moved = tuple(
@@ -180,7 +209,34 @@ class Fitting:
             [self.prior_masses(leading, each.place) for each in measurements],
             self._is_uniform(leading),
         )
-        return Fit(leading, evidence, moved, fitted, spread)
+        return Fit(leading, evidence, moved, fitted, spread, concentration)
+
+    def gains(self, measurements: Sequence[Measurement], variance: float) -> FloatArray | None:
+        """By how many records a measurement of each item lowers the errors of all, if known.
+
+        Args:
+            measurements: What is measured already.
+            variance: Of the noise of the next.
+        """
+        if self._errors is None:
+            return None
+        taken = [(each.place, each.variance) for each in measurements]
+        return self._memory.total * self._errors.gains(taken, variance)
+
+    def _pliancy(
+        self,
+        leading: int,
+        measurements: Sequence[Measurement],
+        concentration: Concentration,
+        total: float,
+    ) -> float:
+        """φ of a hypothesis; of the uniform one by how uneven the measured items are."""
+        if leading != UNIFORM:
+            return min(PLIANCY, 1.0 + total / PLIANT_ROWS)
+        found = concentration.of_items(self._workload)
+        uneven = [(found[each.place] - 1.0) / len(each.values) for each in measurements]
+        wanted = CONCENTRATED * total * float(np.mean(uneven or [1.0]))
+        return min(max(wanted, LEAST_PLIANCY), MOST_PLIANCY)
 
     def _is_uniform(self, hypothesis: int) -> bool:
         return hypothesis == UNIFORM or self._memory.releases == 0
@@ -210,17 +266,15 @@ class Fitting:
         return self._means[key]
 
     def _evidence(self, measurements: tuple[Measurement, ...]) -> tuple[float, ...]:
-        """Log likelihoods: around the learned ones of equal variances, the uniform one's wider."""
+        """Log likelihoods, of equal variances."""
         evidence = np.zeros(3)
         for each in measurements:
             mean = self._memory.total / len(each.values)
-            near = each.variance + _DISPERSION * mean + _RELATIVE * mean**2
-            wide = near + self._memory.spread.uniform * mean**2
-            for hypothesis, variance in ((UNIFORM, wide), (SLOW, near), (LAST, near)):
+            variance = each.variance + TEMPER * (_DISPERSION * mean + _RELATIVE * mean**2)
+            for hypothesis, kept in ((UNIFORM, KEPT), (SLOW, 1.0), (LAST, 1.0)):
                 missed = each.values - self.prior_masses(hypothesis, each.place)
-                evidence[hypothesis] -= float((missed**2).sum()) / (2.0 * variance * TEMPER)
-            freedom = len(each.values) - 1
-            evidence[UNIFORM] -= 0.5 * freedom * math.log(wide / near) / TEMPER
+                distance = float((missed**2).sum()) - len(missed) * each.variance
+                evidence[hypothesis] -= kept * distance / (2.0 * variance)
         return tuple(float(each) for each in evidence - evidence.max())
 
 

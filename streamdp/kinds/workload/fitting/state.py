@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from streamdp.kinds.workload.fitting.concentration import Concentration
 from streamdp.kinds.workload.fitting.distribution import Potentials
 from streamdp.kinds.workload.fitting.hypotheses import Memory
 from streamdp.kinds.workload.fitting.marginals import Workload
@@ -27,6 +28,8 @@ def to_json(memory: Memory) -> Json:
         "omegas": list(memory.spread.omegas),
         "uniform": memory.spread.uniform,
         "ages": list(memory.spread.ages),
+        "concentrations": list(memory.concentration.sums),
+        "seen": list(memory.concentration.weights),
     }
 
 
@@ -41,7 +44,12 @@ def from_json(state: Json, workload: Workload) -> Memory:
     spread = Spread(omegas, float(state["uniform"]), tuple(map(int, state["ages"])))
     slow, last = (_arrays(state[name], workload) for name in ("slow", "last"))
     known = first, second, third
-    return Memory(int(state["releases"]), float(state["total"]), slow, last, known, spread)
+    concentration = Concentration.first(len(workload.items))
+    if "seen" in state:  # earlier releases kept none
+        sums, weights = (tuple(map(float, state[name])) for name in ("concentrations", "seen"))
+        concentration = Concentration(sums, weights)
+    releases, total = int(state["releases"]), float(state["total"])
+    return Memory(releases, total, slow, last, known, spread, concentration)
 
 
 def _lists(potentials: Potentials) -> list[list[float]]:
