@@ -19,11 +19,12 @@ largest |answer - truth|/n, both from day 31 on; `first` is the average of the f
 * yesterday: nothing released, nothing private: the exact table of the day before.
 
 Constants were tuned on `flights`; those of what is remembered also on relabelled and shifted
-streams of all domains here but the weeks and the destinations. `relabelled` permutes the values of every column every day, so that nothing repeats: `ratio` is streamdp's
-average over cold's from day 8 on, over three seeds. `shifted` permutes them once, on day 31: the
-ratio of that day and of the five after, over cold at the rounds that are best for all shifts of
-the domain together. `peak_mb` is the most memory that the first two releases
-take beyond the counts.
+streams of all domains here but the weeks and the destinations. `relabelled` permutes the values of
+every column every day, so that nothing repeats: `ratio` is streamdp's average over cold's from day
+8 on, over three seeds. `shifted` permutes them once, on day 31: the ratio of that day and of the
+five after, over cold at the rounds that are best for all shifts of the domain together.
+`peak_mb` is the most memory that the first two releases take beyond the counts.
+
 `trips` (trips of the bases of a city, a number a day and base) and `hflights` (departures from
 Houston in 2011, of the United States Bureau of Transportation Statistics) are read from the files
 that the variables TRIPS and HFLIGHTS name, and left out without them; FLIGHTS names other flights

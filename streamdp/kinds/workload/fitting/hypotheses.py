@@ -63,9 +63,8 @@ FLOOR = -8.0
 TEMPER = 3.0
 """Cells of a batch vary together, their noise does not: only one in so many is evidence."""
 
-_DISPERSION = 15.0
 _RELATIVE = 0.1
-"""Variance of a cell's count around a learned hypothesis: of a mean count m, 15·m + 0.1·m²."""
+"""Variance of a cell's count around a learned hypothesis: of a mean count m, 2φ·m + 0.1·m²."""
 
 TOTAL_SHARE = 0.15
 """Deviation of a batch's total from the expected one, over it."""
@@ -232,11 +231,15 @@ class Fitting:
     ) -> float:
         """φ of a hypothesis; of the uniform one by how uneven the measured items are."""
         if leading != UNIFORM:
-            return min(PLIANCY, 1.0 + total / PLIANT_ROWS)
+            return self._learned_pliancy
         found = concentration.of_items(self._workload)
         uneven = [(found[each.place] - 1.0) / len(each.values) for each in measurements]
         wanted = CONCENTRATED * total * float(np.mean(uneven or [1.0]))
         return min(max(wanted, LEAST_PLIANCY), MOST_PLIANCY)
+
+    @property
+    def _learned_pliancy(self) -> float:
+        return min(PLIANCY, 1.0 + self._memory.total / PLIANT_ROWS)
 
     def _is_uniform(self, hypothesis: int) -> bool:
         return hypothesis == UNIFORM or self._memory.releases == 0
@@ -246,15 +249,19 @@ class Fitting:
 
         Of a fit that is as pliant as that of the uniform distribution: its own total would be the
         sum of noisy cells, which says little. Cells with a prior of their own make a better one.
+        A sum further off than what is usual shows that the batch is not a usual one.
         """
+        precision = sum(1.0 / (each.variance * len(each.values)) for each in measurements)
         expected = self._memory.total
-        precision = 1.0 / (TOTAL_SHARE * expected) ** 2
-        weighted = expected * precision
-        for each in measurements:
-            known = 1.0 / (each.variance * len(each.values))
-            precision += known
-            weighted += known * float(each.values.sum())
-        return max(weighted / precision, 1.0)
+        if not precision:
+            return expected
+        sums = sum(
+            float(each.values.sum()) / (each.variance * len(each.values)) for each in measurements
+        )
+        seen = sums / precision
+        usual = (TOTAL_SHARE * expected) ** 2
+        prior = 1.0 / max(usual, (seen - expected) ** 2 - 1.0 / precision)
+        return max((sums + prior * expected) / (precision + prior), 1.0)
 
     def prior_masses(self, hypothesis: int, place: int) -> FloatArray:
         """Counts of an item that a hypothesis foretells."""
@@ -270,7 +277,8 @@ class Fitting:
         evidence = np.zeros(3)
         for each in measurements:
             mean = self._memory.total / len(each.values)
-            variance = each.variance + TEMPER * (_DISPERSION * mean + _RELATIVE * mean**2)
+            spread = 2.0 * self._learned_pliancy * mean + _RELATIVE * mean**2
+            variance = each.variance + TEMPER * spread
             for hypothesis, kept in ((UNIFORM, KEPT), (SLOW, 1.0), (LAST, 1.0)):
                 missed = each.values - self.prior_masses(hypothesis, each.place)
                 distance = float((missed**2).sum()) - len(missed) * each.variance
