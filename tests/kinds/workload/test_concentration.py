@@ -1,4 +1,4 @@
-"""What is learned of batches whose values never repeat."""
+"""Concentrations, learned of batches whose values never repeat."""
 
 from __future__ import annotations
 

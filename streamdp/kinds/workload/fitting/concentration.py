@@ -113,7 +113,7 @@ def _within(outer: Item, inner: Item, measured: Measurement) -> FloatArray:
 def _seen(
     workload: Workload, item: Item, values: FloatArray, noise: float, total: float
 ) -> tuple[float, float]:
-    """What some noisy counts show of an item, and the weight of it."""
+    """Concentration of an item by some noisy counts, and its weight."""
     seen, variance = _concentration(values, noise, total)
     if _is_product(workload, item):
         alone = 1.0
