@@ -45,6 +45,14 @@ class Storage:
     def delete(self, key: str) -> None:
         self.writer.delete_file(f"{BUCKET}/{key}")
 
+    def keys(self, beginning: str) -> list[str]:
+        """Keys of all objects that begin so."""
+        from pyarrow.fs import FileSelector
+
+        infos = self.writer.get_file_info(FileSelector(BUCKET, recursive=True))
+        keys = [info.path.removeprefix(f"{BUCKET}/") for info in infos if info.is_file]
+        return [key for key in keys if key.startswith(beginning)]
+
     def clear(self) -> None:
         """Delete all objects, one by one: older servers do not know the newest way to do more."""
         from pyarrow.fs import FileSelector
