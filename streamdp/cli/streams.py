@@ -9,16 +9,15 @@ import sys
 from contextlib import suppress
 
 
-class _Lost(io.RawIOBase):
+class _Lost(io.FileIO):
     """A stream that was closed before the command began: what is printed there is an error."""
 
-    def writable(self) -> bool:
-        """It may be tried."""
-        return True
-
     def write(self, content: object) -> int:
-        """Refuse."""
-        raise OSError(errno.EBADF, "standard output is closed")
+        """Refuse, until `give_up` has put a place there that takes all."""
+        try:
+            return super().write(content) or 0  # type: ignore[arg-type]
+        except OSError:
+            raise OSError(errno.EBADF, "standard output is closed") from None
 
 
 class _Forgiving(io.FileIO):
@@ -38,10 +37,11 @@ def secure() -> None:
     the store, and what a library complains of would be written into it.
     """
     closed = [number for number in range(3) if not _is_open(number)]
-    for _ in closed:
-        os.open(os.devnull, os.O_RDWR)
+    for number in closed:
+        os.open(os.devnull, os.O_RDONLY if number == 1 else os.O_RDWR)
     if 1 in closed:
-        sys.stdout = io.TextIOWrapper(io.BufferedWriter(_Lost()), write_through=True)
+        lost = _Lost(1, "wb", closefd=False)
+        sys.stdout = io.TextIOWrapper(io.BufferedWriter(lost), write_through=True)
     sys.stderr = io.TextIOWrapper(
         io.BufferedWriter(_Forgiving(2, "wb", closefd=False)),
         encoding=getattr(sys.stderr, "encoding", None) or "utf-8",
@@ -70,9 +70,9 @@ def give_up() -> int:
     try:
         sys.stdout.flush()
     except (OSError, ValueError, AttributeError):
-        sys.stdout = io.TextIOWrapper(io.BytesIO())
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.stdout = io.TextIOWrapper(io.BytesIO())
     return 0
 
 

@@ -132,7 +132,7 @@ def test_a_path_that_finds_nothing_is_told_the_nearest_folder(home: Path) -> Non
 def test_validate_shows_times(home: Path) -> None:
     """Five future times of the one job."""
     (row,) = [json.loads(line) for line in typed("validate", "--json").stdout.splitlines()]
-    assert [row[f"wake_{index}"][11:] for index in range(1, 6)] == ["07:00:00"] * 5
+    assert [row[f"wake_{index}"][11:] for index in range(1, 6)] == ["07:00:00Z"] * 5
 
 
 def test_doctor_finds_a_missing_source(home: Path) -> None:
