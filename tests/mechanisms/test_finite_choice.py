@@ -1,6 +1,7 @@
 """The law of a choice by integer scores, over every way its chance can go."""
 
 import functools
+import gc
 import itertools
 import math
 import sys
@@ -162,11 +163,13 @@ def steps_of(scores):
     exponential_choice(scores, Fraction(1, 7), entropy)
     entropy.asked.clear()
     before = sys.gettrace()
+    gc.disable()  # a collection may run lines of its own
     sys.settrace(trace)
     try:
         exponential_choice(scores, Fraction(1, 7), entropy)
     finally:
         sys.settrace(before)
+        gc.enable()
     return lines, entropy.asked
 
 
