@@ -67,8 +67,8 @@ def test_growing(folder: Path) -> None:
     assert {each["window_start"] for each in made} == {"2013-01-01T00:00:00Z"}
     lines = CliRunner().invoke(cli, ["budget", "--json"]).output.splitlines()
     budget = json.loads(lines[0])
-    assert budget["worst_batch"] == budget["lifetime"] == "0.5"
-    assert budget["lifetime_cap"] == "1"
+    assert budget["worst_batch"] == budget["lifetime"] == 0.5
+    assert budget["lifetime_cap"] == 1
 
 
 def test_alarm(folder: Path) -> None:

@@ -10,10 +10,30 @@ from typing import Literal
 
 import click
 
+from streamdp.privacy.amounts import NANO, UNBOUNDED, epsilon_text
 from streamdp.text import printable
 from streamdp.types import Json
 
 Form = Literal["table", "json", "csv"]
+
+
+class Amount(str):
+    """An amount of budget: exact text in tables; in JSON a number, and NAME_exact beside it."""
+
+    __slots__ = ("number",)
+    number: float | None
+    """The amount in JSON; None where there is no bound."""
+
+    @classmethod
+    def of(cls, nano: int) -> Amount:
+        """The amount of nano units.
+
+        >>> Amount.of(100_000_000), Amount.of(100_000_000).number
+        ('0.1', 0.1)
+        """
+        amount = cls(epsilon_text(nano))
+        amount.number = None if nano >= UNBOUNDED else nano / NANO
+        return amount
 
 
 def print_rows(rows: Sequence[Mapping[str, Json]], form: Form, title: str = "") -> None:
@@ -26,7 +46,7 @@ def print_rows(rows: Sequence[Mapping[str, Json]], form: Form, title: str = "") 
     """
     if form == "json":
         for row in rows:
-            click.echo(json.dumps(row))
+            click.echo(json.dumps(_numbers(row)))
         return
     names = dict.fromkeys(name for row in rows for name in row)
     rows = [{name: row.get(name) for name in names} for row in rows]
@@ -40,6 +60,16 @@ def print_rows(rows: Sequence[Mapping[str, Json]], form: Form, title: str = "") 
         click.echo("\t".join(map(_text, rows[0])))
         for row in rows:
             click.echo("\t".join(_text(cell) for cell in row.values()))
+
+
+def _numbers(row: Mapping[str, Json]) -> dict[str, Json]:
+    """A row whose amounts are numbers, each beside its exact text."""
+    found: dict[str, Json] = {}
+    for name, cell in row.items():
+        found[name] = cell.number if isinstance(cell, Amount) else cell
+        if isinstance(cell, Amount):
+            found[f"{name}_exact"] = str(cell)
+    return found
 
 
 def _draw(rows: Sequence[Mapping[str, Json]], title: str) -> None:

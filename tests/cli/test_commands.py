@@ -149,12 +149,12 @@ def test_doctor_finds_a_missing_source(home: Path) -> None:
 def test_plan_says_what_run_then_spends(home: Path) -> None:
     """Ten days at 0.1 before the run, nothing after it; data and store are not touched."""
     job, budget = [json.loads(line) for line in typed("plan", "--json").stdout.splitlines()]
-    assert (job["due_now"], job["epsilon_in_all"]) == (10, "1")
-    assert budget["planned"] == "1"
+    assert (job["due_now"], job["epsilon_in_all"]) == (10, 1)
+    assert budget["planned"] == 1
     assert not (home / "streamdp.db").exists()
     typed("run", "--once")
     job, budget = [json.loads(line) for line in typed("plan", "--json").stdout.splitlines()]
-    assert (job["due_now"], budget["spent"]) == (0, "1")
+    assert (job["due_now"], budget["spent"]) == (0, 1)
 
 
 def test_plan_says_what_accuracy_to_expect(home: Path) -> None:
@@ -170,7 +170,7 @@ def test_plan_says_when_the_cap_is_reached(home: Path) -> None:
     path = home / "config.yaml"
     path.write_text(path.read_text().replace("lifetime: 60", "lifetime: 0.45"))
     *_, budget = [json.loads(line) for line in typed("plan", "--json").stdout.splitlines()]
-    assert (budget["cap_reached_at"], budget["planned"]) == ("2013-01-05", "0.4")
+    assert (budget["cap_reached_at"], budget["planned"]) == ("2013-01-05", 0.4)
     result = typed("run", "--once")
     assert result.exit_code == 3
     assert "4 released" in result.output
@@ -205,7 +205,7 @@ def test_show_and_release_of_a_released_batch(released: Path) -> None:
     first = typed("show", "air_time", "2013-01-05", "--json").stdout
     assert typed("release", "air_time", "--batch", "2013-01-05").exit_code == 0
     assert typed("show", "air_time", "2013-01-05", "--json").stdout == first
-    assert json.loads(typed("budget", "--json").stdout)["lifetime"] == "1"
+    assert json.loads(typed("budget", "--json").stdout)["lifetime"] == 1
     missing = typed("show", "air_time", "2014-01-05")
     assert isinstance(missing.exception, StreamdpError)
 
@@ -281,7 +281,7 @@ def test_a_window_holds_a_job_back(home: Path, window: str, frees: str) -> None:
     days = ["2013-01-08", "2013-01-09", "2013-01-10"]
     assert (ran.exit_code, [row["batch"] for row in refused]) == (3, days)
     assert {f"{row['cap']} cap: {row['frees']}" for row in refused} == {frees}
-    assert (budget["planned"], budget["cap_reached_at"]) == ("0.7", "not reached")
+    assert (budget["planned"], budget["cap_reached_at"]) == (0.7, "not reached")
     assert "7 released, 3 refused" in typed("run", "--once").output
     row = json.loads(typed("status", "--json").stdout.splitlines()[1])
     assert (row["state"], row["held_by"], row["passed_over"]) == ("waits", frees, 3)
@@ -346,7 +346,7 @@ def test_backfill_asks_and_says_the_cost(home: Path) -> None:
     again = typed(*stretch)
     assert "streamdp show air_time 2013-01-03" in again.output
     assert "3 already released, 0 to release" in again.output
-    assert json.loads(typed("budget", "--json").stdout)["lifetime"] == "0.3"
+    assert json.loads(typed("budget", "--json").stdout)["lifetime"] == 0.3
 
 
 def test_pause_and_resume(home: Path) -> None:
@@ -378,7 +378,7 @@ def test_a_cap_is_raised_by_a_person_only(released: Path) -> None:
     assert typed("run", "--once").exit_code == 0
     rows = [json.loads(line) for line in typed("budget", "--ledger", "--json").stdout.splitlines()]
     assert rows[-1]["purpose"] == "cap"
-    assert rows[-1]["lifetime_cap"] == "70"
+    assert rows[-1]["lifetime_cap"] == 70
 
 
 def test_a_window_refuses_and_renews(home: Path) -> None:
@@ -392,8 +392,8 @@ def test_a_window_refuses_and_renews(home: Path) -> None:
     rows = [json.loads(line) for line in typed("releases", "--json").stdout.splitlines()]
     assert "2013-01-07" not in [row["batch"] for row in rows]
     total, window = [json.loads(line) for line in typed("budget", "--json").stdout.splitlines()]
-    assert (total["lifetime"], total["fits_next"]) == ("0.9", "0.1")
-    assert (window["fullest"], window["has_room"]) == ("0.6", "now")
+    assert (total["lifetime"], total["fits_next"]) == (0.9, 0.1)
+    assert (window["fullest"], window["has_room"]) == (0.6, "now")
     (refused,) = typed("logs", "--level", "warning", "--json").stdout.splitlines()
     assert json.loads(refused)["frees"] == "7 batches after 2013-01-01"
     assert process("run", "--once").returncode == 0
@@ -426,7 +426,7 @@ def test_old_events_are_priced_again(released: Path) -> None:
     raw.commit()
     ran = process("budget", "--recompute", "--json")
     (row,) = [json.loads(line) for line in ran.stdout.splitlines()]
-    assert (ran.returncode, row["epsilon"], row["epsilon_now"]) == (1, "0.000000001", "0.1")
+    assert (ran.returncode, row["epsilon_exact"], row["epsilon_now"]) == (1, "0.000000001", 0.1)
     raw.execute("""UPDATE ledger SET event = '{"type": "future"}' WHERE seq = ?""", [seq])
     raw.commit()
     raw.close()
@@ -463,7 +463,7 @@ def test_plan_knows_the_caps_of_the_ledger(released: Path) -> None:
     """A cap that a person lowered counts, whatever the file still says."""
     typed("cap", "flights", "--lifetime", "1.5", "--reason", "test", "--yes")
     *_, budget = [json.loads(line) for line in typed("plan", "--json").stdout.splitlines()]
-    assert budget["lifetime_cap"] == "1.5"
+    assert budget["lifetime_cap"] == 1.5
 
 
 def test_logs_are_filtered(released: Path) -> None:

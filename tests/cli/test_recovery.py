@@ -22,7 +22,7 @@ def states(*command: str) -> dict[str, str]:
 
 
 def lifetime() -> str:
-    return str(json.loads(typed("budget", "--json").stdout)["lifetime"])
+    return str(json.loads(typed("budget", "--json").stdout)["lifetime_exact"])
 
 
 def test_a_backup_is_put_back_and_reconciled(released: Path) -> None:

@@ -88,7 +88,7 @@ def test_a_name_under_which_nothing_was_spent_binds_nobody(home: Path) -> None:
 
 def lifetime_of(scope: str) -> str:
     rows = [json.loads(line) for line in typed("budget", "--json").stdout.splitlines()]
-    return str(next(row["lifetime"] for row in rows if row.get("scope") == scope))
+    return str(next(row["lifetime_exact"] for row in rows if row.get("scope") == scope))
 
 
 @pytest.mark.parametrize("way", ["link", "hard", "dots", "pattern", "folder"])

@@ -72,7 +72,7 @@ def test_dbt_builds_marks_releases_and_builds_upon_it(tmp_path: Path) -> None:
     assert [day for day, _ in rows] == ["2013-01-01", "2013-01-02"]
     assert all(0 < minutes < 1000 for _, minutes in rows)
     budget = json.loads(done(["streamdp", "budget", "--json"], folder))
-    assert budget["lifetime"] == "2"
+    assert budget["lifetime"] == 2
 
 
 DAGSTER = """
@@ -135,4 +135,4 @@ def test_airflow_runs_operator_and_sensor(warehouse: Path) -> None:
     done([airflow, "dags", "reserialize"], warehouse, **environment)
     done([airflow, "dags", "test", "releases"], warehouse, **environment)
     budget = json.loads(done(["streamdp", "budget", "--json"], warehouse))
-    assert budget["lifetime"] == "2"
+    assert budget["lifetime"] == 2

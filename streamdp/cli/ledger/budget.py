@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import click
 
 from streamdp.cli.options import config_option, json_option, load_configuration
-from streamdp.cli.output import Form, print_rows
-from streamdp.privacy.amounts import UNBOUNDED, epsilon_text
+from streamdp.cli.output import Amount, Form, print_rows
+from streamdp.privacy.amounts import UNBOUNDED
 from streamdp.text import iso
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def budget(config_path: Path, whole: bool, again: bool, as_json: bool) -> None:
         for row in rows:
             row["at"] = iso(row["at"])
             for name in amounts:
-                row[name.removesuffix("_nano")] = _text(row.pop(name))
+                row[name.removesuffix("_nano")] = _amount(row.pop(name))
         print_rows(rows, form)
     else:
         found = budgets(configuration, database)
@@ -75,10 +75,10 @@ def _recompute(database: Database, form: Form) -> None:
         {
             "seq": charge.seq,
             "scope": charge.scope,
-            "epsilon": _text(charge.epsilon_nano),
-            "epsilon_now": _text(charge.epsilon_now),
-            "rho": epsilon_text(charge.rho_nano),
-            "rho_now": epsilon_text(charge.rho_now),
+            "epsilon": _amount(charge.epsilon_nano),
+            "epsilon_now": _amount(charge.epsilon_now),
+            "rho": Amount.of(charge.rho_nano),
+            "rho_now": Amount.of(charge.rho_now),
         }
         for charge in found
     ]
@@ -88,9 +88,9 @@ def _recompute(database: Database, form: Form) -> None:
         click.get_current_context().exit(1)
 
 
-def _text(nano: int | None) -> str:
+def _amount(nano: int | None) -> Amount:
     """An amount; one that is null has no bound."""
-    return epsilon_text(UNBOUNDED if nano is None else nano)
+    return Amount.of(UNBOUNDED if nano is None else nano)
 
 
 def _row(budget: Budget) -> dict[str, Json]:
@@ -98,13 +98,13 @@ def _row(budget: Budget) -> dict[str, Json]:
     return {
         "scope": report.scope,
         "measure": report.measure,
-        "worst_batch": epsilon_text(budget.worst_nano),
-        "batch_cap": epsilon_text(report.batch_cap_nano),
-        "lifetime": epsilon_text(report.lifetime_spent_nano),
-        "lifetime_cap": epsilon_text(report.lifetime_cap_nano),
-        "left": epsilon_text(budget.left_nano),
-        "fits_next": epsilon_text(budget.fits_next_nano),
-        "burnt": epsilon_text(report.burnt_nano),
+        "worst_batch": Amount.of(budget.worst_nano),
+        "batch_cap": Amount.of(report.batch_cap_nano),
+        "lifetime": Amount.of(report.lifetime_spent_nano),
+        "lifetime_cap": Amount.of(report.lifetime_cap_nano),
+        "left": Amount.of(budget.left_nano),
+        "fits_next": Amount.of(budget.fits_next_nano),
+        "burnt": Amount.of(report.burnt_nano),
         "batches_left": budget.batches_left,
     }
 
@@ -114,8 +114,8 @@ def _window(scope: str, room: Room) -> dict[str, Json]:
         "scope": scope,
         "window": room.limit.name,
         "measure": room.limit.measure,
-        "cap": epsilon_text(room.limit.nano),
-        "fullest": epsilon_text(room.fullest_nano),
-        "fits_next": epsilon_text(room.left_nano),
+        "cap": Amount.of(room.limit.nano),
+        "fullest": Amount.of(room.fullest_nano),
+        "fits_next": Amount.of(room.left_nano),
         "has_room": room.frees,
     }

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 import click
 
 from streamdp.cli.options import config_option, json_option, load_configuration
-from streamdp.cli.output import Form, print_rows
+from streamdp.cli.output import Amount, Form, print_rows
 from streamdp.errors import BudgetExhaustedError
 from streamdp.planning.accuracy import Simulations
 from streamdp.planning.caps import (
@@ -25,7 +25,6 @@ from streamdp.planning.caps import (
 from streamdp.planning.gates import gate_row, unanswered
 from streamdp.planning.names import require_name
 from streamdp.planning.prices import Prices
-from streamdp.privacy.amounts import epsilon_text
 
 DAY = 86_400
 
@@ -183,9 +182,9 @@ def _job_row(
         "later": len(windows) - due,
         "first": windows[0].key if windows else None,
         "last": windows[-1].key if windows else None,
-        f"{price.measure}_each": epsilon_text(price.nano),
-        f"{price.measure}_in_all": epsilon_text(price.nano * len(windows)),
-        **({} if rho is None else {"rho_each": epsilon_text(rho)}),
+        f"{price.measure}_each": Amount.of(price.nano),
+        f"{price.measure}_in_all": Amount.of(price.nano * len(windows)),
+        **({} if rho is None else {"rho_each": Amount.of(rho)}),
     }
 
 
@@ -213,9 +212,9 @@ def _budget_row(copy: Database, scope: str, spent: int, refused: list[Refused]) 
     return {
         "scope": scope,
         **({} if caps.measure == "epsilon" else {"measure": caps.measure}),
-        "spent": epsilon_text(spent),
-        "planned": epsilon_text(total - spent),
-        "lifetime_cap": epsilon_text(cap),
-        "left_after": epsilon_text(max(cap - total, 0)),
+        "spent": Amount.of(spent),
+        "planned": Amount.of(total - spent),
+        "lifetime_cap": Amount.of(cap),
+        "left_after": Amount.of(max(cap - total, 0)),
         "cap_reached_at": end.key if end else "not reached",
     }
