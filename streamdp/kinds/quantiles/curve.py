@@ -6,6 +6,8 @@ it follows laws of Tukey's family, and its records lie at random.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from streamdp.mechanisms.quantile_tree.rank_law import uniforms
@@ -18,6 +20,34 @@ with two degrees of freedom."""
 
 HEAVIEST = -0.9
 """Beside them where a single quantile is released: nothing then tells of the tail but the guess."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lay:
+    """How released values and quantiles lie to each other in batches, whatever was released.
+
+    Args:
+        standard: Values of the standard laws at the ranks of released values, shape (samples, m).
+        there: Values of the standard laws at the quantiles, shape (samples, m).
+        left: Index of the released value left of each quantile, or -1, shape (samples, m).
+        deviation: Values of the standard laws one deviation above the median, shape (samples,).
+    """
+
+    standard: FloatArray
+    there: FloatArray
+    left: IntArray
+    deviation: FloatArray
+
+
+def lay(targets: FloatArray, ranks: FloatArray, rows: int) -> Lay:
+    """How batches lie in which released values have such ranks, shape (samples, m)."""
+    samples, m = ranks.shape
+    ranks = ranks.clip(0.5 / rows, 1.0 - 0.5 / rows)
+    tails = TAILS if m > 1 else np.append(TAILS, HEAVIEST)
+    tail = tails[(np.arange(samples) * 7 + 3) % len(tails)][:, None]
+    wanted = _scattered(targets, ranks, rows)
+    deviation = tukey(np.full(samples, 0.8413), tail[:, 0])
+    return Lay(tukey(ranks, tail), tukey(wanted, tail), _places(ranks, wanted) - 1, deviation)
 
 
 def _end_slopes(values: FloatArray, standard: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -35,22 +65,15 @@ def _end_slopes(values: FloatArray, standard: FloatArray) -> tuple[FloatArray, F
     return first, last
 
 
-def through(
-    released: FloatArray, targets: FloatArray, ranks: FloatArray, rows: int, scale: float
-) -> FloatArray:
-    """Quantiles of batches in which the released values have such ranks; (samples, m)."""
-    samples, m = ranks.shape
-    ranks = ranks.clip(0.5 / rows, 1.0 - 0.5 / rows)
-    tails = TAILS if m > 1 else np.append(TAILS, HEAVIEST)
-    tail = tails[(np.arange(samples) * 7 + 3) % len(tails)][:, None]
-    standard, row = tukey(ranks, tail), np.arange(samples)
+def through(released: FloatArray, lay: Lay, scale: float) -> FloatArray:
+    """Quantiles of batches that lie so about the released values; (samples, m)."""
+    samples, m = lay.left.shape
+    standard, there, left, row = lay.standard, lay.there, lay.left, np.arange(samples)
     if m > 1:
         first, last = _end_slopes(released, standard)
     else:
-        deviation = tukey(np.full(samples, 0.8413), tail[:, 0])
-        first = last = scale * np.exp(1.8 * uniforms("scale", samples) - 0.9) / deviation
-    wanted = _scattered(targets, ranks, rows)
-    left = _places(ranks, wanted) - 1
+        spread = scale * np.exp(1.8 * uniforms("scale", samples) - 0.9)
+        first = last = spread / lay.deviation
     slopes = np.where(left < 0, first[:, None], last[:, None])
     at, row = left.clip(0, m - 1), row[:, None]
     if m > 1:
@@ -58,7 +81,6 @@ def through(
         rise = standard[row, inner + 1] - standard[row, inner]
         within = (released[inner + 1] - released[inner]) / np.maximum(rise, 1e-6)
         slopes = np.where((left >= 0) & (left < m - 1), within, slopes)
-    there = tukey(wanted, tail)
     found = released[at] + slopes * (there - standard[row, at])
     if m > 1:
         found = _moved_on(found, released, standard, there - standard, (first, last))

@@ -21,12 +21,15 @@ References:
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
 from streamdp.kinds.quantiles.bands import band
-from streamdp.kinds.quantiles.curve import through
+from streamdp.kinds.quantiles.curve import Lay, lay, through
 from streamdp.kinds.quantiles.plausible import plausible
 from streamdp.mechanisms.quantile_tree.accuracy import Believed
 from streamdp.mechanisms.quantile_tree.pulls import off_atoms, outside
@@ -84,9 +87,8 @@ def intervals(
     """
     scale = believed.scale
     released = _untied(np.array(values), float(tree.grid.resolution))
-    targets = np.array([float(quantile) for quantile in tree.quantiles])
-    ranks = _pulled(tree, prior, rows)
-    edges = np.quantile(through(released, targets, ranks, rows, scale), _EDGES, axis=0)
+    ranks, laid = _laid(tree, bool(prior.shapes), rows)
+    edges = np.quantile(through(released, laid, scale), _EDGES, axis=0)
     if is_noisy(tree, rows):
         few = plausible(tree, prior, rows, released, scale).edges(_EDGES)
         edges = np.stack([np.minimum(edges[0], few[0]), np.maximum(edges[1], few[1])])
@@ -97,6 +99,7 @@ def intervals(
     return _on_grid(tree, np.minimum(lower, values), np.maximum(upper, values))
 
 
+@functools.lru_cache(maxsize=64)
 def is_noisy(tree: QuantileTree, rows: int) -> bool:
     """Whether released values may well lie near the end of a batch, or outside it."""
     targets = np.array([float(quantile) for quantile in tree.quantiles])
@@ -104,7 +107,8 @@ def is_noisy(tree: QuantileTree, rows: int) -> bool:
     return bool((off > FAR * np.minimum(targets, 1.0 - targets)).any())
 
 
-def faint(tree: QuantileTree, rows: int) -> dict[int, tuple[int, int]]:
+@functools.lru_cache(maxsize=64)
+def faint(tree: QuantileTree, rows: int) -> Mapping[int, tuple[int, int]]:
     """Targets that were hardly measured, with the indices of the values that bound their region."""
     levels, edges = tree.levels(), [0.0, *map(float, tree.quantiles), 1.0]
     found: dict[int, tuple[int, int]] = {}
@@ -113,10 +117,19 @@ def faint(tree: QuantileTree, rows: int) -> dict[int, tuple[int, int]]:
         sharpness = float(levels[node.level].sharpness(node.quantiles))
         if node.level and sharpness * share * rows < FAINT:
             found |= dict.fromkeys(node.targets, (node.left, node.right))
-    return found
+    return MappingProxyType(found)
 
 
-def _pulled(tree: QuantileTree, prior: JointPrior, rows: int) -> FloatArray:
+@functools.lru_cache(maxsize=32)
+def _laid(tree: QuantileTree, shaped: bool, rows: int) -> tuple[FloatArray, Lay]:
+    """Ranks that released values may have, and how batches then lie: found once for a tree."""
+    ranks = _pulled(tree, shaped, rows)
+    ranks.flags.writeable = False
+    targets = np.array([float(quantile) for quantile in tree.quantiles])
+    return ranks, lay(targets, ranks, rows)
+
+
+def _pulled(tree: QuantileTree, shaped: bool, rows: int) -> FloatArray:
     """Ranks of released values, off by as much more as shapes may pull below the root.
 
     Given the root's values, shapes know where the others lie: a bump has about all the mass of its
@@ -124,7 +137,7 @@ def _pulled(tree: QuantileTree, prior: JointPrior, rows: int) -> FloatArray:
     the bump until its ranks are off by ln(n) units a target.
     """
     ranks, levels = rank_samples(tree, rows, SAMPLES), tree.levels()
-    nodes = [node for node in tree.nodes() if node.level and prior.shapes]
+    nodes = [node for node in tree.nodes() if node.level and shaped]
     edges = [0.0, *map(float, tree.quantiles), 1.0]
     ranks = ranks.copy()
     for node in nodes:
@@ -159,10 +172,12 @@ def _inwards(
     for j, (low, high) in enumerate(zip(below, above, strict=True)):
         if high:
             surely = ~above & ((ranks <= targets[j]).mean(axis=0) >= _EDGES[1])
-            found[0, j] = max(released[surely], default=_middle(tree, prior, j, believed)[0])
+            middle = () if surely.any() else _middle(tree, prior, j, believed)[:1]
+            found[0, j] = max((*released[surely], *middle))
         if low:
             surely = ~below & ((ranks >= targets[j]).mean(axis=0) >= _EDGES[1])
-            found[1, j] = min(released[surely], default=_middle(tree, prior, j, believed)[1])
+            middle = () if surely.any() else _middle(tree, prior, j, believed)[1:]
+            found[1, j] = min((*released[surely], *middle))
     return found
 
 

@@ -87,22 +87,20 @@ def plausible(
     ranks = rank_samples(tree, rows, FIRST)
     fits = _fits(values, ranks.clip(0.5 / rows, 1.0 - 0.5 / rows), scale)
     even = np.full(len(fits), 1.0 / len(fits))
-    laws = [(centre, np.diag(widths**2)), _law_of(fits, even, widths / 50.0)]
+    laws = [_Law.of(centre, np.diag(widths**2)), _law_of(fits, even, widths / 50.0)]
     counts = [FIRST, FIRST]
-    drawn = np.concatenate([_drawn(*law, FIRST, number) for number, law in enumerate(laws)])
-    targets, densities = task.log_posterior(drawn), _log_densities(drawn, laws)
+    drawn = np.concatenate([_drawn(law, FIRST, number) for number, law in enumerate(laws)])
+    targets, mixed = task.log_posterior(drawn), _log_mixture(drawn, laws, counts)
     for number in range(2, 2 + ROUNDS):
-        weights = _tempered(_log_weights(targets, densities, counts))
-        law = _law_of(drawn, weights, widths / 150.0)
-        more = _drawn(*law, LATER, number)
-        drawn = np.concatenate((drawn, more))
-        targets = np.concatenate((targets, task.log_posterior(more)))
-        densities = np.hstack((densities, _log_densities(more, laws)))
-        densities = np.vstack((densities, _log_densities(drawn, [law])))
+        law = _law_of(drawn, _tempered(_log_weights(targets, mixed)), widths / 150.0)
+        more = _drawn(law, LATER, number)
         laws.append(law)
         counts.append(LATER)
-    logs = _log_weights(targets, densities, counts)
-    return Plausible(task.quantiles(drawn), np.exp(logs))
+        mixed = np.logaddexp(mixed, _log_mixture(drawn, [law], [LATER]))
+        mixed = np.concatenate((mixed, _log_mixture(more, laws, counts)))
+        drawn = np.concatenate((drawn, more))
+        targets = np.concatenate((targets, task.log_posterior(more)))
+    return Plausible(task.quantiles(drawn), np.exp(_log_weights(targets, mixed)))
 
 
 def _fits(values: FloatArray, ranks: FloatArray, scale: float) -> FloatArray:
@@ -120,53 +118,72 @@ def _fits(values: FloatArray, ranks: FloatArray, scale: float) -> FloatArray:
     return np.column_stack((places, spreads, tails))
 
 
-def _law_of(
-    batches: FloatArray, weights: FloatArray, least: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+@dataclass(frozen=True, slots=True)
+class _Law:
+    """Student's t with four degrees of freedom.
+
+    Args:
+        mean: Shape (4,).
+        root: Lower triangular, times its transpose the covariance.
+        inverse: Of the root.
+    """
+
+    mean: FloatArray
+    root: FloatArray
+    inverse: FloatArray
+
+    @staticmethod
+    def of(mean: FloatArray, covariance: FloatArray) -> _Law:
+        """The law of a mean and a covariance."""
+        root = np.asarray(np.linalg.cholesky(covariance))
+        return _Law(mean, root, np.asarray(np.linalg.inv(root)))
+
+
+def _law_of(batches: FloatArray, weights: FloatArray, least: FloatArray) -> _Law:
     """Mean and somewhat more than the covariance of weighted batches."""
     mean = weights @ batches
     off = batches - mean
-    return mean, 1.4 * (weights[:, None] * off).T @ off + np.diag(least**2)
+    return _Law.of(mean, 1.4 * (weights[:, None] * off).T @ off + np.diag(least**2))
 
 
 def _tempered(log_weights: FloatArray) -> FloatArray:
     """Weights to the largest power at which `_ENOUGH` batches share them, in effect."""
     low, high = 0.0, 1.0
+    off = log_weights - log_weights.max()
     for power in (1.0, *([None] * 10)):
         middle = power or (low + high) / 2.0
-        weights = np.exp(middle * (log_weights - log_weights.max()))
+        weights = np.exp(middle * off)
         weights /= weights.sum()
         enough = (weights**2).sum() * _ENOUGH < 1.0
+        if enough and power:
+            break
         low, high = (middle, high) if enough else (low, middle)
     return np.asarray(weights)
 
 
-def _drawn(mean: FloatArray, covariance: FloatArray, count: int, number: int) -> FloatArray:
-    """Student's t with four degrees of freedom."""
+def _drawn(law: _Law, count: int, number: int) -> FloatArray:
+    """Batches of a law, the same ones for a number."""
     chance = uniforms(f"plausible {number}", 6, count)
     radius = np.sqrt(-2.0 * np.log(chance[:2]))
     angle = 2.0 * np.pi * chance[2:4]
     normal = np.concatenate((radius * np.cos(angle), radius * np.sin(angle)))
     heavy = np.sqrt(-0.5 * np.log(chance[4] * chance[5]))
-    root = np.linalg.cholesky(covariance)
-    found = mean + (root @ (normal / heavy)).T
-    return np.asarray(found)
+    return np.asarray(law.mean + (law.root @ (normal / heavy)).T)
 
 
-def _log_densities(at: FloatArray, laws: list[tuple[FloatArray, FloatArray]]) -> FloatArray:
-    """Of each law, shape (laws, k)."""
+def _log_mixture(at: FloatArray, laws: list[_Law], counts: list[int]) -> FloatArray:
+    """ln of the density of draws from several laws, so many from each, times their number."""
     found = []
-    for mean, covariance in laws:
-        root = np.linalg.inv(np.linalg.cholesky(covariance))
-        squared = (((at - mean) @ root.T) ** 2).sum(axis=1)
-        found.append(-4.0 * np.log1p(squared / 4.0) + np.log(np.diag(root)).sum())
-    return np.stack(found)
+    for law, count in zip(laws, counts, strict=True):
+        squared = (((at - law.mean) @ law.inverse.T) ** 2).sum(axis=1)
+        density = -4.0 * np.log1p(squared / 4.0) + np.log(np.diag(law.inverse)).sum()
+        found.append(density + np.log(count))
+    return np.asarray(np.logaddexp.reduce(found, axis=0))
 
 
-def _log_weights(log_targets: FloatArray, densities: FloatArray, counts: list[int]) -> FloatArray:
+def _log_weights(log_targets: FloatArray, log_mixture: FloatArray) -> FloatArray:
     """ln of weights of draws from several laws, by the mixture of all (Veach & Guibas 1995)."""
-    logs = densities + np.log(counts)[:, None]
-    found = log_targets - np.logaddexp.reduce(logs, axis=0)
+    found = log_targets - log_mixture
     return np.asarray(found - np.logaddexp.reduce(found))
 
 
@@ -176,9 +193,17 @@ class _Task:
     def __init__(
         self, tree: QuantileTree, prior: JointPrior, rows: int, values: FloatArray, scale: float
     ) -> None:
-        self._tree, self._rows, self._values, self._scale = tree, rows, values, scale
+        self._tree, self._scale = tree, scale
         self._targets = np.array([float(quantile) for quantile in tree.quantiles])
-        self._levels = tree.levels()
+        levels = tree.levels()
+        self._draws = [
+            (
+                node,
+                np.array([float(each) for each in node.quantiles]),
+                float(levels[node.level].sharpness(node.quantiles)) * rows,
+            )
+            for node in tree.nodes()
+        ]
         grid, half = tree.grid, float(tree.grid.resolution) / 2.0
         low, high = grid.value(grid.lower) - half, grid.value(grid.upper) + half
         steps = np.concatenate((_NEAR, 1.0 - _NEAR[::-1]))
@@ -187,7 +212,8 @@ class _Task:
         outer = np.concatenate((values[0] - reach * _FAR, values[-1] + reach * _FAR))
         near = (values[[0, -1], None] + scale * np.array([[-0.03, -0.01], [0.01, 0.03]])).ravel()
         knots = np.concatenate((values, inner, outer, near, [low, high]))
-        self._knots = np.unique(knots.clip(low, high))
+        looked_at = values if tree.node == "joint" else knots  # joint draws ask for no mass between
+        self._knots = np.unique(looked_at.clip(low, high))
         self._place = self._knots.searchsorted(values.clip(low, high))
         logs = _log_masses(prior, self._knots)
         self._masses = [np.exp(logs[each]) for each in prior.robust]
@@ -230,19 +256,21 @@ class _Task:
         place = {-1: 0, last: len(self._knots) - 1} | dict(enumerate(self._place.tolist()))
         seen = {j: ranks[:, place[j]] for j in range(last)}
         seen |= {-1: np.zeros(len(ranks)), last: np.ones(len(ranks))}
-        for node in self._tree.nodes():
-            strength = float(self._levels[node.level].sharpness(node.quantiles)) * self._rows
+        for node, quantiles, strength in self._draws:
             low, high = seen[node.left], seen[node.right]
             if self._tree.node == "joint":
                 path = np.stack([low, *(seen[j] for j in node.targets), high])
-                wanted = np.diff([0.0, *map(float, node.quantiles), 1.0])[:, None] * (high - low)
+                wanted = np.diff([0.0, *quantiles, 1.0])[:, None] * (high - low)
                 found -= strength * np.abs(np.diff(path, axis=0) - wanted).sum(axis=0)
                 continue
             region = slice(place[node.left], place[node.right] + 1)
-            for target, quantile in zip(node.targets, node.quantiles, strict=True):
-                wanted = low + float(quantile) * (high - low)
+            for target, quantile in zip(node.targets, quantiles, strict=True):
+                wanted = low + quantile * (high - low)
                 found -= strength * np.abs(seen[target] - wanted)
-                kept = np.exp(-strength * np.abs(ranks[:, region] - wanted[:, None]))
+                kept = ranks[:, region] - wanted[:, None]
+                np.abs(kept, out=kept)
+                kept *= -strength
+                np.exp(kept, out=kept)
                 masses = self._masses[target][region.start : region.stop - 1]
                 total = ((kept[:, 1:] + kept[:, :-1]) / 2.0) @ masses
                 found -= np.log(np.maximum(total, 1e-300))
