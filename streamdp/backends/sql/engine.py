@@ -97,7 +97,7 @@ class SqlBackend(ABC):
         with self.session(), self._own_words(batch, "could not be read", self.reading_hint):
             table = self.table(query, batch)
             kinds = self._described(query, table)
-            found = self._asked(query, kinds, table, self._within(batch, table))
+            found = self._asked(query, kinds, table, self._within(batch, kinds))
         return found if query.by else found[0]
 
     def _asked(
@@ -184,7 +184,7 @@ class SqlBackend(ABC):
         inside = [name for each in expressions(query) for name in self.named_in(each)]
         return list(dict.fromkeys([*self.own_columns(query), *inside]))
 
-    def _within(self, batch: Batch, table: str) -> str:
+    def _within(self, batch: Batch, kinds: Mapping[str, str]) -> str:
         """The condition of a window; dates count by the clocks of the source's time zone."""
         if self.time_column is None or batch.start is None or batch.end is None:
             return "true"
@@ -192,21 +192,19 @@ class SqlBackend(ABC):
             self.moment(datetime.fromtimestamp(seconds, UTC))
             for seconds in (batch.start, batch.end)
         )
-        if batch.wall is not None:
-            kinds = self.describe(f"SELECT {self.time()} AS time FROM {table}")
-            if kinds["time"].lower() == "date":
-                start, end = (
-                    f"DATE '{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}'"
-                    for seconds in batch.wall
-                )
+        if batch.wall is not None and kinds["time"].lower() == "date":
+            start, end = (
+                f"DATE '{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}'" for seconds in batch.wall
+            )
         return f"{self.time()} >= {start} AND {self.time()} < {end}"
 
     def _described(self, query: Query, table: str) -> dict[str, str]:
-        """Types of what is asked; the condition is parsed with it."""
+        """Types of what is asked, and of the time of a record; the condition is parsed with it."""
         words = self.words()
-        parts = ", ".join(f"{field.sql(words)} AS {field.alias}" for field in fields_of(query))
+        parts = [f"{field.sql(words)} AS {field.alias}" for field in fields_of(query)]
+        parts += [f"{self.time()} AS time"] if self.time_column else []
         where = "true" if query.where is None else query.where
-        return self.describe(f"SELECT {parts or 1} FROM {table} WHERE ({where})")
+        return self.describe(f"SELECT {', '.join(parts) or 1} FROM {table} WHERE ({where})")
 
     def _kinds(
         self, query: Query, table: str, columns: Mapping[str, str], source: str
