@@ -31,7 +31,7 @@ def wrong_now(configuration: Configuration, database: Database | None) -> Iterat
 def unfound(configuration: Configuration) -> Iterator[Problem]:
     """Paths that find no file; a storage is not asked for objects."""
     for name, source in configuration.sources.items():
-        files = source.path and source.table_name() is None and source.format != "delta"
+        files = source.path and source.table_name() is None and not source.is_lake()
         files = files and not is_address(source.path)
         if files and not resolve(source.path):
             waits = "" if isinstance(source.batches, Windows) else " yet"

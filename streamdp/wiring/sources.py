@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from streamdp.backends.duckdb.instance import Instance
     from streamdp.backends.limits import Limits
     from streamdp.backends.sql.relation import Relation
+    from streamdp.lakes.lake import Lake
 
 
 def source(name: str, section: SourceSection) -> Source:
@@ -48,14 +49,14 @@ def source(name: str, section: SourceSection) -> Source:
             cut.lateness,
             cut.marker,
             cut.growing,
-            section.path if section.table_name() is None and section.format != "delta" else "",
+            section.path if section.table_name() is None and not section.is_lake() else "",
             None if cut.timezone == "UTC" else ZoneInfo(cut.timezone),
         )
-        if section.format != "delta":
+        if not section.is_lake():
             return windows
-        from streamdp.sources.delta import DeltaSource
+        from streamdp.sources.lakes import LakeSource
 
-        return DeltaSource(windows, os.path.realpath(section.path))
+        return LakeSource(windows, os.path.realpath(section.path), _lake(section))
     if isinstance(cut, Partitions):
         return PartitionSource(name, section.path, cut.partition, cut.marker)
     return FileSource(name, section.path, section.settle)
@@ -126,13 +127,12 @@ def backend(section: SourceSection, started: Callable[[Limits], Instance] | None
         return DuckDBBackend(
             section.path, "duckdb", time_column, limits, relation, instance=instance
         )
-    if section.format == "delta":
-        require_extra("deltalake", "delta", "sources.format")
-        from streamdp.backends.duckdb.delta import DeltaBackend
+    if section.is_lake():
+        from streamdp.backends.duckdb.lakes import LakeBackend
 
         folder = os.path.realpath(section.path)
-        return DeltaBackend(folder, "parquet", time_column, limits)
-    kind = format_of(section.path, section.format)
+        return LakeBackend(folder, "parquet", time_column, limits, lake=_lake(section))
+    kind = format_of(section.path, section.file_format())
     if is_address(section.path):
         from streamdp.backends.duckdb.objects import ObjectsBackend
 
@@ -140,6 +140,21 @@ def backend(section: SourceSection, started: Callable[[Limits], Instance] | None
     return DuckDBBackend(
         section.path, kind, time_column, limits, types=section.types, instance=instance
     )
+
+
+def _lake(section: SourceSection) -> Lake:
+    """Reader of the table in a folder.
+
+    Raises:
+        ConfigurationError: Its library is not installed.
+    """
+    from streamdp.lakes import delta, iceberg
+
+    if section.format == "iceberg":
+        require_extra("pyiceberg", "iceberg", "sources.format")
+        return iceberg
+    require_extra("deltalake", "delta", "sources.format")
+    return delta
 
 
 def records(data: Any, name: str) -> Backend:

@@ -88,8 +88,9 @@ def test_every_block_of_a_page_runs(
     conninfo = {name: request.getfixturevalue(fixtures[name]) for name in about & set(fixtures)}
     if "<!-- test: storage -->" in page.read_text():
         request.getfixturevalue("lake")
-    if "<!-- test: delta -->" in page.read_text():
-        pytest.importorskip("deltalake", reason="pip install 'streamdp[delta]'")
+    for extra, module in {"delta": "deltalake", "iceberg": "pyiceberg"}.items():
+        if f"<!-- test: {extra} -->" in page.read_text():
+            pytest.importorskip(module, reason=f"pip install 'streamdp[{extra}]'")
     for block in blocks(page):
         run(block, folder, conninfo, f"{page.name}:{block.line}")
 

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from streamdp.backends.duckdb.delta import DeltaBackend
+from streamdp.backends.duckdb.lakes import LakeBackend
 from streamdp.config import load
 from streamdp.errors import SourceError, StreamdpError
-from streamdp.lakes import files_of, identity
+from streamdp.lakes.delta import files_of, identity
 from streamdp.types import Batch, CellQuery, Grid
 from tests.sources.test_one_budget import configured, ran, released
 from tests.sources.test_spellings import tried
@@ -70,7 +70,7 @@ def compacted(folder: Path) -> None:
 
 def counted(folder: Path) -> list[tuple[int, int]]:
     """Cells and counts, as the engine reads them."""
-    backend = DeltaBackend(str(folder), "parquet")
+    backend = LakeBackend(str(folder), "parquet")
     batch = Batch("s", "b", files=files_of(str(folder)))
     backend.check(QUERY, batch)
     found = backend.answer(QUERY, batch)

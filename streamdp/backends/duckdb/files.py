@@ -56,10 +56,12 @@ class Files:
     Args:
         format: Of all of them.
         types: Declared types of columns of CSV and JSON lines, by name; other columns are text.
+        hive: Whether a folder `column=value` of Parquet files is a column.
     """
 
     format: Format
     types: Mapping[str, str] = field(default_factory=dict)
+    hive: bool = True
     _made: object = field(default=None, init=False, repr=False)
 
     def view(
@@ -156,7 +158,8 @@ class Files:
             return f"FROM {arrow.register(connection, read, list(named))}"
         paths = [_handed_over(file.path) for file in files]
         if self.format == "parquet":
-            return f"FROM read_parquet({_list(paths)}, union_by_name = true)"
+            hive = "" if self.hive else ", hive_partitioning = false"
+            return f"FROM read_parquet({_list(paths)}, union_by_name = true{hive})"
         if self.format == "jsonl":
             return self._json_lines(paths)
         return self._csv(files, named)

@@ -15,11 +15,13 @@ from streamdp.config.refusal import refuse, refuse_password
 from streamdp.config.sections.engines import DuckDBEngine, ServerEngine, SparkEngine
 from streamdp.config.sections.queries import table_query
 from streamdp.config.sections.sources import Partitions, Source, Windows
-from streamdp.lakes import lies_in_table
+from streamdp.lakes.folders import MARK, LakeFormat, lies_in_table
 from streamdp.objects.address import is_address
 
 _NAMING = ("path", "query", "table")
 """Keys that say where the records are, in the order in which one of them is told."""
+
+_TABLE: dict[LakeFormat, str] = {"delta": "a Delta table", "iceberg": "an Iceberg table"}
 
 _QUERY = (
     "SELECT column, expression AS name FROM table WHERE condition; what needs more stands in a view"
@@ -145,14 +147,14 @@ def _check_files(source: Source, document: Document, path: Path) -> None:
             (*path, "types"),
             "leave it out",
         )
-    if format == "delta":
-        _check_delta(source, document, path)
-    elif lies_in_table(source.path):
+    if format == "delta" or format == "iceberg":
+        _check_lake(source, format, document, path)
+    elif within := lies_in_table(source.path):
         refuse(
-            "these files are of a Delta table, whose log says which of them count",
+            f"these files are of {_TABLE[within]}, whose log says which of them count",
             document,
             (*path, "path"),
-            "the folder that has _delta_log, with format: delta",
+            f"the folder that has {MARK[within]}, with format: {within}",
         )
     if is_address(source.path):
         _check_objects(source, document, path)
@@ -193,7 +195,7 @@ def _check_objects(source: Source, document: Document, path: Path) -> None:
         )
 
 
-def _check_delta(source: Source, document: Document, path: Path) -> None:
+def _check_lake(source: Source, format: LakeFormat, document: Document, path: Path) -> None:
     """A table in a folder, cut by time: its files are no batches, since they are written anew."""
     if not isinstance(source.batches, Windows):
         refuse(
@@ -204,14 +206,14 @@ def _check_delta(source: Source, document: Document, path: Path) -> None:
         )
     if is_address(source.path) or glob.has_magic(source.path):
         refuse(
-            "a Delta table is read from a folder of this machine",
+            f"{_TABLE[format]} is read from a folder of this machine",
             document,
             (*path, "path"),
-            "the folder that has _delta_log, without wildcards",
+            f"the folder that has {MARK[format]}, without wildcards",
         )
     if not isinstance(source.engine, DuckDBEngine):
         refuse(
-            "spark reads Delta tables of its catalog",
+            f"spark reads {format.capitalize()} tables of its catalog",
             document,
             (*path, "engine"),
             "name the table in place of the path",

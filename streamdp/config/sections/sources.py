@@ -21,6 +21,7 @@ from streamdp.config.base.section import Section
 from streamdp.config.base.values import Duration, Moment, PositiveDuration, TimeZone
 from streamdp.config.sections.engines import DuckDBEngine, Engine
 from streamdp.config.sections.queries import TABLE, table_query
+from streamdp.lakes.folders import MARK, LakeFormat
 from streamdp.objects.address import is_address, parsed
 from streamdp.types import Format, Json
 from streamdp.types.text_fields import FIELD_TYPES, is_time_form
@@ -191,10 +192,10 @@ class Source(Section):
         description="Engine that reads the records, with its limits. Default: DuckDB.",
         examples=[{"kind": "duckdb", "memory": "2 GB"}],
     )
-    format: Format | Literal["delta"] | None = Field(
+    format: Format | LakeFormat | None = Field(
         default=None,
-        description="Format of the files; `delta` for a Delta table, whose folder `path` names."
-        " Default: from the ending of the file name.",
+        description="Format of the files; `delta` or `iceberg` for a table of that format, whose"
+        " folder `path` names. Default: from the ending of the file name.",
     )
     types: dict[str, FieldType] = Field(
         default={},
@@ -256,7 +257,17 @@ class Source(Section):
 
     def place(self) -> str:
         """Form in which two paths are compared: no links; of a table, all that is in its folder."""
-        return f"{real(self.path)}/**" if self.format == "delta" else real(self.path)
+        return f"{real(self.path)}/**" if self.is_lake() else real(self.path)
+
+    def is_lake(self) -> bool:
+        """Whether the path is the folder of a table."""
+        return self.format in MARK
+
+    def file_format(self) -> Format | None:
+        """The format that is said of files; None where it is told by their names."""
+        if self.format == "delta" or self.format == "iceberg":
+            return None
+        return self.format
 
     def table_name(self) -> str | None:
         """The table whose records these are, named or read by the query; None for files."""

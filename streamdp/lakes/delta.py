@@ -9,18 +9,21 @@ the table or to its folder's name.
 from __future__ import annotations
 
 import os
-import re
-from pathlib import Path
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
 from streamdp.errors import SourceError
 from streamdp.files import file_at
+from streamdp.lakes.folders import MARK
 from streamdp.types import File
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
+
+HIVE = True
+"""Names of folders tell columns that the files do not have."""
 
 READ = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "domainMetadata"})
 """Features of a table under which its files are its records, all of them and no others."""
@@ -61,12 +64,6 @@ def schema_of(folder: str) -> pa.Schema:
     return pa.schema([field for field in schema if field.name not in within])
 
 
-def lies_in_table(path: str) -> bool:
-    """Whether a folder above a path or the wildcards of a pattern is that of a table."""
-    fixed = os.path.realpath(re.split(r"[*?[]", path)[0] + "x")
-    return any(os.path.isdir(os.path.join(each, "_delta_log")) for each in Path(fixed).parents)
-
-
 def identity(folder: str) -> str:
     """Text that no other table has.
 
@@ -76,11 +73,15 @@ def identity(folder: str) -> str:
     return f"delta:{_table(folder).metadata().id}"
 
 
+def require_columns(folder: str, files: Sequence[File]) -> None:
+    """Nothing to refuse: a table with renamed columns is not read at all."""
+
+
 def _table(folder: str) -> DeltaTable:
     from deltalake import DeltaTable
     from deltalake.exceptions import DeltaError
 
-    if not os.path.isdir(os.path.join(folder, "_delta_log")):
+    if not os.path.isdir(os.path.join(folder, MARK["delta"])):
         raise SourceError(
             "there is no Delta table", where=folder, hint="name the folder that has _delta_log"
         )

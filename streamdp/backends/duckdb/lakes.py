@@ -1,0 +1,87 @@
+"""Tables in folders, read by DuckDB from the Parquet files that their logs name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from streamdp.backends.duckdb.arrow import TABLE
+from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.backends.duckdb.files import Files
+from streamdp.lakes import delta
+from streamdp.lakes.lake import Lake
+from streamdp.types import Batch, File, Query
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+@dataclass(slots=True)
+class LakeBackend(DuckDBBackend):
+    """Reads the files that the source found; the path is the folder of the table.
+
+    Args:
+        lake: Reader of the table's format.
+    """
+
+    lake: Lake = delta
+    _empty: dict[tuple[str, ...], pa.Schema] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._files = Files("parquet", hive=self.lake.HIVE)
+
+    def origins(self, batch: Batch) -> tuple[str, ...]:
+        """The table's own identifier: its files may be written anew.
+
+        Raises:
+            SourceError: The table cannot be read.
+        """
+        return (self.lake.identity(self.path),)
+
+    def check(self, query: Query, batch: Batch) -> None:
+        """Look at the columns; those of an empty table stay as they are now until it is answered.
+
+        Raises:
+            SourceError: See `SqlBackend.check`.
+        """
+        self._empty.pop((batch.key, *self.named(query)), None)
+        DuckDBBackend.check(self, query, batch)
+
+    def let_go(self) -> None:
+        """Forget the columns of empty tables."""
+        self._empty.clear()
+
+    def table(self, query: Query, batch: Batch) -> str:
+        """The view of the files; a table without a record has none, and is a batch like others.
+
+        Privacy: that a file is there follows from the records, so nothing may fail without one.
+        """
+        if self._listed(batch):
+            return DuckDBBackend.table(self, query, batch)
+        self._read = (), self.named(query)
+        self._known.clear()
+        asked = (batch.key, *self.named(query))
+        self._empty[asked] = self._empty.get(asked) or self.lake.schema_of(self.path)
+        self._connect().register(TABLE, self._empty[asked].empty_table())
+        return TABLE
+
+    def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
+        """Every file must have the columns, and mean by them what the table means."""
+        files, _ = self._read
+        self.lake.require_columns(self.path, files)
+        DuckDBBackend.look_further(self, query, batch, columns)
+
+    def _files_of(self, batch: Batch) -> tuple[File, ...]:
+        listed = self._listed(batch)
+        return DuckDBBackend._files_of(self, Batch(batch.source, batch.key, files=listed))
+
+    def _listed(self, batch: Batch) -> tuple[File, ...]:
+        """Files of the version that the source found: a window stays at it, even at an empty one.
+
+        Raises:
+            SourceError: The table cannot be read.
+        """
+        if batch.files or batch.start is not None:
+            return batch.files
+        return self.lake.files_of(self.path)

@@ -1,0 +1,1 @@
+"""Tables in folders: which files hold the records of the newest version of a table."""

@@ -1,0 +1,34 @@
+"""The form of a reader of tables in folders; `lakes.delta` and `lakes.iceberg` are such modules."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from streamdp.types import File
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class Lake(Protocol):
+    """Reader of tables of one format; each method raises SourceError without a table."""
+
+    HIVE: bool
+    """Whether a folder `column=value` of a data file is a column."""
+
+    def files_of(self, folder: str) -> tuple[File, ...]:
+        """Files of the newest version, in the order of their paths."""
+        ...
+
+    def schema_of(self, folder: str) -> pa.Schema:
+        """Columns that the files of a table have, or would have."""
+        ...
+
+    def identity(self, folder: str) -> str:
+        """Text that no other table has."""
+        ...
+
+    def require_columns(self, folder: str, files: Sequence[File]) -> None:
+        """Refuse files whose columns of some name are not those of the table."""
+        ...
