@@ -51,10 +51,13 @@ def rows(day: int, values: list[int]) -> pa.Table:
 def made(home: Path, *days: tuple[int, list[int]], by: str | None = None) -> Any:
     """A table in the folder `lake/n/table`, with records of days."""
     from pyiceberg.catalog.sql import SqlCatalog
+    from sqlalchemy import NullPool, create_engine
 
     home.mkdir(parents=True, exist_ok=True)
     place = {"uri": f"sqlite:///{home}/catalog.db", "warehouse": f"file://{home}/lake"}
     catalog = SqlCatalog("c", **place)
+    catalog.engine.dispose()
+    catalog.engine = create_engine(place["uri"], poolclass=NullPool)  # leaves nothing open
     catalog.create_namespace("n")
     table = catalog.create_table("n.table", SCHEMA)
     if by is not None:
