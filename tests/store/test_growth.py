@@ -1,6 +1,6 @@
 """What a charge asks of the ledger stays the same however long the ledger is."""
 
-from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -48,6 +48,19 @@ def _charged(folder: Path, caps: Caps, count: int) -> tuple[SqliteStore, Steps, 
     return store, steps, each
 
 
+def _steps_after(folder: Path, ask: Callable[[SqliteStore, int], None]) -> dict[int, int]:
+    """Steps of what is asked of a store, after 40 and after 160 burnt charges."""
+    taken = {}
+    for count in (40, 160):
+        (folder / str(count)).mkdir()
+        store, steps, _ = _charged(folder / str(count), PLAIN, count)
+        before = steps.taken
+        ask(store, count)
+        taken[count] = steps.since(before)
+        store.close()
+    return taken
+
+
 @pytest.mark.parametrize("caps", [PLAIN, WIDE])
 def test_a_charge_costs_the_same_after_many(tmp_path: Path, caps: Caps) -> None:
     store, _, each = _charged(tmp_path, caps, 200)
@@ -57,29 +70,21 @@ def test_a_charge_costs_the_same_after_many(tmp_path: Path, caps: Caps) -> None:
 
 def test_open_charges_are_found_in_one_pass(tmp_path: Path) -> None:
     """Looked for at every round: a search of all rows for each of them took seconds in a year."""
-    taken = Counter[int]()
-    for count in (40, 160):
-        folder = tmp_path / str(count)
-        folder.mkdir()
-        store, steps, _ = _charged(folder, PLAIN, count)
-        before = steps.taken
+
+    def ask(store: SqliteStore, count: int) -> None:
         assert store.recover(count) == ()
-        taken[count] = steps.since(before)
-        store.close()
+
+    taken = _steps_after(tmp_path, ask)
     assert taken[160] < 5 * taken[40]
 
 
 def test_the_measure_of_a_job_is_found_at_once(tmp_path: Path) -> None:
     """Every look at a page asks for it: a pass over the ledger took most of a look's time."""
-    taken = Counter[int]()
-    for count in (40, 160):
-        folder = tmp_path / str(count)
-        folder.mkdir()
-        store, steps, _ = _charged(folder, PLAIN, count)
-        before = steps.taken
+
+    def ask(store: SqliteStore, count: int) -> None:
         assert measure_of_job(store.database, "j") == "epsilon"
-        taken[count] = steps.since(before)
-        store.close()
+
+    taken = _steps_after(tmp_path, ask)
     assert taken[160] < 1.1 * taken[40]
 
 
@@ -102,29 +107,21 @@ def test_what_holds_a_job_is_found_at_once(tmp_path: Path, gate: str) -> None:
     """The page and `/metrics` ask it of every job, where a pass over the ledger took seconds."""
     (tmp_path / "config.yaml").write_text(GATED + gate)
     configuration = load(tmp_path / "config.yaml")
-    taken = Counter[int]()
-    for count in (40, 160):
-        folder = tmp_path / str(count)
-        folder.mkdir()
-        store, steps, _ = _charged(folder, PLAIN, count)
-        before = steps.taken
+
+    def ask(store: SqliteStore, count: int) -> None:
         holds(configuration, store.database, "k", count, ())
-        taken[count] = steps.since(before)
-        store.close()
+
+    taken = _steps_after(tmp_path, ask)
     assert taken[160] < 1.1 * taken[40]
 
 
 def test_a_round_asks_of_each_job_no_more_than_its_own(tmp_path: Path) -> None:
     """A thousand jobs that each read all rows of their source took seconds with nothing due."""
-    taken = Counter[int]()
-    for count in (40, 160):
-        folder = tmp_path / str(count)
-        folder.mkdir()
-        store, steps, _ = _charged(folder, PLAIN, count)
-        before = steps.taken
+
+    def ask(store: SqliteStore, count: int) -> None:
         assert store.passed_over("s", "k") == frozenset()
         assert store.burns_in_a_row("s", "k") == (0, 0)
         assert store.gates.losses_in_a_row("k") == (0, 0)
-        taken[count] = steps.since(before)
-        store.close()
+
+    taken = _steps_after(tmp_path, ask)
     assert taken[160] < 1.1 * taken[40]
