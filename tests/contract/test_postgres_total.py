@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
 from streamdp.backends.postgres.engine import PostgresBackend
+from streamdp.backends.sql.engine import SqlBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError
 from streamdp.types import (
-    Batch,
     CellQuery,
     CompoundAnswer,
     CompoundQuery,
@@ -103,38 +104,58 @@ def fill(server: object, kind: str, values: Sequence[str | None]) -> None:
         )
 
 
+def tried(
+    backend: SqlBackend, role: str, values: Iterable[Any], fill: Callable[[list[Any]], None]
+) -> tuple[int, list[str]]:
+    """How many questions were answered beside each value, and what failed or moved too far.
+
+    Args:
+        backend: Of the engine.
+        role: The part of a question that the column has.
+        values: What stands beside ordinary records, one at a time.
+        fill: Puts such records into the table, with none or one of the values.
+    """
+    batch, query = WINDOW if role == "time" else FILE, asked(role)
+    answered, failed = 0, list[str]()
+    before: list[int] | None = None
+    for value in [[], *([each] for each in values)]:
+        fill(value)
+        try:
+            backend.check(query, batch)
+        except SourceError:
+            break
+        try:
+            counts = list(counted(backend.answer(query, batch)))
+        except SourceError as error:
+            failed.append(f"{value} as {role}: {error}")
+            continue
+        answered += 1
+        before = counts if before is None else before
+        moved = [after - old for after, old in zip(counts, before, strict=True)]
+        if any(not 0 <= each <= 1 for each in moved):
+            failed.append(f"{value} as {role}: {before} became {counts}")
+    return answered, failed
+
+
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_no_value_fails_a_question_of_postgresql_after_its_check(
     postgres_server: str, kind: str
 ) -> None:
     """Each hostile value moves a count by its own record alone, or the question is refused."""
     ordinary, hostile = HOSTILE[kind]
-    others: list[str | None] = [*hostile, None]
-    answered, failed = 0, []
+    answered, failed = 0, list[str]()
     with psycopg.connect(postgres_server, autocommit=True) as server:
         for role in ROLES:
-            batch: Batch = WINDOW if role == "time" else FILE
-            query = asked(role)
             backend = PostgresBackend(
                 postgres_server, Relation("hostile"), "h" if role == "time" else None
             )
-            before: list[int] | None = None
-            for value in [[], *([each] for each in others)]:
-                fill(server, kind, [ordinary] * 3 + value)
-                try:
-                    backend.check(query, batch)
-                except SourceError:
-                    break
-                try:
-                    counts = list(counted(backend.answer(query, batch)))
-                except SourceError as error:
-                    failed.append(f"{value} as {role}: {error}")
-                    continue
-                answered += 1
-                before = counts if before is None else before
-                moved = [after - old for after, old in zip(counts, before, strict=True)]
-                if any(not 0 <= each <= 1 for each in moved):
-                    failed.append(f"{value} as {role}: {before} became {counts}")
+            found = tried(
+                backend,
+                role,
+                (*hostile, None),
+                lambda value: fill(server, kind, [ordinary] * 3 + value),
+            )
             backend.close()
+            answered, failed = answered + found[0], failed + found[1]
     assert failed == []
     assert answered >= 2 * (len(hostile) + 2)
