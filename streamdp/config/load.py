@@ -102,7 +102,7 @@ def _beside(path: Path, named: str) -> str:
 
 
 def _address_or_beside(path: Path, named: str) -> str:
-    """The same of what may be objects: their address is as it is."""
+    """An absolute path, or the address of a storage as it was written."""
     return named if is_address(named) else _beside(path, named)
 
 

@@ -31,7 +31,7 @@ _FAMILIES = {
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """One of an operator.
+    """An operand of an operator.
 
     Args:
         sql: Of the operand.

@@ -10,7 +10,7 @@ Role = Literal["value", "unit", "group", "listed", "time"]
 
 
 class Words(Protocol):
-    """In what engines differ; an engine's words are a subclass, which says what is not standard."""
+    """Words of SQL in which engines differ; an engine overrides what it has otherwise."""
 
     keeps_order: bool = False
     """Whether a window function with an empty OVER is told to see rows as a subquery sorts them."""

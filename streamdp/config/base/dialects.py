@@ -75,7 +75,7 @@ def _spark(node: Expr) -> Expr:
 
 
 def _mariadb(node: Expr) -> Expr:
-    """Parts of times, and quotients, which of whole numbers would have four digits."""
+    """Rewrite parts of times, and quotients: those of whole numbers would have four digits."""
     from sqlglot import exp
 
     if isinstance(node, exp.Div):

@@ -264,7 +264,7 @@ class Source(Section):
         return self.format in MARK
 
     def file_format(self) -> Format | None:
-        """The format that is said of files; None where it is told by their names."""
+        """The declared format of files; None where names tell it, and for Delta and Iceberg."""
         if self.format == "delta" or self.format == "iceberg":
             return None
         return self.format

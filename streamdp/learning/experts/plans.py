@@ -64,7 +64,7 @@ class Plans:
         return self.turns[panel.turns % len(self.turns)]
 
     def way(self, panel: Panel, inputs: Inputs, point: FloatArray | None) -> Way:
-        """How the next batch is drawn.
+        """Plan how the next batch is drawn.
 
         Args:
             panel: What was remembered.
