@@ -14,7 +14,7 @@ from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.learning.learner import Smoothed
 from streamdp.mechanisms.quantile_tree.accuracy import Believed
 from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, Choice
-from streamdp.mechanisms.quantile_tree.rank_law import rank_samples
+from streamdp.mechanisms.quantile_tree.rank_law import deviations, rank_samples
 from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy, Uniform
@@ -199,6 +199,26 @@ def test_intervals_hold_as_often_as_they_say(name: str, who: str, information: f
     row, *_ = cell(by_name(name), "deciles", information, who, 25)
     assert row["what"] == "value"
     assert float(str(row["coverage"])) >= 0.9
+
+
+@pytest.mark.parametrize("name", ["uniform", "two humps"])
+def test_smoothed_intervals_of_many_quantiles_hold_as_often_as_they_say(name: str) -> None:
+    """Where batches vary as samples do and a draw's noise is that of all draws before it too."""
+    _, row = cell(by_name(name), "29", 1000, "experts", 13)
+    assert row["what"] == "smoothed"
+    assert float(str(row["coverage"])) >= 0.93
+
+
+@pytest.mark.parametrize("form", ["binary", "joint"])
+def test_deviations_of_ranks_are_those_of_all_draws_that_lead_to_a_value(form: str) -> None:
+    """Against the production draw: of a tree below the root more than its own node's noise."""
+    grid = Grid(Fraction(1), 0, 999)
+    tree = CANDIDATES[form].tree(DECILES, Fraction(1, 4), grid)
+    batch = CellCounts(np.arange(1000), np.ones(1000, dtype=np.int64))
+    entropy, even = PublicEntropy(form), JointPrior((Cauchy(500.0, 1e6),) * 9)
+    drawn = np.array([tree.draw(batch, even, entropy) for _ in range(150)]) / 1000.0
+    off = np.sqrt(((drawn - np.arange(1, 10) / 10.0) ** 2).mean(axis=0))
+    assert deviations(tree, 1000) == pytest.approx(off, rel=0.35)
 
 
 @pytest.mark.parametrize("who", ["binary", "experts"])

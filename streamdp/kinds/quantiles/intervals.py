@@ -33,15 +33,13 @@ from streamdp.kinds.quantiles.curve import Lay, lay, through
 from streamdp.kinds.quantiles.plausible import plausible
 from streamdp.mechanisms.quantile_tree.accuracy import Believed
 from streamdp.mechanisms.quantile_tree.pulls import off_atoms, outside
-from streamdp.mechanisms.quantile_tree.rank_law import rank_samples, uniforms
+from streamdp.mechanisms.quantile_tree.rank_law import SAMPLES, rank_samples, uniforms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.types import FloatArray
 
 LEVEL = 0.95
 """Share of intervals that hold the batch's true quantile."""
-
-SAMPLES = 400
 
 FAR = 0.3
 """Share of the way to the end of a batch beyond which the noise makes its shape a question."""

@@ -19,6 +19,9 @@ from streamdp.types import FloatArray
 SWEEPS = 60
 """Rounds of exact conditional draws behind one sample of a joint node."""
 
+SAMPLES = 400
+"""Releases that intervals rest on."""
+
 
 @functools.lru_cache(maxsize=64)
 def uniforms(purpose: str, *shape: int) -> FloatArray:
@@ -53,6 +56,19 @@ def rank_samples(tree: QuantileTree, rows: int, samples: int) -> FloatArray:
     found = np.stack([ranks[target] for target in range(m)], axis=1)
     found.flags.writeable = False
     return found
+
+
+@functools.lru_cache(maxsize=64)
+def deviations(tree: QuantileTree, rows: int) -> FloatArray:
+    """Deviations of the ranks of released values from their targets, shape (m,).
+
+    Those of all draws that lead to a value, where the strength of a node is that of its own alone.
+    """
+    targets = np.array([float(quantile) for quantile in tree.quantiles])
+    off = rank_samples(tree, rows, SAMPLES) - targets
+    found = np.sqrt((off**2).mean(axis=0))
+    found.flags.writeable = False
+    return np.asarray(found)
 
 
 def _independent(node: Node, strength: float, low: FloatArray, high: FloatArray) -> FloatArray:

@@ -8,10 +8,11 @@ two ends counts.
 A batch is a sample, and its quantile of rank q has a deviation of √(q(1-q)/n) ranks about that of
 the population it comes from. Where records lie apart or are equal, noise hides such moves, and
 releases say neither that there are some nor that there are none. A belief counts as no surer than
-that, unless the quantile itself was measured better, and never surer than one record. Draws of an
-outermost quantile that noise may carry out of the batch say little of how far in it lies: its
-interval reaches to the next one. Quantiles so far out that many draws lie outside the batch follow
-the prior again and again: their intervals reach to the next quantile further in, or to the guess.
+that, unless the quantile itself was measured better, and never surer than one record; its interval
+reaches as far towards what was measured as such moves explain. Draws of an outermost quantile that
+noise may carry out of the batch say little of how far in it lies: its interval reaches to the next
+one. Quantiles so far out that many draws lie outside the batch follow the prior again and again:
+their intervals reach to the next quantile further in, or to the guess.
 
 References:
     Tukey's lambda distributions (`priors.shapes.tukey`), as for what was measured.
@@ -64,6 +65,7 @@ class ErrorBars:
         belief: Belief,
         density: FloatArray,
         noise: Mapping[int, float],
+        released: Mapping[int, float],
         outside: tuple[BoolArray, BoolArray],
     ) -> tuple[FloatArray, FloatArray]:
         """Ends that hold the quantiles of 95 % of batches, non-decreasing; each of shape (m,).
@@ -72,6 +74,7 @@ class ErrorBars:
             belief: After a release.
             density: Share of a batch per unit of value at each quantile, shape (m,).
             noise: Deviation in ranks of what was measured, by the index of the quantile.
+            released: What was measured.
             outside: Which quantiles may have been drawn below the batch, and which above.
         """
         point = belief.point()
@@ -85,6 +88,8 @@ class ErrorBars:
             for tail in TAILS:
                 lower = np.minimum(lower, self._on_curve(point, self.targets - away, tail))
                 upper = np.maximum(upper, self._on_curve(point, self.targets + away, tail))
+        moved = self._moved(point, noise, released)
+        lower, upper = lower + moved.clip(max=0.0), upper + moved.clip(min=0.0)
         self._reach_inwards(point, lower, upper, max(noise.values(), default=0.0), outside)
         cell, half = self.resolution, self.resolution / 2.0
         lower, upper = np.floor((lower - half) / cell) * cell, np.ceil((upper + half) / cell) * cell
@@ -109,6 +114,20 @@ class ErrorBars:
             lower[-1] = min(lower[-1], point[-2])
         if last and self.targets[0] < HELD * unit:
             upper[0] = max(upper[0], point[1])
+
+    def _moved(
+        self, point: FloatArray, noise: Mapping[int, float], released: Mapping[int, float]
+    ) -> FloatArray:
+        """How far from a belief a quantile lies if the batch is a sample and the belief its source.
+
+        The share of sampling in the variance of what was measured about the belief.
+        """
+        moved = np.zeros(len(point))
+        for index, deviation in noise.items():
+            sampling = self.targets[index] * (1.0 - self.targets[index]) / self.rows
+            share = sampling / (sampling + deviation**2)
+            moved[index] = share * (released[index] - point[index])
+        return moved
 
     def _sampling(self, noise: Mapping[int, float]) -> FloatArray:
         """Least variance in ranks: that of a sample, as far as the measurement leaves it open."""

@@ -19,6 +19,7 @@ from streamdp.learning.experts.facts import Facts
 from streamdp.learning.experts.publishing.error_bars import ErrorBars
 from streamdp.learning.experts.publishing.smooth import SmoothLaw, standard_laws
 from streamdp.mechanisms.quantile_tree.pulls import off_atoms, outside
+from streamdp.mechanisms.quantile_tree.rank_law import deviations
 from streamdp.types import FloatArray, IntArray
 
 
@@ -91,7 +92,9 @@ class Filling:
         bars = ErrorBars(facts.targets, facts.rows, facts.resolution, facts.guess)
         beside = self._beside(way)
         below, above = (ends[beside] for ends in outside(way.tree, facts.rows))
-        lower, upper = bars.around(belief, each, way.noise, (below, above))
+        off = deviations(way.tree, facts.rows).tolist()
+        noise = dict(zip(way.targets, off, strict=True))
+        lower, upper = bars.around(belief, each, noise, released, (below, above))
         values = np.array([released[j] for j in way.targets])
         ends = off_atoms(way.tree, way.prior, facts.rows, values)[:, beside]
         lower = np.minimum.accumulate(np.minimum(lower, ends[0])[::-1])[::-1]
