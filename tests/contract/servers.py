@@ -125,6 +125,7 @@ def mariadb(*options: str) -> Iterator[str | None]:
             "stdout": subprocess.DEVNULL,
             "stderr": subprocess.DEVNULL,
             "cwd": home,
+            "env": {**os.environ, "TMPDIR": folder},  # that of this process may be closed to it
         }
         as_user |= {"user": user, "group": user}
         create = [install, "--no-defaults", data, normal, "--skip-test-db"]

@@ -16,9 +16,10 @@ from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.limits import Limits
 from streamdp.backends.mariadb.connection import Address
 from streamdp.backends.mariadb.engine import MariaDBBackend
-from streamdp.backends.postgres.engine import PAUSES, PostgresBackend
+from streamdp.backends.postgres.engine import PostgresBackend
 from streamdp.backends.spark.engine import SparkBackend
 from streamdp.backends.sql.relation import Relation
+from streamdp.backends.sql.server import PAUSES
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellQuery, Grid, UnitBound
 from tests.contract.servers import asked
@@ -173,7 +174,7 @@ def test_mariadb_is_reached_again_after_its_connection_was_lost(
     query = CellQuery("x", GRID)
     maria.check(query, BATCH)
     with asked(mariadb_server) as server, server.cursor() as cursor:
-        cursor.execute(f"KILL {maria._connect().thread_id()}")
+        cursor.execute(f"KILL {maria.connected().thread_id()}")
     assert maria.answer(query, BATCH).counts.tolist() == [1]
 
 

@@ -145,7 +145,7 @@ def test_a_server_that_is_not_there_is_told_without_its_password(
 ) -> None:
     """Nothing is spent, and neither error nor log nor store holds the connection."""
     pytest.importorskip("psycopg")
-    monkeypatch.setattr("streamdp.backends.postgres.engine.PAUSES", ())
+    monkeypatch.setattr("streamdp.backends.sql.server.PAUSES", ())
     monkeypatch.setenv("PG", "host=127.0.0.1 port=1 password=CANARY connect_timeout=1")
     path = written(tmp_path, SERVER, "{kind: stdout}")
     result = CliRunner().invoke(cli, ["run", "--once", "-c", str(path)])

@@ -154,7 +154,7 @@ def test_a_server_that_is_not_there_is_told_without_its_password(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nothing is spent, and neither error nor log nor store holds the connection."""
-    monkeypatch.setattr("streamdp.backends.mariadb.engine.PAUSES", ())
+    monkeypatch.setattr("streamdp.backends.sql.server.PAUSES", ())
     monkeypatch.setenv("MARIA", "mariadb://u:CANARY@127.0.0.1:1/w")
     path = written(tmp_path, SERVER, "{kind: stdout}")
     result = CliRunner().invoke(cli, ["run", "--once", "-c", str(path)])

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,16 +15,14 @@ from streamdp.backends.mariadb.connection import Address, settings
 from streamdp.backends.mariadb.operands import Operand, operands, require_alike
 from streamdp.backends.mariadb.types import kind_of
 from streamdp.backends.mariadb.words import LONGEST_UNIT, MariaDBWords
-from streamdp.backends.sql.engine import SqlBackend, expressions
+from streamdp.backends.sql.engine import expressions
 from streamdp.backends.sql.relation import Relation
+from streamdp.backends.sql.server import ServerBackend
 from streamdp.errors import SourceError
 from streamdp.types import Batch, IntArray, Query
 
 if TYPE_CHECKING:
     import pymysql
-
-PAUSES = (0.5, 1.0, 2.0, 4.0)
-"""Seconds between attempts to connect; nothing is asked again once it was asked."""
 
 _SERVER = "SELECT @@version, @@server_uid, @@hostname, @@port"
 """The identifier is from 10.5.26, 10.6.19, 10.11.9 and 11.1.6 on."""
@@ -47,7 +44,7 @@ _NUMBERS = (
 
 
 @dataclass(slots=True)
-class MariaDBBackend(SqlBackend):
+class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
     """Asks a MariaDB server; a user that may SELECT from the relation is enough.
 
     The session is read-only and in UTC, and the server ends a question that takes longer than it
@@ -70,37 +67,19 @@ class MariaDBBackend(SqlBackend):
 
     opening_hint = "is the name right, and may this user SELECT from it?"
     reading_hint = "look at the server: was it stopped, or the query killed or out of time?"
-
-    @contextmanager
-    def session(self) -> Iterator[None]:
-        """A connection that answers; a question that is left unanswered is ended."""
-        try:
-            self._connect().ping(reconnect=False)
-        except self.failures():
-            self.close()
-            self._connect()
-        try:
-            yield
-        except BaseException:
-            self._kill()
-            self.close()
-            raise
+    unreachable_message = "the MariaDB server cannot be reached"
+    unreachable_hint = (
+        "is it up, of version 10.11.9 or later, and are host, user, password, database and"
+        " certificate right?"
+    )
 
     def words(self) -> MariaDBWords:
         """MariaDB's."""
         return MariaDBWords()
 
-    def table(self, query: Query, batch: Batch) -> str:
-        """The relation."""
-        return self.relation_sql(self.relation)
-
     def collated(self, columns: Mapping[str, str]) -> list[str]:
         """All texts: nearly every collation leaves out case, or blanks at the end."""
         return [name for name, kind in columns.items() if kind.startswith(("varchar", "text"))]
-
-    def one_by_one(self, columns: Mapping[str, str]) -> dict[str, str]:
-        """None: the server looks at each record."""
-        return {}
 
     def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
         """Refuse tables without snapshots, and operands that MariaDB would silently convert."""
@@ -152,27 +131,19 @@ class MariaDBBackend(SqlBackend):
         longest = LONGEST_UNIT // 4
         return f"name another column, or cast it in a view: a unit is at most VARCHAR({longest})"
 
-    def place(self, batch: Batch) -> str:
-        """The table."""
-        return self.relation.table
-
     def describe(self, select: str) -> dict[str, str]:
         """Names and types."""
-        with self._connect().cursor() as cursor:
+        with self.connected().cursor() as cursor:
             cursor.execute(f"{select} LIMIT 0")
             fields = cursor._result.fields  # `description` has neither length nor character set
         return {each.name: kind_of(each) for each in fields}
 
     def run(self, statement: str) -> IntArray:
         """Columns of integers."""
-        with self._connect().cursor() as cursor:
+        with self.connected().cursor() as cursor:
             cursor.execute(statement)
             rows = np.array(cursor.fetchall(), dtype=np.int64)
             return rows.reshape(-1, len(cursor.description))
-
-    def moment(self, at: datetime) -> str:
-        """A timestamp in UTC, the time zone of the session."""
-        return f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S}'"
 
     def failures(self) -> tuple[type[Exception], ...]:
         """PyMySQL's, and those of the connection beneath it."""
@@ -187,41 +158,34 @@ class MariaDBBackend(SqlBackend):
             with suppress(*self.failures()):
                 connection.close()
 
-    def _kill(self) -> None:
+    def cancel(self) -> None:
         """End what the server does for this session, if anything, from another one."""
         if self._connection is None:
             return
         with suppress(*self.failures()):
-            other = self._opened({})
+            other = self._connect({})
             with other.cursor() as cursor:
                 cursor.execute(f"KILL QUERY {int(self._connection.thread_id())}")
             other.close()
 
     def _rows(self, statement: str, *values: str | None) -> list[tuple[Any, ...]]:
-        with self._connect().cursor() as cursor:
+        with self.connected().cursor() as cursor:
             cursor.execute(statement, values or None)
             return list(cursor.fetchall())
 
-    def _connect(self) -> pymysql.Connection[Any]:
-        """The connection, made anew if it was lost."""
-        if self._connection is not None and not self._connection.open:
-            self._connection = None
-        for pause in (*PAUSES, None):
-            if self._connection is not None:
-                return self._connection
-            try:
-                self._connection = self._opened(settings(self.limits))
-            except self.failures():
-                if pause is None:
-                    break
-                self.sleep(pause)
-        raise SourceError(
-            "the MariaDB server cannot be reached",
-            hint="is it up, of version 10.11.9 or later, and are host, user, password, database and"
-            " certificate right?",
-        ) from None
+    def is_open(self, connection: pymysql.Connection[Any]) -> bool:
+        """As PyMySQL knows."""
+        return bool(connection.open)
 
-    def _opened(self, variables: Mapping[str, str]) -> pymysql.Connection[Any]:
+    def ask_nothing(self, connection: pymysql.Connection[Any]) -> None:
+        """A ping."""
+        connection.ping(reconnect=False)
+
+    def opened(self) -> pymysql.Connection[Any]:
+        """A session that is read-only, in UTC, within the limits."""
+        return self._connect(settings(self.limits))
+
+    def _connect(self, variables: Mapping[str, str]) -> pymysql.Connection[Any]:
         import pymysql
 
         connection: pymysql.Connection[Any] = pymysql.connect(**self.address.arguments())

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from streamdp.backends.limits import NO_LIMITS, Limits
 from streamdp.backends.postgres.words import PostgresWords
-from streamdp.backends.sql.engine import SqlBackend
 from streamdp.backends.sql.relation import Relation
-from streamdp.errors import SourceError
-from streamdp.types import Batch, IntArray, Query
+from streamdp.backends.sql.server import ServerBackend
+from streamdp.types import Batch, IntArray
 
 if TYPE_CHECKING:
     import psycopg
-
-PAUSES = (0.5, 1.0, 2.0, 4.0)
-"""Seconds between attempts to connect; nothing is asked again once it was asked."""
 
 CONNECT_SECONDS = 10
 
@@ -57,7 +52,7 @@ _ORIGINS = (
 
 
 @dataclass(slots=True)
-class PostgresBackend(SqlBackend):
+class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
     """Asks a PostgreSQL server; a role that may SELECT from the relation is enough.
 
     The session is read-only, in UTC, named `streamdp`, and the server ends a question that takes
@@ -81,37 +76,17 @@ class PostgresBackend(SqlBackend):
 
     opening_hint = "is the name right, and may this role SELECT from it?"
     reading_hint = "look at the server: was it stopped, or the query cancelled or out of time?"
-
-    @contextmanager
-    def session(self) -> Iterator[None]:
-        """A connection that answers; a question that is left unanswered is cancelled."""
-        try:
-            self._connect().execute("SELECT 1")
-        except self.failures():
-            self.close()
-            self._connect()
-        try:
-            yield
-        except BaseException:
-            self.close()
-            raise
+    unreachable_message = "the PostgreSQL server cannot be reached"
+    unreachable_hint = "is it up, and are host, user, password and database right?"
 
     def words(self) -> PostgresWords:
         """PostgreSQL's."""
         return PostgresWords()
 
-    def table(self, query: Query, batch: Batch) -> str:
-        """The relation."""
-        return self.relation_sql(self.relation)
-
     def collated(self, columns: Mapping[str, str]) -> list[str]:
         """Columns whose collation calls different texts equal."""
-        found = self._connect().execute(_NONDETERMINISTIC, [self.relation.bare(self.words())])
+        found = self.connected().execute(_NONDETERMINISTIC, [self.relation.bare(self.words())])
         return [name for (name,) in found.fetchall()]
-
-    def one_by_one(self, columns: Mapping[str, str]) -> dict[str, str]:
-        """None: the server looks at each record."""
-        return {}
 
     def origins(self, batch: Batch) -> tuple[str, ...]:
         """The table, its parts, and its name, in the server's own numbers.
@@ -122,7 +97,7 @@ class PostgresBackend(SqlBackend):
             SourceError: The server cannot be asked.
         """
         with self.session(), self._own_words(batch, "could not be asked", self.opening_hint):
-            connection = self._connect()
+            connection = self.connected()
             try:
                 (server,) = connection.execute(_SERVER).fetchone() or ("",)
             except self.failures():
@@ -130,26 +105,18 @@ class PostgresBackend(SqlBackend):
             rows = connection.execute(_ORIGINS, [self.relation.bare(self.words())]).fetchall()
         return tuple(f"postgres:{server}/{database}/{which}" for database, which in rows)
 
-    def place(self, batch: Batch) -> str:
-        """The table."""
-        return self.relation.table
-
     def describe(self, select: str) -> dict[str, str]:
         """Names and types."""
-        columns = self._connect().execute(f"{select} LIMIT 0").description or []
+        columns = self.connected().execute(f"{select} LIMIT 0").description or []
         oids = [column.type_code for column in columns]
-        kinds = dict(self._connect().execute(_TYPES, [oids]).fetchall())
+        kinds = dict(self.connected().execute(_TYPES, [oids]).fetchall())
         return {column.name: kinds[column.type_code] for column in columns}
 
     def run(self, statement: str) -> IntArray:
         """Columns of integers, in binary."""
-        cursor = self._connect().cursor(binary=True).execute(statement)
+        cursor = self.connected().cursor(binary=True).execute(statement)
         rows = np.array(cursor.fetchall(), dtype=np.int64)
         return rows.reshape(-1, len(cursor.description or ()))
-
-    def moment(self, at: datetime) -> str:
-        """A timestamp in UTC, the time zone of the session."""
-        return f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S}'"
 
     def failures(self) -> tuple[type[Exception], ...]:
         """All of psycopg's."""
@@ -165,27 +132,16 @@ class PostgresBackend(SqlBackend):
                 connection.cancel_safe(timeout=CONNECT_SECONDS)
             connection.close()
 
-    def _connect(self) -> psycopg.Connection[Any]:
-        """The connection, made anew if it was lost."""
-        import psycopg
+    def is_open(self, connection: psycopg.Connection[Any]) -> bool:
+        """As libpq knows."""
+        return not connection.closed
 
-        if self._connection is not None and self._connection.closed:
-            self._connection = None
-        for pause in (*PAUSES, None):
-            if self._connection is not None:
-                return self._connection
-            try:
-                self._connection = self._opened()
-            except psycopg.Error:
-                if pause is None:
-                    break
-                self.sleep(pause)
-        raise SourceError(
-            "the PostgreSQL server cannot be reached",
-            hint="is it up, and are host, user, password and database right?",
-        ) from None
+    def ask_nothing(self, connection: psycopg.Connection[Any]) -> None:
+        """An empty question."""
+        connection.execute("SELECT 1")
 
-    def _opened(self) -> psycopg.Connection[Any]:
+    def opened(self) -> psycopg.Connection[Any]:
+        """A session that is read-only, in UTC, within the limits."""
         import psycopg
 
         connection: psycopg.Connection[Any] = psycopg.connect(

@@ -1,0 +1,106 @@
+"""Base of the engines that ask a server: one connection, which is made anew where it broke."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Generic, TypeVar
+
+from streamdp.backends.limits import Limits
+from streamdp.backends.sql.engine import SqlBackend
+from streamdp.backends.sql.relation import Relation
+from streamdp.errors import SourceError
+from streamdp.types import Batch, Query
+
+Connection = TypeVar("Connection")
+
+PAUSES = (0.5, 1.0, 2.0, 4.0)
+"""Seconds between attempts to connect; nothing is asked again once it was asked."""
+
+
+class ServerBackend(SqlBackend, Generic[Connection]):
+    """Asks a table or query of a server; the session of its connection is in UTC."""
+
+    __slots__ = ("_connection",)
+
+    relation: Relation
+    limits: Limits
+    sleep: Callable[[float], None]
+    """Waits between attempts to connect."""
+
+    _connection: Connection | None
+
+    unreachable_message: str
+    unreachable_hint: str
+
+    @abstractmethod
+    def opened(self) -> Connection:
+        """A new connection whose session keeps the limits."""
+
+    @abstractmethod
+    def is_open(self, connection: Connection) -> bool:
+        """Whether the library takes the connection to be open; the server is not asked."""
+
+    @abstractmethod
+    def ask_nothing(self, connection: Connection) -> None:
+        """One trip to the server, which fails if the connection is broken."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """Hang up."""
+
+    def cancel(self) -> None:
+        """End what the server does for this session, where hanging up does not."""
+        return
+
+    def connected(self) -> Connection:
+        """The connection, made anew if it was closed.
+
+        Raises:
+            SourceError: The server could not be reached in several attempts.
+        """
+        if self._connection is not None and not self.is_open(self._connection):
+            self._connection = None
+        for pause in (*PAUSES, None):
+            if self._connection is not None:
+                return self._connection
+            try:
+                self._connection = self.opened()
+            except self.failures():
+                if pause is None:
+                    break
+                self.sleep(pause)
+        raise SourceError(self.unreachable_message, hint=self.unreachable_hint) from None
+
+    @contextmanager
+    def session(self) -> Iterator[None]:
+        """A connection that answers; a question that is left unanswered is ended."""
+        try:
+            self.ask_nothing(self.connected())
+        except self.failures():
+            self.close()
+            self.connected()
+        try:
+            yield
+        except BaseException:
+            self.cancel()
+            self.close()
+            raise
+
+    def table(self, query: Query, batch: Batch) -> str:
+        """The relation."""
+        return self.relation_sql(self.relation)
+
+    def one_by_one(self, columns: Mapping[str, str]) -> dict[str, str]:
+        """None: the server looks at each record."""
+        return {}
+
+    def place(self, batch: Batch) -> str:
+        """The table."""
+        return self.relation.table
+
+    def moment(self, at: datetime) -> str:
+        """A timestamp in UTC, the time zone of the session."""
+        return f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S}'"
