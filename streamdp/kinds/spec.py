@@ -19,7 +19,7 @@ from streamdp.types import (
 )
 
 if TYPE_CHECKING:
-    from streamdp.config.base.expressions import Dialect
+    from streamdp.config.base.dialects import Dialect
     from streamdp.config.base.releases import CheckContext, Problem, ReleaseSection
     from streamdp.kinds.rules.errors import RuleErrors
     from streamdp.kinds.study import Study

@@ -6,7 +6,8 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, assert_never
 
-from streamdp.config.base.expressions import Dialect, expression
+from streamdp.config.base.dialects import Dialect
+from streamdp.config.base.expressions import expression
 from streamdp.config.model import Configuration
 from streamdp.engine.gate import Gate as EngineGate
 from streamdp.engine.job import Job

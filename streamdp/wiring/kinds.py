@@ -12,7 +12,7 @@ from streamdp.types import Batch, CellCounts, CellQuery, Format, Neighbours, Rel
 from streamdp.wiring.sources import format_of
 
 if TYPE_CHECKING:
-    from streamdp.config.base.expressions import Dialect
+    from streamdp.config.base.dialects import Dialect
     from streamdp.config.base.releases import ReleaseSection, RowsFrom
     from streamdp.config.model import Configuration
     from streamdp.config.sections.units import Unit

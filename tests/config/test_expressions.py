@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdp.config.base.expressions import ALLOWED, Dialect, expression
+from streamdp.config.base.dialects import Dialect
+from streamdp.config.base.expressions import ALLOWED, expression
 
 REFUSED = [
     "row_number() OVER (ORDER BY x) > 1",

@@ -11,7 +11,7 @@ import pytest
 from streamdp.backends.memory.engine import MemoryBackend
 from streamdp.backends.sql.engine import SqlBackend
 from streamdp.backends.sql.relation import Relation
-from streamdp.config.base.expressions import Dialect
+from streamdp.config.base.dialects import Dialect
 from streamdp.config.sections.queries import table_query
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellQuery, Grid, UnitBound

@@ -17,7 +17,8 @@ from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.memory.engine import MemoryBackend
 from streamdp.backends.sql import scan
 from streamdp.backends.sql.relation import Relation
-from streamdp.config.base.expressions import Dialect, expression
+from streamdp.config.base.dialects import Dialect
+from streamdp.config.base.expressions import expression
 from streamdp.errors import SourceError
 from streamdp.kinds.workload.section import DimensionSection
 from streamdp.types import (

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr
 
-    from streamdp.config.base.expressions import Dialect
+Dialect = Literal["duckdb", "postgres", "mariadb", "spark"]
 
 _PARTS = ("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 

@@ -12,16 +12,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from pydantic import AfterValidator
 
-from streamdp.config.base.dialects import in_words_of, require_sayable
+from streamdp.config.base.dialects import Dialect, in_words_of, require_sayable
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr
-
-Dialect = Literal["duckdb", "postgres", "mariadb", "spark"]
 
 
 def _words(text: str) -> frozenset[str]:

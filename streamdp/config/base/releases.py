@@ -9,7 +9,8 @@ from typing import Annotated, Any, ClassVar, Self
 
 from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, model_validator
 
-from streamdp.config.base.expressions import Dialect, OfOneRecord, expression
+from streamdp.config.base.dialects import Dialect
+from streamdp.config.base.expressions import OfOneRecord, expression
 from streamdp.config.base.schedules import Schedule
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational

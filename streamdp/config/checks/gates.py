@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from streamdp.config.base.expressions import Dialect, expression
+from streamdp.config.base.dialects import Dialect
+from streamdp.config.base.expressions import expression
 from streamdp.config.base.releases import ReleaseSection
 from streamdp.config.base.yaml import Document, Path
 from streamdp.config.model import Configuration

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamdp.config.base.expressions import Dialect, expression
+from streamdp.config.base.dialects import Dialect
+from streamdp.config.base.expressions import expression
 from streamdp.kinds.experts.forecasts import Forecast, Forecasts
 from streamdp.kinds.experts.losses import Actions, Rules
 from streamdp.kinds.experts.section import (

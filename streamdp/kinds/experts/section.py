@@ -7,7 +7,8 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Discriminator, Field, Tag, field_validator, model_validator
 
-from streamdp.config.base.expressions import Dialect, OfOneRecord, expression
+from streamdp.config.base.dialects import Dialect
+from streamdp.config.base.expressions import OfOneRecord, expression
 from streamdp.config.base.releases import FACTS, ReleaseSection
 from streamdp.config.base.section import Section
 from streamdp.kinds.rules.grid import RuleGrid

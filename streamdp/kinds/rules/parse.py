@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from streamdp.config.base.expressions import Dialect, checked, expression, parsed
+from streamdp.config.base.dialects import Dialect
+from streamdp.config.base.expressions import checked, expression, parsed
 from streamdp.kinds.rules.grid import Operator, RuleGrid, Threshold, Value
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
 
-from streamdp.config.base.expressions import Dialect, OfOneRecord, expression
+from streamdp.config.base.dialects import Dialect
+from streamdp.config.base.expressions import OfOneRecord, expression
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational, Rational
 from streamdp.kinds.rules.grid import RuleGrid

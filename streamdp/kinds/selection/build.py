@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamdp.config.base.expressions import Dialect, expression
+from streamdp.config.base.dialects import Dialect
+from streamdp.config.base.expressions import expression
 from streamdp.kinds.rules.errors import RuleErrors
 from streamdp.kinds.rules.parse import conditions
 from streamdp.kinds.selection.candidates import Candidates, Conditions, ThresholdRules

@@ -16,7 +16,8 @@ from pydantic import (
     model_validator,
 )
 
-from streamdp.config.base.expressions import Dialect, OfOneRecord, expression
+from streamdp.config.base.dialects import Dialect
+from streamdp.config.base.expressions import OfOneRecord, expression
 from streamdp.config.base.releases import FACTS, ReleaseSection
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational, Rational

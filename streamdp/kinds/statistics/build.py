@@ -7,7 +7,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, assert_never
 
 from streamdp.config.base.derived import Derived
-from streamdp.config.base.expressions import Dialect, expression
+from streamdp.config.base.dialects import Dialect
+from streamdp.config.base.expressions import expression
 from streamdp.kinds.statistics.section import (
     CountSection,
     HistogramSection,

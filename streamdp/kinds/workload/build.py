@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamdp.config.base.expressions import Dialect, expression
+from streamdp.config.base.dialects import Dialect
+from streamdp.config.base.expressions import expression
 from streamdp.kinds.workload.axes import condition
 from streamdp.kinds.workload.section import WorkloadSection
 from streamdp.privacy.price import Price
