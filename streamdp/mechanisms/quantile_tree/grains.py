@@ -53,12 +53,20 @@ class Grains:
         return int(self.before[index]) * GRAINS + within
 
     def left_of_each(self, points: IntArray) -> IntArray:
-        """`left_of`, vectorised; the shape of `points` is kept."""
-        cells = points // GRAINS
-        index = self.cells.searchsorted(cells)
-        here = np.append(self.cells, np.iinfo(np.int64).max)[index] == cells
-        counts = np.append(self.counts, 0)[index] * here
-        return np.asarray(self.before[index] * GRAINS + counts * (points - cells * GRAINS))
+        """`left_of` of non-decreasing points, shape (p,); the fewer are looked up in the more."""
+        starts = self.cells * GRAINS
+        if len(starts) < len(points):
+            passed = points.searchsorted(starts + GRAINS)
+            index = np.repeat(
+                np.arange(len(self.before)), np.diff(passed, prepend=0, append=len(points))
+            )
+        else:
+            index = starts.searchsorted(points - GRAINS, side="right")
+        within: IntArray = points - np.append(starts, 0).take(index)
+        np.maximum(within, 0, out=within)
+        within *= np.append(self.counts, 0).take(index)
+        within += (self.before * GRAINS).take(index)
+        return within
 
 
 @dataclass(frozen=True, slots=True)

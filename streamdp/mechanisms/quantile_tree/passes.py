@@ -3,19 +3,25 @@
 K(x) = e^(-c·|x|) + e^-45: the second term keeps every weight within a public range, so that
 choices stay cheap and their rounding bounded, whatever the number of records.
 
-`LongPass` takes O(p) for p points. The kernel splits in two exponentials: points with
-r' ≤ r_i - D (side A, decaying to the left), and those with r' in (r_i - D, r_i] (side B, decaying
-to the right). Ranks are cut in blocks, and a side is a part of one block and of the next one. A
-block is at most 600/c long, so no exponent in it grows with the batch. Where that is shorter than
-a side, what lies beyond the two blocks is 172/c off at least: it is left out, since the kernel's
-floor gives it e^127 times as much. Ranks are integers and subtracted as such, so rounding is the
-same for any number of records.
+`LongPass` takes O(p) for p points, and one exponential and one logarithm of each a step. The kernel
+splits in two exponentials: points with r' ≤ r_i - D (side A, decaying to the left), and those with
+r' in (r_i - D, r_i] (side B, decaying to the right). Ranks are cut in blocks, and a side is a part
+of one block and of the next one. A block is at most 250/c long, so no exponent in it grows with the
+batch. Where that is shorter than a side, what lies beyond the two blocks is 125/c off at least: it
+is left out, since the kernel's floor gives it e^80 times as much. Ranks are integers and subtracted
+as such, so rounding is the same for any number of records.
+
+Sums are linear, in units of e^u with u 260 above the least of the running maxima of x in a stretch
+of points; within a stretch these rise by 700 at most. A term that is 198 below the running maximum
+at a point may vanish there: the floor gives that maximum e^153 times as much. Every term is
+positive, so a sum of p of them is off by p·2^-53 of itself, however much they rise or fall.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Self
@@ -33,8 +39,14 @@ CLIP = 45.0
 SHARPEST = 128.0
 """Largest c of a grain; with any larger one all grains but those of the right rank are clipped."""
 
-_LONGEST = 600.0
-"""c times the length of the longest block, and ln of the most that a linear sum rises."""
+_BLOCK = 250.0
+"""c times the length of the longest block."""
+
+_STRETCH = 700.0
+"""ln of the most that the running maximum of terms rises while they are summed in one unit."""
+
+_LARGEST = 440.0
+"""ln of the largest term in that unit: e^690 is what 2^18 of them have in a block."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +77,7 @@ class Gap:
 
 
 class _Blocks:
-    """Points cut by their rank, and sums over parts of a block.
+    """Points cut by their rank.
 
     Args:
         ranks: r ≥ 0 in grains, non-decreasing, shape (p,).
@@ -74,24 +86,28 @@ class _Blocks:
     """
 
     def __init__(self, ranks: IntArray, length: int, sharpness: float) -> None:
-        self.length = length
         self.number = ranks // length
-        self.first = self.number.searchsorted(self.number)
-        self.following = self.number.searchsorted(self.number, side="right")
-        self.offsets = (ranks - self.number * length) * sharpness
+        self.start = self.number * length
+        self.offsets = np.asarray((ranks - self.start) * sharpness, dtype=np.float64)
+        cuts = np.flatnonzero(self.number[1:] != self.number[:-1]) + 1
+        edges = np.concatenate(([0], cuts, [len(ranks)]))
+        sizes = np.diff(edges)
+        self.first, self.following = np.repeat(edges[:-1], sizes), np.repeat(edges[1:], sizes)
+        self._pieces = [slice(*each) for each in itertools.pairwise(edges.tolist())]
 
-    def before(self, log_terms: FloatArray) -> FloatArray:
-        """ln Σ e^(x' - c·(r - r')) over the points of the block up to each."""
-        return running_log_sum(log_terms + self.offsets, self.first) - self.offsets
+    def running(self, terms: FloatArray) -> FloatArray:
+        """Sums over the points of the block up to each."""
+        sums = np.empty_like(terms)
+        for piece in self._pieces:
+            np.add.accumulate(terms[piece], out=sums[piece])
+        return sums
 
-    def after(self, log_terms: FloatArray) -> FloatArray:
-        """ln Σ e^(x' - c·(r' - r)) over the points of the block from each on."""
-        falling, block = (log_terms - self.offsets)[::-1], -self.following[::-1]
-        return running_log_sum(falling, block - block[0])[::-1] + self.offsets
-
-    def from_start(self, log_terms: FloatArray) -> FloatArray:
-        """ln Σ e^(x' - c·(r' - start)) over the points of the block up to each."""
-        return running_log_sum(log_terms - self.offsets, self.first)
+    def remaining(self, terms: FloatArray) -> FloatArray:
+        """Sums over the points of the block from each on."""
+        sums = np.empty_like(terms)
+        for piece in self._pieces:
+            np.add.accumulate(terms[piece][::-1], out=sums[piece][::-1])
+        return sums
 
 
 class LongPass:
@@ -108,64 +124,83 @@ class LongPass:
         if not self._any:
             return
         self._ranks, self._wanted, self._sharpness = ranks, wanted, sharpness
-        half = math.floor(_LONGEST / 2 / sharpness)
+        half = math.floor(_BLOCK / sharpness)
         reach = ranks - wanted.ceiling
         begin = ranks.searchsorted(reach, side="right")
         self._left = left = _Blocks(ranks, half, sharpness)
-        previous = np.maximum(left.first - 1, 0)
-        self._previous = (
-            previous,
-            self._decay(
-                left.number[previous] == left.number - 1,
-                np.asarray((ranks - ranks[previous]) * sharpness),
-            ),
-        )
-        self._a = self._seen(begin - 1, begin > 0)
-        self._short = sharpness * wanted.ceiling <= _LONGEST
+        last = begin - 1
+        before = left.first[last] - 1
+        adjacent = (begin > 0) & (before >= 0) & (left.number[before] == left.number[last] - 1)
+        self._rising = np.exp(left.offsets)
+        self._a = self._seen([(last, begin > 0), (before, adjacent)], -left.offsets)
+        self._short = wanted.ceiling <= half
+        length = wanted.ceiling if self._short else max(1, min(half, wanted.ceiling // 2))
+        self._right = right = _Blocks(ranks, length, sharpness)
+        self._falling = np.exp(-right.offsets)
         if self._short:
-            self._right = right = _Blocks(ranks, wanted.ceiling, sharpness)
-            start = right.number * wanted.ceiling
-            self._from_start = -sharpness * wanted.off(ranks - start)
-            self._b = self._seen(begin, right.number[begin] < right.number)
-            return
-        self._right = right = _Blocks(ranks, min(half, (wanted.ceiling - 1) // 2), sharpness)
-        number = (reach + 1) // right.length
-        following = np.minimum(right.following[begin], len(ranks) - 1)
-        both = (right.number[begin] == number) & (right.number[following] == number + 1)
-        self._b = self._seen(begin, right.number[begin] <= number + 1)
-        self._c = self._seen(following, both)
+            self._from_start = np.exp(-sharpness * wanted.off(ranks - right.start))
+            seen = [(begin, right.number[begin] < right.number)]
+        else:
+            number = (reach + 1) // length
+            following = np.minimum(right.following[begin], len(ranks) - 1)
+            both = (right.number[begin] == number) & (right.number[following] == number + 1)
+            seen = [(begin, right.number[begin] <= number + 1), (following, both)]
+        self._b = self._seen(seen, right.offsets)
 
-    def _seen(self, index: IntArray, valid: BoolArray) -> tuple[IntArray, FloatArray]:
-        """Places at which sums are looked up, and log weights of the moves: -inf where none is."""
-        index = np.where(valid, index, 0)
-        off = self._wanted.off(self._ranks - self._ranks[index])
-        return index, self._decay(valid, off * self._sharpness)
-
-    @staticmethod
-    def _decay(valid: BoolArray, cost: FloatArray) -> FloatArray:
-        return np.where(valid, -cost, -np.inf)
+    def _seen(
+        self, places: list[tuple[IntArray, BoolArray]], offsets: FloatArray
+    ) -> list[tuple[IntArray, FloatArray]]:
+        """Places at which sums of blocks are looked up, and their weights: 0 where none is."""
+        found = []
+        for each, valid in places:
+            if valid.any():
+                index = each * valid
+                off = self._wanted.off(self._ranks - self._ranks.take(index))
+                costs = np.minimum(off * self._sharpness, _LARGEST)
+                found.append((index, np.exp(offsets.take(index) - costs) * valid))
+        return found
 
     def step(self, log_terms: FloatArray) -> FloatArray:
-        """The kernel's floor + A + B for each point.
+        """ln of the kernel's floor + A + B for each point.
 
         Args:
             log_terms: x, finite, shape (p,).
         """
-        total = running_log_sum(log_terms) - CLIP
+        found = np.empty_like(log_terms)
+        for stretch, unit in _stretches(log_terms):
+            sums = self._sums(np.exp(np.minimum(log_terms - unit, _LARGEST)))
+            found[stretch] = np.log(sums[stretch]) + unit
+        return found
+
+    def _sums(self, terms: FloatArray) -> FloatArray:
+        total = np.add.accumulate(terms)
         if not self._any:
-            return np.logaddexp(total + CLIP, total)
-        left, right = self._left.before(log_terms), self._right.after(log_terms)
-        left = log_add(left, _looked_up(left, self._previous))
-        total = log_add(total, _looked_up(left, self._a))
-        total = log_add(total, _looked_up(right, self._b))
+            return total + math.exp(-CLIP) * total
+        total *= math.exp(-CLIP)
+        left = self._left.running(terms * self._rising)
+        for index, weights in self._a:
+            total += left.take(index) * weights
+        falling = terms * self._falling
         if self._short:
-            return log_add(total, self._right.from_start(log_terms) + self._from_start)
-        return log_add(total, _looked_up(right, self._c))
+            total += self._right.running(falling) * self._from_start
+        right = self._right.remaining(falling)
+        for index, weights in self._b:
+            total += right.take(index) * weights
+        return total
 
 
-def _looked_up(sums: FloatArray, at: tuple[IntArray, FloatArray]) -> FloatArray:
-    index, decay = at
-    return np.asarray(sums[index] + decay)
+def _stretches(log_terms: FloatArray) -> Iterator[tuple[slice, float]]:
+    """Points whose running maxima are close together, and ln of their unit."""
+    first, count = float(log_terms[0]), len(log_terms)
+    if float(log_terms.max()) <= first + _STRETCH:
+        yield slice(0, count), first + _STRETCH - _LARGEST
+        return
+    peaks, start = np.maximum.accumulate(log_terms), 0
+    while start < count:
+        top = float(peaks[start]) + _STRETCH
+        stop = int(peaks.searchsorted(top, side="right"))
+        yield slice(start, stop), top - _LARGEST
+        start = stop
 
 
 def log_add(finite: FloatArray, other: FloatArray) -> FloatArray:
@@ -178,45 +213,6 @@ def log_add(finite: FloatArray, other: FloatArray) -> FloatArray:
 def log_kernel(exponents: FloatArray) -> FloatArray:
     """ln K for c·|x|; 1-Lipschitz and falling, so the range of a cost's change is not larger."""
     return log_add(-exponents, np.full((), -CLIP))
-
-
-def running_log_sum(log_terms: FloatArray, block: IntArray | None = None) -> FloatArray:
-    """ln Σ e^x_i' over the i' ≤ i of the block of each i; every term positive: nothing cancels.
-
-    Sums are linear, relative to a power of e^600 above the largest term so far. Where that rises,
-    or a block begins, a stretch begins that takes over the sum so far, or none. So a sum of p terms
-    is off by p·2^-53 of itself and two roundings, however much the terms rise or fall.
-
-    Args:
-        log_terms: x, finite, shape (p,).
-        block: Non-decreasing numbers, shape (p,); one block if None.
-    """
-    lowest = float(log_terms.min())
-    if float(log_terms.max()) - lowest < _LONGEST:
-        return _within_one_scale(log_terms, lowest + _LONGEST, block)
-    steps = ((log_terms - lowest) / _LONGEST).astype(np.int64)
-    count = int(steps.max()) + 1
-    if block is not None:
-        steps += block * count
-    steps = np.maximum.accumulate(steps)
-    starts = np.flatnonzero(np.diff(steps, prepend=-1))
-    tops = lowest + (steps % count + 1) * _LONGEST
-    sums = np.exp(log_terms - tops)
-    edges = [*starts.tolist(), len(sums)]
-    for start, stop in itertools.pairwise(edges):
-        if start and steps[start] // count == steps[start - 1] // count:
-            sums[start] += sums[start - 1] * math.exp(tops[start - 1] - tops[start])
-        np.cumsum(sums[start:stop], out=sums[start:stop])
-    return np.asarray(np.log(sums, out=sums) + tops)
-
-
-def _within_one_scale(log_terms: FloatArray, top: float, block: IntArray | None) -> FloatArray:
-    """The same where no term is e^600 times another."""
-    sums = np.exp(log_terms - top)
-    cuts = [] if block is None else (np.flatnonzero(block[1:] != block[:-1]) + 1).tolist()
-    for start, stop in itertools.pairwise([0, *cuts, len(sums)]):
-        np.cumsum(sums[start:stop], out=sums[start:stop])
-    return np.asarray(np.log(sums, out=sums) + top)
 
 
 def dense_pass(log_terms: FloatArray, kernel: FloatArray, ordered: BoolArray) -> FloatArray:
