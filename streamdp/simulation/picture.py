@@ -22,6 +22,9 @@ from streamdp.types import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+    from numpy.typing import NDArray
+
+    from streamdp.simulation.panels import Times
 
 MOST_COLUMNS = 3
 """Epsilons that fit side by side; the first ones are drawn."""
@@ -31,7 +34,6 @@ WINDOW = 21
 
 WIDTHS, ROW_HEIGHT, DPI = (9.0, 12.0, 15.0), 2.7, 100
 """Inches of a picture of one, two and three columns; of a row; dots in an inch."""
-
 
 COLOURS = 128
 """Of the file."""
@@ -80,17 +82,13 @@ def draw(
     rows = 1 if seen[0] is None else 3 if seen[0].weights is not None else 2
     figure = Figure((WIDTHS[len(prices) - 1], 0.7 + ROW_HEIGHT * rows), layout="constrained")
     axes = figure.subplots(rows, len(prices), sharex=True, sharey="row", squeeze=False)
-    when = panels.times(stream)
-    series = {price: _smoothed(errors, price) for price in prices}
-    top = 1.08 * max(float(np.nanmax(each)) for by in series.values() for each in by.values())
-    for column, (price, each) in enumerate(zip(prices, seen, strict=True)):
-        panels.errors(axes[0, column], when, series[price], top)
-        if each is not None:
-            panels.priors(axes[1, column], when, each)
-        if each is not None and each.weights is not None:
-            panels.weights(axes[2, column], when, each.weights, each.weight_names)
-        if len(prices) > 1:
-            panels.column_title(axes[0, column], f"{symbol} = {float(price):g}")
+    series = [_smoothed(errors, price) for price in prices]
+    top = 1.08 * max(float(np.nanmax(each)) for by in series for each in by.values())
+    for column, shown, each in zip(axes.T, series, seen, strict=True):
+        _fill(column, panels.times(stream), shown, top, each)
+    if len(prices) > 1:
+        for head, price in zip(axes[0], prices, strict=True):
+            panels.column_title(head, f"{symbol} = {float(price):g}")
     panels.headings(
         figure,
         axes,
@@ -98,6 +96,23 @@ def draw(
         comparison.study.measure,
     )
     _save(figure, path)
+
+
+def _fill(
+    column: NDArray[np.object_],
+    when: Times,
+    errors: Mapping[str, FloatArray],
+    top: float,
+    inside: Trace | None,
+) -> None:
+    """Draw the panels of one price, from the top down."""
+    from streamdp.simulation import panels
+
+    panels.errors(column[0], when, errors, top)
+    if inside is not None:
+        panels.priors(column[1], when, inside)
+        if inside.weights is not None:
+            panels.weights(column[2], when, inside.weights, inside.weight_names)
 
 
 def _inside(comparison: Comparison, variant: str, price: Fraction) -> Trace | None:

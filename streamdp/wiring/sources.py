@@ -14,7 +14,7 @@ from streamdp.config.base.formats import file_format
 from streamdp.config.base.paths import Ids, file_ids, same_records
 from streamdp.config.load import DEMO
 from streamdp.config.model import Configuration
-from streamdp.config.sections.engines import MariaDBEngine, PostgresEngine, SparkEngine
+from streamdp.config.sections.engines import DuckDBEngine, MariaDBEngine, PostgresEngine
 from streamdp.config.sections.queries import table_query
 from streamdp.config.sections.secrets import reveal
 from streamdp.config.sections.sources import Partitions, Windows
@@ -96,50 +96,60 @@ def backend(section: SourceSection, started: Callable[[Limits], Instance] | None
     from streamdp.backends.limits import Limits
 
     engine = section.engine
-    time_column = section.batches.column if isinstance(section.batches, Windows) else None
+    if isinstance(engine, DuckDBEngine):
+        return _duckdb(section, engine, started)
+    limits, time_column = Limits(engine.memory, engine.timeout), _time_column(section)
     relation = _relation(section)
     if isinstance(engine, PostgresEngine):
         require_extra("psycopg", "postgres", "sources.engine")
         from streamdp.backends.postgres.engine import PostgresBackend
 
-        limits = Limits(engine.memory, engine.timeout)
         return PostgresBackend(reveal(engine.connection), relation, time_column, limits)
     if isinstance(engine, MariaDBEngine):
         require_extra("pymysql", "mariadb", "sources.engine")
         from streamdp.backends.mariadb.connection import Address
         from streamdp.backends.mariadb.engine import MariaDBBackend
 
-        limits = Limits(engine.memory, engine.timeout)
         address = Address.of(reveal(engine.connection))
         return MariaDBBackend(address, relation, time_column, limits)
-    if isinstance(engine, SparkEngine):
-        require_extra("pyspark", "spark", "sources.engine")
-        from streamdp.backends.spark.engine import SparkBackend
+    require_extra("pyspark", "spark", "sources.engine")
+    from streamdp.backends.spark.engine import SparkBackend
 
-        limits = Limits(engine.memory, engine.timeout)
-        pattern = section.path if section.table_name() is None else ""
-        return SparkBackend(engine.master, relation, time_column, limits, pattern)
+    pattern = section.path if section.table_name() is None else ""
+    return SparkBackend(engine.master, relation, time_column, limits, pattern)
+
+
+def _duckdb(
+    section: SourceSection,
+    engine: DuckDBEngine,
+    started: Callable[[Limits], Instance] | None,
+) -> Backend:
+    """DuckDB over a database, a lake's table, objects or files."""
     from streamdp.backends.duckdb.engine import DuckDBBackend
+    from streamdp.backends.limits import Limits
 
+    path, time_column = section.path, _time_column(section)
     limits = Limits(engine.memory, engine.timeout, engine.threads)
     instance = None if started is None else started(replace(limits, seconds=None))
     if section.table_name() is not None:
-        return DuckDBBackend(
-            section.path, "duckdb", time_column, limits, relation, instance=instance
-        )
+        relation = _relation(section)
+        return DuckDBBackend(path, "duckdb", time_column, limits, relation, instance=instance)
     if section.is_lake():
         from streamdp.backends.duckdb.lakes import LakeBackend
 
-        folder = os.path.realpath(section.path)
-        return LakeBackend(folder, "parquet", time_column, limits, lake=_lake(section))
-    kind = format_of(section.path, section.file_format())
-    if is_address(section.path):
+        folder, lake = os.path.realpath(path), _lake(section)
+        return LakeBackend(folder, "parquet", time_column, limits, lake=lake)
+    kind = format_of(path, section.file_format())
+    if is_address(path):
         from streamdp.backends.duckdb.objects import ObjectsBackend
 
-        return ObjectsBackend(section.path, kind, None, limits, types=section.types)
-    return DuckDBBackend(
-        section.path, kind, time_column, limits, types=section.types, instance=instance
-    )
+        return ObjectsBackend(path, kind, None, limits, types=section.types)
+    return DuckDBBackend(path, kind, time_column, limits, types=section.types, instance=instance)
+
+
+def _time_column(section: SourceSection) -> str | None:
+    """Column whose UTC value puts a record in a window; None where batches are not windows."""
+    return section.batches.column if isinstance(section.batches, Windows) else None
 
 
 def _lake(section: SourceSection) -> Lake:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from streamdp.reports.holds import Hold
     from streamdp.reports.status import GateStatus, JobStatus
     from streamdp.store.problems import Problem
+    from streamdp.store.reading.reports import Heart
     from streamdp.types import Json
 
 
@@ -74,33 +75,56 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
     gates = [_gate_row(gate_status(configuration, database, name, now)) for name in names]
     wrong = [_problem_row(each) for each in wrong_now(configuration, database)]
     if as_json:
-        first = {
-            "type": "daemon",
-            "daemon": state,
-            "pid": pulse.pid,
-            "heartbeat_at": iso(pulse.heartbeat_at),
-        }
-        print_rows([first, *(_whole(configuration, each) for each in jobs)], "json")
-        print_rows([{"type": "gate", **row} for row in gates], "json")
-        print_rows([{"type": "problem", **row} for row in wrong], "json")
+        _print_json(configuration, state, pulse, jobs, gates, wrong)
     else:
-        beat = iso(pulse.heartbeat_at)
-        click.echo(f"daemon: {state}" + (f", last sign of life {beat}" if beat else ""))
-        gated = bool(configuration.gated())
-        rows = [_row(each, gated=gated) for each in jobs]
-        if sys.stdout.isatty() and shutil.get_terminal_size().columns >= WIDE:
-            for row in rows:
-                row["recent"] = _recent(configuration, database, row["job"])
-        print_rows(rows, "table")
-        for each in jobs:
-            for hold in each.holds:
-                click.echo(printable(f"{each.report.job}: {_in_words(hold)}"))
-        for more in (gates, wrong):
-            if more:
-                print_rows(more, "table")
+        _print_tables(configuration, database, state, pulse, jobs, [gates, wrong])
     if state in ("dead", "hung"):
         return 1
     return 3 if any(each.state == "exhausted" for each in jobs) else 0
+
+
+def _print_json(
+    configuration: Configuration,
+    state: str,
+    pulse: Heart,
+    jobs: list[JobStatus],
+    gates: list[dict[str, Json]],
+    wrong: list[dict[str, Json]],
+) -> None:
+    """Print one object a line; its `type` says what it is about."""
+    first = {
+        "type": "daemon",
+        "daemon": state,
+        "pid": pulse.pid,
+        "heartbeat_at": iso(pulse.heartbeat_at),
+    }
+    print_rows([first, *(_whole(configuration, each) for each in jobs)], "json")
+    print_rows([{"type": "gate", **row} for row in gates], "json")
+    print_rows([{"type": "problem", **row} for row in wrong], "json")
+
+
+def _print_tables(
+    configuration: Configuration,
+    database: Database,
+    state: str,
+    pulse: Heart,
+    jobs: list[JobStatus],
+    more: list[list[dict[str, Json]]],
+) -> None:
+    """Print the daemon's state, the jobs, what holds them, and further tables that have rows."""
+    beat = iso(pulse.heartbeat_at)
+    click.echo(f"daemon: {state}" + (f", last sign of life {beat}" if beat else ""))
+    gated = bool(configuration.gated())
+    rows = [_row(each, gated=gated) for each in jobs]
+    if sys.stdout.isatty() and shutil.get_terminal_size().columns >= WIDE:
+        for row in rows:
+            row["recent"] = _recent(configuration, database, row["job"])
+    print_rows(rows, "table")
+    for each in jobs:
+        for hold in each.holds:
+            click.echo(printable(f"{each.report.job}: {_in_words(hold)}"))
+    for table in filter(None, more):
+        print_rows(table, "table")
 
 
 def _in_words(hold: Hold) -> str:

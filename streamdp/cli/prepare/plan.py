@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -16,15 +16,17 @@ from streamdp.cli.output import Amount, Form, print_rows
 from streamdp.errors import BudgetExhaustedError
 from streamdp.planning.accuracy import Simulations
 from streamdp.planning.caps import (
+    Listing,
     Refused,
     copy_with_caps,
     listing,
     open_tests,
     refusals,
 )
-from streamdp.planning.gates import gate_row, unanswered
+from streamdp.planning.gates import gate_row
 from streamdp.planning.names import require_name
 from streamdp.planning.prices import Prices
+from streamdp.planning.waiting import Waiting, waiting_until
 
 DAY = 86_400
 
@@ -66,29 +68,16 @@ def plan(
     for job in jobs:
         require_name(job, configuration.releases, "release")
     batches, until = listing(configuration), now + days * DAY
-    prices, gated = Prices(configuration), configuration.gated()
+    prices = Prices(configuration)
     copy = copy_with_caps(configuration, database, batches, now)
-    waiting = {
-        name: _windows(configuration, database, copy, name, batches(section.source, until))
-        for name, section in configuration.releases.items()
-        if name not in gated
-    }
-    asked = {
-        name: _not_refused(copy, name, unanswered(configuration, database, name, found))
-        for name, gate in configuration.all_gates().items()
-        for found in [batches(configuration.source_of(gate), until)]
-    }
+    waiting = waiting_until(configuration, database, copy, batches, until)
     form: Form = "json" if as_json else "table"
-    shown = [name for name in waiting if not jobs or name in jobs]
+    shown = [name for name in waiting.releases if not jobs or name in jobs]
     errors, left = Simulations(configuration, prices, database, wanted).foretell(
         shown, named=bool(jobs), progress=_progress
     )
-    due = {
-        name: {batch.key for batch in batches(configuration.releases[name].source, now)}
-        for name in shown
-    }
     rows = [
-        _job_row(configuration, prices, name, waiting[name], due[name]) | errors[name]
+        _job_row(configuration, prices, name, waiting.releases[name], batches, now) | errors[name]
         for name in shown
     ]
     print_rows(rows, form, f"releases of the next {days} days")
@@ -98,10 +87,10 @@ def plan(
             " that differs: `streamdp plan JOB` does it for those that are named",
             err=True,
         )
-    if asked:
-        rows = [gate_row(configuration, database, name, asked[name]) for name in asked]
+    if waiting.gates:
+        rows = [gate_row(configuration, database, *each) for each in waiting.gates.items()]
         print_rows(rows, form, f"gates in the next {days} days")
-    if _print_budget(configuration, prices, database, copy, waiting, asked, form, now):
+    if _print_budget(configuration, prices, database, copy, waiting, form, now):
         click.get_current_context().exit(BudgetExhaustedError.exit_code)
 
 
@@ -110,8 +99,7 @@ def _print_budget(
     prices: Prices,
     database: Database | None,
     copy: Database,
-    waiting: dict[str, list[Batch]],
-    asked: dict[str, list[Batch]],
+    waiting: Waiting,
     form: Form,
     now: int,
 ) -> bool:
@@ -119,13 +107,13 @@ def _print_budget(
     from streamdp.store.ledger.chain import spent_of
     from streamdp.store.ledger.ledger import caps_of
 
-    scopes = {configuration.releases[name].source for name in waiting}
+    scopes = {configuration.releases[name].source for name in waiting.releases}
     scopes |= {configuration.source_of(gate) for gate in configuration.all_gates().values()}
     before = {
         scope: spent_of(copy, scope, caps_of(copy, scope).measure) for scope in sorted(scopes)
     }
     opened = open_tests(configuration, database)
-    refused = list(refusals(configuration, prices, copy, waiting | asked, opened, now))
+    refused = list(refusals(configuration, prices, copy, waiting.by_task(), opened, now))
     if refused:
         print_rows([each.row() for each in refused], form, "refused by a cap")
     rows = [_budget_row(copy, scope, spent, refused) for scope, spent in before.items()]
@@ -147,32 +135,15 @@ def _progress(jobs: list[str]) -> AbstractContextManager[Iterable[str]]:
     return cast("AbstractContextManager[Iterable[str]]", bar)
 
 
-def _windows(
-    configuration: Configuration,
-    database: Database | None,
-    copy: Database,
-    job: str,
-    batches: Sequence[Batch],
-) -> list[Batch]:
-    """Windows that were neither released nor refused before."""
-    from streamdp.store.archive import released_batches
-
-    name = configuration.releases[job].source
-    done = released_batches(database, job, name) if database else frozenset()
-    return _not_refused(copy, job, [batch for batch in batches if batch.key not in done])
-
-
-def _not_refused(copy: Database, task: str, batches: list[Batch]) -> list[Batch]:
-    """Batches that a round tries: those that the caps in force refused before are left out."""
-    from streamdp.store.ledger.refusals import passed_over
-
-    refused = passed_over(copy, batches[0].source, task) if batches else frozenset()
-    return [batch for batch in batches if (task, batch.key) not in refused]
-
-
 def _job_row(
-    configuration: Configuration, prices: Prices, job: str, windows: list[Batch], ended: Set[str]
+    configuration: Configuration,
+    prices: Prices,
+    job: str,
+    windows: list[Batch],
+    batches: Listing,
+    now: int,
 ) -> dict[str, Json]:
+    ended = {batch.key for batch in batches(configuration.releases[job].source, now)}
     due = sum(window.key in ended for window in windows)
     price, rho = configuration.releases[job].price, _rho_each(configuration, prices, job, windows)
     return {

@@ -32,24 +32,11 @@ def backfill(job: str, since: int, until: int, yes: bool, config_path: Path) -> 
 
     A window that was released keeps its release: it is listed, never computed again.
     """
-    from streamdp.config.sections.sources import Windows
-
     configuration = load_configuration(config_path)
     require_job(configuration, job)
-    if job in configuration.gated():
-        raise ConfigurationError(
-            f"what {job} releases is for its gate to say",
-            where=f"gates.{configuration.gated()[job]}",
-            hint=f"`streamdp release {job}` asks it about what is due",
-        )
+    _require_windows(configuration, job)
     if since >= until:
         raise click.BadParameter("it is not after --from", param_hint="'--to'")
-    if not isinstance(configuration.sources[configuration.releases[job].source].batches, Windows):
-        raise ConfigurationError(
-            f"the batches of {job} are files, which have no times",
-            where=f"sources.{configuration.releases[job].source}",
-            hint=f"`streamdp release {job} --batch NAME` releases one of them",
-        )
 
     def wanted(batch: Batch) -> bool:
         return (
@@ -73,6 +60,28 @@ def backfill(job: str, since: int, until: int, yes: bool, config_path: Path) -> 
     if not yes:
         click.confirm("Spend it?", abort=True)
     finish(one_round(configuration, [job], wanted))
+
+
+def _require_windows(configuration: Configuration, job: str) -> None:
+    """Refuse a job whose batches are files, or whose gate decides which are released.
+
+    Raises:
+        ConfigurationError: It is one of these.
+    """
+    from streamdp.config.sections.sources import Windows
+
+    if job in configuration.gated():
+        raise ConfigurationError(
+            f"what {job} releases is for its gate to say",
+            where=f"gates.{configuration.gated()[job]}",
+            hint=f"`streamdp release {job}` asks it about what is due",
+        )
+    if not isinstance(configuration.sources[configuration.releases[job].source].batches, Windows):
+        raise ConfigurationError(
+            f"the batches of {job} are files, which have no times",
+            where=f"sources.{configuration.releases[job].source}",
+            hint=f"`streamdp release {job} --batch NAME` releases one of them",
+        )
 
 
 def _split(
