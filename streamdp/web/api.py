@@ -19,12 +19,12 @@ from streamdp.store.ledger.privacy_guarantee import claim_of
 from streamdp.store.reading.browse import find_by_id, ledger_page, newest_releases
 from streamdp.types import Json
 from streamdp.web import forms
-from streamdp.web.answers import as_json
 from streamdp.web.charts import PARAMETERS, draw, wanted
+from streamdp.web.http.answers import as_json
+from streamdp.web.http.parameters import Parameters, missing
 from streamdp.web.log import LEVELS, newest_lines
 from streamdp.web.openapi import description
 from streamdp.web.pages import statement_of
-from streamdp.web.parameters import Parameters, missing
 from streamdp.web.reader import View
 
 MOST = 500

@@ -20,12 +20,12 @@ from streamdp.errors import IntegrityError, StreamdpError
 from streamdp.reports.status import daemon_state
 from streamdp.store.reading.reports import heart
 from streamdp.web import api, pages
-from streamdp.web.answers import problem, tagged
 from streamdp.web.downloads import download
 from streamdp.web.forms import STATIC, render, static
-from streamdp.web.guard import Access, Guard, Limiter
+from streamdp.web.http.answers import problem, tagged
+from streamdp.web.http.guard import Access, Guard, Limiter
+from streamdp.web.http.parameters import Refused
 from streamdp.web.metrics import metrics
-from streamdp.web.parameters import Refused
 from streamdp.web.reader import Reader, View
 
 Answer = Callable[[Request, View], Response]

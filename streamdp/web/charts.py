@@ -12,7 +12,7 @@ from streamdp.reports.happenings import Happenings, happenings
 from streamdp.reports.series import Line, Picture, picture
 from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
 from streamdp.types import Json
-from streamdp.web.parameters import Parameters, bad
+from streamdp.web.http.parameters import Parameters, bad
 from streamdp.web.reader import View
 
 STRETCHES = ("30", "90", "365", "all")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import json
+import re
 import tempfile
 from http import HTTPStatus
 from pathlib import Path
@@ -13,10 +16,9 @@ from starlette.responses import Response
 from streamdp.sinks.record import flat, record
 from streamdp.store.reading.browse import newest_releases
 from streamdp.types import Json, Release
-from streamdp.web.answers import tagged
 from streamdp.web.charts import wanted
-from streamdp.web.pages import csv_text
-from streamdp.web.parameters import Parameters, Refused, missing
+from streamdp.web.http.answers import tagged
+from streamdp.web.http.parameters import Parameters, Refused, missing
 from streamdp.web.reader import View
 
 MOST = 10_000
@@ -27,6 +29,11 @@ FORMS = {
     "json": "application/json",
     "parquet": "application/vnd.apache.parquet",
 }
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
+"""First characters of a cell that a spreadsheet computes, or passes over to find another."""
+
+NUMBER = re.compile(r"[+-]?\d+(\.\d+)?(e[+-]?\d+)?", re.ASCII | re.IGNORECASE)
+
 _TIMES = ("window_start", "window_end", "released_at")
 
 
@@ -57,6 +64,29 @@ def _lines(release: Release) -> list[dict[str, Json]]:
     if release.epsilon_nano is None:
         return lines
     return [{**line, "epsilon": float(line["epsilon"])} for line in lines]
+
+
+def csv_text(rows: list[dict[str, Json]]) -> str:
+    """Rows as comma-separated values, for people: a spreadsheet takes no text for a formula."""
+    file = io.StringIO()
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    writer = csv.DictWriter(file, names, lineterminator="\r\n")
+    writer.writeheader()
+    writer.writerows({name: _inert(value) for name, value in row.items()} for row in rows)
+    return file.getvalue()
+
+
+def _inert(value: Json) -> Json:
+    """A cell behind an apostrophe where a spreadsheet would compute it.
+
+    Names of files and of groups may be somebody else's. Numbers are left as they are.
+
+    >>> [_inert(each) for each in ("=1+1", "-a", "-1.5", "a-b", -1.5)]
+    ["'=1+1", "'-a", '-1.5', 'a-b', -1.5]
+    """
+    if not isinstance(value, str) or not value.startswith(FORMULA) or NUMBER.fullmatch(value):
+        return value
+    return f"'{value}"
 
 
 def _parquet(lines: list[dict[str, Json]]) -> bytes:

@@ -22,7 +22,7 @@ from streamdp.privacy.filters import Measure
 from streamdp.reports.overview import JobLook, Overview, overview
 from streamdp.store.anchor.anchor import default_anchor
 from streamdp.store.reading.reports import owed_rows
-from streamdp.web.parameters import Parameters
+from streamdp.web.http.parameters import Parameters
 from streamdp.web.reader import View
 
 MEASURES: tuple[Measure, ...] = ("epsilon", "rho")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from fractions import Fraction
 
@@ -26,11 +24,11 @@ from streamdp.store.ledger.privacy_guarantee import claim_of
 from streamdp.store.reading.browse import find_by_id, ledger_page, newest_releases, spending
 from streamdp.store.reading.reports import ScopeReport
 from streamdp.types import Column, Json, Release
-from streamdp.web.answers import tagged
 from streamdp.web.charts import PARAMETERS, STRETCHES, draw, wanted
 from streamdp.web.forms import render
+from streamdp.web.http.answers import tagged
+from streamdp.web.http.parameters import Parameters, missing
 from streamdp.web.log import LEVELS, newest_lines
-from streamdp.web.parameters import Parameters, missing
 from streamdp.web.reader import View
 
 DELTA = Fraction(1, 10**9)
@@ -170,7 +168,7 @@ def show_verification(request: Request, view: View) -> Response:
 def show_statement(request: Request, view: View) -> Response:
     """Statement of the guarantee, as a privacy officer signs it."""
     Parameters(request)
-    return page(request, view, "statement.html", whole=_statement(view))
+    return page(request, view, "statement.html", whole=statement_of(view))
 
 
 def show_sheet(request: Request, view: View) -> Response:
@@ -202,20 +200,6 @@ def show_log(request: Request, view: View) -> Response:
 
 def statement_of(view: View) -> dict[str, Json]:
     """Statement of the guarantee of all jobs."""
-    return _statement(view)
-
-
-def csv_text(rows: list[dict[str, Json]]) -> str:
-    """Rows of equal keys as comma-separated values."""
-    file = io.StringIO()
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    writer = csv.DictWriter(file, names, lineterminator="\r\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return file.getvalue()
-
-
-def _statement(view: View) -> dict[str, Json]:
     names = list(view.configuration.releases)
     return view.once("statement", lambda: statement(*_of(view), names, DELTA))
 

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 from streamdp.config.sections.web import Web
 from streamdp.web.app import application
-from streamdp.web.guard import Limiter
+from streamdp.web.http.guard import Limiter
 from streamdp.web.reader import Reader
 from tests.web.addresses import HOST, addresses
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import html
 import io
 import json
@@ -14,6 +15,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from streamdp.store.reading.read_only import PRIVATE
+from streamdp.web.downloads import csv_text
 from streamdp.web.reader import Reader
 from tests.web.addresses import addresses
 from tests.web.conftest import HOSTILE, release_id
@@ -94,10 +96,21 @@ def test_files_hold_what_was_released(client: TestClient, tmp_path: Path) -> Non
         query = f"SELECT value FROM '{parquet}' ORDER BY window_start"
         found = engine.execute(query).fetchall()
     assert [value for (value,) in found] == values
-    lines = io.StringIO(client.get("/jobs/daily/releases.csv").text).read().splitlines()
-    assert len(lines) == 1 + len(values)
+    lines = list(csv.DictReader(io.StringIO(client.get("/jobs/daily/releases.csv").text)))
+    assert [float(line["value"]) for line in lines] == values
     empty = client.get("/jobs/daily/releases.parquet?since=2030-01-01")
     assert empty.status_code == 200
+
+
+def test_a_spreadsheet_computes_no_cell_of_a_download() -> None:
+    """Texts that would be formulas stand behind an apostrophe; numbers and other texts stay."""
+    names = ["=1+1", "+cmd|'/c calc'!A0", "-a", "@sum(a1)", "\t=1+1", "\r=1", "\n=1", "-1.5", "a=1"]
+    lines = list(csv.reader(io.StringIO(csv_text([{"batch": name, "n": -2} for name in names]))))
+    assert [batch for batch, _ in lines[1:]] == [
+        *(f"'{name}" for name in names[:7]),
+        *names[7:],
+    ]
+    assert {number for _, number in lines[1:]} == {"-2"}
 
 
 def test_the_store_is_read_only_and_private_columns_are_shut(reader: Reader) -> None:
