@@ -13,7 +13,7 @@ AGAIN = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """None leaves it to the engine.
+    """Limits of a question; None leaves one to the engine.
 
     Args:
         memory: Bytes.

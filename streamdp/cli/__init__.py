@@ -101,7 +101,7 @@ def main() -> NoReturn:
 
 
 def _ended(work: Callable[[], object]) -> int:
-    """Do some work and return the exit code it ends in; what went wrong is told."""
+    """Run some work; print its error, if any, and return its exit code."""
     try:
         work()
     except SystemExit as end:
@@ -120,7 +120,7 @@ def _fail(error: StreamdpError) -> int:
 
 
 def _known(error: Exception) -> StreamdpError:
-    """SQLite's and the system's errors as ours; any other is a mistake and shows its place.
+    """Translate an error of SQLite or the system into one of ours; raise any other as it is.
 
     Raises:
         Exception: The error itself, if it is neither.

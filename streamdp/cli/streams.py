@@ -1,4 +1,4 @@
-"""Standard streams as commands find them: closed, full, or somebody's terminal."""
+"""Standard streams that may be closed, or full, before or while a command runs."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from contextlib import suppress
 
 
 class _Lost(io.FileIO):
-    """A stream that was closed before the command began: what is printed there is an error."""
+    """Stands for a stream that was closed before the command began; writing to it fails."""
 
     def write(self, content: object) -> int:
-        """Refuse, until `give_up` has put a place there that takes all."""
+        """Fail, until `give_up` has replaced the stream by one that drops all."""
         try:
             return super().write(content) or 0  # type: ignore[arg-type]
         except OSError:
@@ -21,7 +21,7 @@ class _Lost(io.FileIO):
 
 
 class _Forgiving(io.FileIO):
-    """A stream whose reader may be gone or whose disk may be full, which ends no work."""
+    """A stream that drops what it cannot write, as when its reader is gone or its disk full."""
 
     def write(self, content: object) -> int:
         """Write what can be written."""
@@ -31,7 +31,7 @@ class _Forgiving(io.FileIO):
 
 
 def secure() -> None:
-    """Let no file of ours become standard output, and no message that is lost end the work.
+    """Replace closed standard streams, and let lost messages on standard error end no work.
 
     The kernel gives a new file the lowest free number: with standard error closed, that could be
     the store, and what a library complains of would be written into it.
@@ -52,7 +52,7 @@ def secure() -> None:
 
 
 def finish() -> None:
-    """Write what is left for standard output.
+    """Flush standard output.
 
     Raises:
         OSError: It cannot be written, and is given up.

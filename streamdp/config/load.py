@@ -87,7 +87,7 @@ def _require_names(document: Document) -> None:
 
 
 def _beside(path: Path, named: str) -> str:
-    """A path from the folder of the configuration.
+    """A path, relative to the folder of the configuration.
 
     Raises:
         ConfigurationError: It is an address of objects, and no file.
@@ -170,7 +170,7 @@ def _with_file(value: Any, path: Path, absolute: Absolute) -> Any:
 
 
 def _readable(error: ValidationError, document: Document) -> ConfigurationError:
-    """Pydantic's list as one error in the words of the file."""
+    """One error in the words of the file, from pydantic's list."""
     problems = []
     found = error.errors(include_url=False)
     for problem in found:
@@ -198,7 +198,7 @@ def _is_other_form(problem: Any, found: list[Any]) -> bool:
 
 
 def _is_tag(part: str | int, document: Document) -> bool:
-    """Pydantic names the member of a union it tried; such names are in no file."""
+    """Whether a part of a place is pydantic's name of a union's member, which is in no file."""
     return (
         isinstance(part, str)
         and ("[" in part or part in _tags())

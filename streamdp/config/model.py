@@ -48,7 +48,7 @@ class Store(Section):
 
 
 class Privacy(Section):
-    """In which terms privacy is promised."""
+    """Unit, relation and caps of the privacy guarantee."""
 
     unit: Unit = Field(
         description="Who is protected: a word for one record, or a section for a unit that has"

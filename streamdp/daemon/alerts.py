@@ -1,4 +1,4 @@
-"""Alerts: conditions that need a hand, each told once a change."""
+"""Alerts: conditions that need an operator, each reported once when it begins."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOLERANCE = 60
 def watch_over(
     configuration: Configuration, store: SqliteStore, entropy: Entropy, now: int, log: Log
 ) -> None:
-    """Tell what has come to need a hand since the last look, and close what no longer does.
+    """Report conditions that began since the last look, and close those that ended.
 
     Raises:
         StoreError: It could not be written down; the next look tells it.
@@ -53,7 +53,7 @@ def watch_over(
 def conditions(
     configuration: Configuration, database: Database, now: int, section: Alerts
 ) -> Iterator[Alert]:
-    """All that needs a hand now, of the kinds that are wanted."""
+    """Conditions that need an operator now, of the configured kinds."""
     found = {
         "stalled": _stalled(configuration, database, now, section.stalled_after),
         "unreadable": _unreadable(database),
@@ -124,7 +124,7 @@ def _clock(database: Database, now: int, longest_step: int) -> Iterator[Alert]:
 
 
 def _backup(configuration: Configuration, database: Database, now: int) -> Iterator[Alert]:
-    """The newest copy is made again whenever it is old: one that stays old cannot be made."""
+    """A condition if the newest backup is old: it is renewed when due, so renewing failed."""
     section = configuration.backup
     if section is None:
         return

@@ -13,7 +13,7 @@ class SystemClock:
         return int(time.time())
 
     def timer(self) -> float:
-        """Seconds of a clock that nobody sets."""
+        """Seconds of a monotonic clock."""
         return time.monotonic()
 
     def wait(self, seconds: float) -> None:

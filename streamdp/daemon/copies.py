@@ -1,4 +1,4 @@
-"""Copies of the store that the daemon makes by itself; what is due follows from where they lie."""
+"""Copies of the store that the daemon makes by itself, when the newest one is old enough."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from streamdp.types import Log
 
 
 class Copying:
-    """Makes a copy when the newest one is old enough; a failure is told once, and tried again.
+    """Makes a copy when the newest is old; logs a failure once, and tries again.
 
     Args:
         configuration: With the section `backup`, or without.
@@ -26,7 +26,7 @@ class Copying:
         self._newest: int | None = None
 
     def copy_if_due(self, now: int) -> None:
-        """Copy the store if the time has come; never raises for what a copy meets."""
+        """Copy the store if a copy is due; failures are logged and not raised."""
         if self._section is None or self._place is None:
             return
         try:
@@ -43,7 +43,7 @@ class Copying:
         self._log("backup.written", name=made)
 
     def _is_due(self, every: int, place: Place, now: int) -> bool:
-        """Whether the newest copy is old; one of the future was made by a clock that was wrong.
+        """Whether the newest copy is old, or dated in the future by a clock that was wrong.
 
         A storage is asked when the newest copy that is known of has grown old.
         """

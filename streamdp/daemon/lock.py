@@ -54,13 +54,13 @@ def is_locked(store: Path) -> bool:
 
 
 def _lock_of(store: Path) -> Path:
-    """One lock for one file, by whatever link it is reached."""
+    """Path of the lock of a file, the same by whatever link the file is reached."""
     store = store.resolve()
     return store.with_name(store.name + ".lock")
 
 
 def _taken(file: int) -> bool:
-    """Take the lock, trying for a moment: who asks `is_locked` holds it for an instant."""
+    """Take the lock, retrying for a moment, since `is_locked` holds it for an instant."""
     for _ in range(5):
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -30,7 +30,7 @@ Failures = dict[str, str]
 def write_due(
     configuration: Configuration, database: Database, now: int, log: Log, failures: Failures
 ) -> None:
-    """Write all reports that are due; what fails is told, and tried again in the next round."""
+    """Write all reports that are due; log failures, and try them again in the next round."""
     for name, section in configuration.reports.items():
         try:
             for stretch in _missing(database, section, now):

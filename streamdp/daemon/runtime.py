@@ -51,7 +51,7 @@ class Runtime:
     copying: Copying | None = None
 
     def beat(self, clock: Clock, log: Log) -> None:
-        """Give a sign of life; say it once when the clock has gone back.
+        """Write a heartbeat; log once when the clock has gone back.
 
         Raises:
             ClockError: The clock has jumped ahead.
@@ -63,7 +63,7 @@ class Runtime:
         self.behind = behind
 
     def watch(self, configuration: Configuration, entropy: Entropy, clock: Clock, log: Log) -> None:
-        """Tell what needs a hand, deliver that, and write copies and reports that are due.
+        """Send alerts, and write copies and reports that are due.
 
         Raises:
             StoreError: It could not be written down.
@@ -111,7 +111,7 @@ def runtime(
     progress: Progress = lambda task, done, total: None,
     pid: int | None = None,
 ) -> Iterator[Runtime]:
-    """Take the store over, for as long as the block lasts, with signs of life while it works.
+    """Lock and open the store while the block lasts, with heartbeats while it works.
 
     All that the configuration names is wired before the store is opened, and an older store is
     changed only if its ledger admits the configuration. Files made from here on are this user's
@@ -151,7 +151,7 @@ def runtime(
 
 
 def _living(running: Runtime, clock: Clock, log: Log, progress: Progress) -> Progress:
-    """Progress that gives signs of life too: a catch-up may last for hours."""
+    """Progress that also writes heartbeats: a catch-up may last for hours."""
     last = clock.now()
 
     def tell(task: Task, done: int, total: int) -> None:

@@ -99,7 +99,7 @@ class Attempts:
     def _readable(
         self, task: Task, batch: Batch, outcomes: Outcomes, look: Callable[[], None]
     ) -> bool:
-        """Prepare a batch; a file that is altered or cannot be read holds up no others."""
+        """Prepare a batch; one that is altered or unreadable does not hold up others."""
         store, key = self.around.store, "" if batch.path is None else batch.key
         try:
             look()
@@ -119,7 +119,7 @@ class Attempts:
     def _spend(
         self, task: Task, batch: Batch, outcomes: Outcomes, spend: Callable[[], None]
     ) -> bool:
-        """Do what costs something, then deliver; False at the end of the budget."""
+        """Run a paid step, then deliver; False at the end of the budget."""
         try:
             spend()
         except BudgetExhaustedError as error:
@@ -130,7 +130,7 @@ class Attempts:
     def _refuse(
         self, task: Task, batch: Batch, error: BudgetExhaustedError, outcomes: Outcomes
     ) -> bool:
-        """Pass a batch over whose cap is reached; at the lifetime cap the task is at its end."""
+        """Record a cap refusal; return False if the lifetime cap is exhausted."""
         outcomes.refused += 1
         store, now, which = self.around.store, self.around.clock.now(), (task.name, batch.key)
         if which not in self._refused | self.passed:
@@ -144,5 +144,5 @@ class Attempts:
         return True
 
     def _is_passed(self, task: Task, batch: Batch) -> bool:
-        """Whether a cap refused a batch before: it has room no sooner than the caps change."""
+        """Whether a cap in force refused a batch before."""
         return not self.insists and (task.name, batch.key) in self.passed

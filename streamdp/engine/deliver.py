@@ -1,4 +1,4 @@
-"""Releases and notices out: what the outbox owes, at least once, in order for each sink."""
+"""Deliver what the outbox holds, at least once, in order for each sink."""
 
 from __future__ import annotations
 

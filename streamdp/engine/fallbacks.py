@@ -1,4 +1,4 @@
-"""A learned state that does not serve is dropped: the release starts anew, and costs no more."""
+"""Start a release anew where its learned state cannot be used; it costs no more."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def planned(kind: ReleaseKind, learned: Learned, batch: Batch) -> tuple[Learned,
 
 
 def following(kind: ReleaseKind, state: Json, plan: Plan, outcome: Outcome) -> tuple[Json, bool]:
-    """The state after a release, or the first one if it cannot be learned from; and whether so."""
+    """The state after a release and False, or, if it cannot be learned from, a new one and True."""
     try:
         return kind.learn(state, plan, outcome), False
     except FAILURES:

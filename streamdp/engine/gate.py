@@ -192,7 +192,7 @@ class Gatekeeper:
     def _word(
         self, gate: Gate, batch: Batch, standing: tuple[Release, ...], began: float, accepted: bool
     ) -> Answer:
-        """An answer with all that follows from it."""
+        """The answer with its notices and holds."""
         entropy = self.around.entropy
         slot = self.around.clock.now() + int(self._left(gate, began)) + 1
         if accepted:

@@ -28,10 +28,10 @@ def due_of_gate(gate: Gate, store: Store, batches: Iterable[Batch]) -> list[Batc
 
 
 def unasked(gate: Gate, store: Store) -> tuple[Job, ...]:
-    """Jobs without any release: their first needs no word of the gate."""
+    """Jobs without any release; their first one needs no answer of the gate."""
     return tuple(job for job in gate.jobs if store.last_release(job.name) is None)
 
 
 def must_ask(gate: Gate, store: Store) -> bool:
-    """Whether there is a release to be kept or renewed, or none to be made at all."""
+    """Whether the gate must be asked: its first job has a release, or it has no jobs."""
     return not gate.jobs or store.last_release(gate.jobs[0].name) is not None

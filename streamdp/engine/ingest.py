@@ -1,4 +1,4 @@
-"""Batches in: each is written down once, and must still be the same when it is released."""
+"""Register new batches once, and require that they are unaltered when released."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Binding of files and tables to budgets: each pays from one, whatever it is called."""
+"""Bind each file and table to one budget, whatever it is called."""
 
 from __future__ import annotations
 

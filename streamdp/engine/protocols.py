@@ -60,7 +60,7 @@ class GateMemory(Protocol):
         ...
 
     def leave_out(self, run: Run) -> None:
-        """A test ended before it was drawn."""
+        """Leave a test out that ended before its draw."""
         ...
 
     def answer(self, run: Run, answer: Answer, now: int) -> None:
@@ -120,7 +120,7 @@ class Store(Protocol):
         ...
 
     def settle_problem(self, about: str, batch: str) -> None:
-        """A problem is no more."""
+        """Forget a problem that is solved."""
         ...
 
     def known_batches(self, source: str) -> Mapping[str, Window]:

@@ -140,7 +140,7 @@ def _informed(kind: ReleaseKind, batch: Batch, store: Store) -> ReleaseKind:
 
 @contextmanager
 def redact_errors(entropy: Entropy) -> Iterator[None]:
-    """Let no foreign exception out: its text, and those it hangs on, may quote a record."""
+    """Replace foreign exceptions: their text, and their causes, may quote a record."""
     try:
         with told_of_memory():
             yield
@@ -157,7 +157,7 @@ def redact_errors(entropy: Entropy) -> Iterator[None]:
 
 
 def _number(entropy: Entropy) -> str:
-    """A mark by which message and log are found to be of one error; there may be no entropy."""
+    """A number that message and log of one error share; zeros if there is no entropy."""
     try:
         return f"{entropy.bits(48):012x}"
     except OSError:

@@ -108,7 +108,7 @@ class Runner:
         return outcomes
 
     def _admit(self, known: dict[str, _Work], waiting: dict[str, _Work]) -> None:
-        """Let in what schedules woke during the turn; what has come since is looked for anew."""
+        """Add tasks that schedules woke during the turn, and look for their new batches."""
         for task in self.woken():
             self._arrived.pop(task.source.name, None)
             if task.name not in known:
@@ -189,7 +189,7 @@ class Runner:
         outcomes.errors += deliver(store, self.sinks, now, self.around.log)
 
     def _is_paused(self, task: Task, outcomes: Outcomes) -> bool:
-        """Asked before every release, since a person or a gate may pause a job in its catch-up."""
+        """Whether a task is paused; asked before every release, as this may change meanwhile."""
         paused = self.around.store.paused() & {task.name, *(job.name for job in task.jobs)}
         outcomes.paused += sorted(paused)
         return bool(paused)
@@ -201,7 +201,7 @@ class Runner:
         return frozenset(pair for name in names for pair in refused(task.scope, name))
 
     def _rests(self, task: Task, outcomes: Outcomes) -> bool:
-        """An engine that fails, or a process that dies, must not burn a lifetime in an hour.
+        """Whether a task rests after burnt charges, so that failures burn no lifetime in an hour.
 
         It follows from the store: a supervisor that starts the process anew changes nothing.
         """

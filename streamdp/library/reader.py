@@ -164,7 +164,7 @@ class StoreReader:
 
     @contextmanager
     def _moment(self) -> Iterator[Database]:
-        """All that is read inside is of one moment.
+        """Read all inside the block from one moment of the store.
 
         Raises:
             StoreError: The file cannot be read any more.

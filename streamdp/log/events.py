@@ -16,7 +16,7 @@ Level = Literal["debug", "info", "warning", "error"]
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event's level, its fields, and what it means to who reads it."""
+    """An event's level, its fields, and its meaning for operators."""
 
     level: Level
     fields: frozenset[str]

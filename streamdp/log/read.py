@@ -44,7 +44,7 @@ class Filter:
 
 
 def _rank(level: str) -> int:
-    """A level that is none of ours, as a library's `critical`, is the highest."""
+    """Rank of a level; an unknown one, as a library's `critical`, is the highest."""
     return LEVELS.index(level) if level in LEVELS else len(LEVELS)
 
 

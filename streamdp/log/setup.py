@@ -35,7 +35,7 @@ class _PrivateFile(RotatingFileHandler):
     """A rotated file that is its user's alone, from its first byte, whatever the umask."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802
-        """A log that cannot be written ends no work; logging's own answer is a traceback."""
+        """Ignore errors of writing, on which `logging` would print a traceback."""
 
     def close(self) -> None:
         """Give the file back, though what is left to write may not fit on its disk."""
@@ -95,7 +95,7 @@ def close() -> None:
 
 
 def _say(event: str, /, **fields: str | int | None) -> None:
-    """Write one event; what is not on the list is replaced by the news of it."""
+    """Write one event; one that is not on the list is replaced by a notice of that."""
     if refused(event, fields):
         event, fields = "log.refused", {"name": event if event in EVENTS else "unknown"}
     level = getattr(logging, EVENTS[event].level.upper())
@@ -119,7 +119,7 @@ def _unfold(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
 
 
 def _printable(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
-    """Names of batches are names of files, which may hold what a terminal would obey."""
+    """Escape control characters: names of batches are names of files."""
     return {
         key: printable(value, lines=False) if isinstance(value, str) else value
         for key, value in event.items()

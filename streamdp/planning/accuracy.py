@@ -24,7 +24,7 @@ second."""
 
 
 class Simulations:
-    """Expected accuracy of jobs; those that are simulated alike share one simulation.
+    """Expected accuracy of jobs; equal simulations are run once.
 
     Args:
         configuration: Of the jobs.

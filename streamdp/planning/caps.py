@@ -36,7 +36,7 @@ class Refused:
         return self.error.fields["cap"] == "lifetime"
 
     def row(self) -> dict[str, Json]:
-        """As it is shown."""
+        """The row that is shown."""
         left = self.error.fields["left_nano"]
         return {
             "scope": self.batch.source,
@@ -53,7 +53,7 @@ Listing = Callable[[str, int], "tuple[Batch, ...]"]
 
 
 def listing(configuration: Configuration) -> Listing:
-    """Looks at each source once, however many jobs read it."""
+    """A listing that looks at each source once, however many jobs read it."""
     from streamdp import wiring
 
     def batches(name: str, until: int) -> tuple[Batch, ...]:

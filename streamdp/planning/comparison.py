@@ -53,7 +53,7 @@ class Variants:
     rows: int
 
     def kind(self, variant: str, price: Fraction, stream: Stream) -> ReleaseKind:
-        """As production would make it, with the features a synthetic stream brings.
+        """The kind as production would make it, with the features a synthetic stream brings.
 
         Raises:
             ConfigurationError: The release does not admit this variant or price.
@@ -259,5 +259,5 @@ def _synthetic(study: Study, section: ReleaseSection, scene: Scene, seed: int) -
 
 
 def _same(stream: Stream, seed: int) -> Stream:
-    """A table is the same for every seed; chance alone differs."""
+    """The table, which is the same for every seed: only the draws differ."""
     return stream

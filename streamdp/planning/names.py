@@ -1,4 +1,4 @@
-"""Names that a person types: one that is not there is refused, with the nearest."""
+"""Names typed by a person: an unknown one is refused with the nearest known one."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def heads(coins: int, bias: Fraction, entropy: Entropy) -> int:
 
 
 def _toss(digits: bytes, entropy: Entropy) -> int:
-    """One coin, as many are tossed, without arrays: noise takes some twenty of them."""
+    """Toss one coin without arrays: noise takes some twenty of them."""
     for byte in digits:
         drawn = entropy.bits(8)
         if drawn != byte:

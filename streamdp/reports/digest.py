@@ -32,7 +32,7 @@ class Digest:
         picture: Its series.
         every: Of how many releases each point is one.
         releases: Those in the picture, oldest first.
-        events: What happened besides in the period.
+        events: Other events of the period.
         cost: What the releases in the picture cost together, in words.
         sheet: What, how often, how accurate, how private.
         own: Charts that the kind brings.

@@ -1,4 +1,4 @@
-"""Overview for a person on call: every job, what holds it, and what needs a hand."""
+"""Overview for an operator: every job, what holds it, and what needs attention."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ SHORT_RUNWAY = 30
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """Something that needs a hand, of a job or of the whole."""
+    """Something that needs an operator, in a job or in the whole."""
 
     level: Literal["error", "warning"]
     of: str

@@ -12,18 +12,18 @@ from streamdp.store.reading.reports import last_rho
 
 
 def price_of_release(configuration: Configuration, database: Database, job: str) -> Item:
-    """Of one release; of a price in epsilon, rho is what it last was (0 before the first)."""
+    """Price of one release; for one in epsilon, rho is the last release's (0 before the first)."""
     return configuration.releases[job].price.item(last_rho(database, job))
 
 
 def price_of_run(configuration: Configuration, database: Database, gate: str) -> Item:
-    """Of a run that is still to be armed."""
+    """Price of a run that is still to be armed."""
     epsilon = configuration.all_gates()[gate].epsilon
     return Item(0, nano_up(epsilon), last_rho(database, gate))
 
 
 def price_of_batch(configuration: Configuration, database: Database, scope: str) -> Item:
-    """Of all releases and gates of a source for one batch."""
+    """Price of all releases and gates of a source for one batch."""
     jobs = [name for name, job in configuration.releases.items() if job.source == scope]
     prices = [price_of_release(configuration, database, name) for name in jobs]
     prices += [

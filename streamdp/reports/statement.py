@@ -110,7 +110,7 @@ def _source(
 
 
 def _definition(loss: Loss, caps: Caps) -> str:
-    """Of a source: pure as long as its caps and all its charges are."""
+    """Definition of privacy that a source has: pure if its caps and all its charges are."""
     return PURE if loss.pure is not None and caps.measure == "epsilon" else CONCENTRATED
 
 

@@ -1,4 +1,4 @@
-"""Where the daemon, each job and each gate stand: ledger facts, for commands and pages alike."""
+"""State of the daemon, each job and each gate: ledger facts, for commands and pages."""
 
 from __future__ import annotations
 
@@ -131,5 +131,5 @@ def _stands_to(found: Sequence[Standing], last_batch: str | None) -> str | None:
 
 
 def _state(held: Held, free: str) -> str:
-    """Where nothing renews a budget is exhausted; a window that will free only holds it back."""
+    """State under caps: `exhausted` if one never frees, `waits` if all will, else `free`."""
     return "exhausted" if any(when == "never" for _, when in held) else "waits" if held else free

@@ -1,4 +1,4 @@
-"""Learners times prices times seeds, over processes."""
+"""Run trials (learners, prices, seeds) over several processes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Progress = Callable[[int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Trial:
-    """One replay: who learns, at what price, with which chance."""
+    """One replay: a learner, a price, and the seed of its draws."""
 
     learner: str
     price: Fraction

@@ -1,4 +1,4 @@
-"""Whose truth may be seen: a table that production releases from is refused.
+"""Guard of simulations: a table that production releases from is refused.
 
 Files are told by what they are, device and inode, so that links and other spellings of a path hide
 nothing. A copy of a file is another file, and is not found out.

@@ -17,7 +17,7 @@ def replay(
     entropy: Entropy,
     shown: ReleaseKind | None = None,
 ) -> Iterator[Step]:
-    """Each batch through the kind's own plan, draw and learn, as the engine calls them.
+    """Run each batch through the kind's plan, draw and learn, as the engine does.
 
     Args:
         study: Knows the truth of a batch.

@@ -1,4 +1,4 @@
-"""A command: each release or notice is handed to a program of its own, as JSON on its input."""
+"""A command: run for each release or notice, which it gets as JSON on its input."""
 
 from __future__ import annotations
 

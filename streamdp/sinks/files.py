@@ -22,7 +22,7 @@ Form = Literal["csv", "parquet"]
 
 
 class FilesSink:
-    """Writes beside, waits for the disk, then gives the file its name.
+    """Writes one file a release, atomically: under its name stands the whole file or none.
 
     The name holds the random id of the release, so what has this name, or the name of an unfinished
     file, is of an earlier attempt.

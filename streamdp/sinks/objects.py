@@ -13,7 +13,7 @@ from streamdp.types import Release
 
 
 class ObjectsSink:
-    """Makes the file without a name, then writes it to the storage under the release's own key.
+    """Writes one object a release, under the release's own key.
 
     A storage shows an object when it has all of it. The key holds the random id of the release, so
     what has this key is of an earlier attempt.

@@ -72,7 +72,7 @@ class PostgresTableSink:
             ) from None
 
     def _prepare(self, connection: psycopg.Connection[Any], found: list[Column]) -> bool:
-        """The table with all columns; what is there already needs no more rights.
+        """Make the table or its missing columns; an existing one needs no further rights.
 
         Returns:
             Whether it has the flag `current`.

@@ -11,7 +11,7 @@ from streamdp.types import Release
 
 
 class StandardOutputSink:
-    """Prints; its reader must drop lines with a release id it has seen."""
+    """Prints a line a delivery; its reader must drop lines with a release id it has seen."""
 
     def __init__(self, name: str) -> None:
         self.name = name

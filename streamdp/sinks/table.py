@@ -59,7 +59,7 @@ class TableSink:
             raise
 
     def _flag(self, release: Release) -> dict[str, Json]:
-        """Whether it is the newest release of its batch; earlier ones are current no more.
+        """Mark the newest release of a batch as current, and earlier ones as superseded.
 
         A release that is there keeps its flag.
         """

@@ -58,13 +58,13 @@ class DuckDBTableSink:
             ) from None
 
     def _database(self) -> str:
-        """The file to open; an engine would wait at a pipe for ever, and follow any link."""
+        """The file to open; refuses pipes, where DuckDB would wait for ever, and links."""
         with suppress(FileNotFoundError):
             os.close(open_file(self._path, os.O_RDONLY))
         return str(followed(self._path))
 
     def _prepare(self, connection: duckdb.DuckDBPyConnection, found: list[Column]) -> None:
-        """The table with all columns; those that a release lacks are null in its lines."""
+        """Make the table or its missing columns; columns a release lacks are null."""
         typed = [f"{each.quoted} {each.duckdb_type}" for each in flagged(found, newest=True)]
         connection.execute(f"CREATE TABLE IF NOT EXISTS {self._table} ({', '.join(typed)})")
         for column in typed:

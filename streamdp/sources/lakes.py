@@ -26,7 +26,7 @@ class LakeSource:
 
     @property
     def name(self) -> str:
-        """Of the source."""
+        """Name of the source."""
         return self.windows.name
 
     def batches(self, now: int) -> Iterator[Batch]:

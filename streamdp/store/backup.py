@@ -1,4 +1,4 @@
-"""Copies of a store: made beside a running daemon, whole or not there, private, and verified.
+"""Make and restore copies of a store: beside a running daemon, atomic, private, verified.
 
 A copy knows where its ledger stood, which is its place in the anchor: a store that is put back
 from it is found to be behind, and what was spent since is charged. Copies in a folder of copies
@@ -78,7 +78,7 @@ def copy_at(path: Path, name: str) -> Copy | None:
 
 
 def name_of(database: Database, store: Path) -> str:
-    """How copies of a store begin: with its file's name, and who it is."""
+    """Prefix of the names of a store's copies: its file's name and its identity."""
     (identity,) = database.execute("SELECT store_id FROM instance").fetchone()
     return f"{store.stem}-{identity[:8]}"
 
@@ -175,7 +175,7 @@ def forget_unfinished(folder: Path, name: str, now: int) -> None:
 
 
 def put_back(source: Path, store: Path, now: int, check: Check) -> None:
-    """Put a copy in the place of a store, whose files stay beside it under another name.
+    """Replace a store by a copy; its own files are kept under another name.
 
     Raises:
         StoreError: It cannot be written.

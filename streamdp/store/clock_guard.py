@@ -1,4 +1,4 @@
-"""The last time a store has seen, against clocks that jump.
+"""Clock guard: the last time a store has seen, which tells a clock that jumped.
 
 A clock set far forward would seal windows that are not over, and release them empty. So nothing is
 sealed at a time that is further ahead of the last known one than a public limit; the time of a

@@ -1,4 +1,4 @@
-"""Which columns the releases of a job have: written down whenever they change.
+"""Columns of a job's releases, recorded whenever they change.
 
 Functions that write run inside a transaction of their caller.
 """
@@ -36,7 +36,7 @@ OF_RELEASE = (
 def add_columns(
     database: Database, job: str, reservation: int, columns: tuple[Column, ...]
 ) -> None:
-    """Write the columns of a release down, if they are not those of the one before."""
+    """Record the columns of a release if they differ from those of the one before."""
     text = json.dumps([asdict(column) for column in columns])
     newest = "SELECT columns FROM release_columns WHERE job = ? ORDER BY since DESC LIMIT 1"
     row = database.execute(newest, [job]).fetchone()

@@ -76,7 +76,7 @@ def _make(path: Path) -> None:
 
 
 def require_one_name(path: Path) -> None:
-    """Refuse a file with hard links: SQLite finds a write-ahead log by the name of its database.
+    """Refuse a file with hard links: SQLite finds a write-ahead log by its database's name.
 
     Raises:
         StoreError: It has several names.
@@ -106,7 +106,7 @@ def truncate_log(database: Database) -> bool:
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
-    """Set the journal mode. SQLite itself does not wait here for another who opens a new store."""
+    """Set the journal mode, retrying: SQLite does not wait here for another process."""
     until = time.monotonic() + BUSY_SECONDS
     while True:
         try:
@@ -148,7 +148,7 @@ def connect_to_read(path: Path) -> Database:
 
 
 def require_sound(database: Database) -> None:
-    """Look at every page of the file, and whether each index says what its table says.
+    """Check every page of the file, and each index against its table.
 
     Raises:
         IntegrityError: SQLite finds it damaged.
@@ -160,7 +160,7 @@ def require_sound(database: Database) -> None:
 
 @contextmanager
 def transaction(database: Database) -> Iterator[None]:
-    """All or nothing, and no other writer in between.
+    """Run the block as one write transaction: all or nothing, with no other writer between.
 
     The lock is taken at once: a transaction that began by reading and then wrote would fail as
     soon as another process had written.
@@ -184,7 +184,7 @@ def transaction(database: Database) -> Iterator[None]:
 
 @contextmanager
 def snapshot(database: Database) -> Iterator[None]:
-    """All that is read inside is of one moment, whatever others write meanwhile."""
+    """Read all inside the block from one moment, whatever others write meanwhile."""
     database.execute("BEGIN")
     try:
         yield

@@ -22,7 +22,7 @@ from streamdp.types import Answer, Batch, Charge, GateRun, Json, Run
 
 
 class GateRuns:
-    """Each method that writes is one transaction of the store.
+    """Runs and answers of gates; each method that writes is one transaction.
 
     Args:
         database: Of the store.
@@ -128,7 +128,7 @@ class GateRuns:
         return int(used[0])
 
     def leave_out(self, run: Run) -> None:
-        """A test ended before it was drawn: it is used up, and there is no answer."""
+        """Note that a test ended before its draw: it is used up, and there is no answer."""
         with self._transaction():
             _set(self._database, run, "asked = NULL")
 

@@ -1,4 +1,4 @@
-"""The outbox: what was committed and still has to reach a sink, at least once, in order.
+"""The outbox: committed releases and notices to deliver, at least once, in order.
 
 It owes releases, and notices: public facts beside releases that cost nothing, such as the word
 of a gate. A sink may say after how many attempts it gives up; what it gave up on is a dead letter,
@@ -22,7 +22,7 @@ _OWED = "delivered_at IS NULL AND dead_at IS NULL"
 
 
 def post(database: Database, release_id: str, sinks: Iterable[str], now: int) -> None:
-    """Owe a release or notice to sinks; in the transaction that commits it."""
+    """Queue a release or notice for sinks, in the transaction that commits it."""
     for sink in sinks:
         database.execute(
             "INSERT INTO outbox (release_id, sink, next_at) VALUES (?, ?, ?)",
@@ -48,13 +48,13 @@ def due(database: Database, now: int, sinks: Collection[str]) -> tuple[Delivery,
 
 
 def delivered(database: Database, deliveries: Iterable[Delivery], now: int) -> None:
-    """Sinks have confirmed."""
+    """Remove deliveries that sinks confirmed."""
     for delivery in deliveries:
         _set(database, delivery, "delivered_at = ?, reason = NULL", now)
 
 
 def failed(database: Database, failures: Iterable[Failure], now: int) -> None:
-    """Sinks refused: wait twice as long as the last time, or for a person from now on."""
+    """Record failed deliveries: wait twice as long as before, or for an operator."""
     for failure in failures:
         delivery = failure.delivery
         when = now + min(2 ** min(delivery.attempts + 1, 20), LONGEST_WAIT)
@@ -63,7 +63,7 @@ def failed(database: Database, failures: Iterable[Failure], now: int) -> None:
 
 
 def retry(database: Database, release_id: str | None, now: int) -> int:
-    """Owe dead letters again, of one release or notice or of all; how many there were."""
+    """Queue dead letters again, of one release or of all; return how many."""
     revived = database.execute(
         "UPDATE outbox SET dead_at = NULL, attempts = 0, next_at = ? WHERE dead_at IS NOT NULL"
         " AND delivered_at IS NULL AND (? IS NULL OR release_id = ?)",

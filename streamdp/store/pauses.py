@@ -1,4 +1,4 @@
-"""Paused jobs: rows, so that a restart forgets none."""
+"""Paused jobs, kept across restarts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ def pause_job(database: Database, job: str, now: int) -> None:
 
 
 def add(database: Database, job: str, now: int) -> None:
-    """The same, inside a transaction of the caller."""
+    """Pause a job inside a transaction of the caller."""
     database.execute("INSERT OR IGNORE INTO pause (job, since) VALUES (?, ?)", [job, now])
     row_checksums.update(database, "pause", job=job)
 
 
 def resume_job(database: Database, job: str) -> None:
-    """Undo `pause_job`."""
+    """Resume a job."""
     with transaction(database):
         database.execute("DELETE FROM pause WHERE job = ?", [job])
 

@@ -42,7 +42,7 @@ class Problem:
 
 
 def of(about: str, batch: str, error: StreamdpError, now: int) -> Problem:
-    """The problem that an error tells of; our errors quote no records."""
+    """The problem of an error, in its words: our errors quote no records."""
     return Problem(about, batch, error.code, " ".join(str(error).split()), now)
 
 
@@ -64,7 +64,7 @@ def replace(database: Database, about: str, found: Mapping[str, Problem]) -> tup
 
 
 def report(database: Database, problem: Problem) -> None:
-    """Write a problem down in place of what was known of its batch."""
+    """Record a problem in place of the last one of its batch."""
     database.execute(
         f"INSERT OR REPLACE INTO problem ({_COLUMNS}) VALUES (?, ?, ?, ?, ?)",  # noqa: S608
         [problem.about, problem.batch, problem.code, problem.reason, problem.since],
@@ -73,12 +73,12 @@ def report(database: Database, problem: Problem) -> None:
 
 
 def settle(database: Database, about: str, batch: str) -> None:
-    """Forget a problem that is no more."""
+    """Forget a problem that is solved."""
     database.execute("DELETE FROM problem WHERE about = ? AND batch = ?", [about, batch])
 
 
 def problems(database: Database) -> tuple[Problem, ...]:
-    """All that is wrong now; nothing where the store is of a version that kept no problems."""
+    """All problems now; none in a store of a version that kept none."""
     if not database.table("problem").exists():
         return ()
     rows = database.execute(f"SELECT {_COLUMNS} FROM problem ORDER BY about, batch")  # noqa: S608

@@ -1,4 +1,4 @@
-"""Row checksums: a digest in each row of the tables beside the ledger: a flipped bit is found.
+"""Row checksums: a digest in each row of the tables beside the ledger finds a flipped bit.
 
 The ledger is a chain, and each commit in it seals its release. What else is remembered (which
 batches arrived, what is owed to sinks, who is paused) changes, and carries a digest row by row.
@@ -46,7 +46,7 @@ COLUMNS = tuple(f"ALTER TABLE {table} ADD COLUMN seal TEXT NOT NULL DEFAULT ''" 
 
 
 def update(database: Database, table: str, **where: Json) -> None:
-    """Seal the rows of a table that have just been written, those with these values."""
+    """Write the checksums of the rows of a table that have these values."""
     matches = " AND ".join(f"{name} IS :{name}" for name in where) or "true"
     for row in database.query(f"SELECT * FROM {table} WHERE {matches}", where):  # noqa: S608
         key = {name: row[name] for name in list(row)[:LONGEST_KEY] if name != "seal"}
@@ -74,7 +74,7 @@ def update_debts(database: Database) -> None:
 
 
 def verify(database: Database) -> None:
-    """Look at every seal.
+    """Verify the checksum of every row.
 
     Raises:
         IntegrityError: A row is not what was written.

@@ -38,7 +38,7 @@ def open_run(database: Database, scope: str, job: str, charge: Charge, now: int)
 
 
 def join_run(database: Database, run: Run, batch: Batch, now: int) -> None:
-    """Count a run against a batch before it is tested; a batch that has joined stays joined.
+    """Count a run against a batch before the batch is tested; a second time changes nothing.
 
     Raises:
         BudgetExhaustedError: The cap of the batch, or of a window that holds it, refuses; nothing

@@ -56,12 +56,12 @@ class StoreSession:
         return cls(*open_store(path, anchor or default_anchor(path), now), longest_step)
 
     def close(self) -> None:
-        """Give connection and anchor back."""
+        """Close the connection and the anchor."""
         self.database.close()
         self._anchor.close()
 
     def beat(self, pid: int | None, now: int) -> int:
-        """Sign of life: tells a dead daemon from an idle one; returns how far the clock is behind.
+        """Write a heartbeat; return by how many seconds the clock is behind.
 
         Raises:
             ClockError: The clock has jumped.
@@ -81,7 +81,7 @@ class StoreSession:
         self._erased = truncate_log(self.database)
 
     def stopped(self, now: int) -> None:
-        """The daemon went on purpose."""
+        """Note that the daemon stopped on purpose."""
         with self.transaction():
             self.database.execute("UPDATE instance SET pid = NULL, stopped_at = ?", [now])
 

@@ -81,7 +81,7 @@ class SqliteStore(StoreSession):
             return bind_all(self.database, terms, now, data or {}, overlap)
 
     def move_source(self, source: str, data: Json, overlap: Overlap, about: Json, now: int) -> None:
-        """Let a source read its data in another place, by a person's word.
+        """Bind a source to the new place of its data, by an operator's decision.
 
         Raises:
             ConfigurationError: The data belongs to another's budget.
@@ -104,7 +104,7 @@ class SqliteStore(StoreSession):
         return origins.foreign(known, scope, batch)
 
     def belongings(self, origins_: Iterable[str]) -> dict[str, Belongs]:
-        """To whom known origins belong."""
+        """Source and batch that known origins belong to."""
         return origins.belongings(self.database, origins_)
 
     def let_go(self, owner: Belongs) -> bool:
@@ -145,7 +145,7 @@ class SqliteStore(StoreSession):
         return True
 
     def settle_problem(self, about: str, batch: str) -> None:
-        """A problem is no more."""
+        """Forget a problem that is solved."""
         if batch in problems.known(self.database, about):
             with self.transaction():
                 problems.settle(self.database, about, batch)
@@ -162,7 +162,7 @@ class SqliteStore(StoreSession):
                 archive.add_batch(self.database, batch, digest, now)
 
     def keyed_digest(self, content: bytes) -> bytes:
-        """A digest only this store can form: a plain one would tell who holds the same data."""
+        """A digest under the store's own key: a plain one would tell who holds the same data."""
         return hmac.digest(self._digest_key, content, hashlib.sha256)
 
     @cached_property
@@ -216,14 +216,14 @@ class SqliteStore(StoreSession):
         return refusals.passed_over(self.database, scope, job)
 
     def burn(self, reservation: Reservation, now: int) -> None:
-        """The charge stays spent and there will be no release for it."""
+        """Settle a charge without a release; it stays spent."""
         with self.transaction():
             ledger.settle(self.database, reservation, now)
 
     def commit(
         self, reservation: Reservation, release: Release, learned: Learned, sinks: Iterable[str]
     ) -> None:
-        """Charge, release, learner state and outbox: all or nothing.
+        """Commit charge, release, learner state and outbox: all or nothing.
 
         Raises:
             StoreError: It could not be written, or the learner has moved on; the charge is open
@@ -280,7 +280,7 @@ class SqliteStore(StoreSession):
         return paused_jobs(self.database)
 
     def accept_time(self, now: int, by: str) -> None:
-        """Follow a clock that has jumped, by a person's word."""
+        """Accept a clock that has jumped, by an operator's decision."""
         with self.transaction():
             keep_time(self.database, now, None)
             ledger.note(self.database, {"what": "clock accepted", "by": by}, now)

@@ -1,4 +1,4 @@
-"""Opening a store for work: sound, unaltered, not a copy, and bound to its anchor."""
+"""Open a store for work, verified: sound, unaltered, no copy, and bound to its anchor."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def require_store(path: Path, anchor_path: Path) -> None:
 
 
 def verify(database: Database) -> None:
-    """Look at every page, the schema, the ledger's chain, every release and every seal.
+    """Verify every page, the schema, the ledger's chain, every release and checksum.
 
     Raises:
         IntegrityError: Something was changed, removed or added by other hands.
@@ -81,7 +81,7 @@ def verify(database: Database) -> None:
 
 
 def verify_copy(database: Database) -> None:
-    """The same of a store that may be of an earlier schema, hence without all that is verified.
+    """Verify a copy, which may be of an earlier schema and lack parts that `verify` checks.
 
     Raises:
         IntegrityError: Something was changed, removed or added by other hands, or is newer.

@@ -30,7 +30,7 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A real file, known by what it is and not by its name.
+    """A real file, identified by its inode and not its name.
 
     Args:
         path: Absolute, without links.

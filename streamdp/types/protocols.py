@@ -175,7 +175,7 @@ class Backend(Protocol):
 
 
 class Source(Protocol):
-    """Batches in: which public windows or files there are."""
+    """A source of batches: public windows or files."""
 
     @property
     def name(self) -> str:
@@ -196,7 +196,7 @@ class Log(Protocol):
 
 
 class Sink(Protocol):
-    """Releases out, idempotent on the release id."""
+    """A sink of releases, idempotent on the release id."""
 
     name: str
 

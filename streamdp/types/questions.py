@@ -66,7 +66,7 @@ class CellQuery:
     groups: tuple[tuple[str, ...], ...] = ((),)
 
     def __post_init__(self) -> None:
-        """A group that stood there twice would count its records twice."""
+        """Refuse a repeated group, whose records would count twice."""
         if len(set(self.groups)) < len(self.groups):
             raise ConfigurationError("a group is listed twice")
         if any(len(group) != len(self.by) for group in self.groups):

@@ -1,4 +1,4 @@
-"""The JSON behind the pages: read-only, in pages of its own, under tags."""
+"""The JSON API: read-only, paged, with entity tags."""
 
 from __future__ import annotations
 

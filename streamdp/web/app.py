@@ -86,7 +86,7 @@ def access(web: Web) -> Access:
 
 
 def _served(reader: Reader, answer: Answer, *, as_page: bool) -> Callable[[Request], Response]:
-    """An endpoint that sees one moment of the store, and tells in a word why it cannot."""
+    """An endpoint that reads one moment of the store, or says why it cannot."""
 
     def endpoint(request: Request) -> Response:
         try:

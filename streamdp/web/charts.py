@@ -50,7 +50,7 @@ class Drawing:
         whole: All series of that part.
         shown: Names of those that are drawn.
         every: Of how many releases each point is one.
-        events: What happened besides.
+        events: Other events of the batches.
         own: Charts that the kind brings.
     """
 
@@ -63,7 +63,7 @@ class Drawing:
     own: tuple[OwnChart, ...]
 
     def svg(self, job: str) -> str:
-        """Without scripts."""
+        """The chart as SVG, without scripts."""
         return chart_of(job, self.whole.only(self.shown), self.events)
 
     def map(self, job: str) -> str:
@@ -79,7 +79,7 @@ class Drawing:
         return grid(self.whole, title=f"{job} {self.part}: the last release")
 
     def numbers(self, job: str) -> Json:
-        """For the chart that zooms, and for whoever draws their own."""
+        """The series as numbers, for the chart that zooms and for other programs."""
         found = self.whole.only(self.shown)
         names = colours([each.name for each in found.series])
         return {
@@ -120,7 +120,7 @@ def wanted(parameters: Parameters) -> Wanted:
 
 
 def draw(view: View, job: str, what: Wanted) -> Drawing:
-    """Read what is to be drawn, or take it as it was drawn in this minute for all who look."""
+    """Read what is to be drawn, at most once a minute for all requests."""
     if what == Wanted(what.last, Stretch(), None, ()):
         return view.once(
             ("drawing", job, what.last, view.now // 60), lambda: _read(view, job, what)
@@ -129,7 +129,7 @@ def draw(view: View, job: str, what: Wanted) -> Drawing:
 
 
 def _read(view: View, job: str, what: Wanted) -> Drawing:
-    """Names of parts and series that there are none of are passed over."""
+    """Read the series of a job; unknown names of parts and series are ignored."""
     if what.last == "all":
         releases, every = sampled_releases(view.database, job, POINTS, what.stretch)
     else:

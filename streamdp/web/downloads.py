@@ -90,7 +90,7 @@ def _inert(value: Json) -> Json:
 
 
 def _parquet(lines: list[dict[str, Json]]) -> bytes:
-    """Through the embedded engine, which writes files: one that is gone when it was read."""
+    """Parquet, written by the embedded engine to a temporary file."""
     import duckdb
 
     names = list(dict.fromkeys(name for line in lines for name in line))

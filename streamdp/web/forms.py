@@ -32,7 +32,7 @@ def static(name: str) -> bytes:
 
 @cache
 def static_address(name: str) -> str:
-    """Its address, another one whenever it is another."""
+    """Address of a file of the page, another one whenever its content changes."""
     return f"/static/{name}?v={hashlib.sha256(static(name)).hexdigest()[:12]}"
 
 
@@ -61,7 +61,7 @@ def templates() -> Environment:
 
 
 def render(name: str, **content: Json) -> str:
-    """A page."""
+    """Render a page."""
     return templates().get_template(name).render(**content)
 
 
@@ -71,7 +71,7 @@ def moment(seconds: int | None) -> str:
 
 
 def iso(seconds: int | None) -> str | None:
-    """The same for a machine."""
+    """A time in ISO format."""
     return None if seconds is None else _time(seconds).strftime("%Y-%m-%dT%H:%MZ")
 
 

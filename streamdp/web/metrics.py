@@ -1,4 +1,4 @@
-"""Metrics in the texts of Prometheus and OpenMetrics: ledger facts and the clock, nothing finer."""
+"""Metrics for Prometheus and OpenMetrics: ledger facts and the clock, nothing finer."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ DAEMON_STATES = ("running", "hung", "dead", "stopped")
 
 
 def metrics(request: Request, view: View) -> Response:
-    """All metrics, in the text that whoever asks would rather have."""
+    """All metrics, in the text format that the request prefers."""
     Parameters(request)
     registry = CollectorRegistry(auto_describe=False)
     registry.register(Facts(view))
@@ -149,7 +149,7 @@ def _of_gates(found: Overview) -> Iterator[Metric]:
 
 
 def _of_sources(found: Overview) -> Iterator[Metric]:
-    """In epsilon or in rho, as the caps of a source are."""
+    """Metrics of sources, in epsilon or rho as their caps are."""
     for measure in MEASURES:
         name, labels = f"streamdp_{measure}", ["scope"]
         spent = Counter(f"{name}_spent", "Charged to a source for life.", labels=labels)
@@ -191,7 +191,7 @@ def _of_files(view: View) -> Iterator[Metric]:
 
 
 def _of_learners(view: View) -> Metric:
-    """A learner restarts when its signature is another than that of the release before."""
+    """Metrics of learners; one restarts when its signature changes."""
     family = Counter("streamdp_learner_restarts", "Learners that began anew.", labels=["job"])
     for job in view.configuration.releases:
         number = view.once(("restarts", job), lambda job=job: _restarts(view, job))  # type: ignore[misc]

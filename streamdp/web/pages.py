@@ -39,7 +39,7 @@ ROWS = 50
 
 
 def page(request: Request, view: View, name: str, **content: Json) -> Response:
-    """A page with what all have in common."""
+    """Render a page with what all pages have."""
     whole = render(
         name,
         here=request.url.path,
@@ -53,7 +53,7 @@ def page(request: Request, view: View, name: str, **content: Json) -> Response:
 
 
 def show_overview(request: Request, view: View) -> Response:
-    """Every job, what holds it, and what needs a hand."""
+    """Every job, what holds it, and what needs an operator."""
     Parameters(request)
     found = overview(view.configuration, view.database, view.now, view.spent)
     looks = [
@@ -70,7 +70,7 @@ def show_overview(request: Request, view: View) -> Response:
 
 
 def show_job(request: Request, view: View) -> Response:
-    """Series, what happened besides, and a table of releases."""
+    """Series, other events, and a table of releases."""
     job = _job_of(request, view)
     parameters = Parameters(request, *PARAMETERS, "before")
     what = wanted(parameters)
@@ -101,7 +101,7 @@ def show_job(request: Request, view: View) -> Response:
 
 
 def show_release(request: Request, view: View) -> Response:
-    """One release, under an address that stays: what was published, and its claim."""
+    """One release, under a permanent address: what was published, and its claim."""
     Parameters(request)
     release = find_by_id(view.database, request.path_params["release"])
     if release is None:
@@ -119,7 +119,7 @@ def show_release(request: Request, view: View) -> Response:
 
 
 def _columns_of(view: View, release: Release) -> Sequence[Column]:
-    """Of a job that is no longer configured nothing is declared."""
+    """Declared columns of a release; none if its job is no longer configured."""
     return view.columns(release.job) if release.job in view.configuration.releases else ()
 
 

@@ -1,4 +1,4 @@
-"""The store as a page may see it: read-only, without the columns that are private.
+"""The store as the page reads it: read-only, without private columns.
 
 `reading.read_only` restricts the connection: SQLite refuses every statement that would read a
 private column or do anything but read.
@@ -36,7 +36,7 @@ LOOK_AGAIN = 2.0
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """View of one request: all of one moment.
+    """View of one request: all it reads is of one moment.
 
     Args:
         configuration: The last that could be used.
@@ -68,7 +68,7 @@ class View:
         return self.reader.once(key, self.head(), compute)
 
     def lately(self, key: Hashable, compute: Callable[[], Found]) -> Found:
-        """The same, if it was in this minute."""
+        """Value under a key, computed at most once a minute."""
         return self.reader.once(key, (self.head(), self.now // 60), compute)
 
 
@@ -106,7 +106,7 @@ class Reader:
 
     @contextmanager
     def look(self) -> Iterator[View]:
-        """One moment of the store, for as long as the block lasts.
+        """View of one moment of the store while the block lasts.
 
         Raises:
             StoreError: There is no store, or it cannot be read.
@@ -172,7 +172,7 @@ class Reader:
             return self.configuration
 
     def _database(self, path: Path) -> Database:
-        """This thread's connection; another one if the file is another."""
+        """This thread's connection, renewed when the file was replaced."""
         stamp = self._stamp_of(path)
         database: Database | None = getattr(self._local, "database", None)
         if database is None or self._local.stamp[0] != stamp[0]:
@@ -197,7 +197,7 @@ class Reader:
 
 
 def _open(path: Path) -> tuple[Database, bool]:
-    """The store, and whether it rests: nobody has it open, and this user may not write beside it.
+    """Open the store; also whether it is at rest, not open elsewhere and not writable here.
 
     SQLite reads a store only with its log of writes, which it would have to make. A store that
     rests has none, and is read as a file that does not change; `look` finds out if it did.

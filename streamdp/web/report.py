@@ -63,7 +63,7 @@ def _refuse(url: str) -> Json:
 
 
 def as_html(digest: Digest, now: int) -> str:
-    """One file that asks for no other."""
+    """HTML in one file that loads no other."""
     return render(
         "report.html",
         digest=digest,
@@ -75,7 +75,7 @@ def as_html(digest: Digest, now: int) -> str:
 
 
 def as_markdown(digest: Digest, now: int) -> str:
-    """The same as text; the chart is in it as data."""
+    """Markdown, with the chart as an embedded image."""
     main = chart_of(digest.job, digest.picture, digest.events)
     drawn = [*([(digest.job, main)] if main else []), *((c.title, c.svg) for c in digest.own)]
     first, last = digest.releases[0].batch, digest.releases[-1].batch
@@ -94,7 +94,7 @@ def as_markdown(digest: Digest, now: int) -> str:
     lines += ["", "## Releases", "", *_table(["batch", *names], _rows(digest))]
     if digest.events.events:
         found = [[each.batch, each.meaning] for each in digest.events.events]
-        lines += ["", "## What happened besides", "", *_table(["batch", "what"], found)]
+        lines += ["", "## Other events", "", *_table(["batch", "what"], found)]
     return "\n".join([*lines, ""])
 
 
@@ -117,7 +117,7 @@ def _table(names: list[str], rows: list[list[Json]]) -> list[str]:
 
 
 def _text(value: Json) -> str:
-    """Text that Markdown takes for nothing else."""
+    """Text with the characters that mean something in Markdown escaped."""
     found = printable(str(value), lines=False).replace("&", "&amp;").replace("<", "&lt;")
     for letter in "\\`*_{}[]()#!|~$":
         found = found.replace(letter, f"\\{letter}")

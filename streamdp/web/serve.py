@@ -1,4 +1,4 @@
-"""The server of the page: uvicorn, with limits on connections, headers and patience."""
+"""The server of the page: uvicorn, with limits on connections, headers and time."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LONGEST_HEAD = 16_384
 
 
 class ImpatientProtocol(H11Protocol):
-    """HTTP/1.1 that hangs up on whoever sends a request, or takes an answer, too slowly."""
+    """HTTP/1.1 with time limits: hangs up on clients that send or read too slowly."""
 
     patience = PATIENCE
 
@@ -48,7 +48,7 @@ class ImpatientProtocol(H11Protocol):
         self.loop.call_later(self.patience, self._hang_up, self._place())
 
     def _place(self) -> tuple[int, bool]:
-        """Which request the connection is at, and whether that was answered."""
+        """Number of the connection's request, and whether it was answered."""
         return id(self.cycle), self.cycle is None or self.cycle.response_complete
 
     def _hang_up(self, place: tuple[int, bool]) -> None:

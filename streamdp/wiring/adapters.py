@@ -56,7 +56,7 @@ def terms(configuration: Configuration) -> dict[str, Terms]:
 
 
 def _growth(section: SourceSection) -> dict[str, str]:
-    """How the batches of a growing source grow: they overlap, so nothing else tells two cuts."""
+    """How the batches of a growing source are cut; overlap does not tell two cuts apart."""
     if not isinstance(section.batches, Windows) or not section.batches.growing:
         return {}
     cut = section.batches
@@ -65,7 +65,7 @@ def _growth(section: SourceSection) -> dict[str, str]:
 
 
 def data(configuration: Configuration) -> dict[str, Json]:
-    """Data of every source, with the columns of its time and units."""
+    """Identity of every source's data, with its time and unit columns."""
     who = configuration.privacy.unit.column
     return {name: data_of(section, who) for name, section in configuration.sources.items()}
 
@@ -79,7 +79,7 @@ def store_paths(configuration: Configuration) -> tuple[Path, Path]:
 
 
 def caps_of(configuration: Configuration, source: str) -> Caps:
-    """A record of a growing source is in all later batches: each cap counts for its life."""
+    """Caps of a source; of a growing one each counts for life, as records recur in all batches."""
     caps = configuration.privacy.caps.caps()
     if not configuration.sources[source].is_growing():
         return caps

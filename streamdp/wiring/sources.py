@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def source(name: str, section: SourceSection) -> Source:
-    """Windows of time, files, or partitions."""
+    """The source of a section: windows of time, files, or partitions."""
     from streamdp.sources.files import FileSource
     from streamdp.sources.partitions import PartitionSource
     from streamdp.sources.windows import WindowSource
@@ -63,7 +63,7 @@ def source(name: str, section: SourceSection) -> Source:
 
 
 def _objects(name: str, section: SourceSection) -> Source:
-    """Objects, or partitions of them."""
+    """The source of objects, or of partitions of them."""
     from streamdp.sources.objects import ObjectPartitionSource, ObjectSource
 
     cut, address = section.batches, parsed(section.path)

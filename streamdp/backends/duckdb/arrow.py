@@ -169,7 +169,7 @@ def _parquet_batches(file: str, names: Sequence[str]) -> Iterator[pa.RecordBatch
 
 
 def _together(one: pa.Field, other: pa.Field, file: str) -> pa.Field:
-    """The field of two files; a column without any value goes with every type.
+    """The common field of two files; a column without values fits every type.
 
     Raises:
         SourceError: They have different types.

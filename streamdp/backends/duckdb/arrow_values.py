@@ -78,7 +78,7 @@ def plain(values: Any, kind: Any) -> Any:
 
 
 def _long(values: Any) -> Any:
-    """Views of text as text, which can be looked up by number."""
+    """Text in place of views of text, so that it can be looked up by number."""
     import pyarrow as pa
 
     return values.cast(pa.large_string()) if pa.types.is_string_view(values.type) else values

@@ -79,7 +79,7 @@ class DuckDBBackend(SqlBackend):
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """A database file is attached as long as a question is asked."""
+        """Attach the database file while a question is asked."""
         self._renew()
         if self.format != "duckdb":
             yield
@@ -155,13 +155,13 @@ class DuckDBBackend(SqlBackend):
         return tuple(f"{file.id}#{name}" for name in chosen)
 
     def type_hint(self, source: str) -> str:
-        """Text formats say no types: the configuration does."""
+        """Hint to declare the types of text formats."""
         if self.format not in ("csv", "jsonl"):
             return SqlBackend.type_hint(self, source)
         return f"if it holds what is wanted, say so: sources.{source}.types: {{COLUMN: number}}"
 
     def columns_hint(self, query: Query, columns: Mapping[str, str]) -> str:
-        """Names of a CSV file only where its first line is a header: it could be a record."""
+        """Columns there are; of a CSV file only if its first line is a header and no record."""
         wanted = {name.strip().lower() for name in self.named(query)}
         if self.format != "csv" or wanted & {name.strip().lower() for name in columns}:
             return SqlBackend.columns_hint(self, query, columns)
@@ -182,7 +182,7 @@ class DuckDBBackend(SqlBackend):
         return kinds
 
     def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
-        """Every file must have the columns."""
+        """Require the columns in every file."""
         if self._files is not None:
             named = [name for name in self.named(query) if name in columns]
             files, _ = self._read
@@ -207,7 +207,7 @@ class DuckDBBackend(SqlBackend):
         return np.column_stack(columns)
 
     def named_in(self, expression: str) -> list[str]:
-        """As DuckDB's parser tells."""
+        """Columns an expression names, by DuckDB's parser."""
         return columns_named(self._connect(), expression)
 
     def moment(self, at: datetime) -> str:
@@ -221,7 +221,7 @@ class DuckDBBackend(SqlBackend):
         return (duckdb.Error,)
 
     def close(self) -> None:
-        """End the connection now: a forked process must not be the one to do it."""
+        """Close the connection now, so that no forked process closes it."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -235,7 +235,7 @@ class DuckDBBackend(SqlBackend):
         return self._connection
 
     def _renew(self) -> None:
-        """Look whether the connection works; a new one has none of the views."""
+        """Reconnect if the connection is broken; a new one has none of the views."""
         self.instance = self.instance or Instance(self.limits)
         connection = self.instance.connection(self._connection)
         if connection is not self._connection:

@@ -121,7 +121,7 @@ class Files:
         columns: Iterable[str],
         source: str,
     ) -> None:
-        """Look into every Parquet file: one without a column would fail after the charge is spent.
+        """Require the columns in every Parquet file: a missing one would fail after the charge.
 
         Raises:
             SourceError: A file has no such column.
@@ -229,7 +229,7 @@ def _dialect(path: str) -> Dialect | None:
 
 
 def _handed_over(path: str) -> str:
-    """A path that the engine takes for this one file.
+    """A path that the engine reads as this one file and no pattern.
 
     Raises:
         SourceError: No way of writing it is safe.

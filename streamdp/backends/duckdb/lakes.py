@@ -32,7 +32,7 @@ class LakeBackend(DuckDBBackend):
         self._files = Files("parquet", hive=self.lake.HIVE)
 
     def origins(self, batch: Batch) -> tuple[str, ...]:
-        """The table's own identifier: its files may be written anew.
+        """The table's own identifier, since its files may be rewritten.
 
         Raises:
             SourceError: The table cannot be read.
@@ -40,7 +40,7 @@ class LakeBackend(DuckDBBackend):
         return (self.lake.identity(self.path),)
 
     def check(self, query: Query, batch: Batch) -> None:
-        """Look at the columns; those of an empty table stay as they are now until it is answered.
+        """Check the columns; those of an empty table are kept until it is answered.
 
         Raises:
             SourceError: See `SqlBackend.check`.
@@ -67,7 +67,7 @@ class LakeBackend(DuckDBBackend):
         return TABLE
 
     def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
-        """Every file must have the columns, and mean by them what the table means."""
+        """Require the columns in every file, with the meaning they have in the table."""
         files, _ = self._read
         self.lake.require_columns(self.path, files)
         DuckDBBackend.look_further(self, query, batch, columns)

@@ -29,7 +29,7 @@ class ObjectsBackend(DuckDBBackend):
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """Errors name the object and not its copy."""
+        """A session whose errors name the object and not its copy."""
         try:
             yield
         except SourceError as error:

@@ -1,4 +1,4 @@
-"""Records that somebody holds in memory, answered by an embedded DuckDB of our own.
+"""Records in memory, read by a DuckDB of their own.
 
 Data frames and arrays become Arrow tables; a DuckDB relation is streamed from its own connection,
 whose settings therefore do not matter here. Arrow's values are made plain as those of files are

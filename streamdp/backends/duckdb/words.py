@@ -52,14 +52,14 @@ class DuckDBWords(Words):
         return kind == NOTHING or family(kind) in FAMILIES[role]
 
     def tried(self, expression: str) -> str:
-        """A bare column cannot fail, and TRY takes its time."""
+        """The expression within TRY, unless it is a bare column, which cannot fail."""
         return expression if _BARE.fullmatch(expression) else f"TRY({expression})"
 
     def as_text(self, value: str, kind: str) -> str:
         return f"CAST({value} AS VARCHAR)"
 
     def position(self, text: str, texts: Sequence[str]) -> str:
-        """A cast to an enum looks a text up by its bytes, whatever the column's collation."""
+        """Position by a cast to an enum, which compares bytes whatever the collation."""
         listed = ", ".join(self.text(each) for each in texts)
         return f"enum_code(TRY_CAST({text} AS ENUM({listed})))"
 

@@ -1,4 +1,4 @@
-"""Where a MariaDB server is, as a URL says it, and how its session is set."""
+"""Address of a MariaDB server, from a URL, and the settings of its session."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MODES = ("disable", "verify-full")
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A server, a database and who asks.
+    """A server, a database and a user.
 
     Args:
         host: Name or address; ignored where a socket is named.

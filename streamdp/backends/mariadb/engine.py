@@ -127,7 +127,7 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
         return self._rows(_TABLES, schema or None, name)
 
     def type_hint(self, source: str) -> str:
-        """Expressions have no casts of columns, and units are sorted whole."""
+        """Hint about types: there are no casts, and a unit has a greatest length."""
         longest = LONGEST_UNIT // 4
         return f"name another column, or cast it in a view: a unit is at most VARCHAR({longest})"
 

@@ -46,7 +46,7 @@ class MariaDBWords(Words):
         return quoted(value.replace("\\", "\\\\"), "'")
 
     def rows(self, rows: Sequence[Sequence[str]], name: str, columns: Sequence[str]) -> str:
-        """A table that is derived has no list of names here, and one of WITH has."""
+        """Literal rows by WITH, as MariaDB takes no names behind a derived table."""
         listed = ", ".join(f"({', '.join(row)})" for row in rows)
         names = ", ".join(columns)
         return f"(WITH {name}({names}) AS (VALUES {listed}) SELECT * FROM {name}) AS {name}"

@@ -38,7 +38,7 @@ class PostgresWords(Words):
         return f"CAST('{value!r}' AS double precision)"
 
     def as_text(self, value: str, kind: str) -> str:
-        """Parts of a time are numerics, whose whole ones are written without a fraction."""
+        """Text of a value; whole numerics are written without a fraction."""
         whole = f"trim_scale({value})" if family(kind) == "numeric" else value
         return f'(CAST({whole} AS text) COLLATE "C")'
 

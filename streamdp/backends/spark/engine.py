@@ -57,7 +57,7 @@ GROUP = "streamdp"
 
 @dataclass(slots=True)
 class SparkBackend(SqlBackend):
-    """Asks Spark; what comes back is one row an occupied cell.
+    """Asks Spark, which returns one row an occupied cell.
 
     Args:
         master: URL of the cluster, or `local[*]` for this machine.
@@ -76,7 +76,7 @@ class SparkBackend(SqlBackend):
 
     @contextmanager
     def session(self) -> Iterator[None]:
-        """The engine, started if it does not run."""
+        """Start Spark if it does not run."""
         reasons: tuple[type[Exception], ...] = (*self.failures(), OSError, RuntimeError)
         try:
             self._connect()
@@ -180,7 +180,7 @@ class SparkBackend(SqlBackend):
         return f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S}'"
 
     def failures(self) -> tuple[type[Exception], ...]:
-        """Python's side and Java's."""
+        """Exceptions of PySpark and of Java."""
         from py4j.protocol import Py4JError
         from pyspark.errors import PySparkException
 

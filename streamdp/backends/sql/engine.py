@@ -62,7 +62,7 @@ class SqlBackend(ABC):
         )
 
     def _look_beneath(self, batch: Batch) -> None:
-        """A query finds its columns in its table.
+        """Require that the columns a query names are in its table.
 
         A name that no column has could mean something else to the engine: PostgreSQL would call a
         function of it.
@@ -163,7 +163,7 @@ class SqlBackend(ABC):
         return nullcontext()
 
     def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
-        """Anything else to refuse before a charge is spent."""
+        """Refuse anything else before a charge is spent."""
         return
 
     def named_in(self, expression: str) -> list[str]:

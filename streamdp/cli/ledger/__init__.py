@@ -1,1 +1,1 @@
-"""Commands of budget and evidence: caps, statements, verification, copies and their return."""
+"""Commands for budget and evidence: caps, statements, verification, backup and restore."""

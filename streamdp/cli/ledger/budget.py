@@ -66,7 +66,7 @@ def budget(config_path: Path, whole: bool, again: bool, as_json: bool) -> None:
 
 
 def _recompute(database: Database, form: Form) -> None:
-    """Charges whose events cost other than what was booked; the ledger itself is never changed."""
+    """List charges whose event now costs another amount than was booked; changes nothing."""
     from streamdp.store.ledger.recompute import recompute
 
     charges = list(recompute(database))
@@ -89,7 +89,7 @@ def _recompute(database: Database, form: Form) -> None:
 
 
 def _amount(nano: int | None) -> Amount:
-    """An amount; one that is null has no bound."""
+    """An amount; null means unbounded."""
     return Amount.of(UNBOUNDED if nano is None else nano)
 
 

@@ -59,7 +59,7 @@ def _say(found: Difference) -> None:
 
 @click.group()
 def anchor() -> None:
-    """The file that finds out a store put back from a backup."""
+    """Manage the anchor, the file that detects a store restored from a backup."""
 
 
 @anchor.command()

@@ -18,7 +18,7 @@ from streamdp.types import Json
 @reason_option
 @config_option
 def source(name: str, moved: bool, operator: str, reason: str, config_path: Path) -> None:
-    """Say that the records of the source NAME are the same, in another place or by another column.
+    """Declare that the source NAME has the same records in another place or by another column.
 
     Its budget goes on. A budget belongs to the data: without this word a source that reads other
     files, or takes its time or units from another column, is refused. Your name and reason stay in

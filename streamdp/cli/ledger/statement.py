@@ -22,7 +22,7 @@ from streamdp.privacy.amounts import exact
 def statement(
     job: str | None, as_markdown: bool, delta: str, config_path: Path, as_json: bool
 ) -> None:
-    """Say what is promised, of one JOB or of all: unit, neighbours, epsilon, caps and limits.
+    """Print the guarantee of one JOB or of all: unit, neighbours, epsilon, caps and limits.
 
     Every figure is of the ledger. Figures with a delta are the best of several valid bounds, and
     are reports: the caps in force are what the ledger keeps.

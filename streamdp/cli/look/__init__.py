@@ -1,1 +1,1 @@
-"""Commands that show what was published and how the daemon fares."""
+"""Commands that show what was published and the state of the daemon."""

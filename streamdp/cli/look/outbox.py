@@ -19,7 +19,7 @@ from streamdp.text import iso
 @config_option
 @json_option
 def outbox(retry: str | None, retry_all: bool, config_path: Path, as_json: bool) -> None:
-    """Show what is committed and not yet taken by a sink, and when it is tried next.
+    """Show releases that a sink has not taken yet, and when each is tried next.
 
     A sink is tried again after 2, 4, 8 seconds and so on, at most an hour. Webhooks and commands
     give up after their number of attempts; then it is a dead letter, until --retry.
@@ -51,7 +51,7 @@ def outbox(retry: str | None, retry_all: bool, config_path: Path, as_json: bool)
 
 
 def _retry(path: Path, release_id: str | None) -> None:
-    """Write the wish into the store, beside a running daemon, which looks every few seconds.
+    """Ask for another delivery through the store; a running daemon looks every few seconds.
 
     Raises:
         StreamdpError: There is no such dead letter.

@@ -117,7 +117,7 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
 def _say_what_is_missing(
     configuration: Configuration, job: str, columns: tuple[Column, ...]
 ) -> None:
-    """Once a job without error bars, on standard error: why."""
+    """Print to standard error, once a job, why it has no error bars."""
     section = configuration.releases.get(job)
     has_bars = any(each.role == "lower" and each.about == "value" for each in columns)
     about = None if section is None or has_bars else section.about_errors()
@@ -126,7 +126,7 @@ def _say_what_is_missing(
 
 
 def _sparklines(found: list[Release]) -> None:
-    """Each series over the releases that were listed, the size of a word."""
+    """Print a sparkline of each series over the listed releases."""
     from streamdp.reports.charts.sparklines import sparkline
     from streamdp.reports.series import picture
 
@@ -137,7 +137,7 @@ def _sparklines(found: list[Release]) -> None:
 def _shown(
     found: list[Release], stands: Mapping[str, Standing], columns: Sequence[Column], form: Form
 ) -> list[dict[str, Json]]:
-    """Releases of one job in a form."""
+    """Rows that show releases of one job in a format."""
     from streamdp.sinks.record import flat, record
 
     if form == "table":
@@ -154,7 +154,7 @@ def _shown(
 
 
 def _stands_to(release: Release, stands: Mapping[str, Standing]) -> dict[str, Json]:
-    """The last batch that a release stands for, where a gate let some stand for later ones."""
+    """The last batch a release stands for, if a gate carries releases forward."""
     if not stands:
         return {}
     return {"stands_to": stands[release.id].last if release.id in stands else None}

@@ -99,7 +99,7 @@ def _digest(job: str, path: Path, period: Period, at: int | None) -> Digest:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Whole or not at all."""
+    """Write a file whole or not at all."""
     made = path.with_name(f".{path.name}.{os.getpid()}")
     made.write_bytes(content)
     made.replace(path)

@@ -179,7 +179,7 @@ def _whole(configuration: Configuration, status: JobStatus) -> dict[str, Json]:
 
 
 def _recent(configuration: Configuration, database: Database, job: str) -> str:
-    """The middle series of a job's last releases, the size of a word."""
+    """Sparkline of the middle series of a job's last releases."""
     from streamdp.cli.look.web import columns_of
     from streamdp.reports.charts.sparklines import sparkline
     from streamdp.reports.series import picture

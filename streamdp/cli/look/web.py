@@ -49,7 +49,7 @@ def columns_of(configuration: Configuration, job: str) -> Sequence[Column]:
 
 
 def require_extra() -> None:
-    """Refuse where the extra is not installed.
+    """Raise an error if the extra is not installed.
 
     Raises:
         ConfigurationError: With how to install it.
@@ -63,7 +63,7 @@ def require_extra() -> None:
 
 @contextmanager
 def beside(configuration: Configuration, path: Path) -> Iterator[None]:
-    """The page in a process of its own, if one is configured, for as long as the block lasts.
+    """Run the page in a process of its own while the block lasts, if it is configured.
 
     Its process holds no private counts and yields to the daemon's; it ends when the daemon does,
     however that ends, for the pipe between them ends too.

@@ -149,7 +149,7 @@ def _problems(configuration: Configuration) -> list[Problem]:
 
 
 def _said(problem: Problem) -> str:
-    """The text of a problem; those that are faults are raised."""
+    """The text of a problem that needs no action; raises any other."""
     about = f"{problem.about}{' batch ' if problem.batch else ''}{problem.batch}: {problem.reason}"
     if problem.code in TOLD:
         return about

@@ -146,7 +146,7 @@ def _require_room_for(picture: Path) -> None:
 
 
 def _print(rows: list[dict[str, Json]], measure: str, as_json: bool) -> None:
-    """On a terminal what all rows share stands in the title."""
+    """Print the rows; on a terminal, columns that all rows share move to the title."""
     if as_json or not sys.stdout.isatty():
         print_rows([row | {"note": NOTE} for row in rows], "json" if as_json else "table")
         return

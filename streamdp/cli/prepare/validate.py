@@ -42,7 +42,7 @@ def validate(config_path: Path, as_json: bool) -> None:
 
 
 def _name_unreplaced(config_path: Path) -> None:
-    """Say on stderr which words of `init` still stand: what is wrong may follow from them."""
+    """Print to stderr which placeholders of `init` are left: errors may follow from them."""
     if config_path.is_file():
         for line, word in _unreplaced(config_path):
             said = f"{config_path}:{line}: {word} is a word that `init` leaves to be replaced"
@@ -50,7 +50,7 @@ def _name_unreplaced(config_path: Path) -> None:
 
 
 def _unreplaced(config_path: Path) -> Iterator[tuple[int, str]]:
-    """Lines on which a word stands that the configuration to start from has in capitals."""
+    """Lines that hold a placeholder of the configuration that `init` writes."""
     start = files("streamdp").joinpath("demo", "start.yaml").read_text(encoding="utf-8")
     words = {word for line in start.splitlines() for word in _capitals(line)}
     for number, line in enumerate(

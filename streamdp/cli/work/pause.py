@@ -28,7 +28,7 @@ def resume(job: str, config_path: Path) -> None:
 
 
 def _set(config_path: Path, job: str, *, paused: bool) -> None:
-    """Write the wish into the store, beside a running daemon, which reads it every round."""
+    """Pause or resume in the store; a running daemon reads it every round."""
     import time
 
     from streamdp import wiring

@@ -38,7 +38,7 @@ def release(job: str, batch: str | None, config_path: Path) -> None:
 
 
 def _say_why_not(configuration: Configuration, job: str, batch: str) -> None:
-    """A batch that was asked for by name and is not due: released before, or not there.
+    """Print why a batch that was named is not due: released before, or not there.
 
     Raises:
         StreamdpError: There is no such batch.

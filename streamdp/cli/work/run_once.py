@@ -1,4 +1,4 @@
-"""A round of work from the command line: progress on a terminal, and a word at the end."""
+"""A round of work from the command line, with progress on a terminal and a summary."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def one_round(
 
 
 def finish(outcomes: Outcomes) -> None:
-    """Say what was done, and why something was not; exit with the code that fits."""
+    """Print what was done, and why something was not; exit with the fitting code."""
     parts = [f"{outcomes.released} released"]
     if outcomes.refused:
         parts.append(f"{outcomes.refused} refused by a cap")
@@ -91,7 +91,7 @@ def finish(outcomes: Outcomes) -> None:
 
 @contextmanager
 def _caught(stopped: list[int]) -> Iterator[None]:
-    """Note a first signal; a second one acts as it always does."""
+    """Note a first signal; a second one has its usual effect."""
 
     def note(number: int, frame: object) -> None:
         stopped.append(number)

@@ -1,4 +1,4 @@
-"""Expressions in the words of an engine where another word, or none, means the same as DuckDB's."""
+"""Translate expressions from DuckDB's dialect to an engine's, or refuse them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _FAILS = {
 
 
 def require_sayable(node: Expr, dialect: Dialect) -> None:
-    """Refuse what an engine would understand otherwise, or fail on.
+    """Refuse what an engine would read with another meaning, or fail on.
 
     Raises:
         ValueError: It is such.
@@ -60,7 +60,7 @@ def in_words_of(tree: Expr, dialect: Dialect) -> Expr:
 
 
 def _spark(node: Expr) -> Expr:
-    """Days of the week as DuckDB numbers them: Spark has another name, and a Sunday of 1."""
+    """Number days of the week as DuckDB does; Spark's Sunday is 1."""
     from sqlglot import exp
 
     if not isinstance(node, exp.Extract):

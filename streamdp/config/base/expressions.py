@@ -172,7 +172,7 @@ def _require_no_timestamp(cast: Expr) -> None:
 
 
 def _require_no_clock(literal: Expr, dialect: Dialect) -> None:
-    """Refuse a text that an engine may read as the present.
+    """Refuse a text that an engine may read as the current time.
 
     Where a column is a time, engines read a text beside it as one: `at < 'now'` needs no cast.
     """

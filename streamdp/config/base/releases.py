@@ -262,7 +262,7 @@ class CheckContext:
     columns: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     def problem_of(self, text: str, path: Path) -> Problem | None:
-        """Why an engine cannot take an expression: one that is total in DuckDB may fail there."""
+        """Why an engine cannot take an expression, if it cannot."""
         try:
             expression(text, self.dialect)
         except ValueError as error:

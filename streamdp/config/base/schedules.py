@@ -1,4 +1,4 @@
-"""When a job wakes: cron by the clock of a zone, an interval, or a look for new batches.
+"""Schedule of a job: cron in a time zone, an interval, or on new batches.
 
 APScheduler's cron differs from cron's: numbers of weekdays begin with Monday, day and weekday
 together mean both instead of either, and a day that never comes is accepted. Here numbers become
@@ -112,7 +112,7 @@ def _next(rule: BaseTrigger, after: int) -> int | None:
 
 
 def _cron(text: str) -> BaseTrigger:
-    """Translate five fields.
+    """Translate the five fields of cron.
 
     Raises:
         ValueError: Not five fields, or fields whose meaning would differ from cron's.

@@ -6,6 +6,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Section(BaseModel):
-    """A mapping of the file; keys it does not know are refused."""
+    """A mapping of the file; unknown keys are refused."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)

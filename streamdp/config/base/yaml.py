@@ -1,4 +1,4 @@
-"""YAML read strictly: where each value stands is kept, and what YAML 1.1 would guess is not.
+"""Strict YAML with the place of each value, and without the guesses of YAML 1.1.
 
 PyYAML accepts a key twice, reads 12:30 as 750, 010 as 8 and `no` as false. Here a key stands
 once, and a plain scalar is a number, true, false, null or text.
@@ -96,7 +96,7 @@ def _advice(problem: str) -> str:
 
 
 def _composed(text: str, name: str) -> yaml.Node | None:
-    """The nodes of a text; what the parser in C refuses, the other one says better."""
+    """The nodes of a text; errors come from the parser in Python, which words them better."""
     try:
         _require_shallow(text, name, _LOADER)
         return yaml.compose(text, Loader=_LOADER)
@@ -106,7 +106,7 @@ def _composed(text: str, name: str) -> yaml.Node | None:
 
 
 def _require_shallow(text: str, name: str, loader: type[yaml.SafeLoader]) -> None:
-    """Refuse what nests without end before it is composed: the parser in C would not survive it."""
+    """Refuse very deep nesting before parsing, which would crash the parser in C."""
     depth = 0
     for event in yaml.parse(text, Loader=loader):
         if isinstance(event, yaml.CollectionStartEvent):

@@ -1,1 +1,1 @@
-"""Checks between sections: what each alone cannot see."""
+"""Checks between sections."""

@@ -89,7 +89,7 @@ def _check_jobs(gate: Gate, configuration: Configuration, document: Document, pa
 def _check_condition(
     gate: Gate, configuration: Configuration, document: Document, path: Path
 ) -> None:
-    """The engine of the source understands the condition of a count."""
+    """Require that the engine of the source understands the condition of a count."""
     condition = gate.test.condition()
     if condition is None:
         return
@@ -102,7 +102,7 @@ def _check_condition(
 def _check_first(
     gate: Gate, job: ReleaseSection, dialect: Dialect, document: Document, path: Path
 ) -> None:
-    """The release that is tested is of a kind that the test reads."""
+    """Require that the tested release is of a kind that the test reads."""
     spec, reads = find(job.kind), gate.test.reads
     rules = spec.rules(job, dialect) if spec is not None and spec.rules is not None else None
     asked = {"cells": spec and spec.cells, "counts": spec and spec.counts, "rules": rules}[

@@ -30,7 +30,7 @@ _QUERY = (
 
 
 def check_sources(configuration: Configuration, document: Document) -> None:
-    """Two names for the same records would be two budgets for one person's data.
+    """Refuse two names for the same records, which would be two budgets for one's data.
 
     Raises:
         ConfigurationError: There are two, or a source cannot be read as it is described.
@@ -68,7 +68,7 @@ def _place(source: Source) -> str:
 
 
 def _check_query(source: Source, unit: str | None, document: Document, path: Path) -> None:
-    """It is made of parts of one record, among them its unit and the time it is cut by."""
+    """Require a query that makes a row of one record, with the columns of its time and unit."""
     if source.query is None:
         return
     if source.table is not None:
@@ -86,7 +86,7 @@ def _check_query(source: Source, unit: str | None, document: Document, path: Pat
 
 
 def _check_form(source: Source, document: Document, path: Path) -> None:
-    """Path, table and engine fit together."""
+    """Require that path, table and engine fit together."""
     engine, table = source.engine, source.table_name()
     if isinstance(engine, ServerEngine):
         refuse_password(engine.connection, document, (*path, "engine", "connection"))

@@ -33,7 +33,7 @@ SHARED = "another sink's database"
 
 
 def check_outputs(configuration: Configuration, document: Document) -> None:
-    """No sink writes into the store, the log, another sink's file, or what a source reads.
+    """Refuse sinks that write to the store, the log, another sink's file or a source.
 
     Raises:
         ConfigurationError: One does, or a secret stands in the file.

@@ -58,7 +58,7 @@ def check(configuration: Configuration, document: Document) -> None:
 
 
 def _check_report(configuration: Configuration, name: str, document: Document) -> None:
-    """Its job is there, and has batches that lie in a period."""
+    """Require that the job of a report exists and has batches that lie in a period."""
     job, path = configuration.reports[name].job, ("reports", name, "job")
     require_known(job, configuration.releases, document, path)
     if configuration.sources[configuration.releases[job].source].is_growing():
@@ -73,7 +73,7 @@ def _check_report(configuration: Configuration, name: str, document: Document) -
 def _check_price(
     configuration: Configuration, release: ReleaseSection, document: Document, path: Path
 ) -> None:
-    """It protects something, and the caps can hold it."""
+    """Require that a price protects something and fits under the caps."""
     price, caps = release.price, configuration.privacy.caps.caps()
     epsilon: Fraction | int = price.amount
     if price.measure == "rho":
@@ -130,7 +130,7 @@ def _problems(
 def _rows_problems(
     configuration: Configuration, release: ReleaseSection, named: RowsFrom, spec: KindSpec
 ) -> Iterator[Problem]:
-    """A count that stands in for expected rows is of the same records."""
+    """Require that a count used as expected rows counts the same records."""
     if not spec.expects_rows:
         what = f"releases of kind {release.kind} take no counts of others"
         yield Problem(("rows_from",), what, "leave it out: expected_rows says how many there are")

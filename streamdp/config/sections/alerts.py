@@ -1,4 +1,4 @@
-"""The section `alerts`: what a person is told of, and by which sink."""
+"""The section `alerts`: conditions that are reported, and by which sink."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ EVENTS: tuple[AlertEvent, ...] = (
 
 
 class Alerts(Section):
-    """Conditions that need a hand, each told once when it comes."""
+    """Conditions that need an operator, each reported once when it begins."""
 
     sink: str = Field(description="Name of the sink that gets the alerts.", examples=["pager"])
     on: tuple[AlertEvent, ...] = Field(

@@ -1,4 +1,4 @@
-"""A release of any kind: its `kind` says which section it is."""
+"""A release of any kind; `kind` selects its section."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ class DuckDBEngine(_Limited):
 
 
 class ServerEngine(_Limited):
-    """A server that is asked for a table; it is reached by a connection."""
+    """A database server, reached by a connection, whose table is read."""
 
     connection: Concealed
 

@@ -120,7 +120,7 @@ def table_query(text: str, dialect: Dialect = "duckdb") -> TableQuery:
 
 
 def _require_parts(node: Expr, allowed: set[str]) -> None:
-    """Nothing else stands in it, whatever the parser calls it."""
+    """Refuse any part of a query that is not on the list."""
     for part, value in node.args.items():
         if value and part not in allowed:
             raise ValueError(_REFUSED.get(part) or f"{part.strip('_')} is not allowed here")

@@ -151,7 +151,7 @@ def _with_key(marker: str) -> str:
 
 
 def _form(value: Any) -> str:
-    """Which of the three was meant, so that errors speak of that alone."""
+    """Which of the three forms was meant, so that errors are about that one."""
     if isinstance(value, Partitions) or (isinstance(value, dict) and "partition" in value):
         return "Partitions"
     return "files" if isinstance(value, str) else "Windows"

@@ -1,4 +1,4 @@
-"""The section `web`: where the page listens, and who may look."""
+"""The section `web`: where the page listens, and its access rules."""
 
 from __future__ import annotations
 

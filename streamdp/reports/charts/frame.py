@@ -58,7 +58,7 @@ def whole(parts: Iterable[str], title: str, height: int = HEIGHT) -> str:
 
 
 def time_axis(times: Sequence[int]) -> Scale:
-    """Across the chart; a single moment stands in the middle of a day."""
+    """Scale of times across a chart; a single moment is in the middle of a day."""
     low, high = times[0], times[-1]
     if low == high:
         low, high = low - 43_200, high + 43_200

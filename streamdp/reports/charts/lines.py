@@ -58,7 +58,7 @@ def chart(
 
 
 def chart_of(job: str, picture: Picture, events: Happenings) -> str:
-    """The chart of a job, with what happened besides; none of choices, which have their own."""
+    """The chart of a job with other events; none of choices, which have their own."""
     if any(each.chart == "choices" for each in picture.columns):
         return ""
     marks = [

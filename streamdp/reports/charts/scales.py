@@ -21,7 +21,7 @@ class Scale:
     end: float
 
     def __call__(self, number: float) -> float:
-        """Where a number stands."""
+        """Pixel of a number."""
         share = (number - self.low) / (self.high - self.low)
         return self.start + share * (self.end - self.start)
 

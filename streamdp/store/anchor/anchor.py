@@ -49,13 +49,13 @@ _TRIES, _PAUSE = 40, 0.05
 
 
 def default_anchor(store: Path) -> Path:
-    """Beside the store, by whatever link that is reached."""
+    """Path of the anchor beside the store, whatever link the store is reached by."""
     store = store.resolve()
     return store.with_name(store.name + ".anchor")
 
 
 def start_of(base: State) -> State:
-    """Where every store stood before its first ledger row."""
+    """State of a store before its first ledger row."""
     return State.of(base.epoch, 0, "0" * 64)
 
 
@@ -105,7 +105,7 @@ class Anchor:
         os.close(self._file)
 
     def begin(self, store_id: str, past: Sequence[tuple[State, Spending]], base: State) -> None:
-        """Write whose anchor it is, a line for each charge there was, and where the store stands.
+        """Write the store's identity, a line for each past charge, and the store's state.
 
         A beginning that a crash has cut off is written to its end.
 
@@ -126,7 +126,7 @@ class Anchor:
         self.store_id, self.last = store_id, lines[-1]
 
     def intend(self, base: State, target: State, spent: Sequence[Spending] = ()) -> None:
-        """Say what is about to be committed.
+        """Write what is about to be committed.
 
         Raises:
             IntegrityError: The store does not stand where this anchor left it.
@@ -142,7 +142,7 @@ class Anchor:
         self._write(Line(base == self.last.target, False, base, target, tuple(spent)))
 
     def confirm(self, state: State) -> None:
-        """Say that the last intent was committed, unless that is known."""
+        """Write that the last intent was committed, unless that is known."""
         if self.last is None or not self.last.base == self.last.target == state:
             self.intend(state, state)
 

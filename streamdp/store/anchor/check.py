@@ -47,7 +47,7 @@ def charges_after(database: Database, seq: int) -> tuple[Spending, ...]:
 
 
 def history(database: Database) -> list[tuple[State, Spending]]:
-    """All charges of the ledger, and where it stood after each, for an anchor that begins late."""
+    """All charges of the ledger, and its state after each, for an anchor begun later."""
     (epoch,) = database.execute("SELECT epoch FROM instance").fetchone()
     rows = ledger.charges_after(database, 0)
     return [(State.of(epoch, seq, digest), Spending(*charge)) for seq, digest, *charge in rows]

@@ -83,7 +83,7 @@ def read(path: Path) -> Iterator[Line]:
 
 
 def missing(path: Path) -> IntegrityError:
-    """An anchor that should be there."""
+    """The error for an anchor that is missing."""
     return IntegrityError(
         "the anchor of this store is not there, or cannot be read",
         where=str(path),

@@ -1,4 +1,4 @@
-"""Binding a store to its anchor again, by a person's decision that stays in the ledger."""
+"""Bind a store to its anchor again, by an operator's decision, kept in the ledger."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def _writing(path: Path, now: int, *, create: bool = True) -> Iterator[Database]
 
 
 def _anchor_to_adopt(path: Path, now: int) -> Anchor:
-    """The anchor that is there; one that is damaged is put aside."""
+    """The existing anchor; a damaged one is moved aside."""
     try:
         return Anchor.open(path, create=True)
     except IntegrityError:
@@ -117,7 +117,7 @@ def _anchor_to_adopt(path: Path, now: int) -> Anchor:
 
 
 def _require_own(database: Database, anchor: Anchor) -> None:
-    """Refuse another store's anchor; a store that is empty becomes the one that was lost.
+    """Refuse another store's anchor; an empty store takes the identity of the lost one.
 
     Raises:
         IntegrityError: It is another's.

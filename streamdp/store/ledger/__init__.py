@@ -1,1 +1,1 @@
-"""The ledger: what was charged, what every cap has room for, and which data a budget belongs to."""
+"""The ledger: charges, the room under every cap, and the data a budget belongs to."""

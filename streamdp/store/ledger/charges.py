@@ -41,7 +41,7 @@ _PLACE = (
 def require_room(
     database: Database, caps: Caps, job: str, batch: Batch, item: Item, *, new: bool
 ) -> None:
-    """Refuse a charge that some cap has no room for.
+    """Refuse a charge that does not fit under every cap.
 
     Args:
         database: The store.
@@ -214,7 +214,7 @@ def _exhausted(
 
 
 def require_own_source(scope: str, batch: Batch) -> None:
-    """Hold that a scope is one source: stretches are counted in its order.
+    """Refuse a scope of another source: stretches are counted in the order of one.
 
     Raises:
         IntegrityError: The batch is of another source.

@@ -55,7 +55,7 @@ def spend(
     caps: Caps,
     now: int,
 ) -> int:
-    """Write the row of a charge and return its number; that the caps have room was looked at."""
+    """Write the row of a charge that the caps admit, and return its number."""
     return chain.append(
         database,
         at=now,
@@ -96,7 +96,7 @@ def settle(
 
 
 def open_reservations(database: Database) -> tuple[Reservation, ...]:
-    """Charges without an end: their process died."""
+    """Charges neither committed nor burnt, as of a process that died."""
     rows = database.query(
         "SELECT seq, scope, job, batch FROM ledger r"  # noqa: S608
         " WHERE purpose = 'reserve' AND NOT EXISTS"
@@ -140,7 +140,7 @@ def notes(database: Database) -> list[Json]:
 def assume_spent(
     database: Database, reservation: Reservation, charge: Charge, about: Json, now: int
 ) -> None:
-    """Charge and burn what was spent as far as anyone knows, whatever the caps say."""
+    """Charge and burn an assumed spending, whatever the caps."""
     scope, batch = reservation.scope, reservation.batch
     known = replace(charge, event={**charge.event, **about})
     caps = caps_of(database, scope)

@@ -1,4 +1,4 @@
-"""Which budget each file and table belongs to, by what it is and not by what it is called.
+"""The budget each file and table belongs to, by its identity and not its name.
 
 An origin is a text that stays the same whatever a file or table is renamed to: of a file its inode
 and time of birth, of a table what its server says of itself (`files`, `Backend.origins`). The first
@@ -85,7 +85,7 @@ def foreign(known: Mapping[str, Belongs], scope: str, batch: str) -> dict[str, B
 
 
 def belongings(database: Database, origins: Iterable[str]) -> dict[str, Belongs]:
-    """To whom known origins belong."""
+    """Source and batch that known origins belong to."""
     rows = database.execute(
         "SELECT id, scope, batch FROM origin WHERE id IN (SELECT value FROM json_each(?))",
         [json.dumps(list(origins))],

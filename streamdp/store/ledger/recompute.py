@@ -29,7 +29,7 @@ class Recomputed:
 
     @property
     def differs(self) -> bool:
-        """Whether today's accountants say other than the ledger."""
+        """Whether today's accountants price it unlike the ledger."""
         return (self.epsilon_nano, self.rho_nano) != (self.epsilon_now, self.rho_now)
 
 

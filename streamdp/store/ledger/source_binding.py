@@ -1,4 +1,4 @@
-"""Which data each budget belongs to: what a scope has ever read, in notes of the ledger.
+"""The data each budget belongs to: all that a scope ever read, in notes of the ledger.
 
 A budget is found by the name of its source, but it belongs to the data. What a source reads, and
 by which column it is cut into batches, is written down at its first use; later it changes only by
@@ -33,7 +33,7 @@ def claims_of(database: Database) -> dict[str, list[Json]]:
 
 
 def _with_port(data: Json) -> Json:
-    """A claim as it is made today: a port that was left out is the usual one."""
+    """A claim in today's form, with the default port where none was given."""
     path = data["path"] if isinstance(data, dict) else ""
     if not path.startswith("postgres://") or ":None/" not in path:
         return data
@@ -41,7 +41,7 @@ def _with_port(data: Json) -> Json:
 
 
 def claim(database: Database, wanted: Mapping[str, Json], overlap: Overlap, now: int) -> None:
-    """Bind scopes to what they read, or hold that they still read it.
+    """Bind scopes to their data; refuse a scope that is bound to other data.
 
     Raises:
         ConfigurationError: A source reads what belongs to another's budget, or other data than
@@ -65,7 +65,7 @@ def claim(database: Database, wanted: Mapping[str, Json], overlap: Overlap, now:
 def move(
     database: Database, scope: str, data: Json, overlap: Overlap, about: Mapping[str, Any], now: int
 ) -> None:
-    """Let a scope read its data in another place, by a person's word.
+    """Bind a scope to the new place of its data, by an operator's decision.
 
     Raises:
         ConfigurationError: The data belongs to another's budget.
@@ -99,5 +99,5 @@ def _refuse_foreign(
 
 
 def write(database: Database, scope: str, data: Json, about: Mapping[str, Any], now: int) -> None:
-    """Say what a scope reads; `about` says who does and why."""
+    """Write what a scope reads; `about` says by whom and why."""
     ledger.note(database, {"what": _CLAIM, "scope": scope, "data": data, **about}, now)

@@ -1,4 +1,4 @@
-"""A connection that can only read what may be seen: SQLite itself refuses the rest.
+"""Restrict a connection to reading public columns: SQLite itself refuses the rest.
 
 An authorizer is asked for each column that a statement would read, and for anything else it would
 do. The file is opened read-only besides (`mode=ro`, `query_only`).
@@ -43,7 +43,7 @@ def restrict(database: Database) -> None:
 def authorize(
     action: int, table: str | None, column: str | None, database: str | None, trigger: str | None
 ) -> int:
-    """SQLite asks for each thing a statement would do: to read what is not private is allowed."""
+    """Authorizer of SQLite: allow reading of what is not private, deny all else."""
     if action == sqlite3.SQLITE_READ and (table, column) not in PRIVATE:
         return sqlite3.SQLITE_OK
     return sqlite3.SQLITE_OK if action in _HARMLESS else sqlite3.SQLITE_DENY

@@ -76,7 +76,7 @@ class Spent:
     rho_nano: int
 
     def amount(self, measure: Measure) -> int:
-        """In one measure."""
+        """Spent amount in one measure."""
         return self.rho_nano if measure == "rho" else self.epsilon_nano
 
 
@@ -97,7 +97,7 @@ class ScopeReport:
 
 
 def heart(database: Database) -> Heart:
-    """Signs of life."""
+    """The daemon's signs of life."""
     row = database.execute("SELECT pid, heartbeat_at, stopped_at FROM instance").fetchone()
     return Heart(*row)
 

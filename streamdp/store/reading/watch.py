@@ -1,4 +1,4 @@
-"""Alerts: conditions that need a hand, each told once when it comes.
+"""Alerts: conditions that need an operator, each reported once when it begins.
 
 An alert is owed to its sink by the outbox, like a release. It is open for as long as its condition
 holds, and what is open is not told again. Functions that write run inside a transaction of their
@@ -34,7 +34,7 @@ ALERTS = (
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A condition that needs a hand.
+    """A condition that needs an operator.
 
     Args:
         event: Its kind, as the configuration names it.
@@ -56,7 +56,7 @@ def open_alerts(database: Database) -> set[Alert]:
 
 
 def tell(database: Database, alert: Alert, identity: str, sinks: Collection[str], now: int) -> None:
-    """Open an alert, in place of one of the same subject, and owe it to sinks."""
+    """Open an alert, replacing one of the same subject, and queue it for sinks."""
     close(database, alert, now)
     database.execute(
         "INSERT INTO alert (id, event, about, batch, reason, since) VALUES (?, ?, ?, ?, ?, ?)",
@@ -67,7 +67,7 @@ def tell(database: Database, alert: Alert, identity: str, sinks: Collection[str]
 
 
 def close(database: Database, alert: Alert, now: int) -> None:
-    """The condition is over."""
+    """Close an alert whose condition is over."""
     found = database.execute(
         "UPDATE alert SET over_at = ? WHERE event = ? AND about = ? AND batch = ?"
         " AND over_at IS NULL RETURNING id",

@@ -258,7 +258,7 @@ def _keep(database: Database, done: int, now: int) -> None:
 
 @contextmanager
 def _tables_replaceable(database: Database) -> Iterator[None]:
-    """A table that others refer to can only be replaced while references are not followed."""
+    """Switch off foreign keys, so that a table others refer to can be replaced."""
     database.execute("PRAGMA foreign_keys = OFF")
     try:
         yield

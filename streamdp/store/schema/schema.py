@@ -1,4 +1,4 @@
-"""The schema of a store: whether this streamdp can read it, and has made it."""
+"""Check of a store's schema: whether this streamdp can read it and has made it."""
 
 from __future__ import annotations
 

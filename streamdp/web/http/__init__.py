@@ -1,1 +1,1 @@
-"""Requests and answers: who may ask, what a parameter may be, which headers go out."""
+"""Requests and responses: access, parameters, headers; knows nothing of the store."""

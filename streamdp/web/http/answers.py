@@ -1,4 +1,4 @@
-"""Answers: their headers, their tags, and how a refusal looks."""
+"""Responses: their headers, entity tags, and problem documents."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ HEADERS = tuple(
 
 
 def tagged(request: Request, content: str | bytes, media_type: str, **headers: str) -> Response:
-    """An answer under the tag of its content; nothing but the tag if whoever asks has it."""
+    """A response with an entity tag; 304 without content if the client has it."""
     body = content.encode() if isinstance(content, str) else content
     tag = f'"{hashlib.sha256(body).hexdigest()[:32]}"'
     known = request.headers.get("if-none-match", "")
@@ -42,7 +42,7 @@ def tagged(request: Request, content: str | bytes, media_type: str, **headers: s
 
 
 def as_json(request: Request, content: Json, **headers: str) -> Response:
-    """JSON under its tag."""
+    """A JSON response with an entity tag."""
     return tagged(request, json.dumps(content, indent=1), "application/json", **headers)
 
 

@@ -32,7 +32,7 @@ PROBES = frozenset({"/healthz", "/readyz"})
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a request is not answered, and what its answer has besides."""
+    """Reason why a request is refused, with headers of the response."""
 
     status: HTTPStatus
     why: str
@@ -41,7 +41,7 @@ class Refusal:
 
 @dataclass(frozen=True)
 class Access:
-    """Access to the page.
+    """Access rules of the page.
 
     Args:
         hosts: Names of the page, lower case, without ports.
@@ -57,11 +57,11 @@ class Access:
 
     @property
     def is_open(self) -> bool:
-        """Whether whoever reaches it may look."""
+        """Whether everyone who reaches the page may see it."""
         return self.token is None and self.proxy_header is None
 
     def admits(self, headers: Mapping[str, str], peer: str) -> bool:
-        """Whether a request is of someone who may look."""
+        """Whether a request may see the page."""
         if self.is_open:
             return True
         if self.token is not None:
@@ -77,7 +77,7 @@ class Access:
 
 @dataclass
 class Limiter:
-    """So many requests a second of one address, and as many at once."""
+    """Rate limit of requests for each address."""
 
     per_second: int
     timer: Callable[[], float] = time.monotonic
@@ -161,7 +161,7 @@ def _malformed(scope: Scope, headers: Mapping[str, str]) -> Refusal | None:
 
 
 def _is_foreign(headers: Mapping[str, str]) -> bool:
-    """Whether another site's page asks; to be led here by a link is no harm."""
+    """Whether a page of another site made the request; following a link here is allowed."""
     origin = headers.get("origin")
     if origin is not None and origin.partition("://")[2] != headers["host"]:
         return True

@@ -1,4 +1,4 @@
-"""Parameters of requests: each has a form, and anything else is refused."""
+"""Query parameters of requests, checked; anything else is refused."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class Refused(Exception):  # noqa: N818
 
 
 def bad(why: str) -> Refused:
-    """A request that makes no sense."""
+    """The error for a parameter that is wrong."""
     return Refused(HTTPStatus.BAD_REQUEST, why)
 
 
 def missing(what: str) -> Refused:
-    """A request for what is not there."""
+    """The error for something that is not there."""
     return Refused(HTTPStatus.NOT_FOUND, f"there is no such {what}")
 
 
@@ -51,11 +51,11 @@ class Parameters:
                 raise bad(f"{name} is too long, or holds control characters")
 
     def text(self, name: str) -> str | None:
-        """A text that is compared with names, never part of any statement."""
+        """A text, only ever compared with names."""
         return self._given.get(name) or None
 
     def texts(self, name: str) -> list[str]:
-        """All that were given under a name."""
+        """All texts given under a name."""
         return [value for value in self._given.getlist(name) if value]
 
     def choice(self, name: str, options: Sequence[str], default: str) -> str:
