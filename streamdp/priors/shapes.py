@@ -8,8 +8,8 @@ has an equal share of the weight.
 
 from __future__ import annotations
 
-import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from statistics import NormalDist
@@ -23,7 +23,7 @@ REACH = 8.0
 """Guessed scales to either side of the guess within which there are shapes."""
 
 ROBUST_WEIGHT = 0.05
-"""w_0: the error is at most ln(1/w_0)/c worse than with the robust priors alone."""
+"""Share of the robust priors: the error is at most ln(1/share)/c worse than with them alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,16 +34,14 @@ class Lattice:
         step: Distance of neighbouring shifts, in scales.
         ratio: Quotient of neighbouring scales.
         bump: Width of a bump, in scales.
-        nodes: Points of a bump.
     """
 
     step: float
     ratio: float
     bump: float
-    nodes: int
 
 
-FINE = Lattice(step=0.1, ratio=1.12, bump=0.02, nodes=1)
+FINE = Lattice(step=0.1, ratio=1.12, bump=0.02)
 """Many components of one point a target each err less than fewer that are wider."""
 
 LINEAR = ("normal", "logistic", "right", "left")
@@ -104,13 +102,15 @@ def linear_shapes(
         at = lower + (np.arange(count) + 0.5) * ((upper - lower) / count)
         centres = at[:, None] + scale * standard
         widths = np.full(centres.shape, lattice.bump * scale)
-        parts.append(Shapes(np.full(count, -math.log(count * levels)), centres, widths))
-    return Shapes(
-        np.concatenate([part.log_weights for part in parts]),
-        np.concatenate([part.centres for part in parts]),
-        np.concatenate([part.widths for part in parts]),
-        lattice.nodes,
-    )
+        parts.append(Shapes(np.full(count, -math.log(count)), centres, widths))
+    return _mixed(parts)
+
+
+def _mixed(parts: Sequence[Shapes]) -> Shapes:
+    """All components of some shapes that have equal shares of the weight."""
+    weights = np.concatenate([part.log_weights for part in parts]) - math.log(len(parts))
+    centres = np.concatenate([part.centres for part in parts])
+    return Shapes(weights, centres, np.concatenate([part.widths for part in parts]))
 
 
 def log_shapes(
@@ -127,7 +127,7 @@ def log_shapes(
 
 def shapes_from_bounds(
     quantiles: tuple[Fraction, ...], lower: float, upper: float, resolution: float
-) -> tuple[Shapes, ...]:
+) -> Shapes:
     """All profiles, shifted over the bounds, with scales from a 40th to a quarter of them.
 
     A column that is not negative, and of bounds a thousand cells apart, has logarithmic profiles
@@ -139,36 +139,16 @@ def shapes_from_bounds(
     if lower >= 0.0 and upper > 1000.0 * max(lower, resolution):
         values = (max(lower, resolution), upper)
         groups += [log_shapes(profile(quantiles, name), values) for name in LOGARITHMIC]
-    return tuple(groups)
+    return _mixed(groups)
 
 
-def shapes_from_guess(
-    quantiles: tuple[Fraction, ...], location: float, scale: float
-) -> tuple[Shapes, ...]:
+def shapes_from_guess(quantiles: tuple[Fraction, ...], location: float, scale: float) -> Shapes:
     """All linear profiles within 8 scales of the location, at a quarter to four times the scale."""
     shifts = (location - REACH * scale, location + REACH * scale)
     scales = (scale / 4.0, scale * 4.0)
-    return tuple(linear_shapes(profile(quantiles, name), shifts, scales) for name in LINEAR)
+    return _mixed([linear_shapes(profile(quantiles, name), shifts, scales) for name in LINEAR])
 
 
-def with_shapes(
-    robust: tuple[Prior, ...],
-    *groups: Shapes,
-    robust_weight: float = ROBUST_WEIGHT,
-    log_mass: float = 0.0,
-) -> JointPrior:
-    """Groups of shapes with equal weights, kept robust by the priors of each quantile.
-
-    Args:
-        robust: Of each quantile.
-        groups: The same objects give the same objects, so that what is public is found once.
-        robust_weight: w_0.
-        log_mass: Of each bump.
-    """
-    share = math.log1p(-robust_weight) - math.log(len(groups))
-    return JointPrior(robust, _weighted(groups, share, log_mass), robust_weight)
-
-
-@functools.lru_cache(maxsize=4)
-def _weighted(groups: tuple[Shapes, ...], share: float, log_mass: float) -> tuple[Shapes, ...]:
-    return tuple(replace(group.weighted(share), log_mass=log_mass) for group in groups)
+def with_shapes(robust: tuple[Prior, ...], shapes: Shapes) -> JointPrior:
+    """Shapes, kept robust by the priors of each quantile with a share of `ROBUST_WEIGHT`."""
+    return JointPrior(robust, shapes, ROBUST_WEIGHT / (1.0 - ROBUST_WEIGHT))

@@ -58,7 +58,7 @@ def rows(quick: bool) -> Iterator[Row]:
                 each = replace(
                     kind,
                     form=form,
-                    shapes=shapes(section) if form.shapes else (),
+                    shapes=shapes(section) if form.shapes else None,
                     learner=learner(section, tree, PublicFiles()),
                     expected_rows=None,
                 )

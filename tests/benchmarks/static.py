@@ -109,7 +109,7 @@ def ours(data: Data, count: int, epsilon: float, quick: bool) -> dict[str, Relea
             _draw,
             data,
             choice.tree(targets, price, data.grid()),
-            with_shapes(robust, *shapes) if choice.shapes else JointPrior(robust),
+            with_shapes(robust, shapes) if choice.shapes else JointPrior(robust),
         )
         for name, choice in choices.items()
     }

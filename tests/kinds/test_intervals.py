@@ -30,7 +30,7 @@ TREE_OF_4 = CANDIDATES["tree of 4, shapes"]
 
 def prior_of(tree: QuantileTree, scale: float = 1.5, *, shapes: bool = False) -> JointPrior:
     robust = JointPrior((Cauchy(0.0, scale),) * len(tree.quantiles))
-    return replace(robust, shapes=shapes_from_guess(tree.quantiles, 0.0, scale) * shapes)
+    return replace(robust, shapes=shapes_from_guess(tree.quantiles, 0.0, scale) if shapes else None)
 
 
 @pytest.mark.parametrize("form", CANDIDATES.values(), ids=CANDIDATES)

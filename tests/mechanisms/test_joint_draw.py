@@ -17,19 +17,15 @@ from streamdp.types import CellCounts, Grid
 SHAPES = shapes_from_guess(tuple(Fraction(q, 4) for q in (1, 2, 3)), 0.0, 20.0)
 
 
-def test_points_of_shapes_are_kept_and_lie_in_their_bumps():
+def test_points_of_shapes_are_kept_and_are_their_centres():
     """Each in its cell; what is found of distinct points is spread to all that share one."""
     grid = Grid(Fraction(1), -100, 100)
-    public = shape_points(SHAPES[0], grid)
-    assert shape_points(SHAPES[0], grid) is public
+    public = shape_points(SHAPES, (0, 2), grid)
+    assert shape_points(SHAPES, (0, 2), grid) is public
     assert (np.diff(public.distinct) > 0).all()
-    values = SHAPES[0].points().transpose(1, 2, 0)
-    for points, spread, exact in zip(
-        public.points, public.spread(public.distinct), values, strict=True
-    ):
-        assert (points == spread).all()
-        cells = np.clip(np.floor(exact + 0.5), grid.lower, grid.upper)
-        assert (points // GRAINS == cells).all()
+    assert (public.points == public.distinct[public.which]).all()
+    cells = np.clip(np.floor(SHAPES.centres[:, [0, 2]].T + 0.5), grid.lower, grid.upper)
+    assert (public.points // GRAINS == cells).all()
 
 
 @pytest.mark.parametrize("records", [3, 40])

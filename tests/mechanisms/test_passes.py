@@ -14,8 +14,6 @@ from streamdp.mechanisms.quantile_tree.passes import (
     SHARPEST,
     Gap,
     LongPass,
-    dense_pass,
-    log_kernel,
 )
 
 EXACT = Context(prec=40, Emin=-(10**9), Emax=10**9)
@@ -100,21 +98,6 @@ def test_rounding_costs_the_same_for_any_batch_and_epsilon():
     """Nine quantiles: 1e-8, whatever else."""
     assert 1e-9 < joint_slack(9) < 1.2e-8
     assert MOST_TERMS >= 2**18
-
-
-def test_dense_pass_is_the_sum_over_ordered_pairs():
-    """Each row by itself, and nothing where no pair is ordered."""
-    rng = np.random.default_rng(1)
-    terms, ranks = rng.normal(size=(8, 3)) * 400, np.sort(rng.integers(0, 1280, (8, 3)), axis=0)
-    costs = np.abs(ranks[None, :, :] - ranks[:, None, :] - 128) * (0.7 / 64)
-    ordered = np.triu(np.ones((8, 8), dtype=bool))[:, :, None].repeat(3, axis=2)
-    result = dense_pass(terms, log_kernel(costs), ordered)
-    for row in range(3):
-        for at in range(8):
-            exact = by_pairs(terms[:, row], ranks[:, row], Fraction(128), 0.7 / 64, at)
-            assert result[at, row] == pytest.approx(float(exact), rel=1e-13)
-    ordered[:, :, 1] = False
-    assert np.isneginf(dense_pass(terms, log_kernel(costs), ordered)[:, 1]).all()
 
 
 @pytest.mark.parametrize("wanted", [Fraction(0), Fraction(7, 2), Fraction(900)])

@@ -30,7 +30,7 @@ def kind(**options):
 @pytest.mark.parametrize("relation", ["add-remove", "substitute"])
 def test_a_release_costs_its_epsilon_and_gives_one_row_a_quantile(form, relation):
     """Whatever the form: the charge is epsilon, rho at most epsilon²/8, rows sorted, learned."""
-    shapes = shapes_from_guess(QUARTILES, 0.0, 1.0) if form.shapes else ()
+    shapes = shapes_from_guess(QUARTILES, 0.0, 1.0) if form.shapes else None
     release = kind(form=form, relation=relation, shapes=shapes)
     state = release.init()
     for _ in range(2):
@@ -55,7 +55,7 @@ def test_the_event_names_the_prior():
     joint = CANDIDATES["joint, shapes"]
     digests = [
         kind(form=joint, shapes=each).plan(LEARNER.init(), BATCH).event["prior"]
-        for each in (shapes, shapes, other, ())
+        for each in (shapes, shapes, other, None)
     ]
     assert digests[0] == digests[1]
     assert len(set(digests)) == 3

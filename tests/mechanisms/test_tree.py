@@ -157,7 +157,7 @@ def test_draws_follow_the_law(law, options, relation):
 def test_shapes_and_robust_priors_mix_by_their_totals():
     """With shapes that cover one pair of cells, that pair's share is what the totals say."""
     shapes = linear_shapes(np.zeros(2), (0.9, 1.1), (0.01, 0.01))
-    prior = JointPrior((Uniform(-1.5, 3.5),) * 2, (shapes,), 1.0)
+    prior = JointPrior((Uniform(-1.5, 3.5),) * 2, shapes, 1.0)
     tree = QuantileTree(PAIR, F(2), GRID, branching=3, node="joint")
     plain = joint_law(tree, prior.robust)
     ranks, n = ranks_of(CELLS, GRID), len(CELLS)

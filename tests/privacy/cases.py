@@ -144,14 +144,14 @@ def release_law(case: Case, records: Records, favourites: Cells | None = None) -
     robust: tuple[Steps, ...] = (level(case.cells),) * count
     if favourites is not None:
         robust = tuple(nearly_sure(cell, case.cells) for cell in favourites)
-    prior = JointPrior(robust, (_rising(count),) if case.shapes and favourites is None else ())
+    prior = JointPrior(robust, _rising(count) if case.shapes and favourites is None else None)
     return law_of(lambda entropy: tree.draw(statistic, prior, entropy))
 
 
 def _rising(count: int) -> Shapes:
     """Two beliefs: targets half a cell apart from the first cell, or one apart."""
     centres = np.outer([0.5, 1.0], np.arange(count))
-    return Shapes(np.array([0.0, -1.0]), centres, np.full_like(centres, 0.3), nodes=2)
+    return Shapes(np.array([0.0, -1.0]), centres, np.full_like(centres, 0.3))
 
 
 def largest_loss(case: Case) -> Worst:

@@ -47,7 +47,7 @@ def build(section: QuantilesSection, context: BuildContext) -> Quantiles:
         form=form,
         relation=context.neighbours,
         restriction=restriction,
-        shapes=shapes(section) if form.shapes else (),
+        shapes=shapes(section) if form.shapes else None,
         expected_rows=section.expected_rows,
         believed_batch=Believed(*section.believed()),
         features=_feature(section, context.public),

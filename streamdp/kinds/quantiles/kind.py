@@ -80,7 +80,7 @@ class Quantiles:
     form: Choice = CANDIDATES["binary"]
     relation: Relation = "add-remove"
     restriction: Restriction = "conditional"
-    shapes: tuple[Shapes, ...] = ()
+    shapes: Shapes | None = None
     expected_rows: int | None = None
     believed_batch: Believed = STANDARD
     features: Feature | None = None

@@ -84,8 +84,8 @@ def _experts(basis: Basis) -> Learner:
     form, broad = choose_tree(len(section.quantiles), tree.epsilon, section.expected_rows), None
     if auto and form.node == "joint":
         like = form.tree(section.quantiles, tree.epsilon, tree.grid, tree.relation)
-        groups = shapes(section) if form.shapes else ()
-        prior = form.prior((robust,) * len(section.quantiles), groups)
+        alike = shapes(section) if form.shapes else None
+        prior = form.prior((robust,) * len(section.quantiles), alike)
         broad = BroadShapes(like, prior, rows)
     return ExpertMixture(
         tree,

@@ -21,7 +21,7 @@ TABULATED_WEIGHT = 0.8
 """Share of the tabulated law in the robust prior; the rest holds where no public row lies."""
 
 
-def shapes(section: QuantilesSection) -> tuple[Shapes, ...]:
+def shapes(section: QuantilesSection) -> Shapes:
     """Joint prior of the quantiles, from the guess, or from the bounds."""
     from streamdp.priors.shapes import shapes_from_bounds, shapes_from_guess
 

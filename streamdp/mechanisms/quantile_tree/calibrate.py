@@ -58,8 +58,8 @@ def _measured(count: int, information: int) -> Measured:
 def _mean_error(choice: Choice, targets: tuple[Fraction, ...], epsilon: Fraction) -> float:
     tree = choice.tree(targets, epsilon, GRID)
     robust = (Cauchy(0.0, (BOUNDS[1] - BOUNDS[0]) / 20.0),) * len(targets)
-    groups = shapes_from_bounds(targets, *BOUNDS, float(GRID.resolution))
-    prior = choice.prior(robust, groups)
+    shapes = shapes_from_bounds(targets, *BOUNDS, float(GRID.resolution))
+    prior = choice.prior(robust, shapes)
     entropy = PublicEntropy("calibrate")
     errors = []
     for index in range(BATCHES):

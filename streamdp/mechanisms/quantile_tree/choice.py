@@ -58,15 +58,13 @@ class Choice:
             log_bump_mass=self.log_bump_mass,
         )
 
-    def prior(
-        self, learned: tuple[Prior, ...] | JointPrior, groups: tuple[Shapes, ...]
-    ) -> JointPrior:
-        """Learned priors, with the groups of shapes if the form has a place for them."""
+    def prior(self, learned: tuple[Prior, ...] | JointPrior, shapes: Shapes | None) -> JointPrior:
+        """Learned priors, with the shapes if the form has a place for them."""
         if isinstance(learned, JointPrior):
             return learned
-        if not (self.shapes and groups):
+        if not self.shapes or shapes is None:
             return JointPrior(learned)
-        return with_shapes(learned, *groups, log_mass=self.log_bump_mass)
+        return with_shapes(learned, shapes)
 
 
 CANDIDATES: dict[str, Choice] = {

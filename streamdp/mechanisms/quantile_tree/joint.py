@@ -3,8 +3,9 @@
 P(o) ∝ μ(o)·exp(-c·Σ_{j=0..k} |grains between o_j and o_{j+1} - n·Δ_j|) over ordered tuples
 o_1 ≤ ... ≤ o_k of public points, o_0 and o_{k+1} being the ends of the region.
 
-A component of the prior is a product, so one forward pass gives its total Z_c; a component is
-chosen with probability ∝ Z_c, and a backward draw gives the tuple.
+A component of the prior is a product. One forward pass gives the total Z_0 of the robust one, and
+each shape is a single tuple with a total Z_c of one term; a component is chosen with probability
+∝ w_c·Z_c, and a backward draw gives the tuple of the robust one.
 
 Each term e^(-c·|x|) of the weight is K(x) = e^(-c·|x|) + e^-45 (`passes`). -ln K is 1-Lipschitz in
 c·|x|, so a term changes by no more than without its floor; the range 4(1 - min Δ) and the 4 of a
@@ -16,6 +17,8 @@ References:
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Self
@@ -27,15 +30,21 @@ from streamdp.mechanisms.quantile_tree.passes import (
     SHARPEST,
     Gap,
     LongPass,
-    dense_pass,
     log_kernel,
-    log_sum,
 )
-from streamdp.mechanisms.quantile_tree.points import Points, public_points, shape_points
+from streamdp.mechanisms.quantile_tree.points import (
+    Points,
+    ShapePoints,
+    public_points,
+    shape_points,
+)
 from streamdp.mechanisms.quantile_tree.sharpness import RELATIVE_ERROR, gaps
-from streamdp.priors.joint import JointPrior, Shapes
+from streamdp.priors.joint import JointPrior
 from streamdp.privacy.draws import choose
 from streamdp.types import Entropy, FloatArray, Grid, IntArray
+
+Targets = Mapping[int, Fraction]
+"""Quantiles of a region by their index, strictly increasing in (0, 1)."""
 
 ROUNDINGS = 16
 """Of a logarithm, in one step of a forward pass and the choice that follows it."""
@@ -44,7 +53,7 @@ MOST_TERMS = 2**18
 """Terms of the longest running sum: 8·`points.MOST_POINTS`."""
 
 TABULATED = 4
-"""Groups of shapes share a table of the kernel, so it may be so many times one lookup's size."""
+"""Terms share a table of the kernel, so it may be so many times the size of one lookup."""
 
 
 def joint_slack(draws: int) -> Fraction:
@@ -64,7 +73,7 @@ def joint_slack(draws: int) -> Fraction:
 def draw_jointly(
     grains: Grains,
     region: Region,
-    targets: tuple[Fraction, ...],
+    targets: Targets,
     sharpness: float,
     prior: JointPrior,
     grid: Grid,
@@ -75,9 +84,9 @@ def draw_jointly(
     Args:
         grains: The batch. Private.
         region: Stretch whose own grains are ranked.
-        targets: Rescaled to the region, strictly increasing in (0, 1), shape (k,).
+        targets: By their index in the prior, rescaled to the region.
         sharpness: c.
-        prior: Of these targets; what it gives outside the region is dropped.
+        prior: Of these targets and others; what it gives outside the region is dropped.
         grid: Public cells.
         entropy: Source of chance.
 
@@ -85,17 +94,18 @@ def draw_jointly(
     substitute within the region: 4·c·w. One draw, pure and bounded-range. Total: every tuple of
     the robust component has a positive weight, whatever the counts.
     """
-    task = _Task.of(grains, region, grid, targets, sharpness)
-    public = public_points(prior.robust, grid)
-    chains = [_long_chain(task, public), *(_dense_chain(task, group) for group in prior.shapes)]
-    weights = [np.log([prior.robust_weight]), *(group.log_weights for group in prior.shapes)]
-    totals = [chain.totals() for chain in chains]
-    component = choose(np.concatenate(weights) + np.concatenate(totals), entropy)
-    for chain, rows in zip(chains, map(len, totals), strict=True):
-        if component < rows:
-            return chain.draw(component, entropy)
-        component -= rows
-    raise AssertionError("a component is one of a chain")
+    task = _Task.of(grains, region, grid, tuple(targets.values()), sharpness)
+    chain = _chain(task, public_points(tuple(prior.robust[j] for j in targets), grid))
+    if prior.shapes is None:
+        return chain.draw(entropy)
+    log_robust = math.log(prior.robust_weight) + chain.log_total()
+    public = shape_points(prior.shapes, tuple(targets), grid)
+    log_bumps = prior.shapes.log_weights + prior.log_bump_mass * len(targets)
+    log_shapes = log_bumps + _log_utilities(task, public)
+    component = choose(np.append(log_robust, log_shapes), entropy)
+    if component == 0:
+        return chain.draw(entropy)
+    return tuple(public.points[:, component - 1].tolist())
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
@@ -150,81 +160,67 @@ class _Task:
             self.tables[wanted] = log_kernel(self.costs(np.arange(self.size + 1), gap))
         return np.asarray(self.tables[wanted].take(grains, mode="clip"))
 
-    def first_term(self, ranks: IntArray) -> FloatArray:
-        """ln of the kernel left of the first quantile."""
-        return self.kernel(ranks, 0)
-
-    def last_term(self, ranks: IntArray) -> FloatArray:
-        """ln of the kernel right of the last quantile."""
-        return self.kernel(self.size - ranks, -1)
-
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)
 class _Chain:
-    """Forward passes of components with their own points each. Private.
+    """Forward pass of the robust component. Private.
 
     Args:
-        points: Fine points, k arrays of shape (p, rows).
-        ranks: Grains of the region left of each, same shapes.
-        forward: ln of the sum over o_1 ... o_{j-1} of the weight of (o_1 ... o_j = point), same.
+        points: Fine points, shape (p,).
+        ranks: Grains of the region left of each, same shape.
+        forward: By j, ln of the sum over o_1 ... o_{j-1} of the weight of (o_1 ... o_j = point).
         task: What is drawn.
     """
 
-    points: list[IntArray]
-    ranks: list[IntArray]
+    points: IntArray
+    ranks: IntArray
     forward: list[FloatArray]
     task: _Task
 
     def ends(self) -> FloatArray:
-        """`forward` of the last quantile, with the last term of the cost; shape (p, rows)."""
-        return np.asarray(self.forward[-1] + self.task.last_term(self.ranks[-1]))
+        """`forward` of the last quantile, with the last term of the cost."""
+        return np.asarray(self.forward[-1] + self.task.kernel(self.task.size - self.ranks, -1))
 
-    def totals(self) -> FloatArray:
-        """ln Z of each row."""
-        return log_sum(self.ends())
+    def log_total(self) -> float:
+        """ln Z."""
+        ends = self.ends()
+        peak = float(ends.max())
+        return peak + math.log(np.exp(ends - peak).sum())
 
-    def draw(self, row: int, entropy: Entropy) -> tuple[int, ...]:
+    def draw(self, entropy: Entropy) -> tuple[int, ...]:
         """Backward: the last quantile first, each given the one on its right."""
-        index = choose(self.ends()[:, row], entropy)
-        drawn = [int(self.points[-1][index, row])]
-        rank = int(self.ranks[-1][index, row])
-        for j in range(len(self.points) - 2, -1, -1):
-            points, ranks = self.points[j][:, row], self.ranks[j][:, row]
-            stop = int(points.searchsorted(drawn[-1], side="right"))
-            kernel = log_kernel(self.task.costs(rank - ranks[:stop], j + 1))
-            index = choose(self.forward[j][:stop, row] + kernel, entropy)
-            drawn.append(int(points[index]))
-            rank = int(ranks[index])
+        index = choose(self.ends(), entropy)
+        drawn = [int(self.points[index])]
+        for j in range(len(self.forward) - 2, -1, -1):
+            stop = int(self.points.searchsorted(drawn[-1], side="right"))
+            between = self.ranks[index] - self.ranks[:stop]
+            kernel = log_kernel(self.task.costs(between, j + 1))
+            index = choose(self.forward[j][:stop] + kernel, entropy)
+            drawn.append(int(self.points[index]))
         return tuple(reversed(drawn))
 
 
-def _long_chain(task: _Task, public: Points) -> _Chain:
-    """The robust component: one row over all public points of the region."""
+def _chain(task: _Task, public: Points) -> _Chain:
+    """The robust component over all public points of the region."""
     first = int(public.points.searchsorted(task.region.start, side="right"))
     stop = int(public.points.searchsorted(task.region.last, side="right"))
     points = np.concatenate(([task.region.start], public.points[first:stop]))
     masses = public.log_masses[:, first - 1 : stop]
     ranks = task.ranks(points)
     passes = {each: LongPass(ranks, each, task.sharpness) for each in set(task.wanted[1:-1])}
-    forward = [masses[0] + task.first_term(ranks)]
+    forward = [masses[0] + task.kernel(ranks, 0)]
     for mass, wanted in zip(masses[1:], task.wanted[1:-1], strict=True):
         forward.append(mass + passes[wanted].step(forward[-1]))
-    count = len(masses)
-    columns = [each[:, None] for each in forward]
-    return _Chain([points[:, None]] * count, [ranks[:, None]] * count, columns, task)
-
-
-def _dense_chain(task: _Task, shapes: Shapes) -> _Chain:
-    """The shapes: a row for each component, a few points of its own for each target."""
-    public = shape_points(shapes, task.grid)
-    points, ranks = public.points, public.spread(task.ranks(public.distinct))
-    bump, ends = shapes.log_bump()[:, None], public.distinct[[0, -1]]
-    masses = [bump] * len(points)
-    if not task.region.holds(ends).all():
-        masses = [np.where(task.region.holds(each), bump, -np.inf) for each in points]
-    forward = [masses[0] + task.first_term(ranks[0])]
-    for j in range(1, len(points)):
-        ordered = points[j - 1][:, None, :] <= points[j][None, :, :]
-        kernel = task.kernel(ranks[j][None, :, :] - ranks[j - 1][:, None, :], j)
-        forward.append(masses[j] + dense_pass(forward[-1], kernel, ordered))
     return _Chain(points, ranks, forward, task)
+
+
+def _log_utilities(task: _Task, public: ShapePoints) -> FloatArray:
+    """ln of the kernels of each component's points, which are a tuple; -inf outside the region."""
+    ranks = np.pad(task.ranks(public.distinct)[public.which], ((1, 1), (0, 0)))
+    ranks[-1] = task.size
+    found = np.zeros(ranks.shape[1])
+    for gap, between in enumerate(np.diff(ranks, axis=0)):
+        found += task.kernel(between, gap)
+    if not task.region.holds(public.distinct[[0, -1]]).all():
+        found[~task.region.holds(public.points).all(axis=0)] = -np.inf
+    return found

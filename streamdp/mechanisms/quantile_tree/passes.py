@@ -86,28 +86,24 @@ class _Blocks:
     """
 
     def __init__(self, ranks: IntArray, length: int, sharpness: float) -> None:
-        self.number = ranks // length
-        self.start = self.number * length
+        self.start = ranks // length
+        self.start *= length
         self.offsets = np.asarray((ranks - self.start) * sharpness, dtype=np.float64)
-        cuts = np.flatnonzero(self.number[1:] != self.number[:-1]) + 1
-        edges = np.concatenate(([0], cuts, [len(ranks)]))
-        sizes = np.diff(edges)
-        self.first, self.following = np.repeat(edges[:-1], sizes), np.repeat(edges[1:], sizes)
-        self._pieces = [slice(*each) for each in itertools.pairwise(edges.tolist())]
+        cuts = np.flatnonzero(self.start[1:] != self.start[:-1]) + 1
+        self.edges: IntArray = np.concatenate(([0], cuts, [len(ranks)]))
+        self._pieces = [slice(*each) for each in itertools.pairwise(self.edges.tolist())]
 
     def running(self, terms: FloatArray) -> FloatArray:
-        """Sums over the points of the block up to each."""
-        sums = np.empty_like(terms)
+        """Sums over the points of the block up to each; overwrites its argument."""
         for piece in self._pieces:
-            np.add.accumulate(terms[piece], out=sums[piece])
-        return sums
+            np.add.accumulate(terms[piece], out=terms[piece])
+        return terms
 
     def remaining(self, terms: FloatArray) -> FloatArray:
-        """Sums over the points of the block from each on."""
-        sums = np.empty_like(terms)
+        """Sums over the points of the block from each on; overwrites its argument."""
         for piece in self._pieces:
-            np.add.accumulate(terms[piece][::-1], out=sums[piece][::-1])
-        return sums
+            np.add.accumulate(terms[piece][::-1], out=terms[piece][::-1])
+        return terms
 
 
 class LongPass:
@@ -123,42 +119,59 @@ class LongPass:
         self._any = wanted.ceiling > 0
         if not self._any:
             return
-        self._ranks, self._wanted, self._sharpness = ranks, wanted, sharpness
+        self._sharpness, self._after_reach = sharpness, wanted.ceiling - wanted.whole - wanted.rest
         half = math.floor(_BLOCK / sharpness)
-        reach = ranks - wanted.ceiling
-        begin = ranks.searchsorted(reach, side="right")
-        self._left = left = _Blocks(ranks, half, sharpness)
-        last = begin - 1
-        before = left.first[last] - 1
-        adjacent = (begin > 0) & (before >= 0) & (left.number[before] == left.number[last] - 1)
-        self._rising = np.exp(left.offsets)
-        self._a = self._seen([(last, begin > 0), (before, adjacent)], -left.offsets)
         self._short = wanted.ceiling <= half
+        self._reach = reach = ranks - wanted.ceiling
+        begin = ranks.searchsorted(reach, side="right")
+        self._left = _Blocks(ranks, half, sharpness)
+        self._rising = np.exp(self._left.offsets)
+        self._a = self._side_a(begin - 1, half)
         length = wanted.ceiling if self._short else max(1, min(half, wanted.ceiling // 2))
-        self._right = right = _Blocks(ranks, length, sharpness)
-        self._falling = np.exp(-right.offsets)
+        self._right = _Blocks(ranks, length, sharpness)
+        self._falling = np.exp(-self._right.offsets)
+        self._b = self._side_b(begin, length)
         if self._short:
-            self._from_start = np.exp(-sharpness * wanted.off(ranks - right.start))
-            seen = [(begin, right.number[begin] < right.number)]
-        else:
-            number = (reach + 1) // length
-            following = np.minimum(right.following[begin], len(ranks) - 1)
-            both = (right.number[begin] == number) & (right.number[following] == number + 1)
-            seen = [(begin, right.number[begin] <= number + 1), (following, both)]
-        self._b = self._seen(seen, right.offsets)
+            self._from_start = math.exp(-sharpness * (wanted.whole + wanted.rest)) / self._falling
+
+    def _side_a(self, last: IntArray, length: int) -> list[tuple[IntArray, FloatArray]]:
+        """Sums up to the last point of the side, and of the block before."""
+        start, edges = self._left.start, self._left.edges
+        seen = [self._seen(start, last, last >= 0, -1.0)]
+        if len(edges) > 2:
+            before = np.repeat(edges[:-1], np.diff(edges))[last] - 1
+            valid = (last >= 0) & (before >= 0) & (start[before] == start[last] - length)
+            seen.append(self._seen(start, before, valid, -1.0))
+        return seen
+
+    def _side_b(self, begin: IntArray, length: int) -> list[tuple[IntArray, FloatArray]]:
+        """Sums from the first point of the side on, and if that block is short, of the next one."""
+        start, edges = self._right.start, self._right.edges
+        if self._short:
+            return [self._seen(start, begin, start.take(begin) < start, 1.0)]
+        first = (self._reach + 1) // length * length
+        after = np.repeat(edges[1:], np.diff(edges))[begin]
+        after = np.minimum(after, len(start) - 1)
+        both = (start[begin] == first) & (start[after] == first + length)
+        near = start[begin] <= first + length
+        return [self._seen(start, begin, near, 1.0), self._seen(start, after, both, 1.0)]
 
     def _seen(
-        self, places: list[tuple[IntArray, BoolArray]], offsets: FloatArray
-    ) -> list[tuple[IntArray, FloatArray]]:
-        """Places at which sums of blocks are looked up, and their weights: 0 where none is."""
-        found = []
-        for each, valid in places:
-            if valid.any():
-                index = each * valid
-                off = self._wanted.off(self._ranks - self._ranks.take(index))
-                costs = np.minimum(off * self._sharpness, _LARGEST)
-                found.append((index, np.exp(offsets.take(index) - costs) * valid))
-        return found
+        self, start: IntArray, index: IntArray, valid: BoolArray, sign: float
+    ) -> tuple[IntArray, FloatArray]:
+        """Where sums of blocks are looked up, and their weights e^±c·(r - D - start), 0 if invalid.
+
+        Sums of side A are relative to the start of their block, those of B to its mirror image.
+        """
+        steps = self._reach - start.take(index)
+        steps *= valid
+        far = steps + self._after_reach
+        far *= self._sharpness
+        np.minimum(far, _LARGEST, out=far)
+        far *= sign
+        weights = np.exp(far, out=far)
+        weights *= valid
+        return index * valid, weights
 
     def step(self, log_terms: FloatArray) -> FloatArray:
         """ln of the kernel's floor + A + B for each point.
@@ -168,25 +181,33 @@ class LongPass:
         """
         found = np.empty_like(log_terms)
         for stretch, unit in _stretches(log_terms):
-            sums = self._sums(np.exp(np.minimum(log_terms - unit, _LARGEST)))
+            terms = log_terms - unit
+            np.minimum(terms, _LARGEST, out=terms)
+            sums = self._sums(np.exp(terms, out=terms))
             found[stretch] = np.log(sums[stretch]) + unit
         return found
 
     def _sums(self, terms: FloatArray) -> FloatArray:
+        """The same of linear terms, which are overwritten."""
         total = np.add.accumulate(terms)
         if not self._any:
             return total + math.exp(-CLIP) * total
         total *= math.exp(-CLIP)
-        left = self._left.running(terms * self._rising)
-        for index, weights in self._a:
-            total += left.take(index) * weights
-        falling = terms * self._falling
+        _add(total, self._left.running(terms * self._rising), self._a)
+        terms *= self._falling
         if self._short:
-            total += self._right.running(falling) * self._from_start
-        right = self._right.remaining(falling)
-        for index, weights in self._b:
-            total += right.take(index) * weights
+            within = self._right.running(terms.copy())
+            within *= self._from_start
+            total += within
+        _add(total, self._right.remaining(terms), self._b)
         return total
+
+
+def _add(total: FloatArray, sums: FloatArray, seen: list[tuple[IntArray, FloatArray]]) -> None:
+    for index, weights in seen:
+        looked_up = sums.take(index)
+        looked_up *= weights
+        total += looked_up
 
 
 def _stretches(log_terms: FloatArray) -> Iterator[tuple[slice, float]]:
@@ -213,29 +234,3 @@ def log_add(finite: FloatArray, other: FloatArray) -> FloatArray:
 def log_kernel(exponents: FloatArray) -> FloatArray:
     """ln K for c·|x|; 1-Lipschitz and falling, so the range of a cost's change is not larger."""
     return log_add(-exponents, np.full((), -CLIP))
-
-
-def dense_pass(log_terms: FloatArray, kernel: FloatArray, ordered: BoolArray) -> FloatArray:
-    """The step over many rows of few points, each pair by itself.
-
-    Args:
-        log_terms: x, shape (p, rows).
-        kernel: ln K(r_i - r_i' - D) at [i', i, row], shape (p, p, rows); overwritten.
-        ordered: Whether i' may come before i, same shape.
-
-    Returns:
-        Shape (p, rows), -inf where no pair is ordered.
-    """
-    kernel += log_terms[:, None, :]
-    np.putmask(kernel, ~ordered, -np.inf)
-    return kernel[0] if len(kernel) == 1 else log_sum(kernel)
-
-
-def log_sum(log_terms: FloatArray) -> FloatArray:
-    """ln Σ e^x along the first axis; -inf for a sum of nothing. Overwrites its argument."""
-    peak = log_terms.max(axis=0)
-    peak[~np.isfinite(peak)] = 0.0
-    log_terms -= peak
-    np.exp(log_terms, out=log_terms)
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(log_terms.sum(axis=0)) + peak)

@@ -85,34 +85,30 @@ class ShapePoints:
     """Public points of shapes: many components share one.
 
     Args:
-        points: Fine points, m arrays of shape (nodes, components).
+        points: Fine points, shape (targets, components).
         distinct: The same, strictly increasing, shape (p,).
-        which: Index in them of each point, shape (m, nodes, components).
+        which: Index in them of each point, shape (targets, components).
     """
 
-    points: list[IntArray]
+    points: IntArray
     distinct: IntArray
     which: npt.NDArray[np.int32]
 
-    def spread(self, each: IntArray) -> list[IntArray]:
-        """Values of the distinct points, in the shape of `points`."""
-        return list(each[self.which])
 
-
-def shape_points(shapes: Shapes, grid: Grid) -> ShapePoints:
-    """The points of shapes; found once for those that many releases begin with."""
+def shape_points(shapes: Shapes, targets: tuple[int, ...], grid: Grid) -> ShapePoints:
+    """Centres of some targets; found once for shapes that many releases begin with."""
     if len(shapes.log_weights) < MANY:
-        return _shape_points.__wrapped__(shapes, grid)
-    return _shape_points(shapes, grid)
+        return _shape_points.__wrapped__(shapes, targets, grid)
+    return _shape_points(shapes, targets, grid)
 
 
 @functools.lru_cache(maxsize=16)
-def _shape_points(shapes: Shapes, grid: Grid) -> ShapePoints:
+def _shape_points(shapes: Shapes, targets: tuple[int, ...], grid: Grid) -> ShapePoints:
     lower, upper = grid.lower * GRAINS, (grid.upper + 1) * GRAINS - 1
-    fine = np.floor((shapes.points() / float(grid.resolution) + 0.5) * GRAINS)
-    cube = np.ascontiguousarray(np.clip(fine, lower, upper).astype(np.int64).transpose(1, 2, 0))
-    distinct, which = np.unique(cube, return_inverse=True)
-    return ShapePoints(list(cube), distinct, which.reshape(cube.shape).astype(np.int32))
+    fine = np.floor((shapes.centres.T[list(targets)] / float(grid.resolution) + 0.5) * GRAINS)
+    points = np.clip(fine, lower, upper).astype(np.int64)
+    distinct, which = np.unique(points, return_inverse=True)
+    return ShapePoints(points, distinct, which.reshape(points.shape).astype(np.int32))
 
 
 def aimed_at(targets: int) -> int:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from streamdp.mechanisms.quantile_tree.exponential import Restriction, draw_quantile
@@ -147,7 +147,7 @@ class QuantileTree:
         numerical slack is epsilon; `sharpness` proves that e_l covers its nodes.
         """
         prior = priors if isinstance(priors, JointPrior) else JointPrior(tuple(priors))
-        prior = prior.with_bumps_of(self.log_bump_mass)
+        prior = replace(prior, log_bump_mass=self.log_bump_mass)
         grains, levels = Grains.of(statistic), self.levels()
         top = (self.grid.upper + 1) * GRAINS
         regions = {(-1, len(self.quantiles)): Region(self.grid.lower * GRAINS, top, top - 1)}
@@ -180,10 +180,8 @@ class QuantileTree:
         entropy: Entropy,
     ) -> tuple[int, ...]:
         if self.node == "joint":
-            chosen = prior.only(node.targets)
-            return draw_jointly(
-                grains, region, node.quantiles, sharpness, chosen, self.grid, entropy
-            )
+            targets = dict(zip(node.targets, node.quantiles, strict=True))
+            return draw_jointly(grains, region, targets, sharpness, prior, self.grid, entropy)
         drawn = [
             draw_quantile(
                 grains,

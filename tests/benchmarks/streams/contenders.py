@@ -103,7 +103,7 @@ def broad(setting: Setting, epsilon: Fraction) -> BroadShapes | None:
     assert form in CANDIDATES.values()
     if form.node == "independent":
         return None
-    shapes = shapes_from_guess(DECILES, *setting.guess) if form.shapes else ()
+    shapes = shapes_from_guess(DECILES, *setting.guess) if form.shapes else None
     prior = form.prior((Cauchy(*setting.guess),) * len(DECILES), shapes)
     return BroadShapes(form.tree(DECILES, epsilon, setting.grid), prior, setting.rows)
 
@@ -203,6 +203,6 @@ class Contenders:
         form = choose_tree(len(DECILES), epsilon, self.setting.rows)
         assert form in CANDIDATES.values()
         prior = Fixed((Cauchy(*self.setting.guess),) * len(DECILES))
-        shapes = shapes_from_guess(DECILES, *self.setting.guess) if form.shapes else ()
+        shapes = shapes_from_guess(DECILES, *self.setting.guess) if form.shapes else None
         grid = self.setting.grid
         return Quantiles("value", DECILES, epsilon, grid, prior, form=form, shapes=shapes)

@@ -168,8 +168,8 @@ class BroadShapes:
 @functools.lru_cache(maxsize=4)
 def _shifted(prior: JointPrior, distance: float) -> JointPrior:
     """The same object for every release around one place, so that its points are found once."""
-    groups = (replace(each, centres=each.centres + distance) for each in prior.shapes)
-    return replace(prior, shapes=tuple(groups))
+    shapes = prior.shapes and replace(prior.shapes, centres=prior.shapes.centres + distance)
+    return replace(prior, shapes=shapes)
 
 
 @dataclass(frozen=True, slots=True)
