@@ -28,7 +28,7 @@ from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.types import Json, Prior
 
-VERSION = 5
+VERSION = 6
 """Of the form of the state."""
 
 MOST_CALENDAR = 12
@@ -103,7 +103,7 @@ class ExpertMixture(Learner):
         inputs, whole = self._inputs(features, ()), self.plans.whole
         panel = self._panel(state, inputs)
         usual = panel.usual(self.facts)
-        belief = panel.forecast(inputs, usual).belief
+        belief = panel.forecast(inputs, usual, self.facts.targets).belief
         return sequential_prior(self.plans.reading(whole, panel, usual, belief), whole.targets)
 
     def values(self, way: Way, drawn: tuple[int, ...]) -> tuple[int, ...]:

@@ -72,7 +72,7 @@ class Plans:
             point: What is believed of the last batch; None before any release.
         """
         usual = panel.usual(self.filling.facts)
-        seen = panel.forecast(inputs, usual)
+        seen = panel.forecast(inputs, usual, self.filling.facts.targets)
         drawn = self.best(panel, seen, usual)
         if drawn == "broad" and point is not None:
             panel, drawn = self._centred(panel, point)

@@ -8,14 +8,19 @@ import pytest
 from streamdp.learning.experts.belief.density import Usual
 from streamdp.learning.experts.memory.forecast import Posterior
 from streamdp.learning.experts.memory.levels import WIDTHS, Levels
+from streamdp.learning.experts.memory.own import own_covariances
 from streamdp.types import FloatArray
 
 SIZE = 3
 DENSITY = np.array([0.5, 1.0, 0.8])
 COMMON = np.full((SIZE, SIZE), 1.0 / SIZE)
 USUAL = Usual(DENSITY, COMMON, 0.01)
-OWN = np.diag([0.02, 0.01, 0.03])
+TARGETS = np.array([0.2, 0.5, 0.9])
+OWN = own_covariances(np.array([0.004, 0.01]), TARGETS, USUAL)
 INPUTS = np.array([1.0, -0.7])
+NINE = 9
+NINE_TARGETS = np.arange(1, 10) / 10
+NINE_USUAL = Usual(np.ones(NINE), np.full((NINE, NINE), 1.0 / NINE), 0.01)
 
 
 def levels() -> Levels:
@@ -49,7 +54,7 @@ def test_coefficients_follow_the_kalman_filter(width: int) -> None:
         prior = before.uncertainties[k]
         mean = before.coefficients[k].ravel()
         design = np.kron(np.eye(SIZE), INPUTS)
-        move = WIDTHS[width] ** 2 * before.moves[k] + OWN
+        move = WIDTHS[width] ** 2 * before.moves[k] + OWN.sum(axis=0)
         seen = observe @ design
         covariance = seen @ prior @ seen.T + observe @ move @ observe.T + noise
         gain = prior @ seen.T @ np.linalg.inv(covariance)
@@ -70,14 +75,35 @@ def test_own_moves_are_seen_where_quantiles_leave_the_common_directions() -> Non
     tight = forecast.spreads * 1e-3
     still = np.repeat(forecast.means[:, None], len(WIDTHS), axis=1)
     odd = still + np.array([0.0, 3.0, 0.0])
-    calm = before.evidence(forecast, Posterior(still, tight, shares), DENSITY)
-    wild = before.evidence(forecast, Posterior(odd, tight, shares), DENSITY)
+    calm = before.evidence(forecast, Posterior(still, tight, shares), TARGETS, DENSITY)
+    wild = before.evidence(forecast, Posterior(odd, tight, shares), TARGETS, DENSITY)
+    assert calm.excess.shape == (2, len(before.drifts))
     assert (calm.excess < 0.0).all()
     assert (wild.excess > calm.excess).all()
     assert (wild.information == calm.information).all()
-    nothing = before.evidence(forecast, Posterior(still, forecast.spreads, shares), DENSITY)
+    nothing = before.evidence(
+        forecast, Posterior(still, forecast.spreads, shares), TARGETS, DENSITY
+    )
     assert np.abs(nothing.excess).max() < 1e-12
     assert np.abs(nothing.information).max() < 1e-12
+
+
+def test_neighbours_that_move_alike_are_told_from_one_that_moves_alone() -> None:
+    """A move shared by four neighbours speaks for samples that vary, more than one of one does."""
+    before = Levels.start(np.zeros(NINE), 1, NINE_USUAL)
+    own = own_covariances(np.full(2, 0.01), NINE_TARGETS, NINE_USUAL)
+    forecast = before.forecast(np.ones(1), own)
+    shares = np.full(forecast.spreads.shape[:2], 1.0 / len(WIDTHS))
+
+    def excess(places: list[int]) -> FloatArray:
+        moved = np.repeat(forecast.means[:, None], len(WIDTHS), axis=1)
+        moved[..., places] += 0.5 / np.sqrt(len(places))
+        after = Posterior(moved, forecast.spreads * 1e-3, shares)
+        return before.evidence(forecast, after, NINE_TARGETS, NINE_USUAL.density).excess[:, 0]
+
+    together, alone = excess([1, 2, 3, 4]), excess([2])
+    assert together[0] > alone[0]
+    assert together[1] < alone[1]
 
 
 def test_moves_grow_along_the_common_directions_alone() -> None:

@@ -7,7 +7,8 @@ import numpy as np
 from streamdp.learning.experts.belief import density
 from streamdp.learning.experts.facts import Facts
 from streamdp.learning.experts.memory.levels import Levels
-from streamdp.learning.experts.memory.panel import FIRST_OWN, Inputs, Panel
+from streamdp.learning.experts.memory.own import first_own
+from streamdp.learning.experts.memory.panel import Inputs, Panel
 from streamdp.learning.public import PublicFit
 from streamdp.types import FloatArray
 
@@ -26,7 +27,7 @@ def first_panel(facts: Facts, public: PublicFit | None, inputs: Inputs) -> Panel
     groups = tuple(Levels.start(values, len(each), usual, certainty) for each in inputs)
     past: tuple[tuple[float, ...], ...] = ((),) * len(values)
     at = facts.guess[0]
-    return Panel(releases, 0, gaps, FIRST_OWN**2, 0.0, groups, past, at, strange=False)
+    return Panel(releases, 0, gaps, first_own(), np.zeros(2), groups, past, at, strange=False)
 
 
 def first_log_gaps(facts: Facts, public: PublicFit | None) -> FloatArray:

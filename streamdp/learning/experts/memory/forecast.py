@@ -19,7 +19,7 @@ class Forecast:
         means: Shape (k, m).
         carried: Covariance of coefficients and level, shape (k, m·d, m).
         spreads: Covariance of the quantiles, shape (k, g, m, m).
-        own: Covariance of the own moves, shape (m, m).
+        own: Covariance of the own moves of either kind, shape (2, m, m).
     """
 
     means: FloatArray
@@ -42,8 +42,9 @@ class Evidence:
     """Evidence of one release about the own moves.
 
     Args:
-        excess: Sum over quantiles of what was seen less what was believed, in squared ranks.
-        information: Sum of the squared shares of the own variance that the release removed.
+        excess: Sum over independent parts of what was seen less what was believed, in squared
+            ranks, by kind and expert, shape (2, k).
+        information: Sum of the squared shares of their variances that the release removed.
     """
 
     excess: FloatArray

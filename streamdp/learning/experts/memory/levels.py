@@ -6,7 +6,7 @@ Expert k believes that the quantiles of batch t are
 
 x_t public inputs of the batch (a 1 first), C_t of shape (m, d). `common` is a move along shift,
 stretch and skew of the usual profile, of covariance w²·D_k at each of several `WIDTHS` w; `own` is
-what each quantile does beside it. Levels, the first column of C, drift by `drift`·D_k between
+what quantiles do beside it (`own`). Levels, the first column of C, drift by `drift`·D_k between
 releases and a little on their own. All covariances are full, since a release measures a few of the
 quantiles: what it tells of the others follows from them.
 
@@ -25,6 +25,7 @@ import numpy as np
 from streamdp.learning.experts.belief.density import Usual
 from streamdp.learning.experts.memory.arrays import packed, packed_halves, unpacked, unpacked_halves
 from streamdp.learning.experts.memory.forecast import Evidence, Forecast, Posterior
+from streamdp.learning.experts.memory.own import whitened
 from streamdp.types import FloatArray, Json
 
 DRIFTS = (0.0, 0.02, 0.2, 1.0, np.inf)
@@ -128,11 +129,11 @@ class Levels:
         )
 
     def forecast(self, inputs: FloatArray, own: FloatArray) -> Forecast:
-        """Belief before a release; `inputs` begin with 1, shape (d,)."""
+        """Belief before a release; `inputs` begin with 1, shape (d,); `own` is of either kind."""
         count, size, width = self.coefficients.shape
         carried = self.uncertainties.reshape(count, size * width, size, width) @ inputs
         known = np.einsum("d,kadb->kab", inputs, carried.reshape(count, size, width, size))
-        spreads = known[:, None] + self._common() + own
+        spreads = known[:, None] + self._common() + own.sum(axis=0)
         return Forecast(self.coefficients @ inputs, carried, spreads, own)
 
     def learned(self, seen: Forecast, after: Posterior, usual: Usual, rate: float) -> Levels:
@@ -161,15 +162,22 @@ class Levels:
         grown = replace(self, coefficients=coefficients, uncertainties=uncertainties, moves=moves)
         return grown.drifted(usual)
 
-    def evidence(self, seen: Forecast, after: Posterior, density: FloatArray) -> Evidence:
-        """Evidence of a release about the own moves, by expert, shapes (k,)."""
+    def evidence(
+        self, seen: Forecast, after: Posterior, targets: FloatArray, density: FloatArray
+    ) -> Evidence:
+        """Evidence of a release about the own moves, by kind and expert, shapes (2, k)."""
         inverse = np.asarray(np.linalg.inv(seen.spreads), dtype=np.float64)
         off = (after.means - seen.means[:, None])[..., None]
-        squares, removed = _squares(seen.own, inverse, off, seen.spreads - after.spreads)
-        believed, scale = np.diag(seen.own), density**2
-        square, gone = (np.einsum("kg,kgaa->ka", after.shares, each) for each in (squares, removed))
+        shrunk = seen.spreads - after.spreads
+        parts = [_squares(part, inverse, off, shrunk) for part in seen.own]
+        moments = np.array(parts).swapaxes(0, 1)
+        square, gone = (
+            np.einsum("kg,tkga->tka", after.shares, whitened(each, targets, density))
+            for each in moments
+        )
+        believed = whitened(seen.own, targets, density)[:, None]
         shares = np.clip(gone / believed, 0.0, 1.0)
-        return Evidence(((square - believed) * scale).sum(axis=1), (shares**2).sum(axis=1))
+        return Evidence((square - believed).sum(axis=2), (shares**2).sum(axis=2))
 
     def drifted(self, usual: Usual) -> Levels:
         """The experts one batch later: the levels have moved."""

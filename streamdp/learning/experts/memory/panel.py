@@ -19,6 +19,7 @@ from streamdp.learning.experts.facts import Facts
 from streamdp.learning.experts.memory.arrays import packed, unpacked
 from streamdp.learning.experts.memory.forecast import Posterior, Seen
 from streamdp.learning.experts.memory.levels import DRIFTS, WIDTHS, Levels
+from streamdp.learning.experts.memory.own import LEAST_OWN, MOST_OWN, own_covariances
 from streamdp.types import FloatArray, Json
 
 Inputs = tuple[FloatArray, ...]
@@ -29,9 +30,6 @@ SHARE = 0.05
 
 FORGET = 0.03
 """Least weight of a new release in moves and gaps."""
-
-FIRST_OWN, LEAST_OWN, MOST_OWN = 0.02, 0.004, 0.2
-"""Deviation of a quantile's own move, in ranks: believed at first, and its bounds."""
 
 OWN_TRUST = 5.0
 """Releases that the first belief about own moves is worth."""
@@ -51,8 +49,8 @@ class Panel:
         releases: How many there were since the stream opened.
         turns: How many of them measured a turn's quantiles.
         log_gaps: Usual gaps between quantiles (`density`).
-        own: Variance of a quantile's own move, in squared ranks.
-        information: What `own` rests on.
+        own: Variance of either kind of a quantile's own move (`own`), in squared ranks, shape (2,).
+        information: What `own` rests on, shape (2,).
         groups: Experts by their inputs.
         past: Exact values that were drawn of each quantile, the last ones; m tuples.
         centre: Around what broad shapes lie.
@@ -64,8 +62,8 @@ class Panel:
     releases: int
     turns: int
     log_gaps: FloatArray
-    own: float
-    information: float
+    own: FloatArray
+    information: FloatArray
     groups: tuple[Levels, ...]
     past: tuple[tuple[float, ...], ...]
     centre: float
@@ -78,8 +76,8 @@ class Panel:
             "releases": self.releases,
             "turns": self.turns,
             "log_gaps": packed(self.log_gaps),
-            "own": self.own,
-            "information": self.information,
+            "own": packed(self.own),
+            "information": packed(self.information),
             "groups": [group.to_json() for group in self.groups],
             "past": [list(values) for values in self.past],
             "centre": self.centre,
@@ -94,8 +92,8 @@ class Panel:
             int(state["releases"]),
             int(state["turns"]),
             unpacked(state["log_gaps"]),
-            float(state["own"]),
-            float(state["information"]),
+            unpacked(state["own"]),
+            unpacked(state["information"]),
             tuple(Levels.from_json(group) for group in state["groups"]),
             tuple(tuple(values) for values in state["past"]),
             float(state["centre"]),
@@ -119,11 +117,9 @@ class Panel:
         groups = tuple(kept.get(size) or Levels.start(best, size, usual) for size in sizes)
         return replace(self, groups=groups)
 
-    def forecast(self, inputs: Inputs, usual: Usual) -> Seen:
+    def forecast(self, inputs: Inputs, usual: Usual, targets: FloatArray) -> Seen:
         """Belief before a release."""
-        size = len(usual.density)
-        own = usual.in_values(np.eye(size) * self.own)
-        own = own + np.eye(size) * (usual.resolution / 4.0) ** 2
+        size, own = len(targets), own_covariances(self.own, targets, usual)
         told = zip(self.groups, inputs, strict=True)
         forecasts = tuple(group.forecast(each, own) for group, each in told)
         count = len(WIDTHS)
@@ -159,7 +155,7 @@ class Panel:
         later = replace(self, log_gaps=log_gaps)
         usual, rate = later.usual(facts), max(1.0 / (self.releases + 4), FORGET)
         posteriors, weights = self._posteriors(belief)
-        own, information = self._own(seen, posteriors, weights, usual.density)
+        own, information = self._own(seen, posteriors, weights, facts.targets, usual.density)
         shared, places = _shared(weights), density.placed(log_gaps, *anchor)
         lost = float(weights[0][-1].sum()) > LOST
         opens = lost and (self.strange or self.releases == 0)
@@ -195,7 +191,7 @@ class Panel:
 
     def finite(self) -> bool:
         """Whether no number overflowed."""
-        return bool(np.isfinite(self.own)) and all(group.finite() for group in self.groups)
+        return bool(np.isfinite(self.own).all()) and all(group.finite() for group in self.groups)
 
     def _posteriors(self, belief: Belief) -> tuple[list[Posterior], list[FloatArray]]:
         """Belief of each group, and its weights of experts and widths; together they sum to one."""
@@ -216,19 +212,25 @@ class Panel:
         return posteriors, weights
 
     def _own(
-        self, seen: Seen, posteriors: list[Posterior], weights: list[FloatArray], each: FloatArray
-    ) -> tuple[float, float]:
-        """Variance of own moves by a step of scoring: as large as the release said anything."""
-        excess, gained = 0.0, 0.0
+        self,
+        seen: Seen,
+        posteriors: list[Posterior],
+        weights: list[FloatArray],
+        targets: FloatArray,
+        each: FloatArray,
+    ) -> tuple[FloatArray, FloatArray]:
+        """Variances of own moves by a step of scoring: as large as the release said anything."""
+        excess, gained = np.zeros(2), np.zeros(2)
         for group, forecast, after, weight in zip(
             self.groups, seen.forecasts, posteriors, weights, strict=True
         ):
-            evidence, shares = group.evidence(forecast, after, each), weight.sum(axis=1)
-            excess += float(shares @ evidence.excess)
-            gained += float(shares @ evidence.information)
+            evidence = group.evidence(forecast, after, targets, each)
+            shares = weight.sum(axis=1)
+            excess += evidence.excess @ shares
+            gained += evidence.information @ shares
         information = (1.0 - FORGET) * self.information + gained
         own = self.own + excess / (information + OWN_TRUST)
-        return float(np.clip(own, LEAST_OWN**2, MOST_OWN**2)), information
+        return np.clip(own, np.square(LEAST_OWN), MOST_OWN**2), information
 
 
 def _shared(weights: list[FloatArray]) -> list[FloatArray]:
