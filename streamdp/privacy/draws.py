@@ -48,7 +48,9 @@ def choose(log_weights: FloatArray, entropy: Entropy) -> int:
         positive = np.flatnonzero(base_two > -math.inf)
         base_two = base_two[positive]
     exponents = np.floor(base_two)
-    mantissas = np.rint(np.exp2(base_two - exponents + MANTISSA_BITS)).astype(np.int64)
+    base_two -= exponents
+    base_two += MANTISSA_BITS
+    mantissas = np.rint(np.exp2(base_two, out=base_two), out=base_two)
     levels, bucket_of = _buckets(exponents)
     sums = _exact_sums(mantissas, bucket_of, len(levels))
     shifts = [level - levels[-1] for level in levels]
@@ -57,7 +59,7 @@ def choose(log_weights: FloatArray, entropy: Entropy) -> int:
     for bucket, (size, shift) in enumerate(zip(sums, shifts, strict=True)):
         if ticket < size << shift:
             members = np.flatnonzero(bucket_of == bucket)
-            running = np.cumsum(mantissas[members])
+            running = np.cumsum(mantissas[members].astype(np.int64))
             item = int(members[np.searchsorted(running, ticket >> shift, side="right")])
             return item if positive is None else int(positive[item])
         ticket -= size << shift
@@ -73,11 +75,13 @@ def _buckets(exponents: FloatArray) -> tuple[list[int], IntArray]:
     return [-int(level) for level in negated], bucket_of
 
 
-def _exact_sums(mantissas: IntArray, bucket_of: IntArray, buckets: int) -> list[int]:
+def _exact_sums(mantissas: FloatArray, bucket_of: IntArray, buckets: int) -> list[int]:
     """Sum of each bucket. Halves of 21 bits keep every floating-point sum an exact integer."""
-    high = np.bincount(bucket_of, mantissas >> _HALF_BITS, buckets)
-    low = np.bincount(bucket_of, mantissas & ((1 << _HALF_BITS) - 1), buckets)
-    return [(int(h) << _HALF_BITS) + int(rest) for h, rest in zip(high, low, strict=True)]
+    high = np.floor(mantissas * 0.5**_HALF_BITS)
+    low = mantissas - high * 2.0**_HALF_BITS
+    sums = np.bincount(bucket_of, high, buckets).astype(np.int64) << _HALF_BITS
+    sums += np.bincount(bucket_of, low, buckets).astype(np.int64)
+    return list(sums.tolist())
 
 
 def uniform_below(bound: int, entropy: Entropy) -> int:

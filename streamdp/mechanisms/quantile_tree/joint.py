@@ -194,8 +194,7 @@ class _Chain:
         for j in range(len(self.forward) - 2, -1, -1):
             stop = int(self.points.searchsorted(drawn[-1], side="right"))
             between = self.ranks[index] - self.ranks[:stop]
-            kernel = log_kernel(self.task.costs(between, j + 1))
-            index = choose(self.forward[j][:stop] + kernel, entropy)
+            index = choose(self.forward[j][:stop] + self.task.kernel(between, j + 1), entropy)
             drawn.append(int(self.points[index]))
         return tuple(reversed(drawn))
 
@@ -216,11 +215,13 @@ def _chain(task: _Task, public: Points) -> _Chain:
 
 def _log_utilities(task: _Task, public: ShapePoints) -> FloatArray:
     """ln of the kernels of each component's points, which are a tuple; -inf outside the region."""
-    ranks = np.pad(task.ranks(public.distinct)[public.which], ((1, 1), (0, 0)))
-    ranks[-1] = task.size
-    found = np.zeros(ranks.shape[1])
-    for gap, between in enumerate(np.diff(ranks, axis=0)):
-        found += task.kernel(between, gap)
+    ranks = task.ranks(public.distinct)
+    found, left = np.zeros(public.which.shape[1]), np.zeros(1, dtype=np.int64)
+    for gap, which in enumerate(public.which):
+        right = ranks.take(which)
+        found += task.kernel(right - left, gap)
+        left = right
+    found += task.kernel(task.size - left, -1)
     if not task.region.holds(public.distinct[[0, -1]]).all():
         found[~task.region.holds(public.points).all(axis=0)] = -np.inf
     return found
