@@ -22,6 +22,7 @@ from streamdp.types import (
     ReleaseKind,
     Row,
     Rows,
+    SharesGroups,
     SumQuery,
     Sums,
     with_groups,
@@ -29,8 +30,19 @@ from streamdp.types import (
 
 
 @dataclass(frozen=True, slots=True)
+class Drawn:
+    """The draw of one group, and how it was planned once the groups before it were drawn."""
+
+    plan: Plan
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
 class Grouped:
     """One kind for each public group, each with a learner state of its own.
+
+    Groups are drawn one after the other, those of most expected rows first. Of kinds that share, a
+    group is planned anew by what the releases of the groups before it show.
 
     Args:
         of: What is released of each group.
@@ -42,13 +54,16 @@ class Grouped:
 
     Privacy: add/remove of one unit, pure epsilon. Let D have the unit's records r_1 … r_j, j ≤ k,
     and D' none of them, and let D_i = D without r_1 … r_i. Each record is in one group at most, so
-    D_(i-1) and D_i differ in one record of one group, and the draws of all other groups, which read
-    their own records alone, have the same law on both. The ratio of the laws of all draws together
-    is then that of one draw, at most e^(epsilon/k); over the steps from D to D' at most
+    D_(i-1) and D_i differ in one record of one group g. The order of the groups is public. A draw
+    reads the records of its own group, and of others what was drawn of them before it. Given that,
+    the draw of a group other than g has the same law on both, and that of g, which costs the same
+    whatever it was told, differs by a factor of e^(epsilon/k) at most. The law of all draws is the
+    product of these, so it differs by no more; over the steps from D to D' it does by at most
     e^(j·epsilon/k) ≤ e^epsilon, however the records lie in groups: the engine bounds them over the
     whole batch. In the ledger: `group` of k over `parallel` of the distinct draws (groups may be
-    drawn in several ways), so rho is that of the worst. Under `substitute` a record could leave one
-    group and enter another, two steps in place of one, so that relation is refused.
+    drawn in several ways), so rho is that of the worst; the digest of priors is of those before any
+    group is drawn. Under `substitute` a record could leave one group and enter another, two steps
+    in place of one, so that relation is refused.
 
     Raises:
         ValueError: The relation is not add-remove.
@@ -122,28 +137,45 @@ class Grouped:
     def draw(self, plan: Plan, statistic: Sequence[Any], entropy: Entropy) -> Outcome:
         """The rows of each group in turn, with its columns in front.
 
-        Privacy: a group whose question is its own is drawn from its answer to that one alone.
+        Privacy: a group whose question is its own is drawn from its answer to that one alone. What
+        a group is told of others is what was drawn of them.
         """
-        answers = _answers(plan.mechanism, statistic)
-        outcomes = tuple(
-            self._of(group).draw(inner, counts, entropy)
-            for group, inner, counts in zip(self.groups, plan.mechanism, answers, strict=True)
-        )
-        return Outcome(self._rows(outcomes), outcomes)
+        answers = tuple(_answers(plan.mechanism, statistic))
+        drawn: dict[int, Drawn] = {}
+        shown: tuple[Any, ...] = ()
+        for index in self._order():
+            one, inner = self._of(self.groups[index]), plan.mechanism[index]
+            if not isinstance(one, SharesGroups):
+                drawn[index] = Drawn(inner, one.draw(inner, answers[index], entropy))
+                continue
+            inner = one.told(inner, shown)
+            outcome = one.draw(inner, answers[index], entropy)
+            drawn[index], shown = Drawn(inner, outcome), (*shown, *one.shown(inner, outcome))
+        each = tuple(drawn[index] for index in range(len(self.groups)))
+        return Outcome(self._rows(one.outcome for one in each), each)
+
+    def _order(self) -> list[int]:
+        """Groups of most expected rows first, else as they are listed; public."""
+
+        def rows(index: int) -> int:
+            one = self._of(self.groups[index])
+            return (one.expected_rows or 0) if isinstance(one, SharesGroups) else 0
+
+        return sorted(range(len(self.groups)), key=rows, reverse=True)
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
         """Tell each group's learner what was released of it; others keep what they know."""
         learned = dict(state)
-        for group, inner, drawn in zip(self.groups, plan.mechanism, outcome.auxiliary, strict=True):
+        for group, drawn in zip(self.groups, outcome.auxiliary, strict=True):
             before = self._state_of(state, group)
-            learned[_key(group)] = self._of(group).learn(before, inner, drawn)
+            learned[_key(group)] = self._of(group).learn(before, drawn.plan, drawn.outcome)
         return learned
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
         """Rows of each group, with its labels."""
         return Outcome(
             self._rows(
-                self._of(group).publish(self._state_of(state, group), drawn)
+                self._of(group).publish(self._state_of(state, group), drawn.outcome)
                 for group, drawn in zip(self.groups, outcome.auxiliary, strict=True)
             )
         )

@@ -7,6 +7,7 @@ released or bought.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol, Self
@@ -124,6 +125,14 @@ class Learner(Protocol):
     def inferred(self, way: Any, drawn: Cells, known: Cells) -> dict[int, tuple[float, float]]:
         """Intervals of the quantiles that were not drawn, by index."""
         return {}
+
+    def told(self, way: Any, shown: Sequence[Any]) -> Any:
+        """How the batch is drawn, now that other groups of it showed what `shown` returned."""
+        return way
+
+    def shown(self, way: Any, values: tuple[float, ...]) -> tuple[Any, ...]:
+        """Evidence of released values for groups of the same batch that are drawn later."""
+        return ()
 
     def slope(self, state: Json, count: int, features: Features = ()) -> Slope | None:
         """The gradient to buy, as a function of the true quantiles; None if it buys none."""

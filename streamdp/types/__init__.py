@@ -25,6 +25,7 @@ from streamdp.types.protocols import (
     Prior,
     ReadsReleases,
     ReleaseKind,
+    SharesGroups,
     Sink,
     Source,
 )
@@ -89,6 +90,7 @@ __all__ = [
     "Row",
     "Rows",
     "Run",
+    "SharesGroups",
     "Sink",
     "Source",
     "Statistic",

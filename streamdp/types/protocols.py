@@ -112,6 +112,29 @@ class ReadsReleases(Protocol):
         ...
 
 
+@runtime_checkable
+class SharesGroups(Protocol):
+    """A release kind whose groups know of each other while one batch is drawn."""
+
+    @property
+    def expected_rows(self) -> int | None:
+        """Public number of records of the group: the largest is drawn first."""
+        ...
+
+    def told(self, plan: Plan, shown: tuple[Any, ...]) -> Plan:
+        """A plan of the same question and price, now that other groups are drawn.
+
+        Args:
+            plan: Of the same batch.
+            shown: Of the groups drawn so far, what `shown` returned.
+        """
+        ...
+
+    def shown(self, plan: Plan, outcome: Outcome) -> tuple[Any, ...]:
+        """Evidence of an outcome for other groups, from what it released or paid for alone."""
+        ...
+
+
 class Charging(Protocol):
     """The price of a release to a unit, and the bound on a unit's records."""
 

@@ -143,7 +143,7 @@ def test_each_group_learns_from_its_own_gradient() -> None:
         batches = (counts([10, 11, 12]), counts([80, 81, 82]))
         outcome = kind.draw(plan, batches, ReplayedEntropy(f"{day}"))
         assert len(outcome.rows) == 6
-        assert [len(each.auxiliary) for each in outcome.auxiliary] == [6, 6]
+        assert [len(each.outcome.auxiliary) for each in outcome.auxiliary] == [6, 6]
         state = kind.learn(state, plan, outcome)
     learned = [np.array(each["parameters"]) for each in state.values()]
     low, high = (each[:, 0] / each[:, 1] for each in learned)

@@ -7,7 +7,7 @@ import hashlib
 import json
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from streamdp.kinds.quantiles.intervals import LEVEL, intervals
 from streamdp.learning.features import Feature, calendar
@@ -195,6 +195,24 @@ class Quantiles:
         way = self.learner.way(self.init())
         return (way.tree, way.prior) if way else (self.tree(), self.believed(self.init()))
 
+    def told(self, plan: Plan, shown: tuple[Any, ...]) -> Plan:
+        """The plan of the same batch, now that other groups of it are drawn.
+
+        Privacy: the question, and the event up to its prior, are those of `plan`: all ways that the
+        learner may draw in cost one epsilon, and are booked as the worst of them.
+        """
+        mechanism: QuantilePlan = plan.mechanism
+        if mechanism.way is None or not shown:
+            return plan
+        way = self.learner.told(mechanism.way, shown)
+        drawn = replace(mechanism, tree=way.tree, prior=way.prior, way=way)
+        return replace(plan, mechanism=drawn)
+
+    def shown(self, plan: Plan, outcome: Outcome) -> tuple[Any, ...]:
+        """Evidence of a release for other groups of the same batch, from its rows alone."""
+        way = plan.mechanism.way
+        return () if way is None else self.learner.shown(way, _values(outcome))
+
     def draw(self, plan: Plan, statistic: CellCounts, entropy: Entropy) -> Outcome:
         """One row a quantile; with expected rows, each says where the true quantile lies.
 
@@ -237,8 +255,7 @@ class Quantiles:
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
         """Tell the learner what was released, or what was bought for it."""
         mechanism: QuantilePlan = plan.mechanism
-        values = tuple(float(row["value"] or 0) for row in outcome.rows)
-        seen = Observation(values, mechanism.features, mechanism.way, outcome.auxiliary)
+        seen = Observation(_values(outcome), mechanism.features, mechanism.way, outcome.auxiliary)
         return self.learner.observe(state, seen)
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
@@ -271,6 +288,10 @@ class Quantiles:
             "smoothed_lower": min(max(lower, least), each.point),
             "smoothed_upper": max(min(upper, most), each.point),
         }
+
+
+def _values(outcome: Outcome) -> tuple[float, ...]:
+    return tuple(float(row["value"] or 0) for row in outcome.rows)
 
 
 @functools.lru_cache(maxsize=256)

@@ -10,6 +10,7 @@ from streamdp.learning.experts.belief import density
 from streamdp.learning.experts.belief.belief import Belief, observe_all
 from streamdp.learning.experts.drawing.ways import Way
 from streamdp.learning.experts.memory.beginning import first_log_gaps
+from streamdp.learning.experts.memory.others import Profile
 from streamdp.learning.experts.memory.panel import FORGET, REMEMBERED, Panel
 from streamdp.learning.experts.plans import Plans
 from streamdp.learning.public import PublicFit
@@ -50,6 +51,12 @@ class Lesson:
         lower, upper = np.minimum(lower, point), np.maximum(upper, point)
         smoothed = {"point": point, "lower": lower, "upper": upper}
         return learned.to_json() | {name: each.tolist() for name, each in smoothed.items()}
+
+    def profile(self) -> Profile:
+        """The batch as this release shows it, for other groups."""
+        belief, point, gaps = self._read()
+        facts = self.plans.filling.facts
+        return Profile.of(facts.rows, belief, point, density.densities(facts.targets, gaps))
 
     def _read(self) -> tuple[Belief, FloatArray, FloatArray]:
         """Belief after the release, its point of all quantiles, and the usual gaps."""

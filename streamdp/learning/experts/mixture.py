@@ -9,6 +9,7 @@ depends on past releases alone, and costs the same epsilon whichever way it is.
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -19,6 +20,7 @@ from streamdp.learning.experts.facts import Facts
 from streamdp.learning.experts.lesson import Lesson
 from streamdp.learning.experts.memory.beginning import first_panel
 from streamdp.learning.experts.memory.levels import DRIFT_NAMES
+from streamdp.learning.experts.memory.others import Others, Profile
 from streamdp.learning.experts.memory.panel import Inputs, Panel
 from streamdp.learning.experts.plans import Plans
 from streamdp.learning.experts.publishing.filling import Filling
@@ -97,6 +99,21 @@ class ExpertMixture(Learner):
         inputs = self._inputs(features, calendar)
         point = np.array(state["point"]) if state else None
         return self.plans.way(self._panel(state, inputs), inputs, point)
+
+    def told(self, way: Way, shown: Sequence[Profile]) -> Way:
+        """How the batch is drawn, now that other groups of it are.
+
+        Args:
+            way: How it would be without them.
+            shown: What their releases show, of one group or more.
+        """
+        panel = way.panel.with_others(Others.of(shown), self.facts)
+        return self.plans.way(panel, way.inputs, way.point)
+
+    def shown(self, way: Way, values: tuple[float, ...]) -> tuple[Profile, ...]:
+        """Profile of a release, for the groups that are drawn after it."""
+        profile = Lesson(self.plans, self.public, way, values).profile()
+        return (profile,) if profile.finite() else ()
 
     def priors(self, state: Json, count: int, features: Features = ()) -> JointPrior:
         """Priors of all quantiles, were all drawn."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from streamdp.learning.experts.belief.belief import Belief
 from streamdp.learning.experts.belief.density import Usual
+from streamdp.learning.experts.drawing.alike import with_others
 from streamdp.learning.experts.drawing.prior_scale import PriorRule
 from streamdp.learning.experts.drawing.sequential import Reading, sequential_prior
 from streamdp.learning.experts.drawing.ways import BroadShapes, Drawn, Turn, Way, turns
@@ -77,13 +78,12 @@ class Plans:
         if drawn == "broad" and point is not None:
             panel, drawn = self._centred(panel, point)
         if drawn == "broad":
-            return self._broad(panel, usual, seen)
+            return self._broad(panel, inputs, point, usual, seen)
         turn = self.whole if drawn == "all" else self.turn(panel)
         reading = self.reading(turn, panel, usual, seen.belief)
         prior, number = sequential_prior(reading, turn.targets), self.trees().index(turn.tree)
-        return Way(
-            number, turn.tree, prior, turn.targets, turn.noise(), panel, usual, seen, reading
-        )
+        about = turn.noise(), panel, inputs, point, usual, seen
+        return Way(number, turn.tree, prior, turn.targets, *about, reading)
 
     def reading(self, turn: Turn, panel: Panel, usual: Usual, belief: Belief) -> Reading:
         """How a turn is drawn and read."""
@@ -112,12 +112,17 @@ class Plans:
             return False
         return way.reading is not None or not (self.broad and self.broad.fills())
 
-    def _broad(self, panel: Panel, usual: Usual, seen: Seen) -> Way:
+    def _broad(
+        self, panel: Panel, inputs: Inputs, point: FloatArray | None, usual: Usual, seen: Seen
+    ) -> Way:
         assert self.broad is not None  # noqa: S101
         broad, last = self.broad, len(self.trees()) - 1
         prior = broad.shifted(panel.centre - self.filling.facts.guess[0])
+        if panel.others is not None and panel.releases < OPENING:
+            prior = with_others(prior, panel.others)
         noise = dict(enumerate(np.sqrt(np.diag(broad.noise)).tolist()))
-        return Way(last, broad.tree, prior, self.whole.targets, noise, panel, usual, seen)
+        about = noise, panel, inputs, point, usual, seen
+        return Way(last, broad.tree, prior, self.whole.targets, *about)
 
     def _centred(self, panel: Panel, point: FloatArray) -> tuple[Panel, Drawn]:
         """Where broad shapes would lie, and whether to draw under them.

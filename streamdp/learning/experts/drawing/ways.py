@@ -21,7 +21,7 @@ from streamdp.learning.experts.belief.density import Usual
 from streamdp.learning.experts.belief.noise import NoisyDraw, noisy_draws
 from streamdp.learning.experts.drawing.sequential import Reading
 from streamdp.learning.experts.memory.forecast import Seen
-from streamdp.learning.experts.memory.panel import Panel
+from streamdp.learning.experts.memory.panel import Inputs, Panel
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.types import FloatArray
@@ -183,6 +183,8 @@ class Way:
         targets: Which of all quantiles those are.
         noise: Deviations of what is drawn, in ranks, by the index of the quantile.
         panel: What was remembered.
+        inputs: Public numbers of the batch.
+        point: What was believed of the batch before; None before any release.
         usual: How a batch usually looks.
         seen: What was forecast.
         reading: How draws of a turn are read; None under broad shapes.
@@ -194,6 +196,8 @@ class Way:
     targets: tuple[int, ...]
     noise: Mapping[int, float]
     panel: Panel
+    inputs: Inputs
+    point: FloatArray | None
     usual: Usual
     seen: Seen
     reading: Reading | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from streamdp.learning.experts.belief.belief import Belief
 from streamdp.types import FloatArray
@@ -26,6 +26,10 @@ class Forecast:
     carried: FloatArray
     spreads: FloatArray
     own: FloatArray
+
+    def moved(self, values: FloatArray, noise: FloatArray) -> Forecast:
+        """The same from a reference, which has noise of a covariance."""
+        return replace(self, means=self.means + values, spreads=self.spreads + noise)
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,9 @@ DRIFT_NAMES = tuple("steady level" if drift == 0.0 else f"drift {drift:g}" for d
 INFORMED_DRIFTS = (0.0, 0.1)
 """Of experts with inputs."""
 
+BESIDE_DRIFTS = (0.0, 0.1)
+"""Of experts on the distance from other groups."""
+
 WIDTHS = np.array([0.05, 0.3, 1.0, 3.0])
 """Deviations of the common move that an expert holds at once, in units of its own."""
 
@@ -116,10 +119,11 @@ class Levels:
         }
 
     @classmethod
-    def from_json(cls, state: Json) -> Self:
-        """The inverse of `to_json`."""
+    def from_json(cls, state: Json, drifts: tuple[float, ...] | None = None) -> Self:
+        """The inverse of `to_json`; drifts follow from the number of inputs if not given."""
         coefficients = unpacked(state["coefficients"])
-        drifts = DRIFTS if coefficients.shape[2] == 1 else INFORMED_DRIFTS
+        if drifts is None:
+            drifts = DRIFTS if coefficients.shape[2] == 1 else INFORMED_DRIFTS
         return cls(
             np.array(drifts),
             coefficients,

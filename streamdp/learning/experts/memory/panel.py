@@ -18,7 +18,8 @@ from streamdp.learning.experts.belief.density import Usual
 from streamdp.learning.experts.facts import Facts
 from streamdp.learning.experts.memory.arrays import packed, unpacked
 from streamdp.learning.experts.memory.forecast import Posterior, Seen
-from streamdp.learning.experts.memory.levels import DRIFTS, WIDTHS, Levels
+from streamdp.learning.experts.memory.levels import BESIDE_DRIFTS, DRIFTS, WIDTHS, Levels
+from streamdp.learning.experts.memory.others import Others
 from streamdp.learning.experts.memory.own import LEAST_OWN, MOST_OWN, own_covariances
 from streamdp.types import FloatArray, Json
 
@@ -57,6 +58,8 @@ class Panel:
         strange: Whether the last release left all beliefs.
         missed: Variance that quantiles would have missed by, had a turn inferred them, in squared
             ranks: as releases showed that drew all.
+        beside: Experts on the distance from other groups; None if there never were any.
+        others: What those groups showed of this batch; not remembered.
     """
 
     releases: int
@@ -69,10 +72,13 @@ class Panel:
     centre: float
     strange: bool
     missed: float = 0.0
+    beside: Levels | None = None
+    others: Others | None = None
 
     def to_json(self) -> Json:
         """Exact."""
-        return {
+        beside = {} if self.beside is None else {"beside": self.beside.to_json()}
+        return beside | {
             "releases": self.releases,
             "turns": self.turns,
             "log_gaps": packed(self.log_gaps),
@@ -99,6 +105,7 @@ class Panel:
             float(state["centre"]),
             bool(state["strange"]),
             float(state["missed"]),
+            Levels.from_json(state["beside"], BESIDE_DRIFTS) if "beside" in state else None,
         )
 
     def usual(self, facts: Facts) -> Usual:
@@ -117,16 +124,38 @@ class Panel:
         groups = tuple(kept.get(size) or Levels.start(best, size, usual) for size in sizes)
         return replace(self, groups=groups)
 
+    def with_others(self, others: Others, facts: Facts) -> Panel:
+        """The same for a batch of which other groups are drawn already.
+
+        A group of which nothing was released has the others' gaps between quantiles.
+        """
+        known = replace(self, others=others)
+        if self.releases == 0 and len(facts.targets) > 1:
+            gaps = density.log_gaps(others.values, facts.resolution)
+            known = replace(known, log_gaps=gaps)
+        if self.beside is None:
+            known = replace(known, beside=others.experts(known.usual(facts)))
+        return known
+
+    def heard(self) -> tuple[Levels, ...]:
+        """Experts that forecast this batch: all, or all but those on other groups."""
+        if self.beside is None or self.others is None:
+            return self.groups
+        return (*self.groups, self.beside)
+
     def forecast(self, inputs: Inputs, usual: Usual, targets: FloatArray) -> Seen:
         """Belief before a release."""
         size, own = len(targets), own_covariances(self.own, targets, usual)
         told = zip(self.groups, inputs, strict=True)
         forecasts = tuple(group.forecast(each, own) for group, each in told)
+        if self.beside is not None and self.others is not None:
+            distance = self.beside.forecast(np.ones(1), own)
+            forecasts += (distance.moved(self.others.values, self.others.noise),)
         count = len(WIDTHS)
         return Seen(
             forecasts,
             Belief(
-                np.concatenate([group.log_weights.ravel() for group in self.groups]),
+                np.concatenate([group.log_weights.ravel() for group in self.heard()]),
                 np.concatenate([np.repeat(each.means, count, axis=0) for each in forecasts]),
                 np.concatenate([each.spreads.reshape(-1, size, size) for each in forecasts]),
             ),
@@ -161,7 +190,7 @@ class Panel:
         opens = lost and (self.strange or self.releases == 0)
         groups = []
         for group, forecast, after, new in zip(
-            self.groups, seen.forecasts, posteriors, shared, strict=True
+            self.heard(), seen.forecasts, posteriors, shared, strict=True
         ):
             learned = group.learned(forecast, after, usual, rate).anchored(places, usual)
             groups.append(replace(learned, log_weights=np.log(new)))
@@ -171,7 +200,8 @@ class Panel:
             strange=lost and not opens,
             own=own,
             information=information,
-            groups=tuple(groups),
+            groups=tuple(groups[: len(self.groups)]),
+            beside=groups[-1] if len(groups) > len(self.groups) else self.beside,
         )
 
     def opened(self, log_gaps: FloatArray, anchor: tuple[int, float], facts: Facts) -> Panel:
@@ -191,11 +221,11 @@ class Panel:
 
     def finite(self) -> bool:
         """Whether no number overflowed."""
-        return bool(np.isfinite(self.own).all()) and all(group.finite() for group in self.groups)
+        return bool(np.isfinite(self.own).all()) and all(group.finite() for group in self.heard())
 
     def _posteriors(self, belief: Belief) -> tuple[list[Posterior], list[FloatArray]]:
         """Belief of each group, and its weights of experts and widths; together they sum to one."""
-        ends = np.cumsum([group.log_weights.size for group in self.groups])[:-1]
+        ends = np.cumsum([group.log_weights.size for group in self.heard()])[:-1]
         size, count = belief.means.shape[1], len(WIDTHS)
         numbers = belief.means, belief.covariances, belief.log_weights, belief.weights()
         posteriors, weights = [], []
@@ -222,7 +252,7 @@ class Panel:
         """Variances of own moves by a step of scoring: as large as the release said anything."""
         excess, gained = np.zeros(2), np.zeros(2)
         for group, forecast, after, weight in zip(
-            self.groups, seen.forecasts, posteriors, weights, strict=True
+            self.heard(), seen.forecasts, posteriors, weights, strict=True
         ):
             evidence = group.evidence(forecast, after, targets, each)
             shares = weight.sum(axis=1)

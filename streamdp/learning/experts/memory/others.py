@@ -1,0 +1,98 @@
+"""Where a group is expected because of the groups of its batch that were drawn before it.
+
+Groups of one batch have its day in common, and often levels and shapes too. The groups drawn
+before, as their releases show them, make a reference; experts of a group believe that it keeps its
+distance from there. How far it is away is known at first by how far those groups are from their
+own mean. All of it follows from releases and from public numbers of rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from streamdp.learning.experts.belief.belief import Belief
+from streamdp.learning.experts.belief.density import Usual
+from streamdp.learning.experts.memory.levels import BESIDE_DRIFTS, Levels
+from streamdp.types import FloatArray
+
+ALIKE, ALONE = 0.15, 0.05
+"""Deviations of a group from others before any is known, in ranks: of all its quantiles together,
+and of each alone. They count as much as one group."""
+
+TRUST = 2.0
+"""ln of the first weight of an expert on the distance from others, that of the rest being one."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Profile:
+    """Quantiles of a group after its draw, as its releases show them.
+
+    Args:
+        rows: Expected number of its records.
+        values: Shape (m,).
+        covariance: Of what they may be off by, shape (m, m).
+        density: Share of the group per unit of value at each, shape (m,).
+    """
+
+    rows: int
+    values: FloatArray
+    covariance: FloatArray
+    density: FloatArray
+
+    @classmethod
+    def of(cls, rows: int, belief: Belief, point: FloatArray, density: FloatArray) -> Self:
+        """The profile of a belief; as sure as most of it is, its far parts left out."""
+        whole = np.einsum("e,eab->ab", belief.weights(), belief.covariances)
+        scale = belief.deviations() / np.sqrt(np.maximum(np.diag(whole), 1e-300))
+        return cls(rows, point, whole * scale[:, None] * scale, density)
+
+    def finite(self) -> bool:
+        """Whether no number overflowed."""
+        numbers = self.values, self.covariance, np.log(self.density)
+        return all(np.isfinite(part).all() for part in numbers)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Others:
+    """The reference of one group on one batch.
+
+    Args:
+        values: Mean of the others' quantiles, shape (m,).
+        noise: Covariance of what the mean is off by, shape (m, m).
+        apart: Covariance of a group of which nothing is known about it, shape (m, m).
+    """
+
+    values: FloatArray
+    noise: FloatArray
+    apart: FloatArray
+
+    @classmethod
+    def of(cls, profiles: Sequence[Profile]) -> Self:
+        """The mean of one group or more; a group counts by the root of its rows."""
+        roots = np.sqrt([float(each.rows) for each in profiles])
+        weights = roots / roots.sum()
+        values = np.array([each.values for each in profiles])
+        centre = weights @ values
+        noise = np.einsum("g,gab->ab", weights**2, [each.covariance for each in profiles])
+        away, count = values - centre, 1.0 / float((weights**2).sum())
+        density = np.exp(weights @ np.log([each.density for each in profiles]))
+        first = ALIKE**2 + ALONE**2 * np.eye(len(centre))
+        apart = np.einsum("g,ga,gb->ab", weights, away, away)
+        apart = apart + first / density[:, None] / density / count
+        return cls(centre, noise, apart * (1.0 + 1.0 / count))
+
+    def experts(self, usual: Usual) -> Levels:
+        """Experts on the distance of a group from here, before any release of it."""
+        start, count = Levels.start(np.zeros(len(self.values)), 1, usual), len(BESIDE_DRIFTS)
+        return replace(
+            start,
+            drifts=np.array(BESIDE_DRIFTS),
+            coefficients=start.coefficients[:count],
+            uncertainties=np.repeat(self.apart[None], count, axis=0),
+            moves=start.moves[:count],
+            log_weights=start.log_weights[:count] + TRUST,
+        )
