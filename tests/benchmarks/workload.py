@@ -4,7 +4,7 @@
 
 `average` is the mean over all one- and two-way marginals of Σ|answer - truth|/n, `largest` the
 largest |answer - truth|/n, both from day 31 on; `first` is the average of the first thirty days.
-`cover` is the share of answers whose 90 % interval holds the truth.
+`cover` is the share of answers whose 95 % interval holds the truth.
 
 * streamdp: the kind `workload` as it is; `public` with `choose: public`.
 * online: with `choose: online` and a tolerance of a tenth of the records, where its tests can tell
