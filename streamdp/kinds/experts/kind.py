@@ -215,9 +215,14 @@ class Experts:
         return Outcome(tuple({**row, **more} for row, more in rows))
 
     def half_widths(self) -> FloatArray:
-        """Half the width of the interval around each loss, shape (k,)."""
+        """Half the width of the interval around each loss, shape (k,): a multiple of one integer.
+
+        Noise is of whole numbers: an end between two of them would leave one out that is likely.
+        """
         level = self._level_variance(self.noise())
-        return np.asarray(DEVIATIONS * np.sqrt(np.diag(self._covariance) + level))
+        reach = DEVIATIONS * np.sqrt(np.diag(self._covariance) + level)
+        unit = self._unit()
+        return np.asarray(np.ceil(reach / unit - 1e-9) * unit)
 
     def deviation(self) -> float:
         """Largest standard deviation of the noise in a loss, but for their common level."""
@@ -236,8 +241,11 @@ class Experts:
         return Followed.from_json(found) if found else Followed.nothing(self.losses.count)
 
     def _regret_bound(self) -> RegretBound:
-        unit = float(self.losses.matrix.max()) / self.expected_rows
-        return RegretBound(self.noise().scale, unit, 1.0 - LEVEL)
+        return RegretBound(self.noise().scale, self._unit(), 1.0 - LEVEL)
+
+    def _unit(self) -> float:
+        """Losses per expected record that one unit of an integer stands for."""
+        return float(self.losses.matrix.max()) / self.expected_rows
 
     def _shares(self) -> tuple[Fraction, Fraction]:
         return self.epsilon * (1 - LEVEL_SHARE), self.epsilon * LEVEL_SHARE
