@@ -10,11 +10,12 @@ from streamdp.kinds.workload.axes import labels
 from streamdp.kinds.workload.fitting.distribution import Distribution
 from streamdp.kinds.workload.fitting.hypotheses import UNIFORM
 from streamdp.kinds.workload.fitting.marginals import Item, Workload
+from streamdp.kinds.workload.fitting.spread import WIDTH
 from streamdp.kinds.workload.weights import Drawn
 from streamdp.privacy.draws import uniform_below
 from streamdp.types import Column, Dimension, Entropy, FloatArray, Row
 
-LEVEL = 0.9
+LEVEL = 0.95
 TOTAL = "all records"
 RECORD = "synthetic record"
 """The answer of a row that is a synthetic record."""
@@ -55,7 +56,7 @@ def rows(
     fit, measured = drawn.fit, drawn.measured
     total = fit.distribution.total()
     noise = [each.variance * len(each.values) for each in measured]
-    spread = 1.645 * float(np.sqrt(min(noise, default=0.0)))
+    spread = WIDTH * float(np.sqrt(min(noise, default=0.0)))
     facts = (("bound",) if online else ()) + (("measured",) if raw else ())
     found: list[Row] = [_answer(TOTAL, {}, total, spread) | dict.fromkeys(facts)]
     for place, item in enumerate(workload.items):

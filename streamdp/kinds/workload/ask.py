@@ -45,7 +45,7 @@ class Answer:
 
     Args:
         value: Of its distribution.
-        lower: End of a 90 % interval.
+        lower: End of a 95 % interval.
         upper: The other.
         within: The published answer that holds all axes of the question; None if none does, and
             then the interval is a guess from those of other answers.

@@ -35,8 +35,8 @@ SMALL = 0.25
 AGEING = 0.1
 """ω of an item grows by this share for every release since it was measured, up to four times."""
 
-WIDTH = 1.645
-"""Half width of a 90 % interval in standard deviations."""
+WIDTH = 2.2
+"""Half width of a 95 % interval in standard deviations: the deviations are estimates themselves."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ class Spread:
         measured: Sequence[Measurement],
         uniform: bool,
     ) -> FloatArray:
-        """Half widths of 90 % intervals around the published counts of an item."""
+        """Half widths of 95 % intervals around the published counts of an item."""
         variances = _variances(self.uniform if uniform else self.omegas[place], masses)
         for each in measured:
             noise = noise_within(workload, each.place, place) * each.variance
