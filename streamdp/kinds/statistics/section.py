@@ -264,6 +264,17 @@ class StatisticsSection(ReleaseSection):
             raise ValueError(f"there are at most {MOST_ROWS} cells in all groups together")
         return self
 
+    def about_errors(self) -> str:
+        """What the intervals hold, and where they hold less."""
+        return (
+            "lower and upper are meant to hold the batch's own value 95 times in 100, and so are"
+            " smoothed_lower and smoothed_upper. Those of counts follow from the law of the noise."
+            " Those of sums, means and variances take what noise hides of far values from the guess"
+            " or the bounds: a variance of values whose tail is heavier holds 85 times in 100."
+            " Smoothed counts hold less often on a weekday that is far from the others, until"
+            " enough of them were seen"
+        )
+
     def rows(self) -> int:
         """Rows of a release."""
         sizes = (

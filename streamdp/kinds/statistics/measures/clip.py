@@ -29,7 +29,7 @@ MEMORY = 0.98
 """Weight of the distances of the past against those of a batch."""
 
 DOUBT = 3.0
-"""Deviations of noise below which a number of distances counts little."""
+"""Deviations of noise below which a number of distances counts little, or not at all."""
 
 LIKELY, POSSIBLE = 0.0, 2.0
 """Deviations above a released number that the true one may lie: to choose a reach, and to say what
@@ -43,6 +43,9 @@ MIDDLE = 16
 
 SPREADS = 4
 """Guessed spreads in the first reach."""
+
+SEEN = 0.05
+"""Mean overshoot past the farthest distances, over the reach, at which a unit may be halved."""
 
 MOST_REACH = 2**24
 """Cells: a square of a distance stays far below what engines sum exactly."""
@@ -59,6 +62,7 @@ class Clip:
         scale: Public guess of the spread of values, in cells.
         distances: Released numbers of records by distance, remembered over batches.
         spread: Variance of the noise of each of them.
+        farthest: Distance beyond which the column's bounds leave nothing, in cells.
     """
 
     centre: int
@@ -67,18 +71,19 @@ class Clip:
     scale: float
     distances: tuple[float, ...] = (0.0,) * DISTANCES
     spread: float = 0.0
+    farthest: float = math.inf
 
     @classmethod
-    def first(cls, centre: int, reach: int) -> Clip:
+    def first(cls, centre: int, reach: int, scale: float) -> Clip:
         """Before any release."""
         reach = min(max(1, reach), MOST_REACH)
-        return cls(centre, reach, max(1, reach // MIDDLE), reach / SPREADS)
+        return cls(centre, reach, max(1, reach // MIDDLE), scale)
 
     @classmethod
-    def restored(cls, state: Json, reach: int) -> Clip:
-        """From a stored state; the reach is the first one."""
-        centre, now, unit, distances, spread = state
-        return cls(centre, now, unit, max(1, reach) / SPREADS, tuple(distances), spread)
+    def restored(cls, state: Json, scale: float) -> Clip:
+        """From a stored state."""
+        centre, reach, unit, distances, spread = state
+        return cls(centre, reach, unit, scale, tuple(distances), spread)
 
     def stored(self) -> Json:
         """As a stored state."""
@@ -107,43 +112,71 @@ class Clip:
         spread = MEMORY**2 * self.spread + variance
         return replace(self, distances=tuple(kept), spread=spread)
 
-    def shares(self, most: float = LIKELY) -> FloatArray:
+    def shares(self, most: float = LIKELY, *, squares: bool = False) -> FloatArray:
         """Share of records by distance; those of the guessed law as far as noise hides them.
 
         Args:
             most: Deviations above a released number that the true one may lie.
+            squares: What is wanted are squares of distances, in which a far record counts for many:
+                noise passes for none, and the guessed law has a heavier tail.
         """
-        seen = np.maximum(np.array(self.distances), 0.0)
+        starts = np.array([low for low, _ in self._edges()])
+        possible = starts < max(self.farthest, 1.0)
+        seen = np.maximum(np.array(self.distances), 0.0) * possible
         total = max(float(seen.sum()), 1.0)
-        trust = seen**2 / (seen**2 + DOUBT**2 * self.spread + 1e-9)
-        guessed = np.minimum(self._guessed() * total, seen + most * math.sqrt(self.spread) + 1e-9)
+        noise = DOUBT**2 * self.spread + 1e-9
+        trust = (
+            np.maximum(1 - noise / (seen**2 + 1e-9), 0) if squares else seen**2 / (seen**2 + noise)
+        )
+        law = self._guessed(starts / self.scale, heavy=squares) * total * possible
+        guessed = np.minimum(law, seen + most * math.sqrt(self.spread) + 1e-9)
         believed = trust * seen + (1.0 - trust) * guessed
         shares: FloatArray = believed / believed.sum()
         return shares
 
-    def _guessed(self) -> FloatArray:
-        """Shares by distance of Laplace's law of the guessed spread."""
-        ends = np.exp(-math.sqrt(2.0) * np.array(self._edges()) / self.scale)
-        shares: FloatArray = ends[:, 0] - ends[:, 1]
-        return shares / max(float(shares.sum()), 1e-9)
+    @staticmethod
+    def _guessed(starts: FloatArray, *, heavy: bool) -> FloatArray:
+        """Shares by distance of Laplace's law of the guessed spread; the last cell has no end.
+
+        Args:
+            starts: Of cells, in guessed spreads.
+            heavy: Take a law whose tail falls as the fifth power.
+        """
+        tail = (1.0 + starts**2 / 5.0) ** -2.5 if heavy else np.exp(-math.sqrt(2.0) * starts)
+        beyond = np.append(tail, 0.0)
+        shares: FloatArray = beyond[:-1] - beyond[1:]
+        return shares
 
     def overshoot(self, reach: float, most: float = LIKELY) -> float:
-        """Mean of what lies beyond a reach, each distance even within its cell."""
-        found = 0.0
-        for share, (low, high) in zip(self.shares(most), self._edges(), strict=True):
-            if high > reach:
-                start = max(low, reach)
-                found += share * (high - start) / (high - low) * ((high + start) / 2 - reach)
-        return float(found)
+        """Mean of what lies beyond a reach."""
+        return float(self.shares(most) @ self._beyond(reach)[0])
 
-    def hidden(self) -> float:
-        """A bound on what clipping hides of a mean: one batch may overshoot more than the average.
+    def _beyond(self, reach: float) -> tuple[FloatArray, FloatArray]:
+        """Means of max(d - reach, 0) and max(d² - reach², 0) by distance, even within a cell."""
+        low, high = np.array(self._edges(), dtype=float).T
+        start = np.clip(reach, low, high)
+        part = (high - start) / (high - low)
+        first = part * ((high + start) / 2 - reach)
+        second = part * ((high**2 + high * start + start**2) / 3 - reach**2)
+        return first, second
 
-        Twice the mean overshoot, and one reach for the share of records that noise alone could be.
+    def hidden(self, records: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Bounds on what clipping hides of means of values and of squares of distances.
+
+        A batch may overshoot more than the average: twice as much, or by two deviations of so many
+        records. One reach is added for the share of records that noise alone could be.
+
+        Args:
+            records: Of each group.
         """
         total = max(sum(max(each, 0.0) for each in self.distances), 1.0)
         noise = min(1.0, float(np.sqrt(self.spread)) / total)
-        return 2 * self.overshoot(self.reach, POSSIBLE) + self.reach * noise
+        found = []
+        for each, alone in zip(self._beyond(self.reach), (1, 2), strict=True):
+            shares = self.shares(POSSIBLE, squares=alone == 2)
+            mean, deviation = shares @ each, np.sqrt(shares @ each**2 / records)
+            found.append(mean + np.maximum(mean, 2 * deviation) + self.reach**alone * noise)
+        return found[0], found[1]
 
     def second_moment(self) -> float:
         """Mean square of the distance."""
@@ -163,7 +196,7 @@ class Clip:
         distances, unit = self.distances, self.unit
         if reach > 4 * MIDDLE * unit:
             distances, unit = (distances[0] + distances[1], *distances[2:], 0.0), unit * 2
-        elif reach < MIDDLE * unit // 4 and unit > 1:
+        elif reach < MIDDLE * unit // 4 and unit > 1 and self._sees(reach):
             distances, unit = (
                 (
                     distances[0] / 2,
@@ -174,6 +207,13 @@ class Clip:
                 unit // 2,
             )
         return replace(self, centre=centre, reach=reach, unit=unit, distances=distances)
+
+    def _sees(self, reach: int) -> bool:
+        """Whether distances of half the unit still reach past nearly all that is likely.
+
+        A reach that is short because noise is large says nothing about how far values lie.
+        """
+        return self.overshoot(self.unit * 2.0 ** (DISTANCES - 3)) < SEEN * reach
 
     def _edges(self) -> list[tuple[int, int]]:
         ends = [self.unit * 2**power for power in range(DISTANCES)]

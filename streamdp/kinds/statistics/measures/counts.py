@@ -85,8 +85,8 @@ class Count:
             values - reach,
             values + reach,
             found.point,
-            found.lower,
-            found.upper,
+            np.floor(found.lower),
+            np.ceil(found.upper),
             noise,
         )
         return after, rows

@@ -13,15 +13,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Literal
 
 import numpy as np
 
-from streamdp.kinds.statistics.measures.clip import DISTANCES, Clip
+from streamdp.kinds.statistics.measures.clip import DISTANCES, SPREADS, Clip
 from streamdp.kinds.statistics.measures.protocol import LEVEL, Allowance, Asked, Rows
-from streamdp.kinds.statistics.measures.series_filter import Estimates, SeriesFilter
+from streamdp.kinds.statistics.measures.series_filter import WIDTHS, Estimates, SeriesFilter
 from streamdp.types import FloatArray, Grid, Json, SumQuery, TableQuery, Term
 
 Moment = Literal["sum", "mean", "variance"]
@@ -77,11 +77,16 @@ class MomentOf:
         return {self.moment: [self.column, self.sql], "grid": about}
 
     def clip(self, state: Json) -> Clip:
-        """The clip of the next batch."""
+        """The clip of the next batch; bounds alone say nothing about the spread within them."""
         centre, reach = self.start
+        known = self.grid.lower < centre - reach or centre + reach < self.grid.upper
+        scale = reach / SPREADS if known else float(reach)
         if self.moment == "sum":
-            centre, reach = 0, abs(centre) + reach
-        return Clip.restored(state["clip"], reach) if state else Clip.first(centre, reach)
+            centre, reach, scale = 0, abs(centre) + reach, abs(centre) + scale
+        scale = max(scale, 1.0)
+        made = Clip.restored(state["clip"], scale) if state else Clip.first(centre, reach, scale)
+        low, high = self.grid.lower - made.centre, self.grid.upper - made.centre
+        return replace(made, farthest=max(abs(low), abs(high)))
 
     def asked(self, state: Json, price: Allowance) -> tuple[Asked, ...]:
         """A table of distances, and one or two sums.
@@ -126,10 +131,9 @@ class MomentOf:
             [int(number) for number in distances.sum(axis=0)],
             len(groups) * asked[0].noise.variance,
         )
-        n = np.maximum(numbers.point, 1.0)
-        n_error = (numbers.upper - numbers.lower) / 2
-        value, reach, variance = self._raw(seen, asked, noisy, n, n_error)
-        base = self._base(seen, float(n.mean()))
+        n = _records(numbers)
+        value, lower, upper, variance = self._raw(seen, asked, noisy, numbers)
+        base = self._base(seen, n)
         series = SeriesFilter(keys, nonnegative=False, base=base, gaussian=gaussian)
         filtered, found = series.step(
             state.get("series"), value.tolist(), variance.tolist(), weekday
@@ -137,44 +141,109 @@ class MomentOf:
         beside = np.array(noisy[1], dtype=np.float64) / n
         following = self._following(seen, asked, found, beside, n)
         after = {"count": counted, "series": filtered, "clip": following.stored()}
-        return after, self._rows(value, reach, variance, found, seen, n)
+        mean = np.clip(beside, -seen.reach, seen.reach)
+        below, above = self._hidden(seen, numbers, mean)
+        least, largest = self._divided(seen, numbers, found, mean)
+        low, high = self._possible()
+        step = float(self.grid.resolution) ** (2 if self.moment == "variance" else 1)
+        return after, Rows(
+            value * step,
+            np.minimum(value, np.maximum(lower - below, low)) * step,
+            np.maximum(value, np.minimum(upper + above, high)) * step,
+            np.clip(found.point, low, high) * step,
+            np.clip(least - below, low, high) * step,
+            np.clip(largest + above, low, high) * step,
+            variance * step**2,
+        )
 
     def _raw(
         self,
         clip: Clip,
         asked: Sequence[Asked],
         noisy: Sequence[Sequence[int]],
-        n: FloatArray,
-        n_error: FloatArray,
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Value, reach of its noise and variance of its noise, in cells.
+        numbers: Estimates,
+    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Value, its least and its most, and variance of its noise, in cells, of clipped values.
 
         A mean of clipped values lies within the clip, whatever noise says of sum and number.
         """
         first = np.array(noisy[1], dtype=np.float64)
-        noise = asked[1].noise
+        noise, n = asked[1].noise, _records(numbers)
         if self.moment == "sum":
-            flat = np.ones_like(first)
-            return first, noise.reach(LEVEL) * flat, noise.variance * flat
-        most = float(clip.reach)
+            reach, flat = noise.reach(LEVEL), np.ones_like(first)
+            return first, first - reach, first + reach, noise.variance * flat
+        most, n_share = float(clip.reach), _deviation(numbers) / n
         mean = np.clip(first / n, -most, most)
-        mean_variance = noise.variance / n**2 + (mean * n_error / 1.645 / n) ** 2
+        low, high = _quotient(first, noise.reach(LEVEL), numbers, -most, most)
+        mean_variance = noise.variance / n**2 + (mean * n_share) ** 2
         mean_variance = np.minimum(mean_variance, most**2)
         if self.moment == "mean":
-            reach = noise.reach(LEVEL) / n + np.abs(mean) * n_error / n
-            return clip.centre + mean, np.minimum(reach, 2 * most), mean_variance
+            return clip.centre + mean, clip.centre + low, clip.centre + high, mean_variance
         squares, second = np.array(noisy[2], dtype=np.float64), asked[2].noise
-        value = squares / n - mean**2
-        variance = second.variance / n**2 + 4 * mean**2 * mean_variance
-        variance += (squares / n * n_error / 1.645 / n) ** 2
-        return value, 1.645 * np.sqrt(variance), variance
+        square = np.clip(squares / n, -(most**2), most**2)
+        least, largest = _quotient(squares, second.reach(LEVEL), numbers, 0.0, most**2)
+        variance = second.variance / n**2 + 4 * mean**2 * mean_variance + (square * n_share) ** 2
+        variance = np.minimum(variance, most**4)
+        nearest = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(low**2, high**2))
+        lower, upper = least - np.maximum(low**2, high**2), largest - nearest
+        return square - mean**2, lower, upper, variance
 
-    def _base(self, clip: Clip, n: float) -> float:
-        """Variance of the least change that is told apart, in cells."""
+    def _divided(
+        self, clip: Clip, numbers: Estimates, found: Estimates, mean: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Ends of what all releases say, which are as wrong as the numbers that were divided by.
+
+        Numbers of records are filtered, so their error lasts: more releases do not lessen it.
+        """
+        if self.moment == "sum":
+            return np.floor(found.lower), np.ceil(found.upper)
+        n, most = _records(numbers), float(clip.reach)
+        few, many = np.maximum(numbers.lower, 1.0), np.maximum(numbers.upper, 1.0)
+        less, more = np.minimum(n / many, 1.0), np.maximum(n / few, 1.0)
+        if self.moment == "mean":
+            low, high = found.lower - clip.centre, found.upper - clip.centre
+            low, high = np.minimum(low * less, low * more), np.maximum(high * less, high * more)
+            low, high = np.clip(low, -most, most), np.clip(high, -most, most)
+            return (
+                np.minimum(clip.centre + low, found.point),
+                np.maximum(clip.centre + high, found.point),
+            )
+        squared = mean**2
+        low = np.minimum(found.lower, less * (found.lower - squared * (more - 1.0)))
+        high = np.maximum(found.upper, more * (found.upper + squared * (1.0 - less)))
+        return np.maximum(low, np.minimum(found.point, 0.0)), np.maximum(
+            np.minimum(high, most**2), found.point
+        )
+
+    def _hidden(
+        self, clip: Clip, numbers: Estimates, mean: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """By how much the moment may lie below and above that of clipped values, in cells.
+
+        Nothing lies beyond the column's bounds.
+        """
+        hidden, squares = clip.hidden(_records(numbers))
+        grid = clip.grid(self.grid)
+        below = np.minimum(hidden, float(grid.lower - self.grid.lower))
+        above = np.minimum(hidden, float(self.grid.upper - grid.upper))
+        if self.moment == "sum":
+            records = np.maximum(numbers.upper, 1.0)
+            return below * records, above * records
+        if self.moment == "mean":
+            return below, above
+        moved = np.maximum(below, above)
+        whole = grid == self.grid
+        off = 2 * np.abs(mean) * moved
+        return off + moved**2, off + (0.0 if whole else squares)
+
+    def _base(self, clip: Clip, n: FloatArray) -> FloatArray:
+        """Variance of the least change that is told apart, in cells; chance changes n records."""
         second = max(clip.second_moment(), 1.0)
         if self.moment == "sum":
             return n * second
-        return CHANGE**2 * (second if self.moment == "mean" else second**2)
+        if self.moment == "mean":
+            return (CHANGE**2 + 1.0 / n) * second
+        return (CHANGE**2 + 2.0 / n) * second**2
 
     def _following(
         self,
@@ -200,35 +269,35 @@ class MomentOf:
         relative = asked[1].noise.variance ** 0.5 / asked[1].noise.sensitivity
         return clip.following(centre, relative / float(n.mean()))
 
-    def _rows(
-        self,
-        value: FloatArray,
-        reach: FloatArray,
-        variance: FloatArray,
-        found: Estimates,
-        clip: Clip,
-        n: FloatArray,
-    ) -> Rows:
-        """In the unit of the column (its square for a variance), with what clipping may hide."""
-        step = float(self.grid.resolution) ** (2 if self.moment == "variance" else 1)
-        hidden = clip.hidden() * np.ones_like(value)
-        if self.moment == "sum":
-            hidden = hidden * n
-        if self.moment == "variance":
-            hidden = 2 * hidden * clip.reach
-        low, high = self._possible()
-        return Rows(
-            value * step,
-            (value - reach - hidden) * step,
-            (value + reach + hidden) * step,
-            np.clip(found.point, low, high) * step,
-            np.clip(found.lower - hidden, low, high) * step,
-            np.clip(found.upper + hidden, low, high) * step,
-            variance * step**2,
-        )
-
     def _possible(self) -> tuple[float, float]:
         """The least and the most that the moment can be, in cells."""
         if self.moment == "mean":
             return float(self.grid.lower), float(self.grid.upper)
         return (0.0 if self.moment == "variance" else -np.inf), np.inf
+
+
+def _records(numbers: Estimates) -> FloatArray:
+    """Numbers of records to divide by: at least one, and at least their own deviation."""
+    return np.maximum(np.maximum(numbers.point, _deviation(numbers)), 1.0)
+
+
+def _deviation(numbers: Estimates) -> FloatArray:
+    return np.asarray((numbers.upper - numbers.lower) / (2 * WIDTHS[0]))
+
+
+def _quotient(
+    total: FloatArray, reach: float, numbers: Estimates, least: float, most: float
+) -> tuple[FloatArray, FloatArray]:
+    """Ends of a total, known to a reach, over a number of records that is known to an interval.
+
+    Args:
+        total: Noisy.
+        reach: Of its noise.
+        numbers: Of records.
+        least: Of the quotient.
+        most: Of the quotient.
+    """
+    few, many = np.maximum(numbers.lower, 1.0), np.maximum(numbers.upper, 1.0)
+    low = np.minimum((total - reach) / few, (total - reach) / many)
+    high = np.maximum((total + reach) / few, (total + reach) / many)
+    return np.clip(low, least, most), np.clip(high, least, most)

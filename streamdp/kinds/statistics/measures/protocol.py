@@ -12,7 +12,7 @@ from streamdp.mechanisms.noise import Noise, noise_at
 from streamdp.privacy.price import Price
 from streamdp.types import FloatArray, Json, Neighbours, SumQuery, Sums, TableCounts, TableQuery
 
-LEVEL = 0.9
+LEVEL = 0.95
 """How often an interval is to hold the truth."""
 
 Key = tuple[tuple[str, ...], str]

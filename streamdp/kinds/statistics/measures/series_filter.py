@@ -49,8 +49,11 @@ WEEKDAYS = 7
 OFFSET = 0.1
 """Spread of weekday offsets before any release, as a share of the level."""
 
-NINETY = 1.6449
-"""Half width of a 90 % interval in standard deviations."""
+WIDTHS = (2.121, 1.96)
+"""Half width of a 95 % interval in standard deviations: of Laplace's noise, and of Gaussian."""
+
+BELOW = 0.975
+"""Share of a normal law below its upper end."""
 
 FARTHEST = -30.0
 """Deviations below 0 beyond which a mean is taken to be there, where tails can be computed."""
@@ -104,13 +107,13 @@ class SeriesFilter:
     Args:
         keys: Names of the series; a series that comes new starts anew.
         nonnegative: Whether truths are counts: never negative, varying like their mean.
-        base: Where they are no counts: the variance b, one for all.
+        base: Where they are no counts: the variance b, one for all or of each.
         gaussian: Whether the noise is Gaussian.
     """
 
     keys: tuple[str, ...]
     nonnegative: bool = True
-    base: float = 1.0
+    base: FloatArray | float = 1.0
     gaussian: bool = False
 
     def step(
@@ -161,7 +164,7 @@ class SeriesFilter:
     def _base(self, level: FloatArray, variance: FloatArray) -> FloatArray:
         """A level that is hardly known may be a deviation higher."""
         if not self.nonnegative:
-            return np.full_like(level, self.base)
+            return np.broadcast_to(self.base, level.shape)
         counts: FloatArray = np.maximum(np.maximum(level, 0.0) + np.sqrt(variance), 1.0)
         return counts
 
@@ -173,9 +176,9 @@ class SeriesFilter:
         Of a count the belief is a normal law cut off at 0, so that the interval is never narrower
         than it though the point lies below 0.
         """
-        deviation = np.sqrt(variance)
-        lower = point + np.minimum(moved_by, 0.0) - NINETY * deviation
-        upper = point + np.maximum(moved_by, 0.0) + NINETY * deviation
+        deviation, width = np.sqrt(variance), WIDTHS[self.gaussian]
+        lower = point + np.minimum(moved_by, 0.0) - width * deviation
+        upper = point + np.maximum(moved_by, 0.0) + width * deviation
         if self.nonnegative:
             upper = np.maximum(upper, _upper_of_positive(point, deviation))
         found = [point + moved_by, lower, upper]
@@ -186,11 +189,11 @@ class SeriesFilter:
         kept: Mapping[str, Sequence[float]] = state.get("series", {}) if state else {}
         new = np.array([key not in kept for key in self.keys], dtype=np.bool_)
         level, variance = self._first(y, r)
-        scale = np.maximum(level, 1.0) if self.nonnegative else np.full_like(level, self.base**0.5)
+        scale = np.maximum(level, 1.0) if self.nonnegative else np.ones_like(level)
         offsets = np.zeros((len(y), WEEKDAYS))
         spreads = np.repeat(((OFFSET * scale) ** 2)[:, None], WEEKDAYS, axis=1)
         if not self.nonnegative:
-            spreads = np.full_like(spreads, self.base)
+            spreads = np.repeat(np.broadcast_to(self.base, level.shape)[:, None], WEEKDAYS, axis=1)
         for row, key in enumerate(self.keys):
             if not new[row]:
                 numbers = kept[key]
@@ -207,9 +210,10 @@ class SeriesFilter:
             return y.copy(), r.copy()
         mean = float(y.mean())
         least = max(mean, 1.0) if self.nonnegative else self.base
-        among = max(float(y.var() - r.mean()), least)
+        among = np.maximum(float(y.var() - r.mean()), least)
         kept = among / (among + r)
-        return mean + kept * (y - mean), kept * r
+        of_mean = float((among + r).mean()) / len(y)
+        return mean + kept * (y - mean), kept * r + (1.0 - kept) ** 2 * of_mean
 
     def _stored(self, after: _State) -> Json:
         rows = np.column_stack((after.level, after.variance, after.offsets, after.spreads))
@@ -233,11 +237,11 @@ class _State:
 
 
 def _upper_of_positive(mean: FloatArray, deviation: FloatArray) -> FloatArray:
-    """The 0.95 quantile of a normal law, given that it is positive."""
+    """The upper end of a normal law, given that it is positive."""
     from scipy.special import ndtr, ndtri
 
     standard = np.maximum(mean / np.maximum(deviation, 1e-12), FARTHEST)
-    upper: FloatArray = deviation * (standard - ndtri(0.05 * ndtr(standard)))
+    upper: FloatArray = deviation * (standard - ndtri((1.0 - BELOW) * ndtr(standard)))
     return upper
 
 
