@@ -265,7 +265,7 @@ class StatisticsSection(ReleaseSection):
         return self
 
     def about_errors(self) -> str:
-        """What the intervals hold, and where they hold less."""
+        """Level of the intervals, and where they hold less."""
         return (
             "lower and upper are meant to hold the batch's own value 95 times in 100, and so are"
             " smoothed_lower and smoothed_upper. Those of counts follow from the law of the noise."
