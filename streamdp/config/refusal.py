@@ -30,7 +30,7 @@ def refuse_password(connection: SecretFile | SecretStr, document: Document, path
     """
     if has_password(connection) and path not in document.interpolated:
         refuse(
-            "a password does not stand in the configuration",
+            "a password must not be written in the configuration",
             document,
             path,
             "take the connection from the environment, ${NAME}, or from a file, {file: PATH}",

@@ -219,7 +219,7 @@ def _newest(folder: str) -> str:
         if len(numbers) == len(names) and numbers.count(max(numbers)) == 1:
             return names[numbers.index(max(numbers))]
     raise SourceError(
-        "the newest of the table's metadata files is not to be told from their names",
+        "names of the table's metadata files do not tell which is the newest",
         where=os.path.join(folder, MARK["iceberg"]),
         hint="move away those that are of no commit, such as that of a writer that came second",
     )

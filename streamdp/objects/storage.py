@@ -146,7 +146,7 @@ def _etag(opened: Any, file: File) -> bytes:
     found = said.get(b"etag", said.get("etag"))
     if not found:
         raise SourceError(
-            "the storage tells no ETag of an object",
+            "the storage gives no ETag of an object",
             where=file.path,
             hint="without one a changed object is not told from the one that arrived",
         )

@@ -243,7 +243,7 @@ def _server_of(section: SourceSection) -> str:
         known = conninfo_to_dict(reveal(engine.connection))
     except ProgrammingError:
         raise ConfigurationError(
-            "this is no connection",
+            "this is not a connection string",
             where="sources.engine.connection",
             hint="host=db dbname=warehouse user=streamdp, or postgresql://streamdp@db/warehouse",
         ) from None

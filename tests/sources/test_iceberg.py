@@ -419,7 +419,7 @@ def test_the_newest_metadata_is_told_by_number_or_not_at_all(tmp_path: Path) -> 
     named = sorted(folder.glob("metadata/*.metadata.json"))
     twin = named[-1].with_name(named[-1].name[:6] + "0-twin.metadata.json")
     shutil.copy(named[0], twin)
-    with pytest.raises(SourceError, match="not to be told from their names"):
+    with pytest.raises(SourceError, match="do not tell which is the newest"):
         files_of(str(folder))
     twin.unlink()
     for number, path in enumerate(named, start=11 - len(named)):
@@ -427,7 +427,7 @@ def test_the_newest_metadata_is_told_by_number_or_not_at_all(tmp_path: Path) -> 
     (folder / "metadata" / "version-hint.text").write_text("9")
     assert counted(table) == kept(table)
     (folder / "metadata" / "00011-other.metadata.json").write_text("{}")
-    with pytest.raises(SourceError, match="not to be told from their names"):
+    with pytest.raises(SourceError, match="do not tell which is the newest"):
         files_of(str(folder))
 
 

@@ -113,7 +113,7 @@ def test_a_server_is_remembered_without_user_and_password() -> None:
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        (SERVER.replace("${MARIA}", "mariadb://u:pw@h/d"), "a password does not stand"),
+        (SERVER.replace("${MARIA}", "mariadb://u:pw@h/d"), "a password must not be"),
         (SERVER.replace("table: rides, ", ""), "do not fit"),
         (SERVER.replace("table:", "path: x.csv, table:"), "do not fit"),
     ],

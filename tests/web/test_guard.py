@@ -146,7 +146,7 @@ def test_a_proxy_is_believed_from_its_own_address_only(reader: Reader) -> None:
 def test_beyond_this_machine_a_token_or_a_proxy_is_wanted() -> None:
     """An open page is for loopback."""
     for listen in ("0.0.0.0:80", "10.1.2.3:80", "[::]:80", "page.example:80"):
-        with pytest.raises(ValidationError, match="must be known"):
+        with pytest.raises(ValidationError, match="needs a token or a proxy"):
             Web(listen=listen)
     for listen in ("127.0.0.1:0", "localhost:80", "[::1]:80", "127.8.8.8:1"):
         assert Web(listen=listen).is_loopback()

@@ -123,7 +123,7 @@ def test_a_page_can_be_configured(tmp_path: Path, home: Path) -> None:
     assert found is not None
     assert (found.host(), found.port()) == ("127.0.0.1", 9000)
     config.write_text(f"{text}\nweb: {{token: a-token-that-stands-here}}\n")
-    with pytest.raises(Exception, match="a secret does not stand in the configuration"):
+    with pytest.raises(Exception, match="a secret must not be written in the configuration"):
         load(config)
     (tmp_path / "token").write_text("a token of enough letters\n")
     config.write_text(f"{text}\nweb: {{token: {{file: token}}, listen: '0.0.0.0:80'}}\n")

@@ -102,7 +102,7 @@ encrypted=False, authority=None)
 
 def _no_address() -> ConfigurationError:
     return ConfigurationError(
-        "this is no connection",
+        "this is not a connection string",
         where="sources.engine.connection",
         hint="mariadb://reader@db:3306/warehouse, with ?sslmode=verify-full or disable,"
         " sslrootcert=FILE, or socket=PATH",

@@ -109,5 +109,5 @@ def _nano(text: str) -> int:
         raise click.BadParameter(str(error)) from None
     nano = math.floor(amount * NANO)
     if nano <= 0:
-        raise click.BadParameter("a cap is positive")
+        raise click.BadParameter("a cap must be positive")
     return nano

@@ -47,5 +47,5 @@ def _delta(text: str) -> Fraction:
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="--delta") from None
     if not 0 < delta < 1:
-        raise click.BadParameter("it lies between 0 and 1", param_hint="--delta")
+        raise click.BadParameter("it must lie between 0 and 1", param_hint="--delta")
     return delta

@@ -184,7 +184,7 @@ def _price(text: str) -> Fraction:
     except ValueError as error:
         raise click.BadParameter(str(error), param_hint="'--epsilons'") from None
     if price <= 0:
-        raise click.BadParameter("a price is positive", param_hint="'--epsilons'")
+        raise click.BadParameter("a price must be positive", param_hint="'--epsilons'")
     return price
 
 

@@ -72,7 +72,7 @@ def _require_windows(configuration: Configuration, job: str) -> None:
 
     if job in configuration.gated():
         raise ConfigurationError(
-            f"what {job} releases is for its gate to say",
+            f"the gate of {job} decides which batches it releases",
             where=f"gates.{configuration.gated()[job]}",
             hint=f"`streamdp release {job}` asks it about what is due",
         )

@@ -26,7 +26,7 @@ LONGEST_NUMBER = 100
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """The parser in C, ten times as fast, where PyYAML was built with it."""
 
-_ENDLESS = "this nests without end or holds far too much"
+_ENDLESS = "this is nested too deeply or holds far too much"
 
 _INTEGER = re.compile(r"[-+]?(0|[1-9][0-9]*)")
 _NUMBER = re.compile(r"[-+]?((0|[1-9][0-9]*)(\.[0-9]*)?|\.[0-9]+)([eE][-+]?[0-9]+)?")
@@ -65,7 +65,7 @@ def parse(text: str, name: str) -> Document:
     """Parse one YAML document.
 
     Raises:
-        ConfigurationError: It is no YAML, or a key stands twice.
+        ConfigurationError: It is no YAML, or a key is given twice.
     """
     try:
         root = _composed(text, name)
@@ -79,7 +79,7 @@ def parse(text: str, name: str) -> Document:
     except yaml.YAMLError:
         raise ConfigurationError("this is not YAML text", where=name) from None
     except RecursionError:
-        raise ConfigurationError("this nests without end", where=name) from None
+        raise ConfigurationError("this is nested too deeply", where=name) from None
     marks: dict[Path, tuple[int, int]] = {(): (1, 1)}
     if root is None:
         return Document(name, {}, marks)
@@ -142,7 +142,7 @@ def _mapping(
         key = key_node.value
         where = f"{name}:{line}:{column} {'.'.join(map(str, (*path, key)))}"
         if key in built:
-            raise ConfigurationError("this key stands twice", where=where, hint="keep one of them")
+            raise ConfigurationError("this key is given twice", where=where, hint="keep one of them")
         built[key] = _build(value_node, (*path, key), name, marks)
         marks[(*path, key)] = (line, column)
     return built

@@ -135,7 +135,7 @@ def _check_files(source: Source, document: Document, path: Path) -> None:
     format = source.format or file_format(source.path)
     if format is None:
         refuse(
-            "the format is not to be told from this name",
+            "the format cannot be told from this name",
             document,
             (*path, "path"),
             "add format: parquet, csv, jsonl or arrow",

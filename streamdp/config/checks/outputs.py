@@ -119,7 +119,7 @@ def _written(configuration: Configuration) -> list[tuple[Path, str, str]]:
 def _require_kept_apart(secret: object, document: Document, path: Path) -> None:
     if isinstance(secret, SecretStr) and path not in document.interpolated:
         refuse(
-            "a secret does not stand in the configuration",
+            "a secret must not be written in the configuration",
             document,
             path,
             "take it from the environment, ${NAME}, or from a file, {file: PATH}",

@@ -179,7 +179,7 @@ def _check_caps(configuration: Configuration, document: Document) -> None:
             "the batch cap is above the lifetime cap",
             document,
             ("privacy", "caps", "batch"),
-            "what one batch may cost is part of what all may cost",
+            "lower it, or raise the lifetime cap: each batch counts towards the lifetime",
         )
     for source in configuration.sources:
         for limit in caps.limits:

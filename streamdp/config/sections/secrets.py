@@ -75,7 +75,7 @@ def reveal(secret: SecretFile | SecretStr) -> str:
         text = ""
     if not text:
         raise ConfigurationError(
-            "this file holds no secret that can be read",
+            "no secret can be read from this file",
             where=str(secret.file),
             hint="is it there, readable by this user, and not empty?",
         )

@@ -104,7 +104,7 @@ class Web(Section):
     def _others_are_known(self) -> Web:
         if not self.is_loopback() and self.token is None and self.proxy is None:
             raise ValueError(
-                "beyond this machine whoever looks must be known: give a token, or a proxy"
+                "a page that other machines reach needs a token or a proxy"
             )
         return self
 

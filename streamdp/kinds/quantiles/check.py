@@ -73,7 +73,7 @@ def _public(section: QuantilesSection, context: CheckContext) -> Iterator[Proble
         if format is None:
             yield Problem(
                 place,
-                "the format is not to be told from this name",
+                "the format cannot be told from this name",
                 "add format: parquet, csv or jsonl",
             )
         if key == "table" and format == "arrow":

@@ -45,7 +45,7 @@ class Access:
 
     Args:
         hosts: Names of the page, lower case, without ports.
-        token: What whoever looks must know.
+        token: Secret that requests must have; None if any may see the page.
         proxy_header: Name of the header in which a proxy says who looks.
         proxies: Networks it is believed from.
     """
