@@ -45,7 +45,7 @@ def _name_unreplaced(config_path: Path) -> None:
     """Print to stderr which placeholders of `init` are left: errors may follow from them."""
     if config_path.is_file():
         for line, word in _unreplaced(config_path):
-            said = f"{config_path}:{line}: {word} is a word that `init` leaves to be replaced"
+            said = f"{config_path}:{line}: {word} is a placeholder of `init`: replace it"
             click.echo(said, err=True)
 
 

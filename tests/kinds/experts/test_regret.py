@@ -59,6 +59,22 @@ def test_the_regret_is_within_the_bound_after_every_batch(
     assert sum(exceeded(kind, law, seed) for seed in range(SEEDS)) <= 1
 
 
+def test_drawn_actions_are_as_frequent_as_their_weights() -> None:
+    """Over many releases from one state: with the weights that were published beside them."""
+    actions = Actions((("a", "x"), ("b", "y"), ("c", "z")), 1)
+    kind = Experts(actions, Fraction(1), ROWS, action="drawn")
+    entropy, state, times = PublicEntropy("drawn"), kind.init(), 2_000
+    plan = kind.plan(state, BATCH)
+    chosen, weights = np.zeros(3), np.zeros(3)
+    for _ in range(times):
+        outcome = kind.draw(plan, Sums((0, 2, 5)), entropy)
+        rows = kind.publish(kind.learn(state, plan, outcome), outcome).rows
+        chosen += [row["chosen"] for row in rows]
+        weights += [row["weight"] for row in rows]
+    assert weights.min() > times / 20
+    assert abs(chosen - weights).max() < 4.0 * math.sqrt(times / 4)
+
+
 def walks(scale: Fraction, releases: int, seed: str) -> FloatArray:
     """Sums of the noise that parts two experts, after each release, shape (100, releases)."""
     entropy = PublicEntropy(seed)
