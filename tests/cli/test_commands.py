@@ -103,8 +103,8 @@ def test_init_writes_what_can_be_loaded_and_overwrites_nothing(tmp_path: Path, d
     path.write_text(path.read_text().replace("expected_rows: ROWS", "expected_rows: 400"))
     checked = typed("validate", "-c", str(path))
     assert checked.exit_code == 0
-    assert ("PERSON is a word" in checked.stderr) is not demo
-    assert ("ROWS is a word" in checked.stderr) is False
+    assert ("PERSON is a placeholder" in checked.stderr) is not demo
+    assert ("ROWS is a placeholder" in checked.stderr) is False
     again = typed("init", str(tmp_path / "new"), *options)
     assert isinstance(again.exception, StreamdpError)
 
@@ -115,7 +115,7 @@ def test_a_start_asks_for_expected_rows(tmp_path: Path) -> None:
     refused = typed("validate", "-c", str(tmp_path / "new" / "config.yaml"))
     assert isinstance(refused.exception, StreamdpError)
     assert "expected_rows" in str(refused.exception)
-    assert "ROWS is a word" in refused.stderr
+    assert "ROWS is a placeholder" in refused.stderr
 
 
 def test_a_path_that_finds_nothing_is_told_the_nearest_folder(home: Path) -> None:

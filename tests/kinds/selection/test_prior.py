@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from streamdp.kinds.selection.prior import STEP, ChoicePrior
+from streamdp.kinds.selection.prior import ROBUST_WEIGHT, STEP, ChoicePrior
 from streamdp.types import FloatArray
 
 SHAPES = [((6,), False), ((6,), True), ((3, 4), True)]
@@ -54,6 +54,16 @@ def test_a_prior_that_moves_on_its_own_echo_is_caught() -> None:
     assert abs(expected_move(Echoing((4,), False), scores)).max() > 0.5
     assert learned_from_nothing(Echoing((20,), False)) > 0.9
     assert learned_from_nothing(ChoicePrior((20,), False)) < 0.6
+
+
+def test_a_prior_is_a_law_with_a_robust_share() -> None:
+    """It adds up to one however far scores are apart, and no candidate has less than its share."""
+    prior = ChoicePrior((4,), False)
+    for scores in ([0.0, 0.0, 0.0, 0.0], [900.0, 0.0, -900.0, 1.0]):
+        law = np.exp(prior.log_prior(np.array(scores)))
+        assert law.sum() == pytest.approx(1.0)
+        assert law.min() >= ROBUST_WEIGHT / 4 - 1e-12
+    assert law[0] == pytest.approx(1.0 - ROBUST_WEIGHT * 3 / 4)
 
 
 def test_what_is_chosen_again_and_again_is_expected() -> None:
