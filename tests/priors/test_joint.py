@@ -88,3 +88,10 @@ def test_fainter_bumps_lose_weight_with_each_value_that_is_released():
         for mass in (0.0, -2.0)
     ]
     assert weights[1] == pytest.approx(min(1.0, weights[0] * np.exp(4.0)))
+
+
+@pytest.mark.parametrize("weight", [0.0, -0.5, float("nan")])
+def test_a_prior_without_a_robust_share_is_refused(weight: float) -> None:
+    """Shapes alone may leave points that no draw can fall on."""
+    with pytest.raises(ValueError, match="robust_weight"):
+        JointPrior((Cauchy(0.0, 1.0),), robust_weight=weight)

@@ -142,7 +142,9 @@ def _mapping(
         key = key_node.value
         where = f"{name}:{line}:{column} {'.'.join(map(str, (*path, key)))}"
         if key in built:
-            raise ConfigurationError("this key is given twice", where=where, hint="keep one of them")
+            raise ConfigurationError(
+                "this key is given twice", where=where, hint="keep one of them"
+            )
         built[key] = _build(value_node, (*path, key), name, marks)
         marks[(*path, key)] = (line, column)
     return built

@@ -103,9 +103,7 @@ class Web(Section):
     @model_validator(mode="after")
     def _others_are_known(self) -> Web:
         if not self.is_loopback() and self.token is None and self.proxy is None:
-            raise ValueError(
-                "a page that other machines reach needs a token or a proxy"
-            )
+            raise ValueError("a page that other machines reach needs a token or a proxy")
         return self
 
     def host(self) -> str:
