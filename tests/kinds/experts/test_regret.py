@@ -69,8 +69,8 @@ def test_drawn_actions_are_as_frequent_as_their_weights() -> None:
     for _ in range(times):
         outcome = kind.draw(plan, Sums((0, 2, 5)), entropy)
         rows = kind.publish(kind.learn(state, plan, outcome), outcome).rows
-        chosen += [row["chosen"] for row in rows]
-        weights += [row["weight"] for row in rows]
+        chosen += np.array([row["chosen"] for row in rows], dtype=float)
+        weights += np.array([row["weight"] for row in rows], dtype=float)
     assert weights.min() > times / 20
     assert abs(chosen - weights).max() < 4.0 * math.sqrt(times / 4)
 
