@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from statistics import NormalDist
 
@@ -26,23 +26,12 @@ ROBUST_WEIGHT = 0.05
 """Share of the robust priors: the error is at most ln(1/share)/c worse than with them alone."""
 
 
-@dataclass(frozen=True, slots=True)
-class Lattice:
-    """How densely shifts and scales are covered.
+STEP, RATIO, WIDTH = 0.1, 1.12, 0.02
+"""Distance of neighbouring shifts in scales, quotient of neighbouring scales, and width of a bump
+in scales. Many components of one point a target each err less than fewer that are wider."""
 
-    Args:
-        step: Distance of neighbouring shifts, in scales.
-        ratio: Quotient of neighbouring scales.
-        bump: Width of a bump, in scales.
-    """
-
-    step: float
-    ratio: float
-    bump: float
-
-
-FINE = Lattice(step=0.1, ratio=1.12, bump=0.02)
-"""Many components of one point a target each err less than fewer that are wider."""
+LOG_SCALES, WIDEST = (0.25, 3.0), 0.3
+"""Least and largest b of positive columns, and the largest width of their bumps, as logarithms."""
 
 LINEAR = ("normal", "logistic", "right", "left")
 """Profiles of any column."""
@@ -84,7 +73,6 @@ def linear_shapes(
     standard: FloatArray,
     shifts: tuple[float, float],
     scales: tuple[float, float],
-    lattice: Lattice = FINE,
 ) -> Shapes:
     """Components a + b·z, a in `shifts`, b in `scales`, equal weights by scale, then by shift.
 
@@ -92,16 +80,15 @@ def linear_shapes(
         standard: z, shape (m,).
         shifts: Least and largest a.
         scales: Least and largest b, positive.
-        lattice: Their spacing and the bumps.
     """
-    levels = 1 + math.ceil(math.log(scales[1] / scales[0]) / math.log(lattice.ratio) - 1e-9)
+    levels = 1 + math.ceil(math.log(scales[1] / scales[0]) / math.log(RATIO) - 1e-9)
     parts = []
     for level in range(levels):
-        scale, (lower, upper) = scales[1] * lattice.ratio**-level, shifts
-        count = max(1, round((upper - lower) / (lattice.step * scale)))
+        scale, (lower, upper) = scales[1] * RATIO**-level, shifts
+        count = max(1, round((upper - lower) / (STEP * scale)))
         at = lower + (np.arange(count) + 0.5) * ((upper - lower) / count)
         centres = at[:, None] + scale * standard
-        widths = np.full(centres.shape, lattice.bump * scale)
+        widths = np.full(centres.shape, WIDTH * scale)
         parts.append(Shapes(np.full(count, -math.log(count)), centres, widths))
     return _mixed(parts)
 
@@ -113,16 +100,11 @@ def _mixed(parts: Sequence[Shapes]) -> Shapes:
     return Shapes(weights, centres, np.concatenate([part.widths for part in parts]))
 
 
-def log_shapes(
-    standard: FloatArray,
-    values: tuple[float, float],
-    scales: tuple[float, float] = (0.25, 3.0),
-    lattice: Lattice = FINE,
-) -> Shapes:
-    """Components exp(a + b·z) for positive columns, e^a in `values`, b in `scales`."""
-    logs = linear_shapes(standard, (math.log(values[0]), math.log(values[1])), scales, lattice)
+def log_shapes(standard: FloatArray, values: tuple[float, float]) -> Shapes:
+    """Components exp(a + b·z) for positive columns, e^a in `values`."""
+    logs = linear_shapes(standard, (math.log(values[0]), math.log(values[1])), LOG_SCALES)
     centres = np.exp(np.minimum(logs.centres, 700.0))
-    return replace(logs, centres=centres, widths=centres * np.minimum(logs.widths, 0.3))
+    return replace(logs, centres=centres, widths=centres * np.minimum(logs.widths, WIDEST))
 
 
 def shapes_from_bounds(

@@ -224,13 +224,8 @@ def _stretches(log_terms: FloatArray) -> Iterator[tuple[slice, float]]:
         start = stop
 
 
-def log_add(finite: FloatArray, other: FloatArray) -> FloatArray:
-    """ln(e^a + e^b), a finite, b perhaps -inf; a third of the time `logaddexp` takes."""
-    smaller = np.exp(-np.abs(finite - other))
-    smaller += 1.0
-    return np.asarray(np.maximum(finite, other) + np.log(smaller, out=smaller))
-
-
 def log_kernel(exponents: FloatArray) -> FloatArray:
     """ln K for c·|x|; 1-Lipschitz and falling, so the range of a cost's change is not larger."""
-    return log_add(-exponents, np.full((), -CLIP))
+    smaller = np.exp(-np.abs(CLIP - exponents))
+    smaller += 1.0
+    return np.asarray(np.maximum(-exponents, -CLIP) + np.log(smaller, out=smaller))

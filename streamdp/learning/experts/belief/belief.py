@@ -125,7 +125,7 @@ class Release:
         """
         direction, shift = np.zeros(len(self.values)), 0.0
         direction[draw.target] = 1.0
-        for index, share in ((draw.left, draw.left_share), (draw.right, draw.right_share)):
+        for index, share in draw.ends():
             if 0 <= index < len(self.values):
                 slope = share * float(self.densities[index] / self.densities[draw.target])
                 direction[index] = -slope

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.mechanisms.quantile_tree.tree import Node, QuantileTree
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.types import FloatArray, Prior
 
 _DISTANCES = np.geomspace(0.1, 3e3, 11)
@@ -30,14 +30,10 @@ FLAT = 1e-6
 class NoisyDraw:
     """One draw of a release as the learner sees it.
 
-    The target rank is left_share·F(o_left) + right_share·F(o_right) + a constant.
-
     Args:
         target: Index of the quantile.
         left: Index of the released quantile that bounds the region, or -1.
         right: The same on the right, or m.
-        left_share: Weight of the rank at the left end.
-        right_share: Weight of the rank at the right end.
         quantile: Target within the region.
         strength: Sharpness times the records expected in the region.
         part: Share of the batch expected in the region.
@@ -47,12 +43,14 @@ class NoisyDraw:
     target: int
     left: int
     right: int
-    left_share: float
-    right_share: float
     quantile: float
     strength: float
     part: float
     level: int
+
+    def ends(self) -> tuple[tuple[int, float], ...]:
+        """Ends of the region, each with the weight of its rank in the target rank."""
+        return (self.left, 1.0 - self.quantile), (self.right, self.quantile)
 
     def cost(self, offsets: FloatArray, density: float) -> FloatArray:
         """k for u - t = offset, `density` being the share of the batch per unit of value at t.
@@ -68,34 +66,28 @@ class NoisyDraw:
         return self.part / (density * self.strength)
 
 
-def noisy_draws(tree: QuantileTree, rows: int) -> tuple[NoisyDraw, ...]:
+def noisy_draws(
+    tree: QuantileTree, rows: int, targets: tuple[int, ...], count: int
+) -> tuple[NoisyDraw, ...]:
     """The draws of one release over about `rows` records, parents first.
 
-    A joint node is read as a chain: each quantile is drawn right of the one before it.
+    Args:
+        tree: With independent nodes.
+        rows: Expected number of records of a batch.
+        targets: Which of all quantiles the tree draws.
+        count: Number of all quantiles.
     """
-    levels = tree.levels()
+    levels, edges = tree.levels(), [0.0, *map(float, tree.quantiles), 1.0]
+    index = {-1: -1, len(targets): count} | dict(enumerate(targets))
     draws: list[NoisyDraw] = []
     for node in tree.nodes():
-        sharpness = float(levels[node.level].sharpness(node.quantiles))
-        draws += _draws_of(node, tree, sharpness * rows)
+        part = edges[node.right + 1] - edges[node.left + 1]
+        strength = float(levels[node.level].sharpness(node.quantiles)) * rows * part
+        ends = index[node.left], index[node.right]
+        for target in node.targets:
+            quantile = (edges[target + 1] - edges[node.left + 1]) / part
+            draws.append(NoisyDraw(index[target], *ends, quantile, strength, part, node.level))
     return tuple(draws)
-
-
-def _draws_of(node: Node, tree: QuantileTree, strength: float) -> list[NoisyDraw]:
-    edges = [0.0, *map(float, tree.quantiles), 1.0]
-    draws = []
-    for place, target in enumerate(node.targets):
-        chained = tree.node == "joint" and place > 0
-        left = node.targets[place - 1] if chained else node.left
-        part = edges[node.right + 1] - edges[left + 1]
-        quantile = (edges[target + 1] - edges[left + 1]) / part
-        shares = (1.0, 0.0) if chained else (1.0 - quantile, quantile)
-        draws.append(
-            NoisyDraw(
-                target, left, node.right, *shares, quantile, strength * part, part, node.level
-            )
-        )
-    return draws
 
 
 def log_normaliser(

@@ -57,20 +57,8 @@ class Turn:
     @classmethod
     def of(cls, whole: QuantileTree, targets: tuple[int, ...], rows: int) -> Turn:
         """The turn of some of a tree's quantiles."""
-        count, size = len(whole.quantiles), len(targets)
-        if size == count:
-            return cls(targets, whole, noisy_draws(whole, rows))
         tree = replace(whole, quantiles=tuple(whole.quantiles[j] for j in targets))
-        draws = tuple(
-            replace(
-                draw,
-                target=targets[draw.target],
-                left=targets[draw.left] if draw.left >= 0 else -1,
-                right=targets[draw.right] if draw.right < size else count,
-            )
-            for draw in noisy_draws(tree, rows)
-        )
-        return cls(targets, tree, draws)
+        return cls(targets, tree, noisy_draws(tree, rows, targets, len(whole.quantiles)))
 
     def noise(self) -> dict[int, float]:
         """Deviations of its draws in ranks, by target; a Laplace law of scale u has √2·u."""
@@ -93,7 +81,7 @@ class Turn:
         seen = np.zeros((len(self.draws), len(each)))
         for row, draw in zip(seen, self.draws, strict=True):
             row[draw.target] = 1.0
-            for end, share in ((draw.left, draw.left_share), (draw.right, draw.right_share)):
+            for end, share in draw.ends():
                 if 0 <= end < len(row):
                     row[end] -= share
         noise = np.diag([deviation**2 for deviation in self.noise().values()])
