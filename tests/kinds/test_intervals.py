@@ -8,6 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from streamdp.kinds.quantiles.holes import across
 from streamdp.kinds.quantiles.intervals import faint, intervals, is_noisy
 from streamdp.kinds.quantiles.plausible import plausible
 from streamdp.kinds.quantiles.section import QuantilesSection
@@ -163,6 +164,45 @@ def test_beside_a_value_a_batch_may_be_as_thin_as_on_its_other_side() -> None:
     tree = QuantileTree((Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)), Fraction(1), GRID)
     found = intervals(tree, prior_of(tree), 1000, (0.0, 1.0, 11.0), Believed(0.0, 5.0))
     assert 1.0 - found[1].lower > 0.7 * (found[1].upper - 1.0) or found[1].lower <= 0.0
+
+
+def test_a_stretch_that_is_wide_beside_a_narrow_one_may_be_a_hole() -> None:
+    """Of two humps, deciles at the hole may lie across it; of an even batch none is so far off."""
+    tree = CANDIDATES["joint"].tree(DECILES, Fraction(1), GRID)
+    humps = (5.0, 5.2, 5.4, 5.6, 5.8, 25.0, 25.2, 25.4, 25.6)
+    for values, reaches in ((humps, True), (tuple(np.arange(5.0, 14.0).tolist()), False)):
+        found = intervals(tree, prior_of(tree), 900, values, Believed(0.0, 5.0))
+        gap = values[5] - values[4]
+        assert (found[4].upper - values[4] > 0.6 * gap) is reaches
+        assert (values[5] - found[5].lower > 0.6 * gap) is reaches
+        assert found[1].upper - values[1] < 1.5 * (values[2] - values[1])
+
+
+@pytest.mark.parametrize(("epsilon", "reaches"), [("1/10", True), ("10", False)])
+def test_few_noisy_values_reach_across_a_hole(epsilon: str, reaches: bool) -> None:
+    """To the next value, or by the guess: at epsilon times rows of 60, not of 6,000."""
+    for quantiles in (("1/10", "1/2", "9/10"), ("1/2",)):
+        targets = tuple(map(Fraction, quantiles))
+        tree = CANDIDATES["joint" if len(targets) > 1 else "binary"].tree(
+            targets, Fraction(epsilon), GRID
+        )
+        values = (-2.0, 0.0, 2.0) if len(targets) > 1 else (0.0,)
+        low, high = across(tree, 600, np.array(values), (), 2.0)
+        middle = len(values) // 2
+        assert bool(high[middle] >= 1.9) is reaches
+        assert bool(low[middle] <= -1.9) is reaches
+        assert bool(high[middle] < 0.01) is not reaches
+
+
+def test_hardly_measured_values_have_no_holes_and_close_ones_show_them() -> None:
+    """Nor do deciles that are all measured need to reach across."""
+    tree = CANDIDATES["joint"].tree(DECILES, Fraction(1, 10), GRID)
+    values = np.arange(9.0)
+    assert (across(tree, 600, values, (), 1.0) == values).all()
+    low, high = across(tree, 600, values, (0, 2, 3, 5, 7, 8), 1.0)
+    assert low[[1, 4, 6]].tolist() == [-3.5, 1.0, 4.0]
+    assert high[[1, 4, 6]].tolist() == [4.0, 6.0, 9.0]
+    assert np.isinf(low[[0, 2, 3, 5, 7, 8]]).all()
 
 
 @pytest.mark.parametrize("form", ["binary", "joint"])

@@ -21,6 +21,11 @@ with two degrees of freedom."""
 HEAVIEST = -0.9
 """Beside them where a single quantile is released: nothing then tells of the tail but the guess."""
 
+HOLLOW = 100.0
+"""Times as thin as all of a stretch, per rank of noise and for a neighbour as dense, that a stretch
+may be at one end: that the end of a hump is within the noise of a quantile is the rarer the less
+noise there is, and the surer the wider the stretch is against the one beside it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lay:
@@ -30,24 +35,29 @@ class Lay:
         standard: Values of the standard laws at the ranks of released values, shape (samples, m).
         there: Values of the standard laws at the quantiles, shape (samples, m).
         left: Index of the released value left of each quantile, or -1, shape (samples, m).
+        noise: Deviations of the ranks of released values from the quantiles, shape (m,).
         deviation: Values of the standard laws one deviation above the median, shape (samples,).
     """
 
     standard: FloatArray
     there: FloatArray
     left: IntArray
+    noise: FloatArray
     deviation: FloatArray
 
 
 def lay(targets: FloatArray, ranks: FloatArray, rows: int) -> Lay:
     """How batches lie in which released values have such ranks, shape (samples, m)."""
     samples, m = ranks.shape
+    noise = np.sqrt(((ranks - targets) ** 2).mean(axis=0))
     ranks = ranks.clip(0.5 / rows, 1.0 - 0.5 / rows)
     tails = TAILS if m > 1 else np.append(TAILS, HEAVIEST)
     tail = tails[(np.arange(samples) * 7 + 3) % len(tails)][:, None]
     wanted = _scattered(targets, ranks, rows)
     deviation = tukey(np.full(samples, 0.8413), tail[:, 0])
-    return Lay(tukey(ranks, tail), tukey(wanted, tail), _places(ranks, wanted) - 1, deviation)
+    return Lay(
+        tukey(ranks, tail), tukey(wanted, tail), _places(ranks, wanted) - 1, noise, deviation
+    )
 
 
 def _end_slopes(values: FloatArray, standard: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -83,8 +93,44 @@ def through(released: FloatArray, lay: Lay, scale: float) -> FloatArray:
         slopes = np.where((left >= 0) & (left < m - 1), within, slopes)
     found = released[at] + slopes * (there - standard[row, at])
     if m > 1:
+        found = _gathered(found, released, lay, (first, last))
         found = _moved_on(found, released, standard, there - standard, (first, last))
     return np.asarray(found)
+
+
+def _gathered(
+    found: FloatArray, released: FloatArray, lay: Lay, ends: tuple[FloatArray, FloatArray]
+) -> FloatArray:
+    """The same where a batch is as dense as beside a stretch, and the rest of the stretch thin.
+
+    A third of the batches have the records of each stretch near its left end, a third near its
+    right. So a stretch that is far wider than the one beside it may be a hole between two humps.
+
+    Args:
+        found: Quantiles, shape (samples, m).
+        released: Values, shape (m,).
+        lay: How they lie.
+        ends: Values per unit of the standard law over the first and the last stretch.
+    """
+    standard, there, left = lay.standard, lay.there, lay.left
+    samples, m = left.shape
+    row = np.arange(samples)[:, None]
+    between = np.diff(released) / np.maximum(np.diff(standard), 1e-6)
+    slopes = np.hstack((ends[0][:, None], between, ends[1][:, None]))
+    inner, at = (left >= 0) & (left < m - 1), left.clip(0, m - 2)
+    past, ahead = there - standard[row, at], standard[row, at + 1] - there
+    own, before, after = between[row, at], slopes[row, at], slopes[row, at + 2]
+
+    def thinnest(beside: FloatArray) -> FloatArray:
+        return np.asarray(own * (1.0 + HOLLOW * lay.noise * own / np.maximum(beside, 1e-9)))
+
+    from_left = np.maximum(
+        released[at] + before * past, released[at + 1] - thinnest(before) * ahead
+    )
+    from_right = np.minimum(released[at + 1] - after * ahead, released[at] + thinnest(after) * past)
+    side = row % 3
+    found = np.where(inner & (side == 1), np.minimum(found, from_left), found)
+    return np.where(inner & (side == 2), np.maximum(found, from_right), found)
 
 
 def _moved_on(

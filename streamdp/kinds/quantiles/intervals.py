@@ -14,6 +14,7 @@ A value that was drawn with little budget lies somewhere between its neighbours:
 reaches from that of one to that of the other. An outer value beyond which too few records are to
 hold it may be drawn far outside a batch that ends sharply: its interval reaches inwards to the
 released value that is surely on the other side of the quantile, or to the middle of its prior.
+A batch may have humps, with holes between: see `curve` and `holes`.
 
 References:
     Parzen, Wei & Xie 1994 (resampling by a pivotal function); Tukey's lambda distributions.
@@ -30,6 +31,7 @@ import numpy as np
 
 from streamdp.kinds.quantiles.bands import band
 from streamdp.kinds.quantiles.curve import Lay, lay, through
+from streamdp.kinds.quantiles.holes import across
 from streamdp.kinds.quantiles.plausible import plausible
 from streamdp.mechanisms.quantile_tree.accuracy import Believed
 from streamdp.mechanisms.quantile_tree.pulls import off_atoms, outside
@@ -91,7 +93,9 @@ def intervals(
         few = plausible(tree, prior, rows, released, scale).edges(_EDGES)
         edges = np.stack([np.minimum(edges[0], few[0]), np.maximum(edges[1], few[1])])
     inner = _inwards(released, ranks, tree, prior, rows, believed)
-    for ends in (inner, off_atoms(tree, prior, rows, np.array(values))):
+    atoms = off_atoms(tree, prior, rows, np.array(values))
+    holes = across(tree, rows, released, tuple(faint(tree, rows)), scale)
+    for ends in (inner, atoms, holes):
         edges = np.stack([np.minimum(edges[0], ends[0]), np.maximum(edges[1], ends[1])])
     lower, upper = _bracketed(tree, rows, *edges)
     return _on_grid(tree, np.minimum(lower, values), np.maximum(upper, values))

@@ -22,8 +22,8 @@ LOST = -math.log(0.05)
 """Units of noise to the end of a batch with which one draw in twenty lies outside, if the prior has
 as much mass there as in the batch."""
 
-NARROW = 5.0
-"""ln of how much more of it a prior may have outside: a batch may be a hundred times as narrow."""
+NARROW = 7.0
+"""ln of how much more of it a prior may have outside: a batch may be a thousand times as narrow."""
 
 THIN = 4.0
 """Times as thin that a batch may be between two released values as if it were even there."""
