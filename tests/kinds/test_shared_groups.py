@@ -135,6 +135,15 @@ def test_learners_that_share_nothing_are_drawn_from_the_plan(
     assert tuple(each.plan for each in outcome.auxiliary) == plan.mechanism
 
 
+def test_groups_of_unknown_size_share_nothing(moving: Sequence[Counts]) -> None:
+    """Nobody knows how noisy they are."""
+    one = replace(quantiles(1000), expected_rows=None)
+    kind = Grouped(one, ("g",), (SMALL, LARGE))
+    plan = kind.plan({}, BATCH)
+    outcome = kind.draw(plan, moving[0], chance(0))
+    assert tuple(each.plan for each in outcome.auxiliary) == plan.mechanism
+
+
 def test_a_group_may_come_later_and_others_may_go(
     moving: Sequence[Counts],
 ) -> None:

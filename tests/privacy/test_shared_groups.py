@@ -134,7 +134,8 @@ def learned() -> tuple[Grouped, Json]:
     grid = unit_grid(CELLS)
     tree, guess = QuantileTree(MEDIAN, EPSILON, grid), (1.0, 1.0)
     learner = ExpertMixture(tree, Cauchy(*guess), 0.05, guess, 30)
-    kind = Grouped(Quantiles("x", MEDIAN, EPSILON, grid, learner, smooth=False), ("o",), GROUPS)
+    one = Quantiles("x", MEDIAN, EPSILON, grid, learner, expected_rows=30, smooth=False)
+    kind = Grouped(one, ("o",), GROUPS)
     state, entropy = kind.init(), chance(0)
     for day in range(6):
         plan = kind.plan(state, BATCH)
@@ -147,8 +148,8 @@ def test_experts_that_know_the_other_groups_of_a_day_cost_no_more() -> None:
     """The production learner, where the second group's prior follows from the first draw."""
     kind, state = learned()
     plan = kind.plan(state, BATCH)
-    one = kind.of.draw(plan.mechanism[0], counts_of((2,) * 30), chance(1))
+    first = kind.of.draw(plan.mechanism[0], counts_of((2,) * 30), chance(1))
     inner = plan.mechanism[1]
-    told = kind.of.told(inner, kind.of.shown(plan.mechanism[0], one))  # type: ignore[attr-defined]
+    told = kind.of.told(inner, kind.of.shown(plan.mechanism[0], first))  # type: ignore[attr-defined]
     assert told.mechanism.prior.describe() != inner.mechanism.prior.describe()
     assert loss(kind, state, neighbours(1)) <= EPSILON

@@ -209,9 +209,14 @@ class Quantiles:
         return replace(plan, mechanism=drawn)
 
     def shown(self, plan: Plan, outcome: Outcome) -> tuple[Any, ...]:
-        """Evidence of a release for other groups of the same batch, from its rows alone."""
+        """Evidence of a release for other groups of the same batch, from its rows alone.
+
+        Without expected rows nobody knows how noisy they are: there is none.
+        """
         way = plan.mechanism.way
-        return () if way is None else self.learner.shown(way, _values(outcome))
+        if way is None or self.expected_rows is None:
+            return ()
+        return self.learner.shown(way, _values(outcome))
 
     def draw(self, plan: Plan, statistic: CellCounts, entropy: Entropy) -> Outcome:
         """One row a quantile; with expected rows, each says where the true quantile lies.
