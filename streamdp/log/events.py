@@ -57,13 +57,15 @@ EVENTS = {
     "learner.restarted": _event("warning", "job code", "what was learned was put aside"),
     "gate.armed": _event("info", "gate epsilon_nano", "a run is charged and begins"),
     "gate.asked": _event("debug", "gate batch answer", "the answer, at its slot"),
-    "gate.accepted": _event("info", "gate batch", "a yes: the run is over, its actions are owed"),
+    "gate.accepted": _event("info", "gate batch", "a yes: the run is over, its actions are queued"),
     "gate.exhausted": _event("warning", "gate", "a run is over: it had all its tests"),
     "gate.lost": _event("warning", "gate", "a test was cut off: its run is over"),
     "gate.changed": _event("warning", "gate", "a run is over: the configuration changed"),
     "sink.failed": _event("error", "job batch release sink code reason", "it is tried again"),
     "sink.gave-up": _event("error", "job batch release sink code reason", "see `streamdp outbox`"),
-    "alert": _event("warning", "alert job batch reason", "something needs a hand; told once"),
+    "alert": _event(
+        "warning", "alert job batch reason", "a condition needs an operator; told once"
+    ),
     "report.written": _event("info", "report job", "a report of a period is in its folder"),
     "report.failed": _event(
         "error", "report job reason", "a report could not be written; told once, tried again"
