@@ -8,7 +8,7 @@ from streamdp.learning.experts.publishing.smooth import LEAST_MISFIT, SmoothLaw,
 from streamdp.types import FloatArray
 
 TARGETS = np.arange(1, 10) / 10.0
-LAWS = standard_laws(TARGETS)
+LAWS = standard_laws(tuple(TARGETS.tolist()))
 TURN = (1, 4, 7)
 SKEWED = LAWS[11]
 """Light on the left, heavy on the right."""
@@ -66,6 +66,6 @@ def test_the_law_speaks_where_the_belief_is_unsure_and_values_do_not_repeat() ->
 def test_a_single_quantile_has_a_law_of_finite_variance() -> None:
     """There are no gaps that a law could follow."""
     targets = np.array([0.5])
-    law = SmoothLaw.of(standard_laws(targets), np.empty(0), np.ones(1))
+    law = SmoothLaw.of(standard_laws(tuple(targets.tolist())), np.empty(0), np.ones(1))
     assert law.places.tolist() == [0.0]
     assert 0.0 < law.variance < 0.01

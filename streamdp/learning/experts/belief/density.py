@@ -13,11 +13,6 @@ GUESS_SPREAD = 0.55
 """A guessed scale is read as a standard deviation: a logistic law has 0.55 of it as its scale."""
 
 
-def guessed_quantiles(targets: FloatArray, location: float, scale: float) -> FloatArray:
-    """Quantiles of a logistic law of the guessed location and spread, shape (m,)."""
-    return np.asarray(location + GUESS_SPREAD * scale * np.log(targets / (1.0 - targets)))
-
-
 def log_gaps(values: FloatArray, resolution: float) -> FloatArray:
     """ln of the m - 1 gaps between sorted values and, last, of their span; averaged over releases.
 
@@ -27,13 +22,6 @@ def log_gaps(values: FloatArray, resolution: float) -> FloatArray:
     ordered = np.sort(values)
     lengths = np.append(np.diff(ordered), ordered[-1] - ordered[0])
     return np.asarray(np.log(np.maximum(lengths, resolution)))
-
-
-def first_log_gaps(values: FloatArray, scale: float, resolution: float) -> FloatArray:
-    """`log_gaps` before any release; one quantile alone shows no gap, its scale must."""
-    if len(values) == 1:
-        return np.array([np.log(4.0 * GUESS_SPREAD * scale)])
-    return log_gaps(values, resolution)
 
 
 def gaps(logs: FloatArray) -> FloatArray:
@@ -50,6 +38,21 @@ def densities(targets: FloatArray, logs: FloatArray) -> FloatArray:
     inner = (targets[2:] - targets[:-2]) / (lengths[1:] + lengths[:-1])
     outer = np.diff(targets) / lengths
     return np.concatenate((outer[:1], inner, outer[-1:]))
+
+
+def extended(at: FloatArray, x: FloatArray, y: FloatArray, ends: int = 1) -> FloatArray:
+    """Values at some places of the lines through points, beyond them of the steepest of some ends.
+
+    Args:
+        at: Places.
+        x: Of the points, increasing.
+        y: Of the points, same shape.
+        ends: How many of the first and the last lines to look at.
+    """
+    slopes = np.diff(y) / np.diff(x)
+    below = np.minimum(at - x[0], 0.0) * slopes[:ends].max()
+    above = np.maximum(at - x[-1], 0.0) * slopes[-ends:].max()
+    return np.asarray(np.interp(at, x, y) + below + above)
 
 
 def placed(logs: FloatArray, index: int, value: float) -> FloatArray:

@@ -31,12 +31,18 @@ def first_panel(facts: Facts, public: PublicFit | None, inputs: Inputs) -> Panel
 
 
 def first_log_gaps(facts: Facts, public: PublicFit | None) -> FloatArray:
-    """Gaps between quantiles (`density`) that a stream opens with."""
-    return density.first_log_gaps(_first_values(facts, public), facts.guess[1], facts.resolution)
+    """Gaps between quantiles (`density`) that a stream opens with.
+
+    One quantile alone shows no gap, the scale of the guess must.
+    """
+    if len(facts.targets) == 1:
+        return np.array([np.log(4.0 * density.GUESS_SPREAD * facts.guess[1])])
+    return density.log_gaps(_first_values(facts, public), facts.resolution)
 
 
 def _first_values(facts: Facts, public: PublicFit | None) -> FloatArray:
     """Where quantiles are believed to be, shape (m,)."""
     if public:
         return np.array(public.locations)
-    return density.guessed_quantiles(facts.targets, *facts.guess)
+    (location, scale), targets = facts.guess, facts.targets
+    return location + density.GUESS_SPREAD * scale * np.log(targets / (1.0 - targets))

@@ -190,10 +190,9 @@ class Levels:
         away = np.where(self.drifts > 0.0, 1.0, 0.0)[:, None] * own + (usual.resolution / 10) ** 2
         steps = np.where(np.isinf(self.drifts), 0.0, self.drifts)
         level = steps[:, None, None] * self.moves + away[:, :, None] * np.eye(size)
-        first = np.zeros((width, width))
-        first[0, 0] = 1.0
-        drift = np.stack([np.kron(each, first) for each in level])
-        return replace(self, uncertainties=self.uncertainties + drift)
+        uncertainties = self.uncertainties.copy()
+        uncertainties[:, ::width, ::width] += level
+        return replace(self, uncertainties=uncertainties)
 
     def anchored(self, places: FloatArray, usual: Usual) -> Levels:
         """The same where the forgetful expert expects quantiles at some places, shape (m,)."""

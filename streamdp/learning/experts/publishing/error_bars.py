@@ -27,6 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamdp.learning.experts.belief.belief import Belief
+from streamdp.learning.experts.belief.density import extended
 from streamdp.priors.shapes import tukey
 from streamdp.types import BoolArray, FloatArray
 
@@ -142,7 +143,4 @@ class ErrorBars:
         law, wanted = np.full(1, tail), ranks.clip(end, 1.0 - end)
         standard, at = tukey(self.targets, law), tukey(wanted, law)
         values = point + 1e-3 * self.resolution * np.arange(len(point))
-        rises = np.diff(values) / np.diff(standard)
-        below = (standard[0] - at).clip(0.0) * rises[:2].max()
-        above = (at - standard[-1]).clip(0.0) * rises[-2:].max()
-        return np.asarray(np.interp(at, standard, values) - below + above)
+        return extended(at, standard, values, 2)

@@ -7,11 +7,12 @@ the belief is unsure.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
 from streamdp.learning.experts.belief.belief import Belief
+from streamdp.learning.experts.belief.density import extended
 from streamdp.learning.experts.drawing.prior_scale import repeated_values
 from streamdp.learning.experts.drawing.sequential import Reading
 from streamdp.learning.experts.drawing.ways import MEAN_ABSOLUTE, Way
@@ -32,14 +33,10 @@ class Filling:
     """
 
     facts: Facts
-    laws: FloatArray = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "laws", standard_laws(self.facts.targets))
 
     def law(self, log_gaps: FloatArray, each: FloatArray) -> SmoothLaw:
         """The smooth law of the usual gaps, for the density at each quantile."""
-        return SmoothLaw.of(self.laws, log_gaps, each)
+        return SmoothLaw.of(standard_laws(tuple(self.facts.targets.tolist())), log_gaps, each)
 
     def cells(self, way: Way, drawn: tuple[int, ...]) -> tuple[int, ...]:
         """Cells of all quantiles: those drawn as they are.
@@ -138,11 +135,7 @@ class Filling:
         """Ranks of some values in a batch of known quantiles, straight between and beyond them."""
         targets = self.facts.targets
         curve = known + 1e-3 * self.facts.resolution * np.arange(len(known))
-        slopes = np.diff(targets) / np.diff(curve)
-        below = np.minimum(values - curve[0], 0.0) * slopes[0]
-        above = np.maximum(values - curve[-1], 0.0) * slopes[-1]
-        within = np.interp(values, curve, targets)
-        return np.asarray(np.clip(within + below + above, 0.0, 1.0))
+        return np.clip(extended(values, curve, targets), 0.0, 1.0)
 
     def _released(self, way: Way, drawn: tuple[int, ...]) -> dict[int, float]:
         pairs = zip(way.targets, drawn, strict=True)

@@ -30,13 +30,9 @@ MISFITS = 2.0
 """Deviations of the usual gaps from the law that a quantile may be off."""
 
 
-def standard_laws(targets: FloatArray) -> FloatArray:
-    """Quantiles of laws with two tails, of slope one at their median 0; shape (laws, m)."""
-    return _standard_laws(tuple(targets.tolist()))
-
-
 @lru_cache(maxsize=64)
-def _standard_laws(quantiles: tuple[float, ...]) -> FloatArray:
+def standard_laws(quantiles: tuple[float, ...]) -> FloatArray:
+    """Quantiles of laws with two tails, of slope one at their median 0; shape (laws, m)."""
     targets = np.array(quantiles)
     at = np.array([0.5 - 1e-4, 0.5 + 1e-4])
     halves = []
@@ -85,11 +81,7 @@ class SmoothLaw:
         """All quantiles: the law stretched between the released ones, its slopes kept beyond."""
         known = sorted(released)
         places, values = self.places[known], np.array([released[j] for j in known])
-        slopes = np.diff(values) / np.diff(places)
-        within = np.interp(self.places, places, values)
-        below = np.minimum(self.places - places[0], 0.0)
-        above = np.maximum(self.places - places[-1], 0.0)
-        return np.asarray(within + slopes[0] * below + slopes[-1] * above)
+        return density.extended(self.places, places, values)
 
     def filled(
         self,
