@@ -224,6 +224,13 @@ class SelectionSection(ReleaseSection):
         """How many candidates there are."""
         return len(self.among.conditions) if isinstance(self.among, Listed) else self.among.count()
 
+    def about_errors(self) -> str:
+        """Level of `shortfall`, whatever the records are."""
+        return (
+            "shortfall holds at least 95 times in 100 for each choice, whatever the records and the"
+            " prior are; it is a bound for the worst of them, and most choices fall less short"
+        )
+
     def scored(self, dialect: Dialect) -> scores.Score:
         """The score, in the engine's dialect."""
         match self.score:

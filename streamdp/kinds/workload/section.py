@@ -221,10 +221,9 @@ class WorkloadSection(ReleaseSection):
     def about_errors(self) -> str:
         """Meaning of `lower` and `upper`, and the effect of wrong expected rows."""
         return (
-            "lower and upper are estimated to hold the batch's own counts 9 times in 10, and were"
-            " seen to hold 8 to 9 times in 10, also where it has a tenth or ten times the expected"
-            " rows; with a tenth the first release errs more, and its intervals hold less than half"
-            " of the time"
+            "lower and upper are estimated to hold the batch's own counts 95 times in 100, and were"
+            " seen to hold 93 to 98; where the batch has a tenth of the expected rows, the first"
+            " release errs more, and its intervals hold less than half of the time"
         )
 
     def tolerated(self) -> int:

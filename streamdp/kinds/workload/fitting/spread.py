@@ -39,6 +39,10 @@ WIDTH = 2.2
 """Half width of a 95 % interval in standard deviations: the deviations are estimates themselves."""
 
 
+UNIFORM_WIDTH = 2.5
+"""The same around the uniform distribution, whose misses have heavier tails."""
+
+
 @dataclass(frozen=True, slots=True)
 class Spread:
     """Dispersion of each item around the learned hypotheses, and around the uniform one.
@@ -108,7 +112,7 @@ class Spread:
             noise = noise_within(workload, each.place, place) * each.variance
             if np.isfinite(noise):
                 variances = variances * noise / (variances + noise)
-        return np.asarray(WIDTH * np.sqrt(variances))
+        return np.asarray((UNIFORM_WIDTH if uniform else WIDTH) * np.sqrt(variances))
 
 
 def _variances(omega: float, masses: FloatArray) -> FloatArray:
