@@ -149,9 +149,12 @@ def tables(domain: str) -> list[IntArray]:
     """The exact table of each day."""
     file, day, columns = DOMAINS[domain]
     named = ", ".join(f"{column} AS c{place}" for place, column in enumerate(columns))
+    source = f"'{FILES[file]}'"
+    if FILES[file].endswith(".csv"):  # a try_cast of its own columns would be the reader's type
+        source = f"read_csv({source}, all_varchar = true, nullstr = ['NA', ''])"
     connection = duckdb.connect()
     found = connection.execute(
-        f"SELECT {day} AS day, {named} FROM '{FILES[file]}' ORDER BY day"
+        f"SELECT {day} AS day, {named} FROM {source} ORDER BY day"
     ).fetchnumpy()
     codes, sizes = [], []
     for place in range(len(columns)):
