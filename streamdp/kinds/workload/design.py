@@ -50,6 +50,9 @@ FORESIGHT = 0.2
 MOST_TRUST = 50.0
 """Weight of what is foretold, at most."""
 
+LEAST_VARIANCE = 0.01
+"""Of noise, as fits are told it: at less a count is known, and digits would be lost (`refit`)."""
+
 _GUMBEL = 1.28
 """Deviation of the noise of a choice, times its exponent."""
 
@@ -112,6 +115,11 @@ class Design:
         return noise_at(Price(self.measured, self.loss), self.moved, entries=self.moved)
 
     @property
+    def variance(self) -> float:
+        """Of the noise of a cell, as fits are told it."""
+        return max(self.noise.variance, LEAST_VARIANCE)
+
+    @property
     def size(self) -> Fraction:
         """Of the noise of a cell: about its mean absolute value."""
         noise = self.noise
@@ -160,9 +168,8 @@ class Design:
         or in two (substitute): L1 sensitivity `moved`, Euclidean sensitivity its root. The price
         is `measured`.
         """
-        noise = self.noise
-        noisy = noise.draw(counts.tolist(), entropy)
-        return Measurement(place, np.array(noisy, dtype=np.float64), noise.variance)
+        noisy = self.noise.draw(counts.tolist(), entropy)
+        return Measurement(place, np.array(noisy, dtype=np.float64), self.variance)
 
     def choice(
         self,

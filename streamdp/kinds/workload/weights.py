@@ -77,7 +77,7 @@ class PrivateWeights:
             return usual
 
         def foretold(each: Design) -> float:
-            error = errors.average(each.rounds, each.round(each.course().price).noise.variance)
+            error = errors.average(each.rounds, each.round(each.course().price).variance)
             return error if each.rounds == usual.rounds else error * (1.0 + BETTER)
 
         return min(self._cold_designs(), key=foretold)
@@ -151,7 +151,7 @@ class PrivateWeights:
         price of a round may follow from them too, and all rounds cost `amount` whichever way they
         go: a sum of prices that is bounded on every way is a valid filter.
         """
-        fitting = Fitting(self.workload, memory)
+        fitting = Fitting(self.workload, memory, alone=design.rounds == 1)
         before = Drawn((), fitting.fit(()))
         if design.choose == "private":
             return self._chosen(design, fitting, counts, before, entropy)
@@ -176,7 +176,7 @@ class PrivateWeights:
             each = design.round(course.price)
             foretold = None
             if drawn.fit.hypothesis == UNIFORM:
-                foretold = fitting.gains(drawn.measured, each.noise.variance)
+                foretold = fitting.gains(drawn.measured, each.variance)
             place = each.choice(self.workload, counts, drawn.fit.distribution, entropy, foretold)
             drawn = _measured(each, fitting, drawn, place, counts, entropy)
             course = course.after(turn=drawn.fit.hypothesis == UNIFORM)
@@ -207,7 +207,7 @@ class PrivateWeights:
         """Items that are chosen without the batch, for the measurements that are left."""
         masses = [before.fit.distribution.masses(item) for item in self.workload.items]
         rounds = design.rounds - len(before.measured)
-        return schedule(self.workload, memory.spread, masses, design.noise.variance, rounds)
+        return schedule(self.workload, memory.spread, masses, design.variance, rounds)
 
 
 def _measured(

@@ -98,7 +98,7 @@ def test_a_refit_is_at_the_minimum() -> None:
     ]
     still = patch.multiple("streamdp.kinds.workload.fitting.refit", STILL=1e-12, MOST_SWEEPS=10_000)
     with still:
-        tilts = refit(known, fitted, measured, 20.0)
+        tilts = refit(known, fitted, measured, [20.0] * len(measured))
     for each in measured:
         dual = tilts[each.place] / 20.0
         wanted = (each.values - fitted.masses(known.items[each.place])) / each.variance

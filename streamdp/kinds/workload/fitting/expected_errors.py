@@ -4,7 +4,8 @@ Distances are squared and over the records: q = c - 1 for an item of concentrati
 shares; its sum of absolute differences is about √(q/(1 + q/4)), which is √q while it is small and
 never more than 2. Of what is measured with noise N the part qN/(q + N) remains. An item that is not
 measured is foretold as the product of its axes that are: it keeps its concentration above the
-product's, and the errors of the axes. Post-processing: it sees releases alone.
+product's, over the product's root since few cells hold the most of it, and the errors of the axes.
+Post-processing: it sees releases alone.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ class ExpectedErrors:
         own = far / (1.0 + far * precision)
         covered = precision[..., self._axes] > 0.0
         product = np.exp((covered * np.log(self._concentrations[self._axes])) @ self._inside.T)
-        left = np.maximum(self._concentrations - np.maximum(product, self._even), 0.0)
+        product = np.maximum(product, self._even)
+        left = np.maximum(self._concentrations - product, 0.0) / np.sqrt(product)
         left += (covered * own[..., self._axes]) @ self._inside.T
         squared = np.where(precision > 0.0, np.minimum(own, left), left)
         return np.asarray(np.sqrt(squared / (1.0 + squared / 4.0)))

@@ -18,6 +18,7 @@ it says which to measure, and how far to trust measurements.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -30,6 +31,7 @@ from streamdp.kinds.workload.fitting.distribution import (
     Potentials,
     distribution,
 )
+from streamdp.kinds.workload.fitting.evidence import evidence, most_shown, relative
 from streamdp.kinds.workload.fitting.expected_errors import MOST_ITEMS, ExpectedErrors
 from streamdp.kinds.workload.fitting.marginals import Workload
 from streamdp.kinds.workload.fitting.refit import Measurement, refit
@@ -39,10 +41,10 @@ from streamdp.types import FloatArray
 UNIFORM, SLOW, LAST = range(3)
 
 PLIANCY = 8.0
-"""φ of learned hypotheses in large batches: how far one is expected to be from them (`refit`)."""
+"""φ of learned hypotheses for items of large cells: how far one is expected to be (`refit`)."""
 
-PLIANT_ROWS = 40.0
-"""In small ones φ is 1, chance alone, and 1 for so many records."""
+CHANCE, OPEN = 2.0, 0.25
+"""For smaller cells φ is so much, and so much more for each record of the mean cell."""
 
 LEAST_PLIANCY, MOST_PLIANCY = 2.0, 200.0
 """φ of the uniform hypothesis."""
@@ -53,18 +55,13 @@ CONCENTRATED = 4.0
 BIAS = np.array([-1.0, 4.0, 0.0])
 """Nats that the hypotheses are ahead at equal evidence."""
 
-KEPT = 0.8
-"""Of a squared distance from even cells: much of it is found by measuring."""
+SURE, LEAST_LEAD = 1.2, 9.0
+"""Nats by which the past may be ahead of a measurement that is alone: so many times what it would
+show where nothing repeats, at least the second. Where others follow, a false alarm costs more."""
 
 DECAY = 0.98
 FLOOR = -8.0
 """The least evidence, in nats behind the best."""
-
-TEMPER = 3.0
-"""Cells of a batch vary together, their noise does not: only one in so many is evidence."""
-
-_RELATIVE = 0.1
-"""Variance of a cell's count around a learned hypothesis: of a mean count m, 2φ·m + 0.1·m²."""
 
 TOTAL_SHARE = 0.15
 """Deviation of a batch's total from the expected one, over it."""
@@ -114,11 +111,18 @@ class Memory:
             return tuple(np.zeros(item.size) for item in workload.items)
         return self.slow if hypothesis == SLOW else self.last
 
-    def leading(self, evidence: Iterable[float]) -> int:
-        """The hypothesis that more evidence, added to that of the past, speaks for."""
+    def leading(self, evidence: Iterable[float], most: float = np.inf) -> int:
+        """The hypothesis that more evidence, added to that of the past, speaks for.
+
+        Args:
+            evidence: Of today.
+            most: Nats by which the others may be ahead of the uniform one before it.
+        """
         if self.releases == 0:
             return SLOW
-        return int(np.argmax(np.array(self.evidence) + np.array(list(evidence)) + BIAS))
+        past = np.array(self.evidence) + BIAS
+        past[UNIFORM] = max(past[UNIFORM], past.max() - most)
+        return int(np.argmax(past + np.array(list(evidence))))
 
     def expected_errors(self, workload: Workload) -> ExpectedErrors | None:
         """Of a batch of which no value is known; None where nothing is foretold."""
@@ -170,9 +174,16 @@ class Fit:
 
 
 class Fitting:
-    """Fits one batch, measurement by measurement. Post-processing: it sees no record."""
+    """Fits one batch, measurement by measurement. Post-processing: it sees no record.
 
-    def __init__(self, workload: Workload, memory: Memory) -> None:
+    Args:
+        workload: Domain and items.
+        memory: What past releases say.
+        alone: Whether one measurement is all, and no other may find that the past has ended.
+    """
+
+    def __init__(self, workload: Workload, memory: Memory, alone: bool = False) -> None:
+        self._alone = alone
         self._workload = workload
         self._memory = memory
         self._errors = memory.expected_errors(workload)
@@ -186,16 +197,16 @@ class Fitting:
 
     def fit(self, measurements: tuple[Measurement, ...]) -> Fit:
         """The best hypothesis, refitted to the measurements."""
-        evidence = self._evidence(measurements)
-        leading = self._memory.leading(evidence)
+        nats = self._evidence(measurements)
+        leading = self._memory.leading(nats, self._most_ahead(measurements))
         potentials = self._memory.potentials(leading, self._workload)
         total = self._memory.total
         if leading == UNIFORM:
             total = self._total(measurements)
         concentration = self._memory.concentration.after(self._workload, measurements, total)
         fitted = distribution(self._workload, potentials, total)
-        pliancy = self._pliancy(leading, measurements, concentration, total)
-        tilts = refit(self._workload, fitted, measurements, pliancy)
+        pliancies = self._pliancies(leading, measurements, concentration, total)
+        tilts = refit(self._workload, fitted, measurements, pliancies)
         if leading == UNIFORM:
             fitted.rescale(total)
         moved = tuple(
@@ -208,7 +219,7 @@ class Fitting:
             [self.prior_masses(leading, each.place) for each in measurements],
             self._is_uniform(leading),
         )
-        return Fit(leading, evidence, moved, fitted, spread, concentration)
+        return Fit(leading, nats, moved, fitted, spread, concentration)
 
     def gains(self, measurements: Sequence[Measurement], variance: float) -> FloatArray | None:
         """By how many records a measurement of each item lowers the errors of all, if known.
@@ -222,24 +233,23 @@ class Fitting:
         taken = [(each.place, each.variance) for each in measurements]
         return self._memory.total * self._errors.gains(taken, variance)
 
-    def _pliancy(
+    def _pliancies(
         self,
         leading: int,
         measurements: Sequence[Measurement],
         concentration: Concentration,
         total: float,
-    ) -> float:
-        """φ of a hypothesis; of the uniform one by how uneven the measured items are."""
+    ) -> list[float]:
+        """φ of each; under the uniform hypothesis by how uneven the measured items are."""
         if leading != UNIFORM:
-            return self._learned_pliancy
+            return [
+                min(CHANCE + OPEN * self._memory.total / len(each.values), PLIANCY)
+                for each in measurements
+            ]
         found = concentration.of_items(self._workload)
         uneven = [(found[each.place] - 1.0) / len(each.values) for each in measurements]
         wanted = CONCENTRATED * total * float(np.mean(uneven or [1.0]))
-        return min(max(wanted, LEAST_PLIANCY), MOST_PLIANCY)
-
-    @property
-    def _learned_pliancy(self) -> float:
-        return min(PLIANCY, 1.0 + self._memory.total / PLIANT_ROWS)
+        return [min(max(wanted, LEAST_PLIANCY), MOST_PLIANCY)] * len(measurements)
 
     def _is_uniform(self, hypothesis: int) -> bool:
         return hypothesis == UNIFORM or self._memory.releases == 0
@@ -273,17 +283,22 @@ class Fitting:
         return self._means[key]
 
     def _evidence(self, measurements: tuple[Measurement, ...]) -> tuple[float, ...]:
-        """Log likelihoods, of equal variances."""
-        evidence = np.zeros(3)
-        for each in measurements:
-            mean = self._memory.total / len(each.values)
-            spread = 2.0 * self._learned_pliancy * mean + _RELATIVE * mean**2
-            variance = each.variance + TEMPER * spread
-            for hypothesis, kept in ((UNIFORM, KEPT), (SLOW, 1.0), (LAST, 1.0)):
-                missed = each.values - self.prior_masses(hypothesis, each.place)
-                distance = float((missed**2).sum()) - len(missed) * each.variance
-                evidence[hypothesis] -= kept * distance / (2.0 * variance)
-        return tuple(float(each) for each in evidence - evidence.max())
+        """Nats of today's measurements for each hypothesis, the best at 0."""
+        every, total = (UNIFORM, SLOW, LAST), self._memory.total
+        return relative(
+            [evidence(each, self._foretold(each, every), total) for each in measurements]
+        )
+
+    def _most_ahead(self, measurements: tuple[Measurement, ...]) -> float:
+        """Nats of the past that count: of one measurement, not many more than it can undo."""
+        if not self._alone:
+            return math.inf
+        both, total = (UNIFORM, SLOW), self._memory.total
+        shown = sum(most_shown(each, self._foretold(each, both), total) for each in measurements)
+        return max(SURE * shown, LEAST_LEAD)
+
+    def _foretold(self, each: Measurement, hypotheses: Sequence[int]) -> list[FloatArray]:
+        return [self.prior_masses(hypothesis, each.place) for hypothesis in hypotheses]
 
 
 def _settled(potential: FloatArray) -> FloatArray:

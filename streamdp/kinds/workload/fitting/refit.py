@@ -1,7 +1,8 @@
 """Fit a distribution to noisy counts without leaving a prior further than they ask for.
 
 min over A of KL(A‖F)/φ + Σ_i |M_i A - y_i|²/(2σ²), masses and not shares, so totals are fitted
-too. The dual is A = F·exp(φ·Σ_i λ_i), λ_i = (y_i - M_i A)/σ². For one item and the others fixed the
+too. The dual is A = F·exp(φ·Σ_i λ_i), λ_i = (y_i - M_i A)/σ²; here A = F·exp(Σ_i φ_i·λ_i), for the
+prior may be further from large cells than from small ones. For one item and the others fixed the
 cells part, and each has a closed form; items take turns until nothing moves. That is
 multiplicative weights run to its fixed point. Post-processing: it sees no record.
 
@@ -47,7 +48,7 @@ def refit(
     workload: Workload,
     prior: Distribution,
     measurements: Sequence[Measurement],
-    pliancy: float,
+    pliancies: Sequence[float],
 ) -> dict[int, FloatArray]:
     """Tilt the prior in place, and return what was added to the potentials of each item.
 
@@ -55,12 +56,12 @@ def refit(
         workload: Domain and items.
         prior: F; becomes A.
         measurements: y, of this batch; an item may be measured twice.
-        pliancy: φ: variance of a cell's count a day, over the count, that the prior leaves open.
+        pliancies: φ of each: variance of a cell's count that the prior leaves open, over the count.
     """
     duals = [np.zeros(len(each.values)) for each in measurements]
     for _ in range(MOST_SWEEPS):
         moved = 0.0
-        for number, each in enumerate(measurements):
+        for number, (each, pliancy) in enumerate(zip(measurements, pliancies, strict=True)):
             masses = prior.masses(workload.items[each.place])
             change = _block(masses, duals[number], each, pliancy)
             duals[number] += change / pliancy
@@ -70,7 +71,7 @@ def refit(
         if moved < STILL or len(measurements) == 1:
             break
     tilts: dict[int, FloatArray] = {}
-    for each, dual in zip(measurements, duals, strict=True):
+    for each, dual, pliancy in zip(measurements, duals, pliancies, strict=True):
         tilts[each.place] = tilts.get(each.place, 0.0) + pliancy * dual
     return tilts
 

@@ -1,0 +1,56 @@
+"""Fits at the ends: noise that is hardly there, and a past that has ended."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+from streamdp.kinds.workload.fitting.hypotheses import SLOW, UNIFORM, Fitting, Memory
+from streamdp.kinds.workload.fitting.marginals import Workload, marginals_up_to
+from streamdp.kinds.workload.fitting.refit import Measurement
+from streamdp.kinds.workload.weights import PrivateWeights
+from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+
+SIZES = (3, 4)
+ROWS = 900
+
+
+def workload() -> Workload:
+    return Workload.of(SIZES, marginals_up_to(2, 2))
+
+
+@pytest.mark.parametrize(("amount", "loss"), [(200, "rho"), (20_000, "rho"), (5_000, "epsilon")])
+def test_counts_without_noise_are_fitted(amount: int, loss: Any) -> None:
+    """Where all items are measured almost exactly, the answers are the counts."""
+    known = workload()
+    table = np.random.default_rng(1).integers(0, 150, SIZES)
+    counts = [
+        item.counts(table.sum(axis=tuple(axis for axis in (0, 1) if axis not in item.axes)))
+        for item in known.items
+    ]
+    mechanism = PrivateWeights(known, Fraction(amount), ROWS, rounds=3, loss=loss)
+    memory = Memory.empty(known, ROWS)
+    for number in range(2):
+        drawn = mechanism.draw(mechanism.design(memory), memory, counts, PublicEntropy(str(number)))
+        memory = memory.after(drawn.fit)
+        for item, count in zip(known.items, counts, strict=True):
+            assert drawn.fit.distribution.masses(item) == pytest.approx(count, abs=2.0)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_one_measurement_that_is_alone_tells_that_the_past_has_ended(alone: bool) -> None:
+    """Its evidence is weighed against less of the past: no other measurement follows."""
+    known = Workload.of((16, 2), marginals_up_to(2, 2))
+    first = Memory.empty(known, ROWS)
+    potentials = (np.linspace(1.4, -1.4, 16), *first.slow[1:])
+    past = replace(first, releases=50, slow=potentials, last=potentials, evidence=(-8.0, 0.0, 0.0))
+    fitting = Fitting(known, past, alone)
+    usual = Measurement(0, fitting.prior_masses(SLOW, 0), 200.0)
+    fit = fitting.fit((replace(usual, values=usual.values[::-1]),))
+    assert 9.0 < fit.evidence[UNIFORM] - fit.evidence[SLOW] < 13.0
+    assert fit.hypothesis == (UNIFORM if alone else SLOW)
+    assert fitting.fit((usual,)).hypothesis == SLOW
