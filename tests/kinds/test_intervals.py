@@ -194,11 +194,27 @@ def test_few_noisy_values_reach_across_a_hole(epsilon: str, reaches: bool) -> No
         assert bool(high[middle] < 0.01) is not reaches
 
 
+@pytest.mark.parametrize(
+    ("last", "rows", "reach"), [(9.0, 1000, 9.0), (3.0, 1000, 1.0), (9, 10**6, 0)]
+)
+def test_gaps_that_grow_may_go_on_growing_where_noise_reaches_the_end(
+    last: float, rows: int, reach: float
+) -> None:
+    """After gaps of 1 and 3 one of 9, on either side; of 1 and 1 one of 1."""
+    mirrored = (("9/10", "19/20", "99/100"), 1.0), (("1/100", "1/20", "1/10"), -1.0)
+    for names, side in mirrored:
+        tree = CANDIDATES["joint"].tree(tuple(map(Fraction, names)), Fraction(1, 2), GRID)
+        values = np.sort(side * np.array([1.0, 2.0, 2.0 + last / 3.0]))
+        low, high = across(tree, rows, values, (), 1.0)
+        ends = (high[-1] - values[-1], values[0] - low[0])
+        assert ends[0 if side > 0 else 1] == pytest.approx(reach, abs=0.01)
+
+
 def test_hardly_measured_values_have_no_holes_and_close_ones_show_them() -> None:
     """Nor do deciles that are all measured need to reach across."""
     tree = CANDIDATES["joint"].tree(DECILES, Fraction(1, 10), GRID)
     values = np.arange(9.0)
-    assert (across(tree, 600, values, (), 1.0) == values).all()
+    assert (across(tree, 600, values, (), 1.0)[:, 1:-1] == values[1:-1]).all()
     low, high = across(tree, 600, values, (0, 2, 3, 5, 7, 8), 1.0)
     assert low[[1, 4, 6]].tolist() == [-3.5, 1.0, 4.0]
     assert high[[1, 4, 6]].tolist() == [4.0, 6.0, 9.0]

@@ -3,7 +3,8 @@
 Between two humps a batch has no records. All values there have one rank, so a draw lies anywhere in
 the hole, while the quantile lies at one of its ends. Few released values do not show whether there
 is a hole, and the more noise a value has, the likelier one is within it: then an interval reaches
-to the next value that was measured, or by the believed spread of a batch.
+to the next value that was measured, or by the believed spread of a batch. Where noise reaches an
+end of a batch and the last gaps between values grow, the next may be as many times larger.
 """
 
 from __future__ import annotations
@@ -20,6 +21,12 @@ SPARSE = 0.15
 NOISY, NOISY_ALONE = 0.025, 0.024
 """Deviations of a rank from which on an interval reaches across a hole: of few quantiles, and of
 one alone. Below them the reach falls with the fourth power of the deviation."""
+
+FAR = 0.3
+"""Share of the way to the end of a batch beyond which the noise makes its shape a question."""
+
+MOST_GROWTH = 30.0
+"""Times as large as the last gap between values that the next may be."""
 
 OUTWARDS = 1.5
 """Reach of an outermost value outwards, in units of the way to the next one inwards."""
@@ -55,7 +62,18 @@ def across(
             NOISY,
             np.concatenate((OUTWARDS * between[:1], between, OUTWARDS * between[-1:])),
         )
-    share = np.minimum(1.0, off / noisy) ** 4
-    found[0, measured] = values - share * reach[:-1]
-    found[1, measured] = values + share * reach[1:]
+    reach = reach.repeat(2)[1:-1].reshape(-1, 2) * (np.minimum(1.0, off / noisy) ** 4)[:, None]
+    if len(measured) > 2:
+        gaps = np.diff(values)
+        if off[0] > FAR * targets[0]:
+            reach[0, 0] = max(reach[0, 0], _beyond(gaps[0], gaps[1]))
+        if off[-1] > FAR * (1.0 - targets[-1]):
+            reach[-1, 1] = max(reach[-1, 1], _beyond(gaps[-1], gaps[-2]))
+    found[0, measured] = values - reach[:, 0]
+    found[1, measured] = values + reach[:, 1]
     return found
+
+
+def _beyond(last: float, before: float) -> float:
+    """Reach beyond the last value: gaps may go on growing as they grew."""
+    return float(last * min(last / max(before, 1e-300), MOST_GROWTH))

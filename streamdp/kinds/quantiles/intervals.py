@@ -31,7 +31,7 @@ import numpy as np
 
 from streamdp.kinds.quantiles.bands import band
 from streamdp.kinds.quantiles.curve import Lay, lay, through
-from streamdp.kinds.quantiles.holes import across
+from streamdp.kinds.quantiles.holes import FAR, across
 from streamdp.kinds.quantiles.plausible import plausible
 from streamdp.mechanisms.quantile_tree.accuracy import Believed
 from streamdp.mechanisms.quantile_tree.pulls import off_atoms, outside
@@ -42,9 +42,6 @@ from streamdp.types import FloatArray
 
 LEVEL = 0.95
 """Share of intervals that hold the batch's true quantile."""
-
-FAR = 0.3
-"""Share of the way to the end of a batch beyond which the noise makes its shape a question."""
 
 FAINT = 6.0
 """Sharpness times records of a region below which what is drawn in it was hardly measured."""
