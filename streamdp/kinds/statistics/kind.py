@@ -219,7 +219,7 @@ class Statistics:
             found = drawn.rows[number]
             about: dict[str, Any] = dict(row)
             if self.measures[number].counts:
-                about["nonnegative"] = max(about["value"], 0)
+                about["nonnegative"] = max(about["value"], 0.0)
             if together:
                 about["consistent"] = float(together[number][place])
             if self.smooth:

@@ -196,6 +196,10 @@ MeasureSection = CountSection | HistogramSection | MomentSection
 
 
 def _written_out(value: Any) -> Any:
+    if isinstance(value, str) and value != "count":
+        raise ValueError(
+            "write count, or a section with one of count, histogram, sum, mean, variance"
+        )
     return {"count": "records"} if value == "count" else value
 
 
@@ -270,7 +274,7 @@ class StatisticsSection(ReleaseSection):
             "lower and upper are meant to hold the batch's own value 95 times in 100, and so are"
             " smoothed_lower and smoothed_upper. Those of counts follow from the law of the noise."
             " Those of sums, means and variances take what noise hides of far values from the guess"
-            " or the bounds: a variance of values whose tail is heavier holds 85 times in 100."
+            " or the bounds: that of a variance whose tail is heavier may hold half of the time."
             " Smoothed counts hold less often on a weekday that is far from the others, until"
             " enough of them were seen"
         )

@@ -222,7 +222,7 @@ class WorkloadSection(ReleaseSection):
         """Meaning of `lower` and `upper`, and the effect of wrong expected rows."""
         return (
             "lower and upper are estimated to hold the batch's own counts 95 times in 100, and were"
-            " seen to hold 93 to 98; where the batch has a tenth of the expected rows, the first"
+            " seen to hold 90 to 98; where the batch has a tenth of the expected rows, the first"
             " release errs more, and its intervals hold less than half of the time"
         )
 

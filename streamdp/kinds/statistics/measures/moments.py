@@ -273,7 +273,10 @@ class MomentOf:
         """The least and the most that the moment can be, in cells."""
         if self.moment == "mean":
             return float(self.grid.lower), float(self.grid.upper)
-        return (0.0 if self.moment == "variance" else -np.inf), np.inf
+        if self.moment == "variance":
+            return 0.0, np.inf
+        low = 0.0 if self.grid.lower >= 0 else -np.inf
+        return low, (0.0 if self.grid.upper <= 0 else np.inf)
 
 
 def _records(numbers: Estimates) -> FloatArray:
