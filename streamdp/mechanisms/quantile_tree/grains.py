@@ -55,17 +55,17 @@ class Grains:
     def left_of_each(self, points: IntArray) -> IntArray:
         """`left_of` of non-decreasing points, shape (p,); the fewer are looked up in the more."""
         starts = self.cells * GRAINS
+        cells = np.stack((np.append(starts, 0), np.append(self.counts, 0), self.before * GRAINS))
         if len(starts) < len(points):
             passed = points.searchsorted(starts + GRAINS)
-            index = np.repeat(
-                np.arange(len(self.before)), np.diff(passed, prepend=0, append=len(points))
-            )
+            many = np.diff(passed, prepend=0, append=len(points))
+            first, count, left = np.repeat(cells, many, axis=1)
         else:
-            index = starts.searchsorted(points - GRAINS, side="right")
-        within: IntArray = points - np.append(starts, 0).take(index)
+            first, count, left = cells[:, starts.searchsorted(points - GRAINS, side="right")]
+        within: IntArray = points - first
         np.maximum(within, 0, out=within)
-        within *= np.append(self.counts, 0).take(index)
-        within += (self.before * GRAINS).take(index)
+        within *= count
+        within += left
         return within
 
 
