@@ -14,6 +14,7 @@ from streamdp.kinds.workload.fitting.marginals import Workload, marginals_up_to
 from streamdp.kinds.workload.fitting.refit import Measurement
 from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.types import IntArray
 
 SIZES = (3, 4)
 ROWS = 900
@@ -41,16 +42,60 @@ def test_counts_without_noise_are_fitted(amount: int, loss: Any) -> None:
             assert drawn.fit.distribution.masses(item) == pytest.approx(count, abs=2.0)
 
 
-@pytest.mark.parametrize("alone", [True, False])
-def test_one_measurement_that_is_alone_tells_that_the_past_has_ended(alone: bool) -> None:
-    """Its evidence is weighed against less of the past: no other measurement follows."""
+def ended() -> tuple[Workload, Memory]:
+    """A workload, and a memory that is sure of what it has learned."""
     known = Workload.of((16, 2), marginals_up_to(2, 2))
     first = Memory.empty(known, ROWS)
     potentials = (np.linspace(1.4, -1.4, 16), *first.slow[1:])
-    past = replace(first, releases=50, slow=potentials, last=potentials, evidence=(-8.0, 0.0, 0.0))
+    evidence = (-8.0, 0.0, 0.0)
+    return known, replace(first, releases=50, slow=potentials, last=potentials, evidence=evidence)
+
+
+@pytest.mark.parametrize("alone", [True, False])
+def test_one_measurement_that_is_alone_tells_that_the_past_has_ended(alone: bool) -> None:
+    """Its evidence is weighed against less of the past: no other measurement follows."""
+    known, past = ended()
     fitting = Fitting(known, past, alone)
     usual = Measurement(0, fitting.prior_masses(SLOW, 0), 200.0)
     fit = fitting.fit((replace(usual, values=usual.values[::-1]),))
     assert 9.0 < fit.evidence[UNIFORM] - fit.evidence[SLOW] < 13.0
     assert fit.hypothesis == (UNIFORM if alone else SLOW)
     assert fitting.fit((usual,)).hypothesis == SLOW
+
+
+def unforeseen() -> list[IntArray]:
+    """Counts of a batch that the past does not foretell."""
+    known, past = ended()
+    table = np.stack([Fitting(known, past).prior_masses(SLOW, 0)[::-1] / 2] * 2, axis=1)
+    exact = np.rint(table).astype(np.int64)
+    return [exact.sum(axis=1), exact.sum(axis=0), exact.reshape(-1)]
+
+
+def follows(rounds: int) -> bool:
+    """Whether releases of that batch follow from their measurements and the past."""
+    known, past = ended()
+    counts = unforeseen()
+    mechanism = PrivateWeights(known, Fraction(1, 10), ROWS, rounds=rounds)
+    for number in range(5):
+        drawn = mechanism.draw(mechanism.design(past), past, counts, PublicEntropy(str(number)))
+        again = Fitting(known, past, rounds == 1).fit(drawn.measured)
+        same = map(np.array_equal, drawn.fit.potentials, again.potentials)
+        if drawn.fit.hypothesis != again.hypothesis or not all(same):
+            return False
+    return True
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_a_release_follows_from_its_measurements_and_the_past(rounds: int) -> None:
+    """So its price is that of the measurements and choices alone."""
+    assert follows(rounds)
+
+
+def test_a_fit_that_reads_the_batch_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that is told by the exact counts, and not by the design, what a measurement may show."""
+    falling = bool(unforeseen()[0][0] > unforeseen()[0][-1])
+    monkeypatch.setattr(
+        "streamdp.kinds.workload.weights.Fitting",
+        lambda workload, memory, alone: Fitting(workload, memory, falling),
+    )
+    assert not follows(1)
