@@ -12,7 +12,7 @@ from streamdp.daemon.lock import store_lock
 from streamdp.errors import IntegrityError, StoreError
 from streamdp.store.anchor.anchor import Anchor, default_anchor
 from streamdp.store.backup import backup
-from streamdp.store.database import connect_to_read
+from streamdp.store.database import connect, connect_to_read
 from streamdp.store.schema.schema import open_to_read
 from streamdp.store.sqlite import SqliteStore
 from streamdp.store.verified_open import verify, verify_copy
@@ -139,3 +139,25 @@ def test_a_reader_delays_the_erasure_and_does_not_prevent_it(tmp_path: Path) -> 
 def _search(folder: Path, words: list[str], *, found: bool) -> None:
     whole = b"".join(file.read_bytes() for file in sorted(folder.glob("store.db*")))
     assert [word.encode() in whole for word in words] == [found] * len(words)
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("journal_mode", "wal"),
+        ("synchronous", 2),
+        ("foreign_keys", 1),
+        ("secure_delete", 1),
+        ("temp_store", 2),
+        ("trusted_schema", 0),
+    ],
+)
+def test_a_connection_has_the_settings_that_keep_what_is_committed(
+    tmp_path: Path, setting: str, value: object
+) -> None:
+    """Commits are on the disk, deleted rows are overwritten, and no temporary file is left."""
+    database = connect(tmp_path / "streamdp.db")
+    try:
+        assert database.execute(f"PRAGMA {setting}").fetchone() == (value,)
+    finally:
+        database.close()
