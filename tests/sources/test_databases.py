@@ -29,6 +29,7 @@ releases:
 sinks:
   kept: {SINK}
 """
+PAUSES = "streamdp.backends.sql.server.PAUSES"
 DAYS = "batches: {column: at, every: 1d, start: 2024-01-01, end: 2024-01-03}"
 DATABASE = f"{{path: wh.duckdb, table: rides, {DAYS}}}"
 BESIDE = "{kind: duckdb, path: wh.duckdb, table: medians}"
@@ -44,6 +45,17 @@ def written(folder: Path, source: str, sink: str) -> Path:
     path = folder / "config.yaml"
     path.write_text(CONFIGURATION.replace("{SOURCE}", source).replace("{SINK}", sink))
     return path
+
+
+def require_unreached(path: Path) -> None:
+    """Run a source whose server is not there: an error, without the password CANARY anywhere."""
+    result = CliRunner().invoke(cli, ["run", "--once", "-c", str(path)])
+    close()
+    assert result.exit_code == 1
+    assert "cannot be reached" in result.output
+    assert "CANARY" not in result.output
+    for file in path.parent.iterdir():
+        assert b"CANARY" not in file.read_bytes()
 
 
 def ran(path: Path, *arguments: str) -> str:
@@ -145,16 +157,9 @@ def test_a_server_that_is_not_there_is_told_without_its_password(
 ) -> None:
     """Nothing is spent, and neither error nor log nor store holds the connection."""
     pytest.importorskip("psycopg")
-    monkeypatch.setattr("streamdp.backends.sql.server.PAUSES", ())
+    monkeypatch.setattr(PAUSES, ())
     monkeypatch.setenv("PG", "host=127.0.0.1 port=1 password=CANARY connect_timeout=1")
-    path = written(tmp_path, SERVER, "{kind: stdout}")
-    result = CliRunner().invoke(cli, ["run", "--once", "-c", str(path)])
-    close()
-    assert result.exit_code == 1
-    assert "cannot be reached" in result.output
-    assert "CANARY" not in result.output
-    for file in tmp_path.iterdir():
-        assert b"CANARY" not in file.read_bytes()
+    require_unreached(written(tmp_path, SERVER, "{kind: stdout}"))
 
 
 def test_a_postgresql_table_is_released(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
