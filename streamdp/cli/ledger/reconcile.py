@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 def reconcile(assume_spent: bool, operator: str, reason: str, config_path: Path) -> None:
     """Charge what the anchor knows and the ledger does not, and go on from there.
 
-    For a store that was restored from a backup, or is a copy that was passed by: what was spent
-    since is charged and burnt, for nobody can tell any more what was learned with it. Where the
+    For a store that was restored from a backup, or is an older copy: what was spent since is
+    charged and burnt, since nobody can tell what was released for it. Where the
     store is gone a new one is made, with these charges alone. Your name and reason stay in the
     ledger.
     """

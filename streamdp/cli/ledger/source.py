@@ -20,13 +20,13 @@ from streamdp.types import Json
 def source(name: str, moved: bool, operator: str, reason: str, config_path: Path) -> None:
     """Declare that the source NAME has the same records in another place or by another column.
 
-    Its budget goes on. A budget belongs to the data: without this word a source that reads other
+    Its budget goes on. A budget belongs to the data: without this command a source that reads other
     files, or takes its time or units from another column, is refused. Your name and reason stay in
     the ledger.
 
-    By another time column a record falls in another batch: the batch cap and the caps over windows
-    begin anew for records that were paid for, and only the lifetime cap counts both. By another
-    unit column somebody else is bounded: what was promised to the old unit ends.
+    With another time column records fall in other batches: the batch cap and the caps over windows
+    begin anew for records that were paid for, and only the lifetime cap counts both. With another
+    unit column the guarantee of the old unit ends.
     """
     import time
 

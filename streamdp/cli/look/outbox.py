@@ -14,8 +14,8 @@ from streamdp.text import iso
 
 
 @click.command()
-@click.option("--retry", metavar="ID", help="Owe the dead letter of this release or notice again.")
-@click.option("--retry-all", is_flag=True, help="Owe all dead letters again.")
+@click.option("--retry", metavar="ID", help="Try the dead letter of this release or notice again.")
+@click.option("--retry-all", is_flag=True, help="Try all dead letters again.")
 @config_option
 @json_option
 def outbox(retry: str | None, retry_all: bool, config_path: Path, as_json: bool) -> None:

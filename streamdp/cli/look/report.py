@@ -34,9 +34,9 @@ _period = click.option(
     type=click.Choice(_PERIODS),
     default="month",
     show_default=True,
-    help="Of the calendar, in UTC: the one the last batch lies in.",
+    help="Period of the calendar, in UTC: the one that the last batch lies in.",
 )
-_until = click.option("--at", callback=moment, help="The one that this day lies in instead.")
+_until = click.option("--at", callback=moment, help="Day (ISO) whose period is taken instead.")
 
 
 @click.command()

@@ -55,8 +55,8 @@ def plan(
 ) -> None:
     """Show what will be spent in the next days, and what a cap would refuse; touches no data.
 
-    Counts the windows that are due already and those that will end. Batches that are files come
-    when they come: only those already there are counted. Exits with 3 if a cap would refuse one;
+    Counts the windows that are due already and those that will end; of batches that are files,
+    only those already there. Exits with 3 if a cap would refuse one;
     `frees` says when it has room for as much in a later batch.
 
     Where a release has expected_rows, `rank error 95` is the share of ranks that 95 % of first

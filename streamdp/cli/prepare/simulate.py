@@ -43,7 +43,12 @@ def _listed(context: click.Context, parameter: click.Parameter, text: str | None
     " where the release has a price in rho.",
 )
 @click.option("--seeds", type=click.IntRange(1, 1000), default=1, show_default=True)
-@click.option("--stream", default="table", show_default=True, help="The table, or made up.")
+@click.option(
+    "--stream",
+    default="table",
+    show_default=True,
+    help="`table`, or the name of a synthetic stream.",
+)
 @click.option("--table", type=click.Path(), help="Files to replay instead of the source's own.")
 @click.option("--group", help="Of a release by groups, the one to replay: its values, with commas.")
 @click.option("--length", type=click.IntRange(min=1), help="Number of batches, the first ones.")

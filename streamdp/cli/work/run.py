@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @config_option
-@click.option("--accept-clock", is_flag=True, help="The clock is right, however far it jumped.")
+@click.option(
+    "--accept-clock", is_flag=True, help="Accept the clock as right, however far it jumped."
+)
 @click.option("--once", is_flag=True, help="Do what is due and exit: for cron, dbt or Airflow.")
 @click.option("--source", help="With --once: only the jobs that read this source.")
 def run(config_path: Path, once: bool, source: str | None, accept_clock: bool) -> None:
