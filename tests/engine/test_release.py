@@ -17,7 +17,7 @@ from streamdp.sources.files import FileSource
 from streamdp.sources.windows import DAY, WindowSource
 from streamdp.store.ledger.ledger import set_caps
 from streamdp.store.pauses import pause_job, resume_job
-from streamdp.types import CellCounts, Entropy, Json, Outcome, Plan
+from streamdp.types import CellCounts, Charge, Entropy, Json, Outcome, Plan
 from streamdp.types.rests import FIRST_REST, LONGEST_REST
 from tests.worlds import EPSILON_NANO, START, EventLog, World, quantiles_kind
 
@@ -434,3 +434,15 @@ def test_a_paused_job_waits(tmp_path: Path) -> None:
     resume_job(world.store.database, "job")
     assert world.runner.round([world.job()]).released == 5
     assert isinstance(world.log, EventLog)
+
+
+def test_a_batch_that_was_released_is_not_charged_again(tmp_path: Path) -> None:
+    """The store itself refuses it, whoever asks and whatever the charge."""
+    world = World(tmp_path, days=1)
+    job = world.job()
+    world.runner.round([job])
+    (batch,) = job.source.batches(world.clock.now())
+    rows = world.count("SELECT count(*) FROM ledger")
+    with pytest.raises(StoreError, match="already released"):
+        world.store.reserve(job.scope, job.name, batch, Charge({"type": "x"}, 1, 1), 0)
+    assert world.count("SELECT count(*) FROM ledger") == rows

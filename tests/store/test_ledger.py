@@ -310,3 +310,16 @@ def test_debts_to_a_sink_that_is_gone_are_not_read(tmp_path: Path) -> None:
     world.runner.round([world.job()])
     assert list(world.store.due_deliveries(world.clock.now(), [])) == []
     assert len(list(world.store.due_deliveries(world.clock.now(), ["list"]))) == 1
+
+
+def test_files_of_a_source_that_never_spent_are_free_once_it_is_gone(tmp_path: Path) -> None:
+    """A source renamed before its first charge finds its files; one that paid keeps them."""
+    store = SqliteStore.open(tmp_path / "s.db", 0)
+    store.declare(terms(CAPS, "gone", "paid"), 0)
+    store.bind_origins("gone", "", ["one"], 0)
+    store.bind_origins("paid", "", ["two"], 0)
+    store.reserve("paid", "j", Batch("paid", "a"), charge(1), 0)
+    assert set(store.bind_origins("new", "", ["one", "two"], 0)) == {"one", "two"}
+    store.declare(terms(CAPS, "new"), 0)
+    assert set(store.bind_origins("new", "", ["one", "two"], 0)) == {"two"}
+    store.close()
