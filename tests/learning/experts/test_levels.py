@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamdp.learning.experts.belief.density import Usual
-from streamdp.learning.experts.memory.forecast import Posterior
+from streamdp.learning.experts.memory.forecast import Change
 from streamdp.learning.experts.memory.levels import WIDTHS, Levels
 from streamdp.learning.experts.memory.own import own_covariances
 from streamdp.types import FloatArray
@@ -27,7 +27,7 @@ def levels() -> Levels:
     return Levels.start(np.array([-1.0, 0.0, 1.2]), len(INPUTS), USUAL)
 
 
-def seen_in_part(width: int) -> tuple[Levels, Posterior, FloatArray, FloatArray]:
+def seen_in_part(width: int) -> tuple[Levels, Change, FloatArray, FloatArray]:
     """Two quantiles observed with normal noise; all weight on one width."""
     before = levels()
     forecast = before.forecast(INPUTS, OWN)
@@ -40,7 +40,8 @@ def seen_in_part(width: int) -> tuple[Levels, Posterior, FloatArray, FloatArray]
         spreads.append(spread - gain @ observe @ spread)
     shares = np.zeros((len(forecast.means), len(WIDTHS)))
     shares[:, width] = 1.0
-    return before, Posterior(np.array(means), np.array(spreads), shares), observe, noise
+    change = Change.of(forecast, np.array(means), np.array(spreads), shares)
+    return before, change, observe, noise
 
 
 @pytest.mark.parametrize("width", range(len(WIDTHS)))
@@ -48,8 +49,7 @@ def test_coefficients_follow_the_kalman_filter(width: int) -> None:
     """Means and covariances of the coefficients are those of the exact filter, then drift."""
     before, after, observe, noise = seen_in_part(width)
     values = np.array([-0.4, 1.9])
-    forecast = before.forecast(INPUTS, OWN)
-    learned = before.learned(forecast, after, USUAL, 0.1)
+    learned = before.learned(after, USUAL, 0.1)
     for k in range(len(before.drifts)):
         prior = before.uncertainties[k]
         mean = before.coefficients[k].ravel()
@@ -75,17 +75,15 @@ def test_own_moves_are_seen_where_quantiles_leave_the_common_directions() -> Non
     tight = forecast.spreads * 1e-3
     still = np.repeat(forecast.means[:, None], len(WIDTHS), axis=1)
     odd = still + np.array([0.0, 3.0, 0.0])
-    calm = before.evidence(forecast, Posterior(still, tight, shares), TARGETS, DENSITY)
-    wild = before.evidence(forecast, Posterior(odd, tight, shares), TARGETS, DENSITY)
-    assert calm.excess.shape == (2, len(before.drifts))
-    assert (calm.excess < 0.0).all()
-    assert (wild.excess > calm.excess).all()
-    assert (wild.information == calm.information).all()
-    nothing = before.evidence(
-        forecast, Posterior(still, forecast.spreads, shares), TARGETS, DENSITY
-    )
-    assert np.abs(nothing.excess).max() < 1e-12
-    assert np.abs(nothing.information).max() < 1e-12
+    calm = Change.of(forecast, still, tight, shares).own(TARGETS, DENSITY)
+    wild = Change.of(forecast, odd, tight, shares).own(TARGETS, DENSITY)
+    assert calm[0].shape == (2, len(before.drifts))
+    assert (calm[0] < 0.0).all()
+    assert (wild[0] > calm[0]).all()
+    assert (wild[1] == calm[1]).all()
+    nothing = Change.of(forecast, still, forecast.spreads, shares).own(TARGETS, DENSITY)
+    assert np.abs(nothing[0]).max() < 1e-12
+    assert np.abs(nothing[1]).max() < 1e-12
 
 
 def test_neighbours_that_move_alike_are_told_from_one_that_moves_alone() -> None:
@@ -98,8 +96,8 @@ def test_neighbours_that_move_alike_are_told_from_one_that_moves_alone() -> None
     def excess(places: list[int]) -> FloatArray:
         moved = np.repeat(forecast.means[:, None], len(WIDTHS), axis=1)
         moved[..., places] += 0.5 / np.sqrt(len(places))
-        after = Posterior(moved, forecast.spreads * 1e-3, shares)
-        return before.evidence(forecast, after, NINE_TARGETS, NINE_USUAL.density).excess[:, 0]
+        after = Change.of(forecast, moved, forecast.spreads * 1e-3, shares)
+        return after.own(NINE_TARGETS, NINE_USUAL.density)[0][:, 0]
 
     together, alone = excess([1, 2, 3, 4]), excess([2])
     assert together[0] > alone[0]
@@ -112,8 +110,9 @@ def test_moves_grow_along_the_common_directions_alone() -> None:
     forecast = before.forecast(INPUTS, OWN)
     shares = np.full(forecast.spreads.shape[:2], 1.0 / len(WIDTHS))
     shifted = forecast.means[:, None] + 2.0 / DENSITY
-    after = Posterior(np.repeat(shifted, len(WIDTHS), axis=1), forecast.spreads * 1e-3, shares)
-    learned = before.learned(forecast, after, USUAL, 1.0)
+    means = np.repeat(shifted, len(WIDTHS), axis=1)
+    after = Change.of(forecast, means, forecast.spreads * 1e-3, shares)
+    learned = before.learned(after, USUAL, 1.0)
     ranks = USUAL.in_ranks(learned.moves)
     assert np.allclose(COMMON @ ranks @ COMMON, ranks)
     assert (np.trace(ranks, axis1=1, axis2=2) > SIZE * 0.05**2).all()

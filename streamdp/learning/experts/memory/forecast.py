@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
 
 from streamdp.learning.experts.belief.belief import Belief
+from streamdp.learning.experts.memory.own import whitened
 from streamdp.types import FloatArray
 
 NO_WEIGHT = 1e-4
@@ -33,26 +37,51 @@ class Forecast:
 
 
 @dataclass(frozen=True, slots=True)
-class Posterior:
-    """Belief of experts after it: `shares` of the widths within each expert, shape (k, g)."""
-
-    means: FloatArray
-    spreads: FloatArray
-    shares: FloatArray
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """Evidence of one release about the own moves.
+class Change:
+    """Change of the belief of experts about one batch by its release.
 
     Args:
-        excess: Sum over independent parts of what was seen less what was believed, in squared
-            ranks, by kind and expert, shape (2, k).
-        information: Sum of the squared shares of their variances that the release removed.
+        seen: The forecast.
+        inverse: Of its spreads, same shape.
+        off: Means after the release less those before, shape (k, g, m, 1).
+        shrunk: Spreads before the release less those after, shape (k, g, m, m).
+        shares: Weights of the widths within each expert, shape (k, g).
     """
 
-    excess: FloatArray
-    information: FloatArray
+    seen: Forecast
+    inverse: FloatArray
+    off: FloatArray
+    shrunk: FloatArray
+    shares: FloatArray
+
+    @classmethod
+    def of(cls, seen: Forecast, means: FloatArray, spreads: FloatArray, shares: FloatArray) -> Self:
+        """The change to means of shape (k, g, m) and spreads of shape (k, g, m, m)."""
+        inverse = np.asarray(np.linalg.inv(seen.spreads), dtype=np.float64)
+        off = (means - seen.means[:, None])[..., None]
+        return cls(seen, inverse, off, seen.spreads - spreads, shares)
+
+    def moments(self, part: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Second moments of a part of the spread after the release, and what that removed."""
+        rest = part @ self.inverse
+        away = rest @ self.off
+        removed = rest @ self.shrunk @ rest.transpose(0, 1, 3, 2)
+        return part + away @ away.transpose(0, 1, 3, 2) - removed, removed
+
+    def own(self, targets: FloatArray, density: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Evidence of the release about the own moves, by kind and expert, each of shape (2, k).
+
+        Returns:
+            The sum over independent parts of what was seen less what was believed, in squared
+            ranks, and that of the squared shares of their variances that the release removed.
+        """
+        square, gone = (
+            np.einsum("kg,tkga->tka", self.shares, whitened(each, targets, density))
+            for each in np.array([self.moments(part) for part in self.seen.own]).swapaxes(0, 1)
+        )
+        believed = whitened(self.seen.own, targets, density)[:, None]
+        shares = np.clip(gone / believed, 0.0, 1.0)
+        return (square - believed).sum(axis=2), (shares**2).sum(axis=2)
 
 
 @dataclass(frozen=True, slots=True)

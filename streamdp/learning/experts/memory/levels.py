@@ -24,8 +24,7 @@ import numpy as np
 
 from streamdp.learning.experts.belief.density import Usual
 from streamdp.learning.experts.memory.arrays import packed, packed_halves, unpacked, unpacked_halves
-from streamdp.learning.experts.memory.forecast import Evidence, Forecast, Posterior
-from streamdp.learning.experts.memory.own import whitened
+from streamdp.learning.experts.memory.forecast import Change, Forecast
 from streamdp.types import FloatArray, Json
 
 DRIFTS = (0.0, 0.02, 0.2, 1.0, np.inf)
@@ -140,48 +139,28 @@ class Levels:
         spreads = known[:, None] + self._common() + own.sum(axis=0)
         return Forecast(self.coefficients @ inputs, carried, spreads, own)
 
-    def learned(self, seen: Forecast, after: Posterior, usual: Usual, rate: float) -> Levels:
+    def learned(self, change: Change, usual: Usual, rate: float) -> Levels:
         """The experts after one release; weights stay.
 
         Args:
-            seen: What they forecast.
-            after: What they believe since.
+            change: Of their belief about its batch.
             usual: How a batch looks, this one included.
             rate: Weight of this batch in D.
         """
-        inverse = np.asarray(np.linalg.inv(seen.spreads), dtype=np.float64)
-        off = (after.means - seen.means[:, None])[..., None]
-        shrunk = seen.spreads - after.spreads
-        gain = seen.carried[:, None] @ inverse
-        moved = (gain @ off)[..., 0]
-        mean = np.einsum("kg,kga->ka", after.shares, moved)
+        shares = change.shares
+        gain = change.seen.carried[:, None] @ change.inverse
+        moved = (gain @ change.off)[..., 0]
+        mean = np.einsum("kg,kga->ka", shares, moved)
         apart = moved - mean[:, None]
-        removed = gain @ shrunk @ gain.transpose(0, 1, 3, 2)
-        uncertainties = self.uncertainties - np.einsum("kg,kgab->kab", after.shares, removed)
-        uncertainties += np.einsum("kg,kga,kgb->kab", after.shares, apart, apart)
+        removed = gain @ change.shrunk @ gain.transpose(0, 1, 3, 2)
+        uncertainties = self.uncertainties - np.einsum("kg,kgab->kab", shares, removed)
+        uncertainties += np.einsum("kg,kga,kgb->kab", shares, apart, apart)
         uncertainties = (uncertainties + uncertainties.transpose(0, 2, 1)) / 2.0
-        squares = _squares(self._common(), inverse, off, shrunk)[0]
-        moves = self._moves(np.einsum("kg,kgab->kab", after.shares, squares), usual, rate)
+        squares = change.moments(self._common())[0]
+        moves = self._moves(np.einsum("kg,kgab->kab", shares, squares), usual, rate)
         coefficients = self.coefficients + mean.reshape(self.coefficients.shape)
         grown = replace(self, coefficients=coefficients, uncertainties=uncertainties, moves=moves)
         return grown.drifted(usual)
-
-    def evidence(
-        self, seen: Forecast, after: Posterior, targets: FloatArray, density: FloatArray
-    ) -> Evidence:
-        """Evidence of a release about the own moves, by kind and expert, shapes (2, k)."""
-        inverse = np.asarray(np.linalg.inv(seen.spreads), dtype=np.float64)
-        off = (after.means - seen.means[:, None])[..., None]
-        shrunk = seen.spreads - after.spreads
-        parts = [_squares(part, inverse, off, shrunk) for part in seen.own]
-        moments = np.array(parts).swapaxes(0, 1)
-        square, gone = (
-            np.einsum("kg,tkga->tka", after.shares, whitened(each, targets, density))
-            for each in moments
-        )
-        believed = whitened(seen.own, targets, density)[:, None]
-        shares = np.clip(gone / believed, 0.0, 1.0)
-        return Evidence((square - believed).sum(axis=2), (shares**2).sum(axis=2))
 
     def drifted(self, usual: Usual) -> Levels:
         """The experts one batch later: the levels have moved."""
@@ -226,13 +205,3 @@ class Levels:
 
 def _first_levels(size: int) -> FloatArray:
     return np.asarray(FIRST_COMMON + FIRST_ALONE * np.eye(size))
-
-
-def _squares(
-    part: FloatArray, inverse: FloatArray, off: FloatArray, shrunk: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Second moments of a part of the spread after a release, and what the release removed."""
-    rest = part @ inverse
-    away = rest @ off
-    removed = rest @ shrunk @ rest.transpose(0, 1, 3, 2)
-    return part + away @ away.transpose(0, 1, 3, 2) - removed, removed

@@ -17,7 +17,7 @@ from streamdp.learning.experts.belief.belief import Belief
 from streamdp.learning.experts.belief.density import Usual
 from streamdp.learning.experts.facts import Facts
 from streamdp.learning.experts.memory.arrays import packed, unpacked
-from streamdp.learning.experts.memory.forecast import Posterior, Seen
+from streamdp.learning.experts.memory.forecast import Change, Seen
 from streamdp.learning.experts.memory.levels import BESIDE_DRIFTS, DRIFTS, WIDTHS, Levels
 from streamdp.learning.experts.memory.others import Others
 from streamdp.learning.experts.memory.own import LEAST_OWN, MOST_OWN, own_covariances
@@ -183,16 +183,14 @@ class Panel:
         """
         later = replace(self, log_gaps=log_gaps)
         usual, rate = later.usual(facts), max(1.0 / (self.releases + 4), FORGET)
-        posteriors, weights = self._posteriors(belief)
-        own, information = self._own(seen, posteriors, weights, facts.targets, usual.density)
+        changes, weights = self._changes(seen, belief)
+        own, information = self._own(changes, weights, facts.targets, usual.density)
         shared, places = _shared(weights), density.placed(log_gaps, *anchor)
         lost = float(weights[0][-1].sum()) > LOST
         opens = lost and (self.strange or self.releases == 0)
         groups = []
-        for group, forecast, after, new in zip(
-            self.heard(), seen.forecasts, posteriors, shared, strict=True
-        ):
-            learned = group.learned(forecast, after, usual, rate).anchored(places, usual)
+        for group, change, new in zip(self.heard(), changes, shared, strict=True):
+            learned = group.learned(change, usual, rate).anchored(places, usual)
             groups.append(replace(learned, log_weights=np.log(new)))
         return replace(
             later,
@@ -223,41 +221,36 @@ class Panel:
         """Whether no number overflowed."""
         return bool(np.isfinite(self.own).all()) and all(group.finite() for group in self.heard())
 
-    def _posteriors(self, belief: Belief) -> tuple[list[Posterior], list[FloatArray]]:
-        """Belief of each group, and its weights of experts and widths; together they sum to one."""
+    def _changes(self, seen: Seen, belief: Belief) -> tuple[list[Change], list[FloatArray]]:
+        """Change of each group's belief, and its weights of experts and widths; they sum to one."""
         ends = np.cumsum([group.log_weights.size for group in self.heard()])[:-1]
         size, count = belief.means.shape[1], len(WIDTHS)
         numbers = belief.means, belief.covariances, belief.log_weights, belief.weights()
-        posteriors, weights = [], []
-        for means, spreads, logs, each in zip(
-            *(np.split(part, ends) for part in numbers), strict=True
+        changes, weights = [], []
+        for forecast, means, spreads, logs, each in zip(
+            seen.forecasts, *(np.split(part, ends) for part in numbers), strict=True
         ):
             by_width, shape = logs.reshape(-1, count), (-1, count, size)
             within = np.exp(by_width - by_width.max(axis=1, keepdims=True))
             within /= within.sum(axis=1, keepdims=True)
-            posteriors.append(
-                Posterior(means.reshape(shape), spreads.reshape(*shape, size), within)
-            )
+            after = means.reshape(shape), spreads.reshape(*shape, size)
+            changes.append(Change.of(forecast, *after, within))
             weights.append(each.reshape(-1, count))
-        return posteriors, weights
+        return changes, weights
 
     def _own(
         self,
-        seen: Seen,
-        posteriors: list[Posterior],
+        changes: list[Change],
         weights: list[FloatArray],
         targets: FloatArray,
         each: FloatArray,
     ) -> tuple[FloatArray, FloatArray]:
         """Variances of own moves by a step of scoring: as large as the release said anything."""
         excess, gained = np.zeros(2), np.zeros(2)
-        for group, forecast, after, weight in zip(
-            self.heard(), seen.forecasts, posteriors, weights, strict=True
-        ):
-            evidence = group.evidence(forecast, after, targets, each)
-            shares = weight.sum(axis=1)
-            excess += evidence.excess @ shares
-            gained += evidence.information @ shares
+        for change, weight in zip(changes, weights, strict=True):
+            seen, removed = change.own(targets, each)
+            excess += seen @ weight.sum(axis=1)
+            gained += removed @ weight.sum(axis=1)
         information = (1.0 - FORGET) * self.information + gained
         own = self.own + excess / (information + OWN_TRUST)
         return np.clip(own, np.square(LEAST_OWN), MOST_OWN**2), information
