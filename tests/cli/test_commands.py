@@ -255,6 +255,21 @@ def test_cap_refuses_what_makes_no_sense(released: Path, options: tuple[str, ...
     assert [row["purpose"] for row in rows].count("cap") == 1
 
 
+def test_status_says_that_the_next_run_is_refused(home: Path) -> None:
+    """A store that every run refuses is not just stopped: the reason is shown."""
+    typed("run", "--once")
+    assert typed("status").exit_code == 0
+    (anchor,) = home.glob("*.anchor")
+    kept = anchor.read_bytes()
+    anchor.unlink()
+    found = typed("status")
+    assert (found.exit_code, found.output.splitlines()[0][:24]) == (6, "the next run is refused:")
+    rows = [json.loads(line) for line in typed("status", "--json").stdout.splitlines()]
+    assert [row["code"] for row in rows if row["type"] == "refusal"] == ["integrity"]
+    anchor.write_bytes(kept)
+    assert typed("status").exit_code == 0
+
+
 def test_status_says_that_a_budget_is_used_up(home: Path) -> None:
     """A job whose next release does not fit is exhausted, not active."""
     path = home / "config.yaml"

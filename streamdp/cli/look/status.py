@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sqlite_utils import Database
 
     from streamdp.config import Configuration
+    from streamdp.errors import StreamdpError
     from streamdp.reports.holds import Hold
     from streamdp.reports.status import GateStatus, JobStatus
     from streamdp.store.problems import Problem
@@ -42,7 +43,11 @@ def status(config_path: Path, watch: bool, as_json: bool) -> None:
     (no batch has arrived). Below stand batches that are not released, or that changed afterwards,
     with the reason. `passed over` counts batches that a cap refused.
 
-    Exits with 1 if the daemon died or hangs; with 3 if a job is exhausted.
+    If no daemon works and the next run would be refused (by the ledger, its anchor or the clock),
+    that is said first.
+
+    Exits with 1 if the daemon died or hangs; with 3 if a job is exhausted; with what the next run
+    would exit with, if that is refused.
     """
     import time
 
@@ -62,6 +67,7 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
     import time
 
     from streamdp.daemon.lock import is_locked
+    from streamdp.reports.next_run import refusal
     from streamdp.reports.problems import wrong_now
     from streamdp.reports.status import daemon_state, gate_status, job_status
     from streamdp.store.reading.reports import heart
@@ -70,17 +76,37 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
     database = open_to_read(configuration.store.path)
     pulse, now = heart(database), int(time.time())
     state = daemon_state(pulse, now, locked=is_locked(configuration.store.path))
+    refused = None
+    if state not in ("running", "hung"):
+        refused = refusal(database, *_of_a_run(configuration, now))
     jobs = [job_status(configuration, database, job, now) for job in configuration.releases]
     names = configuration.all_gates()
     gates = [_gate_row(gate_status(configuration, database, name, now)) for name in names]
     wrong = [_problem_row(each) for each in wrong_now(configuration, database)]
     if as_json:
         _print_json(configuration, state, pulse, jobs, gates, wrong)
+        print_rows([_refusal_row(each) for each in [refused] if each], "json")
     else:
+        if refused is not None:
+            click.echo(printable(f"the next run is refused: {refused}"))
         _print_tables(configuration, database, state, pulse, jobs, [gates, wrong])
+    if refused is not None:
+        return refused.exit_code
     if state in ("dead", "hung"):
         return 1
     return 3 if any(each.state == "exhausted" for each in jobs) else 0
+
+
+def _of_a_run(configuration: Configuration, now: int) -> tuple[Path, int, int | None]:
+    """The anchor, the time, and how far the clock may be ahead."""
+    from streamdp import wiring
+
+    return wiring.store_paths(configuration)[1], now, configuration.store.max_clock_step
+
+
+def _refusal_row(error: StreamdpError) -> dict[str, Json]:
+    """The error of the next run as an object."""
+    return {"type": "refusal", "code": error.code, "where": error.where, "reason": error.what}
 
 
 def _print_json(

@@ -1,0 +1,37 @@
+"""Whether the next run would be refused, found out without beginning it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sqlite_utils import Database
+
+from streamdp.errors import StreamdpError
+from streamdp.store.anchor.check import require_agreement
+from streamdp.store.clock_guard import require_followed
+from streamdp.store.ledger import chain
+from streamdp.store.schema.migrations import is_current
+
+
+def refusal(
+    database: Database, anchor: Path, now: int, longest_step: int | None
+) -> StreamdpError | None:
+    """The error with which a run would end: of the clock, the ledger or its anchor; or None.
+
+    A store of an earlier version is not looked into: the next run brings it up to this one first.
+
+    Args:
+        database: The store, of which no daemon works.
+        anchor: File of its anchor.
+        now: POSIX time.
+        longest_step: Seconds that the clock may be ahead of the last known time; None for any.
+    """
+    if not is_current(database):
+        return None
+    try:
+        require_followed(database, now, longest_step)
+        chain.verify(database)
+        require_agreement(database, anchor)
+    except StreamdpError as error:
+        return error
+    return None
