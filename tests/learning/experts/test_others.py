@@ -66,15 +66,26 @@ def test_broad_shapes_keep_all_but_a_share_of_their_weight(move: float) -> None:
     assert (np.diff(shapes.centres, axis=1) >= 0.0).all()
 
 
-def test_without_broad_shapes_the_others_are_all_there_are() -> None:
-    shapes = with_others(prior(None), Others.of([profile(100, VALUES)])).shapes
+def test_a_prior_without_shapes_stays_as_it_is() -> None:
+    """Where draws say much, points of a lattice would only be in their way."""
+    bare = prior(None)
+    assert with_others(bare, Others.of([profile(100, VALUES)])) is bare
+
+
+def test_shapes_are_as_near_to_each_other_however_far_groups_are_apart() -> None:
+    """Else a group would be drawn onto the nearest, far from its quantiles."""
+    broad = Shapes(np.zeros(1), VALUES[None], np.ones((1, 3)))
+    others = Others.of([profile(100, VALUES), profile(100, VALUES + 100.0)])
+    shapes = with_others(prior(broad), others).shapes
     assert shapes is not None
-    assert np.isclose(np.exp(shapes.log_weights).sum(), WEIGHT)
+    middles = np.unique(shapes.centres[1:, 1])
+    assert np.diff(middles).max() < 0.1 * 20.0
 
 
 def test_others_of_one_value_make_shapes_of_some_width() -> None:
     """Ties all over: no width is zero."""
-    shapes = with_others(prior(None), Others.of([profile(100, np.zeros(3))])).shapes
+    broad = Shapes(np.zeros(1), VALUES[None], np.ones((1, 3)))
+    shapes = with_others(prior(broad), Others.of([profile(100, np.zeros(3))])).shapes
     assert shapes is not None
     assert (shapes.widths > 0.0).all()
     assert np.isfinite(shapes.centres).all()

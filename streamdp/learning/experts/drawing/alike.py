@@ -16,32 +16,29 @@ WEIGHT = 0.2
 FARTHEST = 2.5
 """Deviations that shapes are moved and stretched by at most."""
 
-MOVES, STRETCHES = 41, 11
-"""How many there are of each."""
+STEP, LEAST_MOVES, MOST_MOVES = 0.1, 20, 200
+"""Distance of neighbouring moves in scales, as of broad shapes, and bounds of their number to
+either side: coarser shapes would draw a group onto the nearest."""
 
-STRETCH = 0.5
-"""Deviation of the logarithm of a stretch."""
+STRETCH, STRETCHES = 0.5, 23
+"""Deviation of the logarithm of a stretch, and how many there are."""
 
 WIDTH = 0.02
-"""Of a bump, in units of four tenths of the span: a scale of most laws."""
+"""Of a bump, in scales."""
+
+SCALE = 0.4
+"""Of most laws, in units of what lies between their outer quantiles."""
 
 
 def with_others(prior: JointPrior, others: Others) -> JointPrior:
-    """The prior of a group of which nothing is known, with shapes like those of the others."""
-    values, spread = others.values, others.apart + others.noise
-    middle, span = float(values[len(values) // 2]), float(values[-1] - values[0])
-    far = max(math.sqrt(max(float(spread.mean()), 0.0)), 1e-9)
-    grids = (np.linspace(-FARTHEST, FARTHEST, count) for count in (MOVES, STRETCHES))
-    move, stretch = (each.ravel() for each in np.meshgrid(*grids))
-    profiles = np.exp(STRETCH * stretch)[:, None] * (values - middle)
-    centres = middle + far * move[:, None] + profiles
-    log_weights = -0.5 * (move**2 + stretch**2)
-    log_weights += math.log(WEIGHT) - math.log(np.exp(log_weights).sum())
-    widths = np.full(centres.shape, WIDTH * max(0.4 * span, far))
-    like = Shapes(log_weights, centres, widths)
+    """The prior of a group of which nothing is known, with shapes like those of the others.
+
+    A prior without shapes stays as it is: its draws say so much that points of a lattice would only
+    be in their way.
+    """
     if prior.shapes is None:
-        return replace(prior, shapes=like)
-    broad = prior.shapes
+        return prior
+    like, broad = _like(others), prior.shapes
     return replace(
         prior,
         shapes=Shapes(
@@ -50,3 +47,21 @@ def with_others(prior: JointPrior, others: Others) -> JointPrior:
             np.concatenate((broad.widths, like.widths)),
         ),
     )
+
+
+def _like(others: Others) -> Shapes:
+    """The others' profile, moved as far as groups are apart, and stretched."""
+    values, spread = others.values, others.apart + others.noise
+    far = max(math.sqrt(max(float(spread.mean()), 0.0)), 1e-9)
+    scale = SCALE * float(values[-1] - values[0])
+    scale = scale if scale > 0.0 else far
+    aside = round(min(max(FARTHEST * far / (STEP * scale), LEAST_MOVES), MOST_MOVES))
+    counts = 2 * aside + 1, STRETCHES
+    grids = (np.linspace(-FARTHEST, FARTHEST, count) for count in counts)
+    move, stretch = (each.ravel() for each in np.meshgrid(*grids))
+    middle = float(values[len(values) // 2])
+    profiles = np.exp(STRETCH * stretch)[:, None] * (values - middle)
+    centres = middle + far * move[:, None] + profiles
+    log_weights = -0.5 * (move**2 + stretch**2)
+    log_weights += math.log(WEIGHT) - math.log(np.exp(log_weights).sum())
+    return Shapes(log_weights, centres, np.full(centres.shape, WIDTH * scale))
