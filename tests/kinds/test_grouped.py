@@ -12,11 +12,12 @@ import pytest
 from streamdp import wiring
 from streamdp.config import load
 from streamdp.engine.job import Job
+from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.accuracy import expected_rank_error
 from streamdp.kinds.quantiles.kind import Quantiles
-from streamdp.privacy.events import epsilon_of
-from streamdp.types import Json
+from streamdp.privacy.events import epsilon_of, pure, sequence
+from streamdp.types import CellQuery, Grid, Json, Plan, UnitBound
 from tests.worlds import ReplayedEntropy
 
 DEMO = (Path(__file__).parents[2] / "config.yaml").read_text()
@@ -165,3 +166,18 @@ def test_a_column_of_the_kind_gives_way_to_the_group(tmp_path: Path) -> None:
     rows, _, _ = first_day(job)
     assert [row["origin"] for row in rows[::9]] == ["JFK", "LGA", "EWR"]
     assert [column.name for column in job.kind.columns].count("origin") == 1
+
+
+def test_what_is_drawn_once_a_unit_is_paid_once_beside_what_each_record_costs() -> None:
+    """With three records of a unit: three times the record's price and once the unit's."""
+    plan = Plan(
+        CellQuery("x", Grid(Fraction(1), 0, 9)),
+        sequence([pure(Fraction(1, 5))], mechanism="m"),
+        None,
+        pure(Fraction(1, 10)),
+    )
+    paid = {
+        rows: UnitCharging(None if rows == 1 else UnitBound("who", rows)).charge(plan).epsilon_nano
+        for rows in (1, 3)
+    }
+    assert paid == {1: 300_000_000, 3: 700_000_000}
