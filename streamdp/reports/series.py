@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from streamdp.reports.columns import columns_of
@@ -10,6 +11,9 @@ from streamdp.types import Column, Json, Release, Row
 
 MANY = 24
 """Series that are still looked at together."""
+
+WIDE = 3
+"""Median widths of an interval that a chart reaches beyond all values, where values lie close."""
 
 Numbers = tuple[float | None, ...]
 
@@ -22,6 +26,12 @@ class Line:
     values: Numbers
     lower: Numbers | None
     upper: Numbers | None
+
+    def intervals(self) -> Iterator[tuple[float, float]]:
+        """Both ends of each interval there is."""
+        for lower, upper in zip(self.lower or (), self.upper or (), strict=True):
+            if lower is not None and upper is not None:
+                yield lower, upper
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,24 +90,23 @@ class Picture:
         return next((each.unit for each in self.columns if each.role == "value"), "")
 
     def reach(self) -> tuple[float, float]:
-        """From where to where a chart reads well: all lines and intervals, most of what was drawn.
+        """From where to where a chart reads well: all lines, most intervals and drawn values.
 
-        Of the values that were drawn the outermost hundredths are left out: a single outlier would
-        press all else flat.
+        Of the values that were drawn the outermost hundredths are left out, and intervals are cut
+        where they go on far beyond all values: a single outlier would press all else flat.
         """
-        lines = [
-            line
-            for each in self.series
-            for line in (each.best.values, each.best.lower, each.best.upper)
-        ]
-        numbers = sorted(number for line in lines for number in line or () if number is not None)
-        drawn = sorted(
-            number for each in self.series for number in each.raw.values if number is not None
-        )
+        numbers = [value for each in self.series for value in _known(each.best.values)]
+        drawn = sorted(value for each in self.series for value in _known(each.raw.values))
         if any(each.estimate is not None for each in self.series):
             drawn = drawn[len(drawn) // 100 : len(drawn) - len(drawn) // 100]
         found = [*numbers, *drawn] or [0.0, 1.0]
-        return min(found), max(found)
+        low, high = min(found), max(found)
+        ends = [pair for each in self.series for pair in each.best.intervals()]
+        if not ends:
+            return low, high
+        room = max(high - low, WIDE * statistics.median(upper - lower for lower, upper in ends))
+        below, above = min(lower for lower, _ in ends), max(upper for _, upper in ends)
+        return min(low, max(below, low - room)), max(high, min(above, high + room))
 
     def beyond(self) -> int:
         """How many values that were drawn lie out of that reach."""
@@ -120,6 +129,10 @@ class Picture:
         """The same with some of its series."""
         kept = tuple(each for each in self.series if each.name in names)
         return Picture(self.times, self.batches, self.ids, kept, self.columns)
+
+
+def _known(values: Numbers) -> Iterator[float]:
+    return (value for value in values if value is not None)
 
 
 def picture(

@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 
 from streamdp.cli import cli
 from streamdp.config import load
+from streamdp.reports.charts.frame import HEIGHT
 from streamdp.reports.charts.lines import chart
 from streamdp.reports.charts.maps import grid, heat
 from streamdp.reports.columns import columns_of
@@ -156,6 +157,28 @@ def test_an_outlier_does_not_press_a_chart_flat() -> None:
     found = picture(releases, declared)
     assert found.reach() == (10.0, 14.0)
     assert found.beyond() == 1
+
+
+def test_an_interval_that_goes_on_to_the_bounds_does_not_press_a_chart_flat() -> None:
+    """It is cut at the frame; intervals that are wide on every day are shown whole."""
+    declared = (
+        Column("value", "number", "value"),
+        Column("lower", "number", "lower", about="value"),
+        Column("upper", "number", "upper", about="value"),
+    )
+
+    def reach(*upper: float) -> tuple[float, float]:
+        rows: list[Row] = [
+            {"value": 10 + day % 5, "lower": 8, "upper": each} for day, each in enumerate(upper)
+        ]
+        found = picture([release(day, [row]) for day, row in enumerate(rows)], declared)
+        svg = chart(found, title="t")
+        heights = [float(each) for each in re.findall(r"[ML][\d.]+ (-?[\d.]+)", svg)]
+        assert all(0 <= each <= HEIGHT for each in heights)
+        return found.reach()
+
+    assert reach(*[16] * 9, 1e6) == (8.0, 14.0 + 3 * 8.0)
+    assert reach(*[100] * 10) == (8.0, 100.0)
 
 
 def test_many_series_are_a_map() -> None:

@@ -128,8 +128,10 @@ def _band(times: Sequence[int], line: Line, across: Scale, up: Scale) -> Iterato
     for there_are, stretch in groupby(ends, lambda each: None not in each):
         if there_are:
             there = list(stretch)
-            above = [f"{across(at):.1f} {up(high or 0):.1f}" for at, _, high in there]
-            below = [f"{across(at):.1f} {up(low or 0):.1f}" for at, low, _ in reversed(there)]
+            above = [f"{across(at):.1f} {up.within(high or 0):.1f}" for at, _, high in there]
+            below = [
+                f"{across(at):.1f} {up.within(low or 0):.1f}" for at, low, _ in reversed(there)
+            ]
             yield f'<path class="band" d="M{"L".join([*above, *below])}Z"/>'
 
 

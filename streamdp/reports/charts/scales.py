@@ -25,6 +25,10 @@ class Scale:
         share = (number - self.low) / (self.high - self.low)
         return self.start + share * (self.end - self.start)
 
+    def within(self, number: float) -> float:
+        """Pixel of a number, or of the end beyond which it lies."""
+        return self(min(max(number, self.low), self.high))
+
 
 def spanning(
     numbers: Iterable[float | None], start: float, end: float, *, zero: bool = False

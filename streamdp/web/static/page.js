@@ -123,20 +123,32 @@
     say(chart);
   }
 
-  // All lines and intervals that are shown, and most of what was drawn: an outlier presses nothing flat.
+  // As Picture.reach: all lines, most of what was drawn, intervals but for ends far beyond all values.
   function reach() {
-    const drawn = [], lines = [];
+    const drawn = [], lines = [], widths = [];
+    let below = Infinity, above = -Infinity;
     data.series.forEach((each, index) => {
       if (!visible(index)) return;
       const best = each.estimate || each.value;
-      for (const one of [best.values, best.lower, best.upper]) if (one) lines.push(...one);
+      lines.push(...best.values);
       if (each.estimate) drawn.push(...each.value.values);
+      (best.lower || []).forEach((lower, at) => {
+        const upper = best.upper[at];
+        if (lower === null || upper === null) return;
+        widths.push(upper - lower);
+        below = Math.min(below, lower);
+        above = Math.max(above, upper);
+      });
     });
     const there = (list) => list.filter((value) => value !== null).sort((a, b) => a - b);
-    const cut = Math.floor(there(drawn).length / 100), all = there(drawn);
-    const found = there(lines).concat(all.slice(cut, all.length - cut)).sort((a, b) => a - b);
+    const all = there(drawn), cut = Math.floor(all.length / 100);
+    const found = there(lines.concat(all.slice(cut, all.length - cut)));
     if (!found.length) return [0, 1];
-    const low = found[0], high = found[found.length - 1];
+    let low = found[0], high = found[found.length - 1];
+    if (widths.length) {
+      const beyond = Math.max(high - low, 3 * there(widths)[Math.floor(widths.length / 2)]);
+      [low, high] = [Math.min(low, Math.max(below, low - beyond)), Math.max(high, Math.min(above, high + beyond))];
+    }
     const room = (high - low) * 0.05 || Math.abs(high) * 0.05 || 1;
     return [low - room, high + room];
   }
