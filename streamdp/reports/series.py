@@ -104,7 +104,9 @@ class Picture:
         ends = [pair for each in self.series for pair in each.best.intervals()]
         if not ends:
             return low, high
-        room = max(high - low, WIDE * statistics.median(upper - lower for lower, upper in ends))
+        room = max(
+            (high - low) / 4.0, WIDE * statistics.median(upper - lower for lower, upper in ends)
+        )
         below, above = min(lower for lower, _ in ends), max(upper for _, upper in ends)
         return min(low, max(below, low - room)), max(high, min(above, high + room))
 

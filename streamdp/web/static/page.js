@@ -146,7 +146,7 @@
     if (!found.length) return [0, 1];
     let low = found[0], high = found[found.length - 1];
     if (widths.length) {
-      const beyond = Math.max(high - low, 3 * there(widths)[Math.floor(widths.length / 2)]);
+      const beyond = Math.max((high - low) / 4, 3 * there(widths)[Math.floor(widths.length / 2)]);
       [low, high] = [Math.min(low, Math.max(below, low - beyond)), Math.max(high, Math.min(above, high + beyond))];
     }
     const room = (high - low) * 0.05 || Math.abs(high) * 0.05 || 1;
