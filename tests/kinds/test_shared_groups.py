@@ -14,6 +14,7 @@ from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.truth import rank_errors
 from streamdp.learning.experts.drawing.ways import BroadShapes
+from streamdp.learning.experts.memory.panel import Panel
 from streamdp.learning.experts.mixture import ExpertMixture
 from streamdp.learning.last_release import LastRelease
 from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, choose_tree
@@ -99,6 +100,30 @@ def test_a_small_group_is_nearer_for_what_the_large_one_released(
             together.append(error(rows, counts, "small"))
             alone.append(error(others, counts, "small"))
     assert np.mean(together) < 0.9 * np.mean(alone)
+
+
+@pytest.mark.parametrize(("common", "least", "most"), [(True, 0.7, 1.0), (False, 0.0, 0.3)])
+def test_groups_that_move_apart_soon_trust_their_own_past(
+    common: bool, least: float, most: float
+) -> None:
+    """Weight of what is believed of the distance from the other group, after some days."""
+    random = np.random.default_rng(2)
+    batches = []
+    for move, other in random.normal(0.0, 40.0, (20, 2)):
+        moves = zip((move, move if common else other), (300, 1000), strict=True)
+        batches.append(
+            tuple(
+                counts_of(tuple(np.rint(random.normal(at, 60.0, rows)).astype(int).tolist()))
+                for at, rows in moves
+            )
+        )
+    kind = grouped()
+    kind = replace(kind, own={**kind.own, SMALL: quantiles(300)})
+    _, state = run(kind, batches, {}, 0)
+    known = Panel.from_json(state[json.dumps(SMALL)])
+    assert known.beside is not None
+    beside = float(np.exp(known.beside.log_weights).sum())
+    assert least <= beside <= most
 
 
 def test_rows_are_in_the_order_of_the_list_whatever_is_drawn_first(
