@@ -48,21 +48,13 @@ def across(
         scale: Spread of a batch as the configuration believes.
 
     Returns:
-        No bound (∞, -∞) where an interval needs not reach.
+        No bound (∞, -∞) where an interval need not reach.
     """
     found = np.array([np.full(len(released), np.inf), np.full(len(released), -np.inf)])
     measured = np.setdiff1d(np.arange(len(released)), hardly)
     targets = np.array([float(tree.quantiles[j]) for j in measured])
     off, values = deviations(tree, rows)[measured], released[measured]
-    if len(measured) == 1:
-        noisy, reach = NOISY_ALONE, np.full(2, ALONE * scale)
-    else:
-        between = np.where(np.diff(targets) >= SPARSE, np.diff(values), 0.0)
-        noisy, reach = (
-            NOISY,
-            np.concatenate((OUTWARDS * between[:1], between, OUTWARDS * between[-1:])),
-        )
-    reach = reach.repeat(2)[1:-1].reshape(-1, 2) * (np.minimum(1.0, off / noisy) ** 4)[:, None]
+    reach = _across_holes(targets, values, off, scale)
     if len(measured) > 2:
         gaps = np.diff(values)
         if off[0] > FAR * targets[0]:
@@ -72,6 +64,20 @@ def across(
     found[0, measured] = values - reach[:, 0]
     found[1, measured] = values + reach[:, 1]
     return found
+
+
+def _across_holes(
+    targets: FloatArray, values: FloatArray, off: FloatArray, scale: float
+) -> FloatArray:
+    """How far down and up intervals reach, by the noise of their ranks; shape (k, 2)."""
+    if len(values) == 1:
+        noisy, ways = NOISY_ALONE, np.full(2, ALONE * scale)
+    else:
+        between = np.where(np.diff(targets) >= SPARSE, np.diff(values), 0.0)
+        noisy = NOISY
+        ways = np.concatenate((OUTWARDS * between[:1], between, OUTWARDS * between[-1:]))
+    share = np.minimum(1.0, off / noisy) ** 4
+    return np.asarray(np.stack((ways[:-1], ways[1:]), axis=1) * share[:, None])
 
 
 def _beyond(last: float, before: float) -> float:
