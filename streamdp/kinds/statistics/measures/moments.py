@@ -21,7 +21,8 @@ import numpy as np
 
 from streamdp.kinds.statistics.measures.clip import DISTANCES, SPREADS, Clip
 from streamdp.kinds.statistics.measures.protocol import LEVEL, Allowance, Asked, Rows
-from streamdp.kinds.statistics.measures.series_filter import WIDTHS, Estimates, SeriesFilter
+from streamdp.kinds.statistics.measures.quotient import deviation, divisor, quotient
+from streamdp.kinds.statistics.measures.series_filter import Estimates, SeriesFilter
 from streamdp.types import FloatArray, Grid, Json, SumQuery, TableQuery, Term
 
 Moment = Literal["sum", "mean", "variance"]
@@ -131,7 +132,7 @@ class MomentOf:
             [int(number) for number in distances.sum(axis=0)],
             len(groups) * asked[0].noise.variance,
         )
-        n = _records(numbers)
+        n = divisor(numbers)
         value, lower, upper, variance = self._raw(seen, asked, noisy, numbers)
         base = self._base(seen, n)
         series = SeriesFilter(keys, nonnegative=False, base=base, gaussian=gaussian)
@@ -168,20 +169,20 @@ class MomentOf:
         A mean of clipped values lies within the clip, whatever noise says of sum and number.
         """
         first = np.array(noisy[1], dtype=np.float64)
-        noise, n = asked[1].noise, _records(numbers)
+        noise, n = asked[1].noise, divisor(numbers)
         if self.moment == "sum":
             reach, flat = noise.reach(LEVEL), np.ones_like(first)
             return first, first - reach, first + reach, noise.variance * flat
-        most, n_share = float(clip.reach), _deviation(numbers) / n
+        most, n_share = float(clip.reach), deviation(numbers) / n
         mean = np.clip(first / n, -most, most)
-        low, high = _quotient(first, noise.reach(LEVEL), numbers, -most, most)
+        low, high = quotient(first, noise.reach(LEVEL), numbers, -most, most)
         mean_variance = noise.variance / n**2 + (mean * n_share) ** 2
         mean_variance = np.minimum(mean_variance, most**2)
         if self.moment == "mean":
             return clip.centre + mean, clip.centre + low, clip.centre + high, mean_variance
         squares, second = np.array(noisy[2], dtype=np.float64), asked[2].noise
         square = np.clip(squares / n, -(most**2), most**2)
-        least, largest = _quotient(squares, second.reach(LEVEL), numbers, 0.0, most**2)
+        least, largest = quotient(squares, second.reach(LEVEL), numbers, 0.0, most**2)
         variance = second.variance / n**2 + 4 * mean**2 * mean_variance + (square * n_share) ** 2
         variance = np.minimum(variance, most**4)
         nearest = np.where((low <= 0) & (high >= 0), 0.0, np.minimum(low**2, high**2))
@@ -197,7 +198,7 @@ class MomentOf:
         """
         if self.moment == "sum":
             return np.floor(found.lower), np.ceil(found.upper)
-        n, most = _records(numbers), float(clip.reach)
+        n, most = divisor(numbers), float(clip.reach)
         few, many = np.maximum(numbers.lower, 1.0), np.maximum(numbers.upper, 1.0)
         less, more = np.minimum(n / many, 1.0), np.maximum(n / few, 1.0)
         if self.moment == "mean":
@@ -222,7 +223,7 @@ class MomentOf:
 
         Nothing lies beyond the column's bounds.
         """
-        hidden, squares = clip.hidden(_records(numbers))
+        hidden, squares = clip.hidden(divisor(numbers))
         grid = clip.grid(self.grid)
         below = np.minimum(hidden, float(grid.lower - self.grid.lower))
         above = np.minimum(hidden, float(self.grid.upper - grid.upper))
@@ -277,30 +278,3 @@ class MomentOf:
             return 0.0, np.inf
         low = 0.0 if self.grid.lower >= 0 else -np.inf
         return low, (0.0 if self.grid.upper <= 0 else np.inf)
-
-
-def _records(numbers: Estimates) -> FloatArray:
-    """Numbers of records to divide by: at least one, and at least their own deviation."""
-    return np.maximum(np.maximum(numbers.point, _deviation(numbers)), 1.0)
-
-
-def _deviation(numbers: Estimates) -> FloatArray:
-    return np.asarray((numbers.upper - numbers.lower) / (2 * WIDTHS[0]))
-
-
-def _quotient(
-    total: FloatArray, reach: float, numbers: Estimates, least: float, most: float
-) -> tuple[FloatArray, FloatArray]:
-    """Ends of a total, known to a reach, over a number of records that is known to an interval.
-
-    Args:
-        total: Noisy.
-        reach: Of its noise.
-        numbers: Of records.
-        least: Of the quotient.
-        most: Of the quotient.
-    """
-    few, many = np.maximum(numbers.lower, 1.0), np.maximum(numbers.upper, 1.0)
-    low = np.minimum((total - reach) / few, (total - reach) / many)
-    high = np.maximum((total + reach) / few, (total + reach) / many)
-    return np.clip(low, least, most), np.clip(high, least, most)

@@ -1,0 +1,36 @@
+"""Totals over numbers of records, both noisy."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamdp.kinds.statistics.measures.series_filter import WIDTHS, Estimates
+from streamdp.types import FloatArray
+
+
+def divisor(numbers: Estimates) -> FloatArray:
+    """Numbers of records to divide by: at least one, and at least their own deviation."""
+    return np.maximum(np.maximum(numbers.point, deviation(numbers)), 1.0)
+
+
+def deviation(numbers: Estimates) -> FloatArray:
+    """Deviation of numbers of records, from their intervals."""
+    return np.asarray((numbers.upper - numbers.lower) / (2 * WIDTHS[0]))
+
+
+def quotient(
+    total: FloatArray, reach: float, numbers: Estimates, least: float, most: float
+) -> tuple[FloatArray, FloatArray]:
+    """Ends of a total, known to a reach, over a number of records that is known to an interval.
+
+    Args:
+        total: Noisy.
+        reach: Of its noise.
+        numbers: Of records.
+        least: Of the quotient.
+        most: Of the quotient.
+    """
+    few, many = np.maximum(numbers.lower, 1.0), np.maximum(numbers.upper, 1.0)
+    low = np.minimum((total - reach) / few, (total - reach) / many)
+    high = np.maximum((total + reach) / few, (total + reach) / many)
+    return np.clip(low, least, most), np.clip(high, least, most)
