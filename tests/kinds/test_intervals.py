@@ -21,7 +21,7 @@ from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy, Uniform
 from streamdp.priors.joint import JointPrior
 from streamdp.priors.shapes import shapes_from_guess
-from streamdp.types import CellCounts, Grid, Row
+from streamdp.types import CellCounts, FloatArray, Grid, Row
 from tests.benchmarks.calibration import Data, cell, data, kind_of
 
 GRID = Grid(Fraction(1, 1000), -(2**40), 2**40)
@@ -221,14 +221,19 @@ def test_hardly_measured_values_have_no_holes_and_close_ones_show_them() -> None
     assert np.isinf(low[[0, 2, 3, 5, 7, 8]]).all()
 
 
+def drawn_ranks(form: str) -> tuple[QuantileTree, FloatArray]:
+    """A tree of deciles, and ranks that 150 of its production draws have in an even batch."""
+    tree = CANDIDATES[form].tree(DECILES, Fraction(1, 4), Grid(Fraction(1), 0, 999))
+    batch = CellCounts(np.arange(1000), np.ones(1000, dtype=np.int64))
+    entropy, even = PublicEntropy(form), JointPrior((Cauchy(500.0, 1e6),) * 9)
+    drawn = np.array([tree.draw(batch, even, entropy) for _ in range(150)])
+    return tree, drawn / 1000.0
+
+
 @pytest.mark.parametrize("form", ["binary", "joint"])
 def test_ranks_have_the_law_of_the_mechanism(form: str) -> None:
     """Against the production draw from a batch that is even in rank, under an even prior."""
-    grid = Grid(Fraction(1), 0, 999)
-    tree = CANDIDATES[form].tree(DECILES, Fraction(1, 4), grid)
-    batch = CellCounts(np.arange(1000), np.ones(1000, dtype=np.int64))
-    entropy, even = PublicEntropy(form), JointPrior((Cauchy(500.0, 1e6),) * 9)
-    drawn = np.array([tree.draw(batch, even, entropy) for _ in range(150)]) / 1000.0
+    tree, drawn = drawn_ranks(form)
     told = rank_samples(tree, 1000, 2000)
     for share in (0.1, 0.5, 0.9):
         seen, expected = (np.quantile(each, share, axis=0) for each in (drawn, told))
@@ -268,11 +273,7 @@ def test_smoothed_intervals_of_many_quantiles_hold_as_often_as_they_say(name: st
 @pytest.mark.parametrize("form", ["binary", "joint"])
 def test_deviations_of_ranks_are_those_of_all_draws_that_lead_to_a_value(form: str) -> None:
     """Against the production draw: of a tree below the root more than its own node's noise."""
-    grid = Grid(Fraction(1), 0, 999)
-    tree = CANDIDATES[form].tree(DECILES, Fraction(1, 4), grid)
-    batch = CellCounts(np.arange(1000), np.ones(1000, dtype=np.int64))
-    entropy, even = PublicEntropy(form), JointPrior((Cauchy(500.0, 1e6),) * 9)
-    drawn = np.array([tree.draw(batch, even, entropy) for _ in range(150)]) / 1000.0
+    tree, drawn = drawn_ranks(form)
     off = np.sqrt(((drawn - np.arange(1, 10) / 10.0) ** 2).mean(axis=0))
     assert deviations(tree, 1000) == pytest.approx(off, rel=0.35)
 

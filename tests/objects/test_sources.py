@@ -15,7 +15,7 @@ from streamdp.errors import StreamdpError
 from streamdp.store.database import connect_to_read
 from streamdp.store.sqlite import SqliteStore
 from tests.objects.servers import SECRET, USER, Storage
-from tests.sources.test_one_budget import configured, part, ran, reasons, released
+from tests.sources.test_one_budget import configured, part, ran, reasons, released, require_refused
 from tests.sources.test_spellings import tried
 from tests.worlds import EventLog, HandClock, ListSink, ReplayedEntropy
 
@@ -360,9 +360,7 @@ def test_configurations_of_objects_that_cannot_be_are_refused(tmp_path: Path) ->
         f"path: 's3://Lake/*.parquet', {FILES}": "no name of a bucket",
         f"path: 's3://lake//*.parquet', {FILES}": "no empty part",
     }
-    for source, said in wrong.items():
-        with pytest.raises(StreamdpError, match=said):
-            load(configured(tmp_path, s=source))
+    require_refused(tmp_path, wrong)
 
 
 def test_formats_are_told_by_the_ending(tmp_path: Path) -> None:

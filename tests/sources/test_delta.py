@@ -15,11 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamdp.backends.duckdb.lakes import LakeBackend
-from streamdp.config import load
-from streamdp.errors import SourceError, StreamdpError
+from streamdp.errors import SourceError
 from streamdp.lakes.delta import files_of, identity
 from streamdp.types import Batch, CellQuery, Grid
-from tests.sources.test_one_budget import configured, ran, released
+from tests.sources.test_one_budget import configured, ran, released, require_refused
 from tests.sources.test_spellings import tried
 
 pytest.importorskip("deltalake", reason="pip install 'streamdp[delta]'")
@@ -230,6 +229,4 @@ def test_configurations_of_tables_that_cannot_be_are_refused(tmp_path: Path) -> 
         f"path: table, format: delta, engine: {{kind: spark}}, {WINDOWS}": "of its catalog",
         f"path: table, format: delta, types: {{x: number}}, {WINDOWS}": "stand in delta files",
     }
-    for source, said in wrong.items():
-        with pytest.raises(StreamdpError, match=said):
-            load(configured(tmp_path, s=source))
+    require_refused(tmp_path, wrong)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import duckdb
@@ -47,6 +47,13 @@ def configured(folder: Path, **sources: str) -> Path:
     ).replace("{RELEASES}", "".join(RELEASE.replace("{NAME}", name) for name in sources))
     (folder / "config.yaml").write_text(text)
     return folder / "config.yaml"
+
+
+def require_refused(folder: Path, wrong: Mapping[str, str]) -> None:
+    """Each source is refused as a configuration, with an error that says what it is mapped to."""
+    for source, said in wrong.items():
+        with pytest.raises(StreamdpError, match=said):
+            load(configured(folder, s=source))
 
 
 def part(path: Path, value: int = 50) -> Path:
