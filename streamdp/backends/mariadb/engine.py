@@ -174,11 +174,11 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
             return list(cursor.fetchall())
 
     def is_open(self, connection: pymysql.Connection[Any]) -> bool:
-        """As PyMySQL knows."""
+        """Whether PyMySQL takes the connection to be open."""
         return bool(connection.open)
 
     def ask_nothing(self, connection: pymysql.Connection[Any]) -> None:
-        """A ping."""
+        """Ping the server."""
         connection.ping(reconnect=False)
 
     def opened(self) -> pymysql.Connection[Any]:

@@ -133,11 +133,11 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
             connection.close()
 
     def is_open(self, connection: psycopg.Connection[Any]) -> bool:
-        """As libpq knows."""
+        """Whether libpq takes the connection to be open."""
         return not connection.closed
 
     def ask_nothing(self, connection: psycopg.Connection[Any]) -> None:
-        """An empty question."""
+        """Send the server an empty question."""
         connection.execute("SELECT 1")
 
     def opened(self) -> psycopg.Connection[Any]:
