@@ -16,8 +16,8 @@ from streamdp.config import Configuration
 from streamdp.config.sections.reports import ReportSection
 from streamdp.disk import make_folder, write_whole
 from streamdp.errors import StreamdpError
-from streamdp.reports.digest import digest
-from streamdp.reports.periods import day_of, period_of
+from streamdp.reports.releases.digest import digest
+from streamdp.reports.releases.periods import day_of, period_of
 from streamdp.store.reading.browse import Stretch, newest_moment
 from streamdp.types import Log
 

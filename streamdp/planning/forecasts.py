@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from streamdp import wiring
 from streamdp.errors import ConfigurationError
 from streamdp.kinds.grouped import rows_of
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.types import Backend, Batch, ReadsReleases, ReleaseKind, Row
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from multiprocessing import active_children, get_context
 import numpy as np
 
 from streamdp.kinds.study import ORACLE, Stream, Study
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.simulation.replay import errors_of, replay
 from streamdp.types import FloatArray, ReleaseKind
 

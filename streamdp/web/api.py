@@ -8,10 +8,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streamdp.privacy.amounts import NANO, epsilon_text
-from streamdp.reports.budget import Budget, budgets
-from streamdp.reports.columns import columns_of
-from streamdp.reports.overview import JobLook, overview
-from streamdp.reports.status import GateStatus
+from streamdp.reports.guarantee.budget import Budget, budgets
+from streamdp.reports.releases.columns import columns_of
+from streamdp.reports.state.overview import JobLook, overview
+from streamdp.reports.state.status import GateStatus
 from streamdp.sinks.record import record
 from streamdp.store.ledger.cap_usage import Room
 from streamdp.store.ledger.chain import PURPOSES

@@ -17,7 +17,7 @@ from streamdp.config import Configuration
 from streamdp.config.sections.secrets import reveal
 from streamdp.config.sections.web import Web
 from streamdp.errors import IntegrityError, StreamdpError
-from streamdp.reports.status import daemon_state
+from streamdp.reports.state.status import daemon_state
 from streamdp.store.reading.reports import heart
 from streamdp.web import api, pages
 from streamdp.web.downloads import download

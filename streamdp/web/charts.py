@@ -8,8 +8,8 @@ from streamdp.reports.charts.frame import colours
 from streamdp.reports.charts.lines import chart_of
 from streamdp.reports.charts.maps import grid, heat
 from streamdp.reports.charts.own import OwnChart, own_charts
-from streamdp.reports.happenings import Happenings, happenings
-from streamdp.reports.series import Line, Picture, picture
+from streamdp.reports.releases.happenings import Happenings, happenings
+from streamdp.reports.releases.series import Line, Picture, picture
 from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
 from streamdp.types import Json
 from streamdp.web.http.parameters import Parameters, bad

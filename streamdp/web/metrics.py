@@ -19,7 +19,7 @@ from starlette.responses import Response
 from streamdp import __version__
 from streamdp.privacy.amounts import NANO
 from streamdp.privacy.filters import Measure
-from streamdp.reports.overview import JobLook, Overview, overview
+from streamdp.reports.state.overview import JobLook, Overview, overview
 from streamdp.store.anchor.anchor import default_anchor
 from streamdp.store.reading.reports import owed_rows
 from streamdp.web.http.parameters import Parameters

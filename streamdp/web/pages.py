@@ -10,15 +10,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streamdp.log.events import EVENTS
-from streamdp.reports.budget import budgets
 from streamdp.reports.charts.lines import spark, steps
-from streamdp.reports.columns import columns_of
-from streamdp.reports.overview import job_look, overview, told
-from streamdp.reports.series import picture
-from streamdp.reports.sheet import data_sheet
-from streamdp.reports.statement import statement
-from streamdp.reports.status import holders
-from streamdp.reports.verification import verification
+from streamdp.reports.guarantee.budget import budgets
+from streamdp.reports.guarantee.statement import statement
+from streamdp.reports.guarantee.verification import verification
+from streamdp.reports.releases.columns import columns_of
+from streamdp.reports.releases.series import picture
+from streamdp.reports.releases.sheet import data_sheet
+from streamdp.reports.state.overview import job_look, overview, told
+from streamdp.reports.state.status import holders
 from streamdp.store.ledger.chain import PURPOSES
 from streamdp.store.ledger.privacy_guarantee import claim_of
 from streamdp.store.reading.browse import find_by_id, ledger_page, newest_releases, spending

@@ -14,7 +14,7 @@ from streamdp.config.sections.reports import ReportForm
 from streamdp.errors import StreamdpError
 from streamdp.reports.charts.frame import STYLE, alone
 from streamdp.reports.charts.lines import chart_of
-from streamdp.reports.digest import Digest
+from streamdp.reports.releases.digest import Digest
 from streamdp.text import printable
 from streamdp.types import Json
 from streamdp.web.forms import moment, number, render, static

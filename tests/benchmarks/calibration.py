@@ -27,7 +27,7 @@ from streamdp.kinds.quantiles.build import build
 from streamdp.kinds.quantiles.intervals import faint, is_noisy
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.kinds.spec import BuildContext
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy, rank_error
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy, rank_error
 from streamdp.types import Batch, CellCounts, FloatArray, Grid
 from tests.benchmarks.report import Row, main
 from tests.benchmarks.streams.settings import flights

@@ -29,7 +29,7 @@ from streamdp.kinds.experts.kind import Experts
 from streamdp.kinds.experts.learner import State
 from streamdp.kinds.experts.losses import Rules
 from streamdp.kinds.rules.grid import RuleGrid, Threshold
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.types import Batch, FloatArray, TableCounts
 from tests.benchmarks import flights, shuttle
 from tests.benchmarks.report import Row, main

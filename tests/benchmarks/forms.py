@@ -2,8 +2,8 @@
 
     python -m tests.benchmarks.forms [--json] [--quick]
 
-What `mechanism: auto` rests on where priors learn: the table of `quantile_tree.choice` knows only
-priors that do not.
+Mean rank errors of the candidates of `mechanism: auto` where priors learn: the table of
+`quantile_tree.planning.choice` knows only priors that do not.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from streamdp.kinds.quantiles.learners import learner
 from streamdp.kinds.quantiles.prior_section import Guess
 from streamdp.kinds.quantiles.priors import shapes
 from streamdp.kinds.quantiles.section import QuantilesSection
-from streamdp.mechanisms.quantile_tree.choice import CANDIDATES
+from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES
 from streamdp.wiring.kinds import PublicFiles
 from tests.benchmarks.daemon import CONFIG, release_errors
 from tests.benchmarks.report import Row, main

@@ -23,7 +23,7 @@ from streamdp.kinds.experts.kind import Action, Experts
 from streamdp.kinds.experts.losses import Rules
 from streamdp.kinds.rules.grid import RuleGrid, Threshold
 from streamdp.kinds.rules.halfspaces import Feature, Halfspaces
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.types import Batch, FloatArray, IntArray, TableCounts
 from tests.benchmarks import flights, shuttle
 from tests.benchmarks.report import Row, main

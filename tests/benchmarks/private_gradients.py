@@ -35,7 +35,7 @@ from streamdp.learning.fixed import Fixed
 from streamdp.learning.private_gradient import PrivateGradient
 from streamdp.learning.surrogate import laplace, worst_of
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy, Laplace
 from streamdp.priors.mixture import Mixture

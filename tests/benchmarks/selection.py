@@ -30,7 +30,7 @@ from streamdp.kinds.rules.grid import RuleGrid, Threshold
 from streamdp.kinds.selection.candidates import Conditions, ThresholdRules
 from streamdp.kinds.selection.kind import Selection
 from streamdp.kinds.selection.scores import Errors
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.types import Batch, TableCounts
 from tests.benchmarks import flights, most_frequent, shuttle
 from tests.benchmarks.peers.opendp_choice import choice

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, choose_tree
+from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, choose_tree
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy, HalfCauchy
 from streamdp.priors.joint import JointPrior

@@ -20,7 +20,7 @@ from streamdp.cli import COMMANDS, cli
 from streamdp.cli.output import print_rows
 from streamdp.errors import StreamdpError
 from streamdp.log.setup import close
-from streamdp.mechanisms.quantile_tree import accuracy
+from streamdp.mechanisms.quantile_tree.planning import accuracy
 
 DEMO = Path(__file__).parents[2] / "config.yaml"
 

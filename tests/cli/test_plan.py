@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from streamdp.cli import cli
 from streamdp.engine.runner import TURN
-from streamdp.mechanisms.quantile_tree import accuracy
+from streamdp.mechanisms.quantile_tree.planning import accuracy
 
 HEAD = """
 store: {{path: streamdp.db}}

@@ -22,7 +22,7 @@ from streamdp.kinds import registry
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.selection.kind import Selection
 from streamdp.privacy.events import charge_of
-from streamdp.reports.digest import Digest, digest
+from streamdp.reports.releases.digest import Digest, digest
 from streamdp.sinks.jsonl import JsonLinesSink
 from streamdp.sinks.record import record
 from streamdp.store import archive, database, row_checksums, verified_open

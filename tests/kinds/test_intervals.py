@@ -13,10 +13,10 @@ from streamdp.kinds.quantiles.intervals import faint, intervals, is_noisy
 from streamdp.kinds.quantiles.plausible import plausible
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.learning.learner import Smoothed
-from streamdp.mechanisms.quantile_tree.accuracy import Believed
-from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, Choice
-from streamdp.mechanisms.quantile_tree.rank_law import deviations, rank_samples
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.planning.accuracy import Believed
+from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, Choice
+from streamdp.mechanisms.quantile_tree.planning.rank_law import deviations, rank_samples
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy, Uniform
 from streamdp.priors.joint import JointPrior

@@ -5,15 +5,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamdp.mechanisms.quantile_tree.accuracy import (
+from streamdp.mechanisms.quantile_tree.planning.accuracy import (
     Believed,
     epsilon_needed,
     simulated_errors,
     stays_under,
 )
-from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, choose_tree
-from streamdp.mechanisms.quantile_tree.choice_table import NAMES, TABLE
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy, batch_of, rank_error
+from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, choose_tree
+from streamdp.mechanisms.quantile_tree.planning.choice_table import NAMES, TABLE
+from streamdp.mechanisms.quantile_tree.planning.simulation import (
+    PublicEntropy,
+    batch_of,
+    rank_error,
+)
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.priors.joint import JointPrior

@@ -15,7 +15,7 @@ from streamdp.mechanisms import exponential_weights as weighing
 from streamdp.mechanisms import finite_choice
 from streamdp.mechanisms.exponential_weights import exponential_weights
 from streamdp.mechanisms.finite_choice import exponent, exponential_choice, permute_and_flip
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from tests.privacy.ways import coin, even, law_of
 
 CHOICES = {"exponential": exponential_choice, "permute": permute_and_flip}

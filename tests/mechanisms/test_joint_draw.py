@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from streamdp.mechanisms.quantile_tree import joint
-from streamdp.mechanisms.quantile_tree.choice import CANDIDATES
 from streamdp.mechanisms.quantile_tree.grains import GRAINS
+from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.points import shape_points
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
 from streamdp.priors.families import Cauchy
 from streamdp.priors.shapes import shapes_from_guess
 from streamdp.types import CellCounts, Grid

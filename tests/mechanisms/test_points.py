@@ -10,8 +10,8 @@ import pytest
 from streamdp.mechanisms.quantile_tree.grains import GRAINS
 from streamdp.mechanisms.quantile_tree.joint import MOST_TERMS
 from streamdp.mechanisms.quantile_tree.measure import Measure
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.points import aimed_at, public_points
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.priors.joint import JointPrior

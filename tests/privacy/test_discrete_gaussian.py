@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.privacy.discrete_gaussian import discrete_gaussian, discrete_gaussian_variance
 from tests.privacy.gaussian import (
     MUTANTS,

@@ -11,7 +11,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.privacy import discrete_laplace as module
 from streamdp.privacy import exponential_coins
 from streamdp.privacy.discrete_laplace import discrete_laplace

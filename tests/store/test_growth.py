@@ -7,7 +7,7 @@ import pytest
 
 from streamdp.config import load
 from streamdp.privacy.filters import Caps, Limit
-from streamdp.reports.holds import holds
+from streamdp.reports.state.holds import holds
 from streamdp.store.reading.reports import measure_of_job
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge

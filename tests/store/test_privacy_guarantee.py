@@ -7,7 +7,7 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
-from streamdp.mechanisms.quantile_tree.choice import CANDIDATES
+from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES
 from streamdp.store.ledger.privacy_guarantee import loss_of
 from streamdp.types import Batch
 from tests.worlds import World, quantiles_kind

@@ -19,10 +19,10 @@ from streamdp.config import load
 from streamdp.reports.charts.frame import HEIGHT
 from streamdp.reports.charts.lines import chart
 from streamdp.reports.charts.maps import grid, heat
-from streamdp.reports.columns import columns_of
-from streamdp.reports.digest import digest
-from streamdp.reports.periods import period_of
-from streamdp.reports.series import picture
+from streamdp.reports.releases.columns import columns_of
+from streamdp.reports.releases.digest import digest
+from streamdp.reports.releases.periods import period_of
+from streamdp.reports.releases.series import picture
 from streamdp.store.database import connect_to_read
 from streamdp.store.reading.browse import Stretch
 from streamdp.types import Column, Release, Row

@@ -15,7 +15,7 @@ from streamdp.text import iso
 if TYPE_CHECKING:
     from sqlite_utils import Database
 
-    from streamdp.reports.budget import Budget
+    from streamdp.reports.guarantee.budget import Budget
     from streamdp.store.ledger.cap_usage import Room
     from streamdp.types import Json
 
@@ -36,7 +36,7 @@ def budget(config_path: Path, whole: bool, again: bool, as_json: bool) -> None:
     With --recompute, today's accountants read the events of all charges again and show those that
     they price otherwise; the exit code is then 1. The ledger stays as it is.
     """
-    from streamdp.reports.budget import budgets
+    from streamdp.reports.guarantee.budget import budgets
     from streamdp.store.reading.reports import ledger_rows
     from streamdp.store.schema.schema import open_to_read
 

@@ -27,7 +27,7 @@ def statement(
     Every figure is of the ledger. Figures with a delta are the best of several valid bounds, and
     are reports: the caps in force are what the ledger keeps.
     """
-    from streamdp.reports import statement as reports
+    from streamdp.reports.guarantee import statement as reports
     from streamdp.store.schema.schema import open_to_read
 
     if as_json and as_markdown:

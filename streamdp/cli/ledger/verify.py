@@ -20,7 +20,7 @@ def verify(config_path: Path, as_json: bool) -> None:
     Reads alone, beside a running daemon. Exits with 6 if something was altered.
     """
     from streamdp import wiring
-    from streamdp.reports.verification import examined
+    from streamdp.reports.guarantee.verification import examined
     from streamdp.store.schema.schema import open_to_read
 
     path, anchor = wiring.store_paths(load_configuration(config_path))

@@ -53,7 +53,7 @@ def releases(
     --csv the lines that a CSV sink writes. Where a gate lets a release stand for later batches too,
     `stands to` is the last of them.
     """
-    from streamdp.reports.columns import columns_of
+    from streamdp.reports.releases.columns import columns_of
     from streamdp.store.archive import select_releases
     from streamdp.store.reading.gate_reports import standing
     from streamdp.store.schema.schema import open_to_read
@@ -128,7 +128,7 @@ def _say_what_is_missing(
 def _sparklines(found: list[Release]) -> None:
     """Print a sparkline of each series over the listed releases."""
     from streamdp.reports.charts.sparklines import sparkline
-    from streamdp.reports.series import picture
+    from streamdp.reports.releases.series import picture
 
     for each in picture(found).series[:MOST_SPARKLINES]:
         click.echo(f"{each.name:>12} {sparkline(each.best.values, 60)}")

@@ -15,8 +15,8 @@ from streamdp.errors import StreamdpError
 
 if TYPE_CHECKING:
     from streamdp.config.sections.reports import ReportForm
-    from streamdp.reports.digest import Digest
-    from streamdp.reports.periods import Period
+    from streamdp.reports.releases.digest import Digest
+    from streamdp.reports.releases.periods import Period
 
 _PERIODS = ("day", "week", "month", "quarter", "year", "all")
 
@@ -88,7 +88,7 @@ def plot(job: str, config_path: Path, period: Period, at: int | None, output: Pa
 
 def _digest(job: str, path: Path, period: Period, at: int | None) -> Digest:
     from streamdp.cli.look.web import columns_of
-    from streamdp.reports.digest import digest
+    from streamdp.reports.releases.digest import digest
     from streamdp.store.database import connect_to_read
 
     configuration = load_configuration(path)

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from streamdp.config import Configuration
     from streamdp.errors import StreamdpError
-    from streamdp.reports.holds import Hold
-    from streamdp.reports.status import GateStatus, JobStatus
+    from streamdp.reports.state.holds import Hold
+    from streamdp.reports.state.status import GateStatus, JobStatus
     from streamdp.store.problems import Problem
     from streamdp.store.reading.reports import Heart
     from streamdp.types import Json
@@ -67,9 +67,9 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
     import time
 
     from streamdp.daemon.lock import is_locked
-    from streamdp.reports.next_run import refusal
-    from streamdp.reports.problems import wrong_now
-    from streamdp.reports.status import daemon_state, gate_status, job_status
+    from streamdp.reports.state.next_run import refusal
+    from streamdp.reports.state.problems import wrong_now
+    from streamdp.reports.state.status import daemon_state, gate_status, job_status
     from streamdp.store.reading.reports import heart
     from streamdp.store.schema.schema import open_to_read
 
@@ -182,7 +182,7 @@ def _row(status: JobStatus, *, gated: bool) -> dict[str, Json]:
 
 def _whole(configuration: Configuration, status: JobStatus) -> dict[str, Json]:
     """A job as one object, with all that holds it."""
-    from streamdp.reports.status import holders
+    from streamdp.reports.state.status import holders
 
     report = status.report
     return {
@@ -208,7 +208,7 @@ def _recent(configuration: Configuration, database: Database, job: str) -> str:
     """Sparkline of the middle series of a job's last releases."""
     from streamdp.cli.look.web import columns_of
     from streamdp.reports.charts.sparklines import sparkline
-    from streamdp.reports.series import picture
+    from streamdp.reports.releases.series import picture
     from streamdp.store.reading.browse import newest_releases
 
     found = newest_releases(database, job, 20)
@@ -227,7 +227,7 @@ def _problem_row(problem: Problem) -> dict[str, Json]:
 
 
 def _gate_row(status: GateStatus) -> dict[str, Json]:
-    from streamdp.reports.status import holders
+    from streamdp.reports.state.status import holders
 
     report = status.report
     return {

@@ -138,7 +138,7 @@ def _store(configuration: Configuration) -> str:
 
 
 def _problems(configuration: Configuration) -> list[Problem]:
-    from streamdp.reports.problems import wrong_now
+    from streamdp.reports.state.problems import wrong_now
     from streamdp.store.database import connect_to_read
 
     path = configuration.store.path

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from streamdp.mechanisms.quantile_tree import accuracy
-from streamdp.mechanisms.quantile_tree.choice import choose_tree
+from streamdp.mechanisms.quantile_tree.planning import accuracy
+from streamdp.mechanisms.quantile_tree.planning.choice import choose_tree
 from streamdp.priors.joint import JointPrior
 from streamdp.privacy.price import Price
 
 if TYPE_CHECKING:
     from streamdp.kinds.quantiles.kind import Quantiles
-    from streamdp.mechanisms.quantile_tree.accuracy import Believed
+    from streamdp.mechanisms.quantile_tree.planning.accuracy import Believed
     from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 
 

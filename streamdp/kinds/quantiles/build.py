@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from streamdp.kinds.quantiles.kind import Quantiles
     from streamdp.kinds.spec import BuildContext, PublicData
     from streamdp.learning.features import Feature
-    from streamdp.mechanisms.quantile_tree.choice import Choice
+    from streamdp.mechanisms.quantile_tree.planning.choice import Choice
 
 TREND_ORIGIN = 1_767_225_600
 """2026-01-01: where the feature `trend` is 0."""
@@ -29,7 +29,7 @@ def build(section: QuantilesSection, context: BuildContext) -> Quantiles:
     from dataclasses import replace
 
     from streamdp.kinds.quantiles.kind import Quantiles
-    from streamdp.mechanisms.quantile_tree.accuracy import Believed
+    from streamdp.mechanisms.quantile_tree.planning.accuracy import Believed
 
     asked = question(section, context.dialect)
     epsilon = context.epsilon_of_record(section)
@@ -77,7 +77,7 @@ def _form(section: QuantilesSection, epsilon: Fraction) -> Choice:
     The table was made for priors that do not learn. Where one learns it is the binary tree, whose
     noise the learner of experts models, and the table's form while it knows too little.
     """
-    from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, Choice, choose_tree
+    from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, Choice, choose_tree
 
     chosen = section.mechanism
     if chosen != "auto":

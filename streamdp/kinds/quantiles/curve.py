@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.mechanisms.quantile_tree.rank_law import uniforms
+from streamdp.mechanisms.quantile_tree.planning.rank_law import uniforms
 from streamdp.priors.shapes import tukey
 from streamdp.types import FloatArray, IntArray
 

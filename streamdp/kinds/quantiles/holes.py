@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdp.mechanisms.quantile_tree.rank_law import deviations
+from streamdp.mechanisms.quantile_tree.planning.rank_law import deviations
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.types import FloatArray
 

@@ -1,7 +1,7 @@
 """Where this batch's true quantiles lie, given what was released: post-processing, so free.
 
 The law of the ranks that released values have in their batch follows from the tree and the public
-number of rows (`quantile_tree.rank_law`); it is the same for any batch. Turned around, ranks G that
+number of rows (`planning.rank_law`); it is the same for any batch. Turned around, ranks G that
 the released values o may have had make a plausible batch: its distribution function goes through
 all points (o_j, G_j), and its quantiles are read off it. Between the points and beyond them it
 follows a law of Tukey's family, from the uniform one to ones with heavy tails, and its records lie
@@ -33,9 +33,9 @@ from streamdp.kinds.quantiles.bands import band
 from streamdp.kinds.quantiles.curve import Lay, lay, through
 from streamdp.kinds.quantiles.holes import FAR, across
 from streamdp.kinds.quantiles.plausible import plausible
-from streamdp.mechanisms.quantile_tree.accuracy import Believed
+from streamdp.mechanisms.quantile_tree.planning.accuracy import Believed
+from streamdp.mechanisms.quantile_tree.planning.rank_law import SAMPLES, rank_samples, uniforms
 from streamdp.mechanisms.quantile_tree.pulls import off_atoms, outside
-from streamdp.mechanisms.quantile_tree.rank_law import SAMPLES, rank_samples, uniforms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.types import FloatArray

@@ -12,10 +12,10 @@ from typing import Any, ClassVar
 from streamdp.kinds.quantiles.intervals import LEVEL, intervals
 from streamdp.learning.features import Feature, calendar
 from streamdp.learning.learner import Features, Learner, Observation, Smoothed, Way
-from streamdp.mechanisms.quantile_tree.accuracy import STANDARD, Believed
-from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, Choice
 from streamdp.mechanisms.quantile_tree.exponential import Restriction
 from streamdp.mechanisms.quantile_tree.noisy_gradient import NoisyGradient
+from streamdp.mechanisms.quantile_tree.planning.accuracy import STANDARD, Believed
+from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, Choice
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior, Shapes
@@ -56,7 +56,7 @@ class Quantiles:
         epsilon: Price of one release for one record.
         grid: Public cells.
         learner: What makes priors of past releases, or says what is drawn at all.
-        form: Branching, node and budgets of the tree (`mechanisms.quantile_tree.choice`).
+        form: Branching, node and budgets of the tree (`mechanisms.quantile_tree.planning.choice`).
         relation: Neighbours.
         restriction: What becomes of a prior outside a region of the tree.
         shapes: Beliefs about the quantiles together, for joint nodes (`priors.shapes`).

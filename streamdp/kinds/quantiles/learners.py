@@ -77,7 +77,7 @@ def _experts(basis: Basis) -> Learner:
     """
     from streamdp.learning.experts.drawing.ways import BroadShapes
     from streamdp.learning.experts.mixture import ExpertMixture
-    from streamdp.mechanisms.quantile_tree.choice import choose_tree
+    from streamdp.mechanisms.quantile_tree.planning.choice import choose_tree
 
     section, tree, robust = basis.section, basis.tree, basis.robust
     rows, auto = section.expected_rows or 1, section.mechanism == "auto"

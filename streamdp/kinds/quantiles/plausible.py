@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.mechanisms.quantile_tree.rank_law import rank_samples, uniforms
+from streamdp.mechanisms.quantile_tree.planning.rank_law import rank_samples, uniforms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.types import FloatArray, Prior

@@ -68,7 +68,7 @@ def fit(section: QuantilesSection, public: PublicRows) -> PublicFit:
     import numpy as np
 
     from streamdp.learning.public import fit_public
-    from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+    from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 
     targets = np.array([float(quantile) for quantile in section.quantiles])
     rows, chance = section.expected_rows or 1, PublicEntropy("public rows")

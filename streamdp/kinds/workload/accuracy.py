@@ -20,7 +20,7 @@ from streamdp.kinds.workload.fitting.distribution import MOST_CELLS
 from streamdp.kinds.workload.fitting.hypotheses import Memory
 from streamdp.kinds.workload.kind import WorkloadRelease
 from streamdp.kinds.workload.weights import PrivateWeights
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.privacy.filters import Measure
 from streamdp.privacy.price import Price
 from streamdp.types import FloatArray, IntArray

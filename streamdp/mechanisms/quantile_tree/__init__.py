@@ -1,1 +1,1 @@
-"""Quantiles of a batch: the quantile tree, its draws, their calibration and their accuracy."""
+"""Quantiles of a batch: the quantile tree and its draws; `planning` has what is known before."""

@@ -19,8 +19,8 @@ from streamdp.reports.charts.frame import (
     whole,
 )
 from streamdp.reports.charts.scales import Scale, spanning
-from streamdp.reports.happenings import Happenings
-from streamdp.reports.series import Line, Numbers, Picture
+from streamdp.reports.releases.happenings import Happenings
+from streamdp.reports.releases.series import Line, Numbers, Picture
 
 Mark = tuple[int, str, str]
 """Something else that happened: when, its class, and what it is."""

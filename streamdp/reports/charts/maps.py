@@ -5,7 +5,7 @@ from __future__ import annotations
 from xml.sax.saxutils import escape
 
 from streamdp.reports.charts.frame import RIGHT, TOP, WIDTH, whole
-from streamdp.reports.series import Picture, Series
+from streamdp.reports.releases.series import Picture, Series
 
 
 def heat(picture: Picture, *, title: str, rows: int = 60, columns: int = 60) -> str:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from streamdp.reports.charts.choices import MOST, Choice, choices
 from streamdp.reports.charts.lines import chart
 from streamdp.reports.charts.stacked import legend, stacked
-from streamdp.reports.columns import columns_of
-from streamdp.reports.series import Picture, candidate, moments_of, picture
+from streamdp.reports.releases.columns import columns_of
+from streamdp.reports.releases.series import Picture, candidate, moments_of, picture
 from streamdp.types import Column, Release
 
 

@@ -8,7 +8,7 @@ import io
 import numpy as np
 
 from streamdp.errors import ConfigurationError
-from streamdp.reports.digest import Digest
+from streamdp.reports.releases.digest import Digest
 from streamdp.types import FloatArray
 
 INCHES, DOTS = (11.0, 4.6), 150

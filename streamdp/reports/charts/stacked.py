@@ -7,7 +7,7 @@ from xml.sax.saxutils import escape
 
 from streamdp.reports.charts.frame import BOTTOM, HEIGHT, TOP, axes, colours, time_axis, whole
 from streamdp.reports.charts.scales import Scale
-from streamdp.reports.series import Picture, Series
+from streamdp.reports.releases.series import Picture, Series
 
 MOST = 8
 """Series that are told apart: those with the largest share in all; the rest is one."""

@@ -16,7 +16,7 @@ from streamdp.kinds.rules.grid import RuleGrid, Threshold
 from streamdp.kinds.selection.candidates import ThresholdRules
 from streamdp.kinds.selection.kind import Selection
 from streamdp.kinds.selection.scores import Errors
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.types import Batch, Sums, TableCounts
 from tests.benchmarks import flights
 from tests.benchmarks.calibration_kinds.intervals import SURE, Intervals

@@ -12,7 +12,7 @@ from streamdp.kinds.spec import BuildContext
 from streamdp.kinds.statistics.build import build
 from streamdp.kinds.statistics.kind import Statistics
 from streamdp.kinds.statistics.section import StatisticsSection
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.privacy.price import Price
 from streamdp.types import Batch, CompoundAnswer, CompoundQuery, FloatArray, Sums, TableCounts
 from tests.benchmarks.calibration_kinds.counts import CountStream

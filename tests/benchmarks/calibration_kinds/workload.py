@@ -11,7 +11,7 @@ import numpy as np
 from streamdp.kinds.workload.fitting.marginals import Workload, marginals_up_to
 from streamdp.kinds.workload.kind import WorkloadRelease
 from streamdp.kinds.workload.weights import PrivateWeights
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.privacy.price import Price
 from streamdp.types import Batch, Dimension, IntArray, TableCounts
 from tests.benchmarks.calibration_kinds.intervals import Intervals

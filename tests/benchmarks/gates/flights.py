@@ -18,7 +18,7 @@ from typing import Literal
 import duckdb
 import numpy as np
 
-from streamdp.mechanisms.quantile_tree.simulation import rank_error
+from streamdp.mechanisms.quantile_tree.planning.simulation import rank_error
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.mechanisms.sparse_vector.above_threshold import AboveThreshold
 from streamdp.mechanisms.sparse_vector.drift import Tolerance, excess

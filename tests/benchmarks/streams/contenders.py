@@ -21,8 +21,8 @@ from streamdp.learning.fixed import Fixed
 from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.last_release import LastRelease
 from streamdp.learning.learner import Learner
-from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, choose_tree
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
+from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, choose_tree
 from streamdp.mechanisms.quantile_tree.sharpness import Level
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy

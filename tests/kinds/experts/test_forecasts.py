@@ -11,7 +11,7 @@ from streamdp.errors import ConfigurationError
 from streamdp.kinds.experts.forecasts import Forecast
 from streamdp.kinds.experts.kind import Experts
 from streamdp.kinds.grouped import Grouped
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.types import ReadsReleases, Row
 from streamdp.wiring import records, release_kind
 from tests.kinds.experts.worlds import BATCH

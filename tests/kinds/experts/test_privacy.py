@@ -7,7 +7,7 @@ import pytest
 
 from streamdp.kinds.experts.kind import Experts
 from streamdp.kinds.experts.losses import Actions, Rules
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.types import Sums, TableCounts
 from tests.kinds.experts.worlds import ACTIONS, BATCH, RULES, experts, statistics
 from tests.privacy.choices import EXPERTS, MUTANTS, Mutant, experts_loss

@@ -17,7 +17,7 @@ from streamdp.kinds.experts.kind import Experts
 from streamdp.kinds.experts.losses import Rules
 from streamdp.kinds.rules.errors import RuleErrors
 from streamdp.kinds.rules.halfspaces import Feature, Halfspaces
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.types import TableCounts
 from streamdp.wiring import records, release_kind
 from tests.kinds.experts.worlds import BATCH

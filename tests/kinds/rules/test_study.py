@@ -10,7 +10,7 @@ import pytest
 from streamdp.config import load
 from streamdp.errors import ConfigurationError
 from streamdp.kinds.study import ORACLE
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.planning import comparison
 from streamdp.simulation.comparison import Comparison, Trial
 from streamdp.types import Outcome, Sums, TableCounts

@@ -13,7 +13,7 @@ from streamdp.kinds.selection.prior import ROBUST_WEIGHT, virtual_records
 from streamdp.kinds.selection.sample_size import Generalization, shortfall
 from streamdp.kinds.selection.scores import Count
 from streamdp.mechanisms.finite_choice import exponential_choice
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.types import Sums
 from tests.kinds.selection.worlds import law, listed
 

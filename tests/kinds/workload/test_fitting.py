@@ -13,7 +13,7 @@ from streamdp.kinds.workload.fitting.hypotheses import SLOW, UNIFORM, Fitting, M
 from streamdp.kinds.workload.fitting.marginals import Workload, marginals_up_to
 from streamdp.kinds.workload.fitting.refit import Measurement
 from streamdp.kinds.workload.weights import PrivateWeights
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.types import IntArray
 
 SIZES = (3, 4)

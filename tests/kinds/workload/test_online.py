@@ -27,8 +27,8 @@ from streamdp.kinds.workload.online import Gate
 from streamdp.kinds.workload.section import WorkloadSection
 from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms import additive_noise
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
 from streamdp.mechanisms.sparse_vector import above_threshold
 from streamdp.privacy.events import epsilon_of
 from streamdp.types import Batch, TableCounts

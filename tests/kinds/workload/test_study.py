@@ -15,7 +15,7 @@ from streamdp.kinds.workload.build import build
 from streamdp.kinds.workload.section import WorkloadSection
 from streamdp.kinds.workload.study import WorkloadStudy
 from streamdp.kinds.workload.synthetic import NAMES
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.simulation.replay import replay
 
 STUDY = WorkloadStudy()

@@ -33,7 +33,7 @@ from streamdp.kinds.workload.rounds import Course, rounds_for
 from streamdp.kinds.workload.section import WorkloadSection
 from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms.additive_noise import AdditiveNoise
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.privacy.events import epsilon_of, rho_of
 from streamdp.types import Batch, Dimension, IntArray, TableCounts
 

@@ -14,7 +14,7 @@ from streamdp.learning.experts.memory.levels import DRIFT_NAMES
 from streamdp.learning.experts.memory.panel import Panel
 from streamdp.learning.experts.mixture import ExpertMixture
 from streamdp.learning.public import PublicFit
-from streamdp.mechanisms.quantile_tree.choice import CANDIDATES
+from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.priors.shapes import shapes_from_guess

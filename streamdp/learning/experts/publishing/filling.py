@@ -19,8 +19,8 @@ from streamdp.learning.experts.drawing.ways import MEAN_ABSOLUTE, Way
 from streamdp.learning.experts.facts import Facts
 from streamdp.learning.experts.publishing.error_bars import ErrorBars
 from streamdp.learning.experts.publishing.smooth import SmoothLaw, standard_laws
+from streamdp.mechanisms.quantile_tree.planning.rank_law import deviations
 from streamdp.mechanisms.quantile_tree.pulls import off_atoms, outside
-from streamdp.mechanisms.quantile_tree.rank_law import deviations
 from streamdp.types import FloatArray, IntArray
 
 

@@ -13,9 +13,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamdp.mechanisms.quantile_tree.choice import CANDIDATES, Choice
-from streamdp.mechanisms.quantile_tree.choice_table import Measured
-from streamdp.mechanisms.quantile_tree.simulation import PublicEntropy, batch_of, levels, rank_error
+from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, Choice
+from streamdp.mechanisms.quantile_tree.planning.choice_table import Measured
+from streamdp.mechanisms.quantile_tree.planning.simulation import (
+    PublicEntropy,
+    batch_of,
+    levels,
+    rank_error,
+)
 from streamdp.priors.families import Cauchy
 from streamdp.priors.shapes import profile, shapes_from_bounds
 from streamdp.types import FloatArray, Grid

@@ -9,7 +9,7 @@ from sqlite_utils import Database
 from streamdp.config import Configuration
 from streamdp.config.base.schedules import Schedule
 from streamdp.privacy.amounts import epsilon_text
-from streamdp.reports.columns import columns_of
+from streamdp.reports.releases.columns import columns_of
 from streamdp.store.ledger.privacy_guarantee import claim_of, parameters_over_time
 from streamdp.store.reading.browse import count_releases, newest_releases
 from streamdp.types import Column, Json, Release

@@ -11,9 +11,9 @@ from sqlite_utils import Database
 
 from streamdp.config import Configuration
 from streamdp.privacy.filters import Item, Measure
-from streamdp.reports.holds import Hold
-from streamdp.reports.prices import price_of_release
-from streamdp.reports.status import (
+from streamdp.reports.guarantee.prices import price_of_release
+from streamdp.reports.state.holds import Hold
+from streamdp.reports.state.status import (
     DaemonState,
     GateStatus,
     JobStatus,

@@ -6,7 +6,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from streamdp.reports.columns import columns_of
+from streamdp.reports.releases.columns import columns_of
 from streamdp.types import Column, Json, Release, Row
 
 MANY = 24

@@ -3,7 +3,7 @@
 The rule looks up the cell of a table nearest to (number of quantiles, epsilon times expected
 rows) and takes the candidate that erred least there. Ranks are all that matters, so the table
 holds for any unit and any number of rows. It was made from simulated batches and knows no data, by
-`python -m streamdp.mechanisms.quantile_tree.calibrate`.
+`python -m streamdp.mechanisms.quantile_tree.planning.calibrate`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from streamdp.mechanisms.quantile_tree.choice_table import TABLE, Measured
+from streamdp.mechanisms.quantile_tree.planning.choice_table import TABLE, Measured
 from streamdp.mechanisms.quantile_tree.sharpness import NodeKind, Relation
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior, Shapes

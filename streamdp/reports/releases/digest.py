@@ -11,10 +11,10 @@ from streamdp.config import Configuration
 from streamdp.errors import StreamdpError
 from streamdp.privacy.amounts import total_text
 from streamdp.reports.charts.own import OwnChart, own_charts
-from streamdp.reports.happenings import Happenings, happenings
-from streamdp.reports.periods import Period, period_of
-from streamdp.reports.series import Picture, moment_of, picture
-from streamdp.reports.sheet import data_sheet
+from streamdp.reports.releases.happenings import Happenings, happenings
+from streamdp.reports.releases.periods import Period, period_of
+from streamdp.reports.releases.series import Picture, moment_of, picture
+from streamdp.reports.releases.sheet import data_sheet
 from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
 from streamdp.types import Column, Json, Release
 

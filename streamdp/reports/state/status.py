@@ -10,8 +10,8 @@ from sqlite_utils import Database
 
 from streamdp.config import Configuration, next_times
 from streamdp.privacy.filters import Item
-from streamdp.reports.holds import Hold, holds
-from streamdp.reports.prices import price_of_release, price_of_run
+from streamdp.reports.guarantee.prices import price_of_release, price_of_run
+from streamdp.reports.state.holds import Hold, holds
 from streamdp.store.ledger.cap_usage import held_by
 from streamdp.store.ledger.refusals import passed_over
 from streamdp.store.reading.gate_reports import GateReport, Standing, gate_report, standing

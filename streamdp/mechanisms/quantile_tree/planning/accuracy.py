@@ -17,7 +17,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamdp.mechanisms.quantile_tree.simulation import (
+from streamdp.mechanisms.quantile_tree.planning.simulation import (
     PublicEntropy,
     batch_of,
     levels,

@@ -1,4 +1,4 @@
-"""Mean rank errors of the candidates of `choice`, as `quantile_tree.calibrate` prints them."""
+"""Mean rank errors of the candidates of `choice`, as `calibrate` prints them."""
 
 from __future__ import annotations
 

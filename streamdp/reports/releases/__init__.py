@@ -1,0 +1,1 @@
+"""Releases of a job: their series, reports of a period, and the public data sheet."""

@@ -1,0 +1,1 @@
+"""The state of daemon, sources, jobs and gates, and what holds a job back."""
