@@ -107,3 +107,21 @@ def test_a_step_keeps_its_first_terms(wanted):
     ranks = np.arange(9) * 100 * (wanted > 0)
     error = largest_error(terms, ranks, wanted, 0.1, range(9))
     assert error <= booked(5001.0, 9)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "sharpness"),
+    [
+        (Fraction(2), SHARPEST),
+        (Fraction(5, 4), SHARPEST),
+        (Fraction(30), 10.0),
+        (Fraction(330), 1.0),
+        (Fraction(3971, 4), 0.3),
+    ],
+)
+def test_a_step_counts_no_point_to_the_right(wanted, sharpness):
+    """Points of one rank, whose terms rise by e^600, behind a gap of just two blocks."""
+    rank = Gap.of(wanted).ceiling - 1
+    ranks, terms = np.array([0, rank, rank]), np.array([-600.0, -600.0, 0.0])
+    error = largest_error(terms, ranks, wanted, sharpness, range(3))
+    assert error <= booked(600.0, 3)

@@ -130,7 +130,7 @@ class LongPass:
         length = wanted.ceiling if self._short else max(1, min(half, wanted.ceiling // 2))
         self._right = _Blocks(ranks, length, sharpness)
         self._falling = np.exp(-self._right.offsets)
-        self._b = self._side_b(begin, length)
+        self._b = self._side_b(ranks, begin, length)
         if self._short:
             self._from_start = math.exp(-sharpness * (wanted.whole + wanted.rest)) / self._falling
 
@@ -144,16 +144,19 @@ class LongPass:
             seen.append(self._seen(start, before, valid, -1.0))
         return seen
 
-    def _side_b(self, begin: IntArray, length: int) -> list[tuple[IntArray, FloatArray]]:
+    def _side_b(
+        self, ranks: IntArray, begin: IntArray, length: int
+    ) -> list[tuple[IntArray, FloatArray]]:
         """Sums from the first point of the side on, and if that block is short, of the next one."""
         start, edges = self._right.start, self._right.edges
         if self._short:
             return [self._seen(start, begin, start.take(begin) < start, 1.0)]
         first = (self._reach + 1) // length * length
+        two = first + 2 * length <= ranks  # else points to the right may share the second's end
         after = np.repeat(edges[1:], np.diff(edges))[begin]
         after = np.minimum(after, len(start) - 1)
-        both = (start[begin] == first) & (start[after] == first + length)
-        near = start[begin] <= first + length
+        both = two & (start[begin] == first) & (start[after] == first + length)
+        near = start[begin] <= first + length * two
         return [self._seen(start, begin, near, 1.0), self._seen(start, after, both, 1.0)]
 
     def _seen(
