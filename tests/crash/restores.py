@@ -37,7 +37,7 @@ from streamdp.types import Backend, Batch, Json, Query, Release
 from tests.crash.edited import EDITS, WORLDS, World
 from tests.crash.home import Home, folder
 from tests.invariants import violations
-from tests.privacy.accountant import ORDERS, divergence
+from tests.privacy.accounting.accountant import ORDERS, divergence
 from tests.worlds import START, HandClock
 
 DAY, LIVES = 86_400, 3

@@ -25,7 +25,7 @@ from streamdp.gates.tests_section import TEST_KINDS
 from streamdp.mechanisms.sparse_vector import above_threshold
 from streamdp.types import CellCounts, Past, Row, Statistic, TableCounts, TableQuery
 from tests.kinds.cases import STATISTICS, first_batches
-from tests.privacy.gates import NO_ENTROPY, coarse, noise_law
+from tests.privacy.gates.law import NO_ENTROPY, coarse, noise_law
 from tests.worlds import ReplayedEntropy
 
 CONFIG = """

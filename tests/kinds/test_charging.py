@@ -8,7 +8,7 @@ from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.experts.mixture import ExpertMixture
 from streamdp.privacy.amounts import nano_up
 from streamdp.privacy.events import bounded_range, epsilon_of, pure, rho_of
-from tests.privacy.test_few_measured import BATCH, EPSILON, kind, learned
+from tests.privacy.quantiles.test_few_measured import BATCH, EPSILON, kind, learned
 
 OLD = '["old"]'
 

@@ -23,7 +23,7 @@ from streamdp.priors.families import Cauchy
 from streamdp.priors.shapes import shapes_from_guess
 from streamdp.simulation.comparison import chance
 from streamdp.types import Batch, CellCounts, Grid, Json, Outcome, ReleaseKind
-from tests.privacy.neighbours import counts_of
+from tests.privacy.quantiles.neighbours import counts_of
 
 GRID, GUESS = Grid(Fraction(1), -10_000, 10_000), (0.0, 100.0)
 EPSILON, BATCH = Fraction(1), Batch("s", "b", 0, 86_400)

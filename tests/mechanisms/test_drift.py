@@ -12,8 +12,8 @@ from streamdp.mechanisms.sparse_vector.drift import Tolerance, best, excess, row
 from streamdp.mechanisms.sparse_vector.drift_chance import DriftChance, _points
 from streamdp.mechanisms.sparse_vector.thresholding import Terms
 from streamdp.types import CellCounts
-from tests.privacy.law import forking, law_of
-from tests.privacy.neighbours import counts_of, level, unit_grid
+from tests.privacy.quantiles.law import forking, law_of
+from tests.privacy.quantiles.neighbours import counts_of, level, unit_grid
 
 F = Fraction
 QUARTILES = (F(1, 4), F(1, 2), F(3, 4))

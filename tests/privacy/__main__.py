@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.benchmarks.report import Row, main
-from tests.privacy import choices, gate_cases, gaussian
-from tests.privacy.cases import CASES, LONG, largest_loss
-from tests.privacy.gate_mutants import GATE_MUTANTS
-from tests.privacy.gradients import BOUGHT, GRADIENT_MUTANTS
-from tests.privacy.mutants import MUTANTS
+from tests.privacy import choices
+from tests.privacy.gates import cases as gate_cases
+from tests.privacy.gates.mutants import GATE_MUTANTS
+from tests.privacy.noise import gaussian
+from tests.privacy.quantiles.cases import CASES, LONG, largest_loss
+from tests.privacy.quantiles.gradients import BOUGHT, GRADIENT_MUTANTS
+from tests.privacy.quantiles.mutants import MUTANTS
 
 IMPOSSIBLE = 1e9
 """Stands for the infinite loss of an output that a neighbour cannot have."""

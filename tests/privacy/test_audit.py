@@ -9,7 +9,7 @@ from streamdp.mechanisms.quantile_tree import sharpness
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from tests.privacy.audit import Draw, epsilon_lower_bound
-from tests.privacy.neighbours import Records, Steps, counts_of, unit_grid
+from tests.privacy.quantiles.neighbours import Records, Steps, counts_of, unit_grid
 
 EPSILON = Fraction(1)
 CELLS = 5

@@ -17,7 +17,7 @@ from streamdp.priors.families import Cauchy
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.types import CellCounts, Entropy, Grid
 from tests.benchmarks.report import Row
-from tests.privacy.gates import Asked, coarse, run_law
+from tests.privacy.gates.law import Asked, coarse, run_law
 
 SYSTEM = OperatingSystemEntropy()
 GATE = Thresholding(Fraction(1), Fraction(1, 10))

@@ -15,8 +15,8 @@ from streamdp.mechanisms.quantile_tree.exponential import Restriction
 from streamdp.mechanisms.quantile_tree.sharpness import NodeKind, Relation
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior, Shapes
-from tests.privacy.law import Law, forking, law_of
-from tests.privacy.neighbours import (
+from tests.privacy.quantiles.law import Law, forking, law_of
+from tests.privacy.quantiles.neighbours import (
     Records,
     Steps,
     counts_of,
@@ -26,7 +26,7 @@ from tests.privacy.neighbours import (
     pairs,
     unit_grid,
 )
-from tests.privacy.supremum import Cells, Part, Worst, supremum
+from tests.privacy.quantiles.supremum import Cells, Part, Worst, supremum
 
 EPSILON = Fraction(1)
 

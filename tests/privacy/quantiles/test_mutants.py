@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.privacy.cases import EPSILON
-from tests.privacy.mutants import MUTANTS, Mutant
+from tests.privacy.quantiles.cases import EPSILON
+from tests.privacy.quantiles.mutants import MUTANTS, Mutant
 
 
 def names(mutant: Mutant) -> str:

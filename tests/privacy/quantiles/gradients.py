@@ -24,9 +24,9 @@ from streamdp.mechanisms.quantile_tree import noisy_gradient
 from streamdp.mechanisms.quantile_tree.noisy_gradient import UNITS, NoisyGradient
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.types import Batch, CellCounts, Entropy, Json, Plan, UnitBound
-from tests.privacy.law import forking, law_of
-from tests.privacy.neighbours import counts_of, level, pairs, unit_grid
-from tests.privacy.supremum import Part, supremum
+from tests.privacy.quantiles.law import forking, law_of
+from tests.privacy.quantiles.neighbours import counts_of, level, pairs, unit_grid
+from tests.privacy.quantiles.supremum import Part, supremum
 
 CELLS, BATCH = 3, Batch("s", "b", 0, 86_400)
 HALF = (Fraction(1, 2),)

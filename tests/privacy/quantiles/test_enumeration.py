@@ -11,9 +11,17 @@ from hypothesis import strategies as st
 from streamdp.mechanisms.quantile_tree import exponential, passes
 from streamdp.mechanisms.quantile_tree.sharpness import NodeKind, Relation
 from streamdp.privacy.events import epsilon_of
-from tests.privacy.cases import CASES, EPSILON, LONG, Case, largest_loss, loss_under, release_law
-from tests.privacy.law import choice_law, expected_widths, forking
-from tests.privacy.neighbours import pairs
+from tests.privacy.quantiles.cases import (
+    CASES,
+    EPSILON,
+    LONG,
+    Case,
+    largest_loss,
+    loss_under,
+    release_law,
+)
+from tests.privacy.quantiles.law import choice_law, expected_widths, forking
+from tests.privacy.quantiles.neighbours import pairs
 
 LOOSE = 1e-8
 """A near-point prior keeps 1e-13 elsewhere, and the numerical slack of the charge is 1e-9."""

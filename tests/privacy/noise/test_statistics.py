@@ -17,7 +17,7 @@ from streamdp.kinds.statistics.measures.protocol import Allowance, Asked
 from streamdp.mechanisms.gaussian_noise import GaussianNoise
 from streamdp.privacy.events import epsilon_of, rho_of
 from streamdp.types import Grid, Term
-from tests.privacy.statistics import (
+from tests.privacy.noise.statistics import (
     BATCH,
     CASES,
     CASES_IN_RHO,

@@ -20,8 +20,8 @@ from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.privacy.events import epsilon_of
 from streamdp.types import Batch, CellCounts, Entropy, Json, Outcome, Plan
-from tests.privacy.law import Law, forking, law_of
-from tests.privacy.neighbours import Records, counts_of, log_ratio, pairs, unit_grid
+from tests.privacy.quantiles.law import Law, forking, law_of
+from tests.privacy.quantiles.neighbours import Records, counts_of, log_ratio, pairs, unit_grid
 
 EPSILON = Fraction(1)
 CELLS, MOST = 4, 4

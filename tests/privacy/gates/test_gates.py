@@ -15,9 +15,9 @@ from streamdp.mechanisms.sparse_vector.above_threshold import AboveThreshold
 from streamdp.mechanisms.sparse_vector.sampling import Sampling
 from streamdp.mechanisms.sparse_vector.thresholding import Chance, Terms, Thresholding
 from streamdp.privacy.one_sided import one_sided
-from tests.privacy.gate_cases import STEPS, largest_loss
-from tests.privacy.gate_mutants import GATE_MUTANTS, GateMutant
-from tests.privacy.gates import NO_ENTROPY, coarse, counted, noise_law, share_of
+from tests.privacy.gates.cases import STEPS, largest_loss
+from tests.privacy.gates.law import NO_ENTROPY, coarse, counted, noise_law, share_of
+from tests.privacy.gates.mutants import GATE_MUTANTS, GateMutant
 
 ROUNDING = 1e-6
 F = Fraction

@@ -6,7 +6,7 @@ import pytest
 
 from streamdp.kinds.charging import UnitCharging
 from streamdp.privacy.events import epsilon_of
-from tests.privacy.gradients import (
+from tests.privacy.quantiles.gradients import (
     BATCH,
     BOUGHT,
     EPSILON,

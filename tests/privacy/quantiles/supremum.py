@@ -18,7 +18,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from tests.privacy.neighbours import Records, log_ratio
+from tests.privacy.quantiles.neighbours import Records, log_ratio
 
 Cells = tuple[int, ...]
 

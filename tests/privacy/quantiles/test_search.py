@@ -14,9 +14,9 @@ from streamdp.mechanisms.quantile_tree import measure
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Uniform
 from streamdp.types import Entropy, Grid
-from tests.privacy.law import Law, forking, law_of
-from tests.privacy.neighbours import Records, Steps, counts_of, log_ratio, unit_grid
-from tests.privacy.supremum import Cells, Part, supremum
+from tests.privacy.quantiles.law import Law, forking, law_of
+from tests.privacy.quantiles.neighbours import Records, Steps, counts_of, log_ratio, unit_grid
+from tests.privacy.quantiles.supremum import Cells, Part, supremum
 
 EPSILON = Fraction(1)
 EDGE = 2**45

@@ -10,7 +10,7 @@ import pytest
 
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.privacy.discrete_gaussian import discrete_gaussian, discrete_gaussian_variance
-from tests.privacy.gaussian import (
+from tests.privacy.noise.gaussian import (
     MUTANTS,
     VARIANCES,
     Mutant,

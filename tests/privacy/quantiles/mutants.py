@@ -18,7 +18,7 @@ from streamdp.mechanisms.quantile_tree import exponential, grains, joint, sharpn
 from streamdp.mechanisms.quantile_tree.grains import Region
 from streamdp.mechanisms.quantile_tree.measure import Measure
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from tests.privacy.cases import Case, largest_loss
+from tests.privacy.quantiles.cases import Case, largest_loss
 
 Mutation = Callable[[], Any]
 

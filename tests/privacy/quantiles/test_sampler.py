@@ -10,9 +10,9 @@ from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.types import CellCounts, Entropy
-from tests.privacy.law import Law, forking, law_of, replaced
-from tests.privacy.neighbours import Records, counts_of, level, unit_grid
-from tests.privacy.supremum import Cells
+from tests.privacy.quantiles.law import Law, forking, law_of, replaced
+from tests.privacy.quantiles.neighbours import Records, counts_of, level, unit_grid
+from tests.privacy.quantiles.supremum import Cells
 
 RECORDS: Records = (0, 0, 1, 2, 3, 3, 4, 5)
 TREES = {

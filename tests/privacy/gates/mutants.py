@@ -16,9 +16,9 @@ from streamdp.mechanisms.sparse_vector.above_threshold import AboveThreshold
 from streamdp.mechanisms.sparse_vector.sampling import Sampling
 from streamdp.mechanisms.sparse_vector.thresholding import Chance, Terms, Thresholding
 from streamdp.types import FloatArray
-from tests.privacy import gates
-from tests.privacy.gate_cases import STEPS, asked
-from tests.privacy.gates import Asked, coarse, loss
+from tests.privacy.gates import law as gates
+from tests.privacy.gates.cases import STEPS, asked
+from tests.privacy.gates.law import Asked, coarse, loss
 
 F = Fraction
 GATE = Thresholding(F(1), F(1, 10), F(1), horizon=100)

@@ -28,8 +28,8 @@ from streamdp.privacy.events import (
 )
 from streamdp.privacy.price import Price
 from streamdp.types import Json, Neighbours, UnitBound
-from tests.privacy.accountant import ORDERS, divergence
-from tests.privacy.statistics import (
+from tests.privacy.accounting.accountant import ORDERS, divergence
+from tests.privacy.noise.statistics import (
     BATCH,
     COUNT,
     CUT,

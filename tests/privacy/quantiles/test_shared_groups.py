@@ -17,8 +17,8 @@ from streamdp.priors.families import Cauchy
 from streamdp.priors.joint import JointPrior
 from streamdp.simulation.comparison import chance
 from streamdp.types import Batch, CellCounts, Entropy, Json, Outcome, Plan
-from tests.privacy.law import Law, forking, law_of
-from tests.privacy.neighbours import Records, counts_of, log_ratio, nearly_sure, unit_grid
+from tests.privacy.quantiles.law import Law, forking, law_of
+from tests.privacy.quantiles.neighbours import Records, counts_of, log_ratio, nearly_sure, unit_grid
 
 CELLS, RECORDS, BATCH = 3, 3, Batch("s", "b", 0, 86_400)
 GROUPS = (("JFK",), ("LGA",))

@@ -15,8 +15,8 @@ from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.fixed import Fixed
 from streamdp.privacy.events import epsilon_of
 from streamdp.types import Batch, Charge, Json, UnitBound
-from tests.privacy.law import Law, forking, law_of
-from tests.privacy.neighbours import Records, counts_of, log_ratio, nearly_sure, unit_grid
+from tests.privacy.quantiles.law import Law, forking, law_of
+from tests.privacy.quantiles.neighbours import Records, counts_of, log_ratio, nearly_sure, unit_grid
 
 CELLS, ROWS, BATCH = 3, 3, Batch("s", "b", 0, 86_400)
 GROUPS = (("JFK",), ("LGA",))

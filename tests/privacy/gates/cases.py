@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from streamdp.mechanisms.sparse_vector.thresholding import Chance, Terms, Thresholding
-from tests.privacy.gates import Asked, coarse, loss
+from tests.privacy.gates.law import Asked, coarse, loss
 
 STEPS = {False: (6, 1), True: (3, 0)}
 """Bits of a step, and units held back for rounding: computed scores are rounded, rates are not."""

@@ -1,0 +1,1 @@
+"""The events of the ledger, accountants and caps, against accountants of their own."""

@@ -1,0 +1,1 @@
+"""Gates: the law of the bits of a run, and mistakes that lose more."""

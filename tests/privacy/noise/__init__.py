@@ -1,0 +1,1 @@
+"""Noise on integers, and the statistics that it is added to."""

@@ -1,0 +1,1 @@
+"""Quantile trees: their law, computed from the production code and compared over neighbours."""
