@@ -96,7 +96,11 @@ class ShapePoints:
 
 
 def shape_points(shapes: Shapes, targets: tuple[int, ...], grid: Grid) -> ShapePoints:
-    """Centres of some targets; found once for shapes that many releases begin with."""
+    """Centres of some targets; found once for shapes that many releases begin with.
+
+    A centre to the left of the one before it takes its place: prices of joint draws hold for
+    ordered tuples, whatever centres a prior has.
+    """
     if len(shapes.log_weights) < MANY:
         return _shape_points.__wrapped__(shapes, targets, grid)
     return _shape_points(shapes, targets, grid)
@@ -107,6 +111,7 @@ def _shape_points(shapes: Shapes, targets: tuple[int, ...], grid: Grid) -> Shape
     lower, upper = grid.lower * GRAINS, (grid.upper + 1) * GRAINS - 1
     fine = np.floor((shapes.centres.T[list(targets)] / float(grid.resolution) + 0.5) * GRAINS)
     points = np.clip(fine, lower, upper).astype(np.int64)
+    np.maximum.accumulate(points, out=points)
     distinct, which = np.unique(points, return_inverse=True)
     return ShapePoints(points, distinct, which.reshape(points.shape).astype(np.int32))
 

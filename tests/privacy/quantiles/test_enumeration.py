@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import functools
+from fractions import Fraction
 from unittest.mock import patch
 
 import numpy as np
@@ -10,6 +11,8 @@ from hypothesis import strategies as st
 
 from streamdp.mechanisms.quantile_tree import exponential, passes
 from streamdp.mechanisms.quantile_tree.sharpness import NodeKind, Relation
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
+from streamdp.priors.joint import JointPrior, Shapes
 from streamdp.privacy.events import epsilon_of
 from tests.privacy.quantiles.cases import (
     CASES,
@@ -20,8 +23,10 @@ from tests.privacy.quantiles.cases import (
     loss_under,
     release_law,
 )
-from tests.privacy.quantiles.law import choice_law, expected_widths, forking
-from tests.privacy.quantiles.neighbours import pairs
+from tests.privacy.quantiles.law import choice_law, expected_widths, forking, law_of
+from tests.privacy.quantiles.neighbours import counts_of, level, log_ratio, pairs, unit_grid
+
+QUARTILES = Fraction(1, 4), Fraction(1, 2), Fraction(3, 4)
 
 LOOSE = 1e-8
 """A near-point prior keeps 1e-13 elsewhere, and the numerical slack of the charge is 1e-9."""
@@ -125,3 +130,18 @@ def test_levels_of_independent_nodes_lose_no_more(relation: Relation) -> None:
 def test_levels_of_independent_nodes_lose_no_more_for_long(relation: Relation) -> None:
     """The same search, a hundred times longer."""
     assert 0.5 < search_sharp_priors(relation, 1000, seed=2) <= EPSILON
+
+
+def test_shapes_whose_centres_cross_lose_no_more() -> None:
+    """Points that crossed would count a record several times: 1.17 times the charge here."""
+    tree = QuantileTree(QUARTILES, EPSILON, unit_grid(4), branching=4, node="joint")
+    crossing = np.array([[0.0, 3.0, 0.0], [3.0, 0.0, 0.0]])
+    shapes = Shapes(np.array([60.0, 60.0]), crossing, np.full_like(crossing, 0.01))
+    prior = JointPrior((level(4),) * 3, shapes)
+    with forking(1):
+        mine, other = (
+            law_of(lambda entropy, each=each: tree.draw(counts_of(each), prior, entropy))  # type: ignore[misc]
+            for each in ((0, 1, 3), (0, 1, 2, 3))
+        )
+    assert all(list(released) == sorted(released) for released in mine)
+    assert max(abs(log_ratio(mine[each], other[each])) for each in mine) <= EPSILON
