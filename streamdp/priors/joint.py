@@ -22,7 +22,8 @@ import numpy as np
 from streamdp.types import FloatArray, Json, Prior
 
 _LEAST = -500.0
-"""ln of the least weight of the robust component, so that nothing becomes impossible."""
+"""ln of the least weight of a component, so that nothing becomes impossible, and sums of weights
+stay short numbers: values far from every narrow shape would leave e^-10^12 to the nearest."""
 
 _NEGLIGIBLE = -40.0
 """ln of the weight, of the largest, below which releases have ruled a shape out."""
@@ -54,7 +55,8 @@ class Shapes:
     def kept(self, log_weights: FloatArray) -> Shapes:
         """The components that new weights do not rule out; one at least."""
         kept = log_weights >= min(_NEGLIGIBLE, float(log_weights.max()))
-        return Shapes(log_weights[kept], self.centres[kept], self.widths[kept])
+        weights = np.maximum(log_weights[kept], _LEAST)
+        return Shapes(weights, self.centres[kept], self.widths[kept])
 
     @functools.lru_cache(maxsize=16)  # noqa: B019
     def describe(self) -> Json:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from streamdp.priors.families import Cauchy
-from streamdp.priors.joint import JointPrior
+from streamdp.priors.joint import JointPrior, Shapes
 from streamdp.priors.shapes import (
     LINEAR,
     linear_shapes,
@@ -95,3 +95,13 @@ def test_a_prior_without_a_robust_share_is_refused(weight: float) -> None:
     """Shapes alone may leave points that no draw can fall on."""
     with pytest.raises(ValueError, match="robust_weight"):
         JointPrior((Cauchy(0.0, 1.0),), robust_weight=weight)
+
+
+def test_values_far_from_every_narrow_shape_leave_a_weight_that_can_be_drawn():
+    """Groups whose quantiles are all equal make shapes of no width: e^-10^14 fills any memory."""
+    narrow = Shapes(np.zeros(2), np.zeros((2, 9)), np.full((2, 9), 1e-11))
+    left = JointPrior((Cauchy(0.0, 1.0),) * 9, narrow).given({4: 1000.0}, 1.0)
+    assert left.shapes is not None
+    assert len(left.shapes.log_weights) > 0
+    assert (left.shapes.log_weights >= -500.0).all()
+    assert left.robust_weight == 1.0
