@@ -34,8 +34,17 @@ class StreamdpError(Exception):
         self.hint = hint
         self.fields = fields
 
+    @property
+    def line(self) -> str:
+        """All of it in one line, for a log, a table or an alert."""
+        return " ".join("; ".join(filter(None, (self._head, self.hint))).split())
+
+    @property
+    def _head(self) -> str:
+        return f"{self.where}: {self.what}" if self.where else self.what
+
     def __str__(self) -> str:
-        lines = [f"{self.where}: {self.what}" if self.where else self.what]
+        lines = [self._head]
         if self.hint:
             lines.append(f"  hint: {self.hint}")
         return "\n".join(lines)

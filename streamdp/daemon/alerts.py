@@ -6,19 +6,25 @@ from collections.abc import Iterator
 
 from sqlite_utils import Database
 
-from streamdp.config import Configuration
+from streamdp.config import Configuration, next_times
 from streamdp.config.sections.alerts import Alerts
+from streamdp.config.sections.sources import Batches, Windows
 from streamdp.daemon.places import place_of
 from streamdp.errors import StreamdpError
 from streamdp.privacy.amounts import NANO, epsilon_text
+from streamdp.store.ledger.chain import spent_of
+from streamdp.store.ledger.ledger import caps_of, declaration_of
+from streamdp.store.pauses import paused_jobs
 from streamdp.store.problems import problems
 from streamdp.store.reading import watch
-from streamdp.store.reading.reports import owed_rows, scope_reports
+from streamdp.store.reading.reports import owed_rows
 from streamdp.store.reading.watch import Alert
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Entropy, Log
 
 IDENTITY_BITS = 96
+
+DAY = 86_400
 
 TOLERANCE = 60
 """Seconds that a clock may be behind untold."""
@@ -57,8 +63,8 @@ def conditions(
     found = {
         "stalled": _stalled(configuration, database, now, section.stalled_after),
         "unreadable": _unreadable(database),
-        "budget-low": _low(database, section),
-        "burnt": _burnt(configuration, database),
+        "budget-low": _low(configuration, database, section),
+        "burnt": _burnt(configuration, database, now),
         "dead-letter": _dead(database),
         "clock": _clock(database, now, configuration.store.max_clock_step),
         "backup": _backup(configuration, database, now),
@@ -70,12 +76,45 @@ def conditions(
 def _stalled(
     configuration: Configuration, database: Database, now: int, longest: int
 ) -> Iterator[Alert]:
-    for name in configuration.sources:
-        (last,) = database.execute(
-            "SELECT max(arrived_at) FROM batch WHERE source = ?", [name]
-        ).fetchone()
-        if last is not None and now - last > longest:
-            yield Alert("stalled", name, "", f"no batch of {name} has come since its last")
+    """Sources that brought nothing for long, though a job has woken since to look."""
+    tasks, paused = configuration.tasks(), paused_jobs(database)
+    for name, source in configuration.sources.items():
+        readers = [each for each in tasks if configuration.source_of_task(each) == name]
+        quiet_at = _quiet_at(database, name, source.batches, longest)
+        if quiet_at is not None and any(
+            next(iter(next_times(configuration.schedule_of(each), quiet_at, 1)), now) < now
+            for each in readers
+            if each not in paused
+        ):
+            yield Alert("stalled", name, "", f"no new batch of {name} for {_span(longest)} or more")
+
+
+def _quiet_at(database: Database, name: str, batches: Batches, longest: int) -> int | None:
+    """When a source has been quiet for long; None if its last window has come, or it is unknown."""
+    came_at, last_end, declared_at = database.execute(
+        "SELECT (SELECT max(arrived_at) FROM batch WHERE source = :name),"
+        " (SELECT max(window_end) FROM batch WHERE source = :name),"
+        " (SELECT min(at) FROM ledger WHERE +scope = :name AND purpose = 'cap' AND job IS NULL)",
+        {"name": name},
+    ).fetchone()
+    known_since = declared_at if came_at is None else came_at
+    if known_since is None or not isinstance(batches, Windows):
+        return None if known_since is None else int(known_since) + longest
+    end = batches.end
+    if end is not None and last_end is not None and last_end + batches.every > end:
+        return None
+    first = batches.start + batches.lateness
+    return int(max(known_since, first)) + batches.every + longest
+
+
+def _span(seconds: int) -> str:
+    """A duration in its largest whole unit.
+
+    >>> _span(2 * 86_400), _span(5400)
+    ('2d', '90m')
+    """
+    units = {"d": 86_400, "h": 3600, "m": 60, "s": 1}
+    return next(f"{seconds // size}{unit}" for unit, size in units.items() if seconds % size == 0)
 
 
 def _unreadable(database: Database) -> Iterator[Alert]:
@@ -83,26 +122,33 @@ def _unreadable(database: Database) -> Iterator[Alert]:
         yield Alert("unreadable", problem.about, problem.batch, problem.reason)
 
 
-def _low(database: Database, section: Alerts) -> Iterator[Alert]:
-    for report in scope_reports(database):
-        left = max(report.lifetime_cap_nano - report.lifetime_spent_nano, 0)
-        if left < section.budget_below * report.lifetime_cap_nano:
+def _low(configuration: Configuration, database: Database, section: Alerts) -> Iterator[Alert]:
+    for scope in configuration.sources:
+        if declaration_of(database, scope) is None:
+            continue
+        caps = caps_of(database, scope)
+        left = max(caps.lifetime_nano - spent_of(database, scope, caps.measure), 0)
+        if left < section.budget_below * caps.lifetime_nano:
             share = f"{float(100 * section.budget_below):g} %"
-            unit = "" if report.measure == "epsilon" else f"{report.measure} "
-            of = f"of the lifetime cap of {unit}{epsilon_text(report.lifetime_cap_nano)}"
-            yield Alert("budget-low", report.scope, "", f"less than {share} {of} is left")
+            unit = "" if caps.measure == "epsilon" else f"{caps.measure} "
+            of = f"of the lifetime cap of {unit}{epsilon_text(caps.lifetime_nano)}"
+            yield Alert("budget-low", scope, "", f"less than {share} {of} is left")
 
 
-def _burnt(configuration: Configuration, database: Database) -> Iterator[Alert]:
-    """Burnt charges behind the last release of each job."""
+def _burnt(configuration: Configuration, database: Database, now: int) -> Iterator[Alert]:
+    """The last burnt charge of each job: for a day, and for as long as no release followed.
+
+    After a crash the next round burns the charge and releases the batch before anyone looks.
+    """
     for job in configuration.releases:
         row = database.execute(
-            "SELECT batch, epsilon_nano, rho_nano FROM ledger"
-            " WHERE job = :job AND purpose = 'reserve'"
-            " AND seq = (SELECT max(reservation) FROM ledger WHERE job = :job AND purpose = 'burn')"
-            " AND seq > coalesce((SELECT max(reservation) FROM ledger WHERE job = :job"
-            "   AND purpose = 'commit'), 0)",
-            {"job": job},
+            "SELECT r.batch, r.epsilon_nano, r.rho_nano FROM ledger b"
+            " JOIN ledger r ON r.seq = b.reservation"
+            " WHERE b.job = :job AND b.purpose = 'burn' AND (b.at > :lately OR b.reservation >"
+            "   coalesce((SELECT reservation FROM ledger WHERE job = :job AND purpose = 'commit'"
+            "     ORDER BY seq DESC LIMIT 1), 0))"
+            " ORDER BY b.seq DESC LIMIT 1",
+            {"job": job, "lately": now - DAY},
         ).fetchone()
         if row is not None:
             spent = f"rho {row[2] / NANO:g}" if row[1] is None else f"epsilon {row[1] / NANO:g}"

@@ -35,7 +35,7 @@ class Copying:
             made = self._place.add(self._section.keep, now)
         except StreamdpError as error:
             if self._failed != str(error):
-                self._log("backup.failed", code=error.code, reason=str(error))
+                self._log("backup.failed", code=error.code, reason=error.line)
             self._failed = str(error)
             return
         self._failed = ""

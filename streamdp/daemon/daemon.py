@@ -112,7 +112,7 @@ class Daemon:
                 running.runner.round(self._tasks(running, names))
                 running.watch(self._configuration, self._entropy, self._clock, self._log)
         except (ClockError, OutOfMemoryError, StoreError) as error:
-            self._log("store.failed", code=error.code, reason=str(error))
+            self._log("store.failed", code=error.code, reason=error.line)
             with suppress(ClockError, MemoryError, StoreError):
                 running.watch(self._configuration, self._entropy, self._clock, self._log)
         except MemoryError:  # not enough to say so
@@ -158,7 +158,7 @@ class Daemon:
                 self._log = self._start_log(self._configuration)
                 raise
         except StreamdpError as error:
-            self._log("daemon.reload-refused", code=error.code, reason=str(error))
+            self._log("daemon.reload-refused", code=error.code, reason=error.line)
             return
         self._configuration, self._log = fresh, log
         self._log("daemon.reloaded")

@@ -88,4 +88,4 @@ def _fill(content: bytes, file: int) -> None:
 def _reason(error: Exception) -> str:
     if isinstance(error, OSError):
         return error.strerror or "the system refused"
-    return str(error) if isinstance(error, StreamdpError) else type(error).__name__
+    return error.line if isinstance(error, StreamdpError) else type(error).__name__

@@ -110,7 +110,7 @@ class Attempts:
             if store.report_problem(task.name, key, error, self.around.clock.now()):
                 altered = isinstance(error, AlteredBatchError)
                 event = "batch.altered" if altered else "batch.unreadable"
-                about = {"source": batch.source, "batch": batch.key, "reason": str(error)}
+                about = {"source": batch.source, "batch": batch.key, "reason": error.line}
                 self.around.log(event, **about)
             return False
         store.settle_problem(task.name, key)

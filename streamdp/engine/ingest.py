@@ -64,7 +64,7 @@ def ingest(job: HasSource, store: Store, now: int, log: Log) -> Arrived:
         if batch.path is not None:
             store.keep_arrival(batch, AS_SEALED + _state(batch, store))
     for key in store.report_problems(f"source {job.source.name}", wrong, now):
-        log(_event(wrong[key]), source=job.source.name, batch=key, reason=str(wrong[key]))
+        log(_event(wrong[key]), source=job.source.name, batch=key, reason=wrong[key].line)
     there = known.keys() | {batch.key for batch, _ in arrived}
     return Arrived(
         tuple(batch for batch in batches if batch.key in there),

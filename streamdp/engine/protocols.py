@@ -123,6 +123,10 @@ class Store(Protocol):
         """Forget a problem that is solved."""
         ...
 
+    def keep_problems(self, about: str, batches: Collection[str]) -> None:
+        """Forget all problems of a job or gate but those of these batches."""
+        ...
+
     def known_batches(self, source: str) -> Mapping[str, Window]:
         """Keys that were written down, with their windows."""
         ...

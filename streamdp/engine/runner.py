@@ -131,6 +131,7 @@ class Runner:
                     if self._rests(task, outcomes):
                         return False
                     due = self._due(task, outcomes)
+                    self._forget(task, due)
                     work.batches = [batch for batch in due if only is None or only(batch)]
                 return self._do(work, work.batches, outcomes)
         except StreamdpError as error:
@@ -154,6 +155,15 @@ class Runner:
                 return due_of_gate(task, store, self._arrived[source])
             case _:
                 assert_never(task)
+
+    def _forget(self, task: Task, due: Sequence[Batch]) -> None:
+        """Forget problems of batches that are gone, and of a source that could be looked at again.
+
+        What is wrong with windows is no batch's own: it lasts until one of them can be read.
+        """
+        still = {"" if batch.path is None else batch.key for batch in due}
+        for each in {task.name, *(job.name for job in task.jobs)}:
+            self.around.store.keep_problems(each, still)
 
     def _do(self, work: _Work, batches: Sequence[Batch], outcomes: Outcomes) -> bool:
         """The next batches of a task; False at a stop, the budget's end or its own."""
@@ -181,7 +191,7 @@ class Runner:
             return
         now = self.around.clock.now()
         if self.around.store.report_problem(task.name, "", error, now):
-            said = {"code": error.code, "reason": str(error)}
+            said = {"code": error.code, "reason": error.line}
             self.around.log("release.failed", job=task.name, **said, **number)
 
     def _deliver(self, outcomes: Outcomes) -> None:

@@ -43,7 +43,7 @@ class Problem:
 
 def of(about: str, batch: str, error: StreamdpError, now: int) -> Problem:
     """The problem of an error, in its words: our errors quote no records."""
-    return Problem(about, batch, error.code, " ".join(str(error).split()), now)
+    return Problem(about, batch, error.code, error.line, now)
 
 
 def known(database: Database, about: str) -> dict[str, tuple[str, str]]:

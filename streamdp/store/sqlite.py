@@ -146,9 +146,17 @@ class SqliteStore(StoreSession):
 
     def settle_problem(self, about: str, batch: str) -> None:
         """Forget a problem that is solved."""
-        if batch in problems.known(self.database, about):
+        known = problems.known(self.database, about)
+        if batch in known:
+            self.keep_problems(about, known.keys() - {batch})
+
+    def keep_problems(self, about: str, batches: Collection[str]) -> None:
+        """Forget all problems of a job or gate but those of these batches."""
+        solved = problems.known(self.database, about).keys() - batches
+        if solved:
             with self.transaction():
-                problems.settle(self.database, about, batch)
+                for batch in solved:
+                    problems.settle(self.database, about, batch)
 
     def add_batches(self, batches: Iterable[tuple[Batch, bytes | None]], now: int) -> None:
         """Write new batches down, each with the digest of its content if it is a file.

@@ -9,11 +9,15 @@ from pathlib import Path
 import pytest
 
 from streamdp.config import Configuration, load
-from streamdp.daemon.alerts import watch_over
+from streamdp.config.sections.alerts import Alerts
+from streamdp.daemon.alerts import conditions, watch_over
 from streamdp.daemon.runtime import Runtime, runtime
 from streamdp.errors import ConfigurationError, SinkError, SourceError
+from streamdp.store.pauses import pause_job
+from streamdp.store.problems import problems
 from streamdp.store.verified_open import verify
-from streamdp.types import Release
+from streamdp.types import Charge, Release
+from streamdp.types.rests import LONGEST_REST
 from tests.crash.home import CONFIG, Home
 from tests.worlds import EventLog, HandClock, ReplayedEntropy
 
@@ -21,6 +25,7 @@ ALERTS = """
 alerts: {sink: pager, on: [stalled, unreadable, budget-low, burnt, dead-letter, clock],
          budget_below: 99.9%, stalled_after: 2d}
 """
+CHARGE = Charge({"type": "pure", "epsilon": "1/10"}, 100_000_000, 1)
 PAGED = CONFIG.replace("sinks:\n", "sinks:\n  pager: {kind: jsonl, path: pages.jsonl}\n") + ALERTS
 
 
@@ -45,6 +50,11 @@ def pages(home: Home) -> list[tuple[str, str, str]]:
     assert all((line["type"], line["epsilon"]) == ("alert", 0) for line in lines)
     rows = [(line["rows"][0], line["batch"]) for line in lines]
     return [(row["event"], row["about"], batch) for row, batch in rows]
+
+
+def section(configuration: Configuration) -> Alerts:
+    assert configuration.alerts is not None
+    return configuration.alerts
 
 
 def look(running: Running) -> None:
@@ -75,17 +85,72 @@ def test_a_burnt_charge_a_low_budget_and_a_silent_source(home: Home, running: Ru
     found, _, clock, _ = running
     batch = next(iter(found.jobs["daily"].source.batches(clock.now())))
     found.store.add_batches([(batch, None)], clock.now())
-    from streamdp.types import Charge
-
-    charge = Charge({"type": "pure", "epsilon": "1/10"}, 100_000_000, 1)
-    left = found.store.reserve("stream", "daily", batch, charge, clock.now())
+    left = found.store.reserve("stream", "daily", batch, CHARGE, clock.now())
     found.store.burn(left, clock.now())
     look(running)
     assert set(pages(home)) == {("burnt", "daily", batch.key), ("budget-low", "stream", "")}
     clock.seconds += 3 * 86_400
     look(running)
+    assert pages(home)[2:] == [("stalled", "drops", "")], "nothing has come of it since it is known"
+    clock.seconds += 60
     look(running)
-    assert pages(home)[2:] == [("stalled", "stream", "")]
+    look(running)
+    assert pages(home)[3:] == [("stalled", "stream", "")], "its windows last a day themselves"
+
+
+def test_a_charge_that_a_crash_burnt_is_told_though_its_batch_was_released(
+    home: Home, running: Running
+) -> None:
+    """The round after a crash burns and releases before anyone looks; a day later it is over."""
+    found, configuration, clock, _ = running
+    batch = next(iter(found.jobs["daily"].source.batches(clock.now())))
+    found.store.add_batches([(batch, None)], clock.now())
+    found.store.reserve("stream", "daily", batch, CHARGE, clock.now())
+    found.runner.round([found.jobs["daily"]])
+    look(running)
+    look(running)
+    told = [page for page in pages(home) if page[0] == "burnt"]
+    assert told == [("burnt", "daily", batch.key)]
+    clock.seconds += 86_400
+    open_now = conditions(configuration, found.store.database, clock.now(), section(configuration))
+    assert "burnt" not in {each.event for each in open_now}
+
+
+def test_a_source_that_has_ended_or_waits_for_its_schedule_is_not_stalled(tmp_path: Path) -> None:
+    """Its last window has come; no job has woken since; all its jobs are paused."""
+    weekly = PAGED.replace("sinks: [file]", "sinks: [file], schedule: {every: 4w}")
+    home = Home.furnish(tmp_path / "home", weekly)
+    home.live()
+    configuration, clock = home.configuration(), home.clock
+    with runtime(configuration, ReplayedEntropy(), clock, EventLog()) as found:
+        database = found.store.database
+
+        def stalled(days: int) -> set[str]:
+            later = clock.now() + days * 86_400
+            every = conditions(configuration, database, later, section(configuration))
+            return {each.about for each in every if each.event == "stalled"}
+
+        assert (stalled(3), stalled(60)) == (set(), {"drops"})
+        pause_job(database, "parts", 0)
+        assert stalled(60) == set()
+
+
+def test_the_problem_of_a_file_that_is_taken_away_is_over(home: Home, running: Running) -> None:
+    """And the same file, if it comes again, is a new one."""
+    found, _, clock, _ = running
+    bad = home.path / "drops" / "c.csv"
+    for _ in range(2):
+        bad.write_text("y\n1\n")
+        for _ in range(2):
+            found.runner.round([found.jobs["parts"]])
+            look(running)
+        bad.unlink()
+        clock.seconds += LONGEST_REST
+        found.runner.round([found.jobs["parts"]])
+        assert problems(found.store.database) == ()
+        look(running)
+    told = [page for page in pages(home) if page[0] == "unreadable"]
+    assert told == [("unreadable", "parts", "c.csv")] * 2
 
 
 def test_a_dead_letter_pages_and_a_page_that_fails_is_retried(home: Home, running: Running) -> None:

@@ -50,7 +50,7 @@ def doctor(config_path: Path, as_json: bool) -> None:
         try:
             state, finding = "ok", look()
         except StreamdpError as error:
-            state, finding, sick = "WRONG", str(error).replace("\n", " "), True
+            state, finding, sick = "WRONG", error.line, True
         rows.append({"check": what, "state": state, "finding": finding})
     print_rows(rows, "json" if as_json else "table")
     if sick:

@@ -26,7 +26,8 @@ class Alerts(Section):
         default=EVENTS,
         min_length=1,
         description="Kinds of events: `stalled` (no batch for long), `unreadable` (a batch or a"
-        " source cannot be read), `budget-low`, `burnt` (a charge without a release),"
+        " source cannot be read), `budget-low`, `burnt` (a charge without a release, even if its"
+        " batch was released afterwards),"
         " `dead-letter`, `clock`, `backup` (no copy of the store for twice as long as there"
         " should be). By default all.",
     )
@@ -38,8 +39,9 @@ class Alerts(Section):
     )
     stalled_after: PositiveDuration = Field(
         default=2 * 86_400,
-        description="Time after the last batch of a source at which its jobs count as stalled, as"
-        " a duration. Default 2d.",
+        description="Time after the last batch of a source at which it counts as stalled, as a"
+        " duration; of windows, on top of their length. A job that is not paused must have woken"
+        " since, and a source whose last window has come does not stall. Default 2d.",
         examples=["2d"],
     )
 

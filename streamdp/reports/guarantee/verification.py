@@ -55,7 +55,7 @@ def examined(database: Database, anchor: Path) -> list[Check]:
             check()
             found.append(Check(what, True))
         except IntegrityError as error:
-            found.append(Check(what, False, str(error).replace("\n", " ")))
+            found.append(Check(what, False, error.line))
     return found
 
 
