@@ -17,8 +17,7 @@ from streamdp.learning import coin_betting
 from streamdp.learning.learner import Features, Learner, Observation
 from streamdp.learning.public import PublicFit
 from streamdp.learning.surrogate import laplace, worst_of
-from streamdp.priors.families import Laplace
-from streamdp.priors.mixture import Mixture
+from streamdp.priors.mixture import robust_laplaces
 from streamdp.types import FloatArray, Json, Prior
 
 LONGEST = 1_000.0
@@ -57,11 +56,7 @@ class OnlineGradient(Learner):
         """One prior for each of `count` quantiles, from the releases and public features."""
         weights, phi = self._parameters(state, count, len(features))
         locations = (weights @ np.array([1.0, *features])) / phi
-        shares = (1.0 - self.robust_weight, self.robust_weight)
-        return tuple(
-            Mixture(shares, (Laplace(float(where), float(1.0 / inverse)), self.robust))
-            for where, inverse in zip(locations, phi, strict=True)
-        )
+        return robust_laplaces(locations, 1.0 / phi, self.robust, self.robust_weight)
 
     def observe(self, state: Json, seen: Observation) -> Json:
         """One step on the loss of the release."""

@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from streamdp.learning.learner import Features, Learner, Observation
-from streamdp.priors.families import Laplace
-from streamdp.priors.mixture import Mixture
+from streamdp.priors.mixture import robust_laplaces
 from streamdp.types import Json, Prior
 
 RATE = 0.1
@@ -45,11 +44,8 @@ class LastRelease(Learner):
         """One prior for each of `count` quantiles, from the releases alone."""
         if not state["values"]:
             return self.first or (self.robust,) * count
-        weights = (1.0 - self.robust_weight, self.robust_weight)
-        return tuple(
-            Mixture(weights, (Laplace(value, max(change, self.resolution)), self.robust))
-            for value, change in zip(state["values"], state["changes"], strict=True)
-        )
+        scales = [max(change, self.resolution) for change in state["changes"]]
+        return robust_laplaces(state["values"], scales, self.robust, self.robust_weight)
 
     def observe(self, state: Json, seen: Observation) -> Json:
         """The state after one more release."""

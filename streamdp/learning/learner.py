@@ -33,28 +33,21 @@ class Smoothed:
     upper: float
 
 
-class Way(Protocol):
-    """How one batch is drawn, fixed before data is touched."""
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How one batch is drawn, fixed before data is touched.
 
-    @property
-    def number(self) -> int:
-        """Its place in `Learner.trees`."""
-        ...
+    Args:
+        number: Its place in `Learner.trees`.
+        tree: The mechanism.
+        prior: Of the quantiles that it draws.
+        targets: Which of all quantiles those are.
+    """
 
-    @property
-    def tree(self) -> QuantileTree:
-        """The mechanism."""
-        ...
-
-    @property
-    def prior(self) -> JointPrior:
-        """Of the quantiles that it draws."""
-        ...
-
-    @property
-    def targets(self) -> tuple[int, ...]:
-        """Which of all quantiles those are."""
-        ...
+    number: int
+    tree: QuantileTree
+    prior: JointPrior
+    targets: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,8 +17,7 @@ import numpy as np
 
 from streamdp.learning import coin_betting
 from streamdp.learning.surrogate import laplace, worst_of
-from streamdp.priors.families import Laplace
-from streamdp.priors.mixture import Mixture
+from streamdp.priors.mixture import robust_laplaces
 from streamdp.priors.public import PublicRows
 from streamdp.types import Entropy, FloatArray, IntArray, Prior
 
@@ -39,12 +38,9 @@ class PublicFit:
     scales: tuple[float, ...]
 
     def priors(self, robust: Prior, weight: float, resolution: float) -> tuple[Prior, ...]:
-        """Prior of quantile j: (1 - weight)·Laplace(location, scale) + weight·robust."""
-        shares = (1.0 - weight, weight)
-        return tuple(
-            Mixture(shares, (Laplace(where, max(scale, resolution)), robust))
-            for where, scale in zip(self.locations, self.scales, strict=True)
-        )
+        """First priors of a learner without experts; no scale is below a cell."""
+        scales = [max(scale, resolution) for scale in self.scales]
+        return robust_laplaces(self.locations, scales, robust, weight)
 
 
 def fit_public(public: PublicRows, targets: FloatArray, rows: int, entropy: Entropy) -> PublicFit:

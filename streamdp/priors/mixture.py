@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 
+from streamdp.priors.families import Laplace
 from streamdp.types import FloatArray, Json, Prior
 
 
@@ -45,3 +47,14 @@ class Mixture:
             "weights": list(self.weights),
             "components": [component.describe() for component in self.components],
         }
+
+
+def robust_laplaces(
+    locations: Iterable[float], scales: Iterable[float], robust: Prior, weight: float
+) -> tuple[Prior, ...]:
+    """Prior of each quantile: (1 - weight)·Laplace(location, scale) + weight·robust."""
+    shares = (1.0 - weight, weight)
+    return tuple(
+        Mixture(shares, (Laplace(float(location), float(scale)), robust))
+        for location, scale in zip(locations, scales, strict=True)
+    )

@@ -13,6 +13,7 @@ from streamdp.learning.experts.memory.beginning import first_log_gaps
 from streamdp.learning.experts.memory.others import Profile
 from streamdp.learning.experts.memory.panel import FORGET, REMEMBERED, Panel
 from streamdp.learning.experts.plans import Plans
+from streamdp.learning.experts.publishing.error_bars import error_bars
 from streamdp.learning.public import PublicFit
 from streamdp.types import FloatArray, Json
 
@@ -47,7 +48,7 @@ class Lesson:
             return None
         each = density.densities(filling.facts.targets, learned.log_gaps)
         drawn = {j: self.values[j] for j in way.targets}
-        lower, upper = filling.error_bars(way, belief, each, drawn)
+        lower, upper = error_bars(filling.facts, way, belief, each, drawn)
         lower, upper = np.minimum(lower, point), np.maximum(upper, point)
         smoothed = {"point": point, "lower": lower, "upper": upper}
         return learned.to_json() | {name: each.tolist() for name, each in smoothed.items()}

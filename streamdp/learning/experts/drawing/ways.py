@@ -16,6 +16,7 @@ from typing import Literal
 
 import numpy as np
 
+from streamdp.learning import learner
 from streamdp.learning.experts.belief.belief import Belief
 from streamdp.learning.experts.belief.density import Usual
 from streamdp.learning.experts.belief.noise import NoisyDraw, noisy_draws
@@ -161,14 +162,10 @@ def _shifted(prior: JointPrior, distance: float) -> JointPrior:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """How one batch is drawn, fixed before data is touched.
+class Way(learner.Way):
+    """How one batch is drawn, and the belief that its draws are read with.
 
     Args:
-        number: Of the way, among all there are.
-        tree: The mechanism.
-        prior: Of the quantiles it draws.
-        targets: Which of all quantiles those are.
         noise: Deviations of what is drawn, in ranks, by the index of the quantile.
         panel: What was remembered.
         inputs: Public numbers of the batch.
@@ -178,10 +175,6 @@ class Way:
         reading: How draws of a turn are read; None under broad shapes.
     """
 
-    number: int
-    tree: QuantileTree
-    prior: JointPrior
-    targets: tuple[int, ...]
     noise: Mapping[int, float]
     panel: Panel
     inputs: Inputs

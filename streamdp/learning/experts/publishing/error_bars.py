@@ -22,12 +22,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from streamdp.learning.experts.belief.belief import Belief
 from streamdp.learning.experts.belief.density import extended
+from streamdp.learning.experts.drawing.ways import Way
+from streamdp.learning.experts.facts import Facts
+from streamdp.mechanisms.quantile_tree.planning.rank_law import deviations
+from streamdp.mechanisms.quantile_tree.pulls import off_atoms, outside
 from streamdp.priors.shapes import tukey
 from streamdp.types import BoolArray, FloatArray
 
@@ -45,102 +48,109 @@ TAILS = (0.0, -0.25, -0.5)
 """Of the laws the curve follows: logistic, and heavier."""
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorBars:
-    """Inputs of intervals beside a belief, all of them public or released.
+def error_bars(
+    facts: Facts, way: Way, belief: Belief, density: FloatArray, released: Mapping[int, float]
+) -> tuple[FloatArray, FloatArray]:
+    """Ends that hold the quantiles of 95 % of batches, non-decreasing; each of shape (m,).
 
     Args:
-        targets: Quantiles, shape (m,).
-        rows: Expected number of records of a batch.
-        resolution: Width of a cell.
-        guess: Location and spread of the column, before any release.
+        facts: About the stream.
+        way: How it was drawn.
+        belief: After it.
+        density: Share of the batch per unit of value at each quantile, shape (m,).
+        released: What was measured, by the index of the quantile.
     """
+    targets, rows = facts.targets, facts.rows
+    measured = list(way.targets)
+    nearest = np.abs(targets[:, None] - targets[measured]).argmin(axis=1)
+    below, above = (ends[nearest] for ends in outside(way.tree, rows))
+    noise = dict(zip(measured, deviations(way.tree, rows).tolist(), strict=True))
+    lower, upper = around(facts, belief, density, noise, released, (below, above))
+    values = np.array([released[j] for j in measured])
+    least, most = off_atoms(way.tree, way.prior, rows, values)[:, nearest]
+    lower = np.minimum.accumulate(np.minimum(lower, least)[::-1])[::-1]
+    return lower, np.maximum.accumulate(np.maximum(upper, most))
 
-    targets: FloatArray
-    rows: int
-    resolution: float
-    guess: tuple[float, float]
 
-    def around(
-        self,
-        belief: Belief,
-        density: FloatArray,
-        noise: Mapping[int, float],
-        released: Mapping[int, float],
-        outside: tuple[BoolArray, BoolArray],
-    ) -> tuple[FloatArray, FloatArray]:
-        """Ends that hold the quantiles of 95 % of batches, non-decreasing; each of shape (m,).
+def around(
+    facts: Facts,
+    belief: Belief,
+    density: FloatArray,
+    noise: Mapping[int, float],
+    released: Mapping[int, float],
+    outside: tuple[BoolArray, BoolArray],
+) -> tuple[FloatArray, FloatArray]:
+    """The same, before values at which many records lie are looked at.
 
-        Args:
-            belief: After a release.
-            density: Share of a batch per unit of value at each quantile, shape (m,).
-            noise: Deviation in ranks of what was measured, by the index of the quantile.
-            released: What was measured.
-            outside: Which quantiles may have been drawn below the batch, and which above.
-        """
-        point = belief.point()
-        least = self._sampling(noise)
-        ranks = np.sqrt(np.maximum((belief.deviations() * density) ** 2, least) + self.rows**-2.0)
-        away = REACH * ranks * (ALONE if len(point) == 1 else 1.0)
-        crossed = np.stack((point, belief.medians()))
-        lower = crossed.min(axis=0) - away / density
-        upper = crossed.max(axis=0) + away / density
-        if len(point) > 1:
-            for tail in TAILS:
-                lower = np.minimum(lower, self._on_curve(point, self.targets - away, tail))
-                upper = np.maximum(upper, self._on_curve(point, self.targets + away, tail))
-        moved = self._moved(point, noise, released)
-        lower, upper = lower + moved.clip(max=0.0), upper + moved.clip(min=0.0)
-        self._reach_inwards(point, lower, upper, max(noise.values(), default=0.0), outside)
-        cell, half = self.resolution, self.resolution / 2.0
-        lower, upper = np.floor((lower - half) / cell) * cell, np.ceil((upper + half) / cell) * cell
-        return np.maximum.accumulate(lower), np.maximum.accumulate(upper)
+    Args:
+        facts: About the stream.
+        belief: After a release.
+        density: Share of the batch per unit of value at each quantile, shape (m,).
+        noise: Deviation in ranks of what was measured, by the index of the quantile.
+        released: What was measured.
+        outside: Which quantiles may have been drawn below the batch, and which above.
+    """
+    point, targets = belief.point(), facts.targets
+    least, moved = _sampling(facts, point, noise, released)
+    unsure = np.maximum((belief.deviations() * density) ** 2, least)
+    away = REACH * np.sqrt(unsure + facts.rows**-2.0)
+    away *= ALONE if len(point) == 1 else 1.0
+    crossed = np.stack((point, belief.medians()))
+    lower = crossed.min(axis=0) - away / density
+    upper = crossed.max(axis=0) + away / density
+    if len(point) > 1:
+        for tail in TAILS:
+            lower = np.minimum(lower, _on_curve(facts, point, targets - away, tail))
+            upper = np.maximum(upper, _on_curve(facts, point, targets + away, tail))
+    lower, upper = lower + moved.clip(max=0.0), upper + moved.clip(min=0.0)
+    _reach_inwards(facts, point, lower, upper, max(noise.values(), default=0.0), outside)
+    cell, half = facts.resolution, facts.resolution / 2.0
+    lower, upper = np.floor((lower - half) / cell) * cell, np.ceil((upper + half) / cell) * cell
+    return np.maximum.accumulate(lower), np.maximum.accumulate(upper)
 
-    def _reach_inwards(
-        self,
-        point: FloatArray,
-        lower: FloatArray,
-        upper: FloatArray,
-        noise: float,
-        outside: tuple[BoolArray, BoolArray],
-    ) -> None:
-        """Move the inner ends of quantiles that noise may carry out of the batch."""
-        unit, last = noise / math.sqrt(2.0), len(point) - 1
-        below, above = outside
-        inner = max(point[~above], default=self.guess[0] - self.guess[1])
-        lower[above] = np.minimum(lower[above], inner)
-        inner = min(point[~below], default=self.guess[0] + self.guess[1])
-        upper[below] = np.maximum(upper[below], inner)
-        if last and 1.0 - self.targets[-1] < HELD * unit:
-            lower[-1] = min(lower[-1], point[-2])
-        if last and self.targets[0] < HELD * unit:
-            upper[0] = max(upper[0], point[1])
 
-    def _moved(
-        self, point: FloatArray, noise: Mapping[int, float], released: Mapping[int, float]
-    ) -> FloatArray:
-        """How far from a belief a quantile lies if the batch is a sample and the belief its source.
+def _reach_inwards(
+    facts: Facts,
+    point: FloatArray,
+    lower: FloatArray,
+    upper: FloatArray,
+    noise: float,
+    outside: tuple[BoolArray, BoolArray],
+) -> None:
+    """Move the inner ends of quantiles that noise may carry out of the batch."""
+    unit, last, targets = noise / math.sqrt(2.0), len(point) - 1, facts.targets
+    (location, scale), (below, above) = facts.guess, outside
+    lower[above] = np.minimum(lower[above], max(point[~above], default=location - scale))
+    upper[below] = np.maximum(upper[below], min(point[~below], default=location + scale))
+    if last and 1.0 - targets[-1] < HELD * unit:
+        lower[-1] = min(lower[-1], point[-2])
+    if last and targets[0] < HELD * unit:
+        upper[0] = max(upper[0], point[1])
 
-        The share of sampling in the variance of what was measured about the belief.
-        """
-        moved = np.zeros(len(point))
-        for index, deviation in noise.items():
-            sampling = self.targets[index] * (1.0 - self.targets[index]) / self.rows
-            share = sampling / (sampling + deviation**2)
-            moved[index] = share * (released[index] - point[index])
-        return moved
 
-    def _sampling(self, noise: Mapping[int, float]) -> FloatArray:
-        """Least variance in ranks: that of a sample, as far as the measurement leaves it open."""
-        least = np.asarray(self.targets * (1.0 - self.targets) / self.rows)
-        for index, deviation in noise.items():
-            least[index] = 1.0 / (1.0 / least[index] + 1.0 / deviation**2)
-        return least
+def _sampling(
+    facts: Facts, point: FloatArray, noise: Mapping[int, float], released: Mapping[int, float]
+) -> tuple[FloatArray, FloatArray]:
+    """How far a batch may be from a population that the belief describes.
 
-    def _on_curve(self, point: FloatArray, ranks: FloatArray, tail: float) -> FloatArray:
-        """Values at some ranks, straight against a standard law between the quantiles."""
-        end = 0.5 / self.rows
-        law, wanted = np.full(1, tail), ranks.clip(end, 1.0 - end)
-        standard, at = tukey(self.targets, law), tukey(wanted, law)
-        values = point + 1e-3 * self.resolution * np.arange(len(point))
-        return extended(at, standard, values, 2)
+    Returns:
+        The least variance of each quantile, in squared ranks: that of a sample, as far as its
+        measurement leaves it open; and the part of what was measured off the belief that sampling
+        explains, in values.
+    """
+    sampling = facts.targets * (1.0 - facts.targets) / facts.rows
+    least, moved = sampling.copy(), np.zeros(len(point))
+    for index, deviation in noise.items():
+        least[index] = 1.0 / (1.0 / sampling[index] + 1.0 / deviation**2)
+        share = sampling[index] / (sampling[index] + deviation**2)
+        moved[index] = share * (released[index] - point[index])
+    return least, moved
+
+
+def _on_curve(facts: Facts, point: FloatArray, ranks: FloatArray, tail: float) -> FloatArray:
+    """Values at some ranks, straight against a standard law between the quantiles."""
+    end = 0.5 / facts.rows
+    law, wanted = np.full(1, tail), ranks.clip(end, 1.0 - end)
+    standard, at = tukey(facts.targets, law), tukey(wanted, law)
+    values = point + 1e-3 * facts.resolution * np.arange(len(point))
+    return extended(at, standard, values, 2)

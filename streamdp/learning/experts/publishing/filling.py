@@ -17,11 +17,9 @@ from streamdp.learning.experts.drawing.prior_scale import repeated_values
 from streamdp.learning.experts.drawing.sequential import Reading
 from streamdp.learning.experts.drawing.ways import MEAN_ABSOLUTE, Way
 from streamdp.learning.experts.facts import Facts
-from streamdp.learning.experts.publishing.error_bars import ErrorBars
+from streamdp.learning.experts.publishing.error_bars import error_bars
 from streamdp.learning.experts.publishing.smooth import SmoothLaw, standard_laws
-from streamdp.mechanisms.quantile_tree.planning.rank_law import deviations
-from streamdp.mechanisms.quantile_tree.pulls import off_atoms, outside
-from streamdp.types import FloatArray, IntArray
+from streamdp.types import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +69,7 @@ class Filling:
         grid, resolution = self.facts.grid, self.facts.resolution
         released = self._released(way, drawn)
         belief = way.reading.after(released)
-        low, high = self.error_bars(way, belief, way.usual.density, released)
+        low, high = error_bars(self.facts, way, belief, way.usual.density, released)
         lower = np.minimum(np.floor(low / resolution + 1e-9), known)
         upper = np.maximum(np.ceil(high / resolution - 1e-9), known)
         lower, upper = (np.clip(each, grid.lower, grid.upper) for each in (lower, upper))
@@ -80,28 +78,6 @@ class Filling:
             for j in range(len(known))
             if j not in way.targets
         }
-
-    def error_bars(
-        self, way: Way, belief: Belief, each: FloatArray, released: Mapping[int, float]
-    ) -> tuple[FloatArray, FloatArray]:
-        """Ends of the intervals around what is believed after a release of some quantiles."""
-        facts = self.facts
-        bars = ErrorBars(facts.targets, facts.rows, facts.resolution, facts.guess)
-        beside = self._beside(way)
-        below, above = (ends[beside] for ends in outside(way.tree, facts.rows))
-        off = deviations(way.tree, facts.rows).tolist()
-        noise = dict(zip(way.targets, off, strict=True))
-        lower, upper = bars.around(belief, each, noise, released, (below, above))
-        values = np.array([released[j] for j in way.targets])
-        ends = off_atoms(way.tree, way.prior, facts.rows, values)[:, beside]
-        lower = np.minimum.accumulate(np.minimum(lower, ends[0])[::-1])[::-1]
-        return lower, np.maximum.accumulate(np.maximum(upper, ends[1]))
-
-    def _beside(self, way: Way) -> IntArray:
-        """Of each quantile, the place of the nearest that was drawn among those."""
-        targets = self.facts.targets
-        drawn = targets[list(way.targets)]
-        return np.asarray(np.abs(targets[:, None] - drawn).argmin(axis=1))
 
     def believed(self, way: Way, belief: Belief, released: Mapping[int, float]) -> FloatArray:
         """Belief about all quantiles after some are released, non-decreasing."""
