@@ -8,6 +8,8 @@ from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.experts.mixture import ExpertMixture
 from streamdp.privacy.amounts import nano_up
 from streamdp.privacy.events import bounded_range, epsilon_of, pure, rho_of
+from streamdp.types import Batch, CellQuery, UnitBound
+from tests.privacy.quantiles.neighbours import unit_grid
 from tests.privacy.quantiles.test_few_measured import BATCH, EPSILON, kind, learned
 
 OLD = '["old"]'
@@ -47,3 +49,13 @@ def test_draws_of_unequal_price_on_disjoint_groups_cost_the_dearest() -> None:
     together = disjoint(events, ["city"])
     assert epsilon_of(together) == EPSILON
     assert rho_of(together) == rho_of(pure(EPSILON))
+
+
+def test_which_records_of_a_unit_count_is_chosen_anew_in_each_batch() -> None:
+    """The same in every batch, a unit's late records would never count."""
+    charging = UnitCharging(UnitBound("person", 1, "s"))
+    query = CellQuery("x", unit_grid(3))
+    batches = [Batch("s", key, 0, 86_400) for key in "abb"]
+    first, second, again = (charging.bounded(query, batch).bound for batch in batches)
+    assert first != second
+    assert second == again

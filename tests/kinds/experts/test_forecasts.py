@@ -130,13 +130,13 @@ def test_each_group_is_judged_by_its_own_forecasts_from_one_scan(tmp_path: Path)
     )
     told = kind.informed({"median": median, "mean": ({"measure": "m", "value": 9.0},)})
     plan = told.plan(kind.init(), BATCH)
-    backend = records({"x": [1.0, 3.0, 9.0], "city": ["a", "b", "b"]}, "x")
+    backend = records({"x": [1.0, 4.0, 9.0], "city": ["a", "b", "b"]}, "x")
     backend.check(plan.query, BATCH)
     drawn = told.draw(plan, backend.answer(plan.query, BATCH), PublicEntropy("groups"))
     rows = told.publish(told.learn(kind.init(), plan, drawn), drawn).rows
     named = [(row["city"], row["action"], row["forecast"]) for row in rows]
     assert named == [("a", "own", 3.0), ("a", "all", 9.0), ("b", "own", 5.0), ("b", "all", 9.0)]
-    of_records = [[0.2], [0.8], [0.2, 0.4], [0.6, 0.0]]
+    of_records = [[0.2], [0.8], [0.1, 0.4], [0.5, 0.0]]
     expected = [0.5 + sum(loss - 0.5 for loss in each) / 3 for each in of_records]
     assert [row["loss"] for row in rows] == pytest.approx(expected, abs=1e-3)
     assert plan.event == kind.plan(kind.init(), BATCH).event

@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Callable
+from decimal import Context, Decimal
 from fractions import Fraction
 
 import pytest
@@ -145,6 +146,26 @@ def test_conversion_is_a_bound_and_close(rho_nano: int, digits: int) -> None:
         -mu / 2 - epsilon / mu
     )
     assert gaussian <= float(delta) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("rho_nano", [1, 17, 10**6, 333_333_333, 5 * NANO])
+def test_conversion_is_the_least_bound_rounded_up(rho_nano: int) -> None:
+    """Over all orders, in 40 digits: a unit of the ledger less would be none."""
+    exact = Context(prec=40)
+    log_delta = exact.ln(Decimal("1e-6"))
+
+    def bound(order: Decimal) -> Decimal:
+        rest = exact.divide(-log_delta - exact.ln(order), order - 1)
+        return order * rho_nano + (exact.ln(exact.divide(order - 1, order)) + rest) * NANO
+
+    low, high = Decimal("1.1"), Decimal(10**6)
+    for _ in range(150):
+        third = (high - low) / 3
+        if bound(low + third) < bound(high - third):
+            high -= third
+        else:
+            low += third
+    assert epsilon_of_rho(rho_nano, Fraction(1, 10**6)) == math.ceil(bound(low))
 
 
 @settings(deadline=None)

@@ -76,6 +76,8 @@ COUNT = Count("count")
 LISTED = Count("listed", Dimension("t", values=("a",), other=True, nulls="cell"))
 ONE = Count("one", Dimension("t", values=("a",)), condition=True)
 CUT = Count("cut", Dimension("x", cuts=(-1.0, 2.0)))
+POSITIVE = MomentOf("a sum", "sum", "x", Grid(Fraction(1), 2, 8), (5, 3))
+"""A record without a number adds less than any bound says."""
 
 CASES = (
     Case("count", (COUNT,)),
@@ -92,6 +94,7 @@ CASES = (
     Case("histogram of texts", (LISTED,), "substitute"),
     Case("histogram of numbers", (CUT,), "substitute"),
     Case("sum", (moment("sum"),), "substitute", tight=False),
+    Case("sum of positive numbers", (POSITIVE,), "substitute", tight=False),
     Case("mean", (moment("mean", 1),), "substitute", tight=False),
     Case("variance", (moment("variance", -1),), "substitute", tight=False),
 )
