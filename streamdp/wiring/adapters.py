@@ -84,7 +84,8 @@ def caps_of(configuration: Configuration, source: str) -> Caps:
     if not configuration.sources[source].is_growing():
         return caps
     windows = tuple(replace(limit, batches=None, seconds=None) for limit in caps.windows)
-    return Caps(caps.batch_nano, min(caps.batch_nano, caps.lifetime_nano), windows)
+    lifetime = min(caps.batch_nano, caps.lifetime_nano)
+    return replace(caps, lifetime_nano=lifetime, windows=windows)
 
 
 def start_log(configuration: Configuration, *, console: bool) -> Log:

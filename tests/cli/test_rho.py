@@ -20,6 +20,7 @@ from streamdp.config.sections.web import Web
 from streamdp.log.setup import close
 from streamdp.web.app import application
 from streamdp.web.reader import Reader
+from streamdp.wiring import caps_of
 from tests.web.addresses import HOST
 
 CONFIG = """\
@@ -186,3 +187,18 @@ def test_a_price_in_rho_is_simulated(folder: Path, monkeypatch: pytest.MonkeyPat
     many = [each for each in table(*begin, "--epsilons", "0.0001,1") if each["learner"] == "none"]
     little, much = (float(each["average_error"]) for each in many)
     assert much < little
+
+
+def test_caps_in_rho_of_a_growing_source_stay_in_rho(tmp_path: Path) -> None:
+    """Taken for epsilon they would admit 20 where that costs 50; `cap` finds nothing to change."""
+    growing = CONFIG.replace("end: 2013-01-06", "end: 2013-01-06, growing: true")
+    (tmp_path / "config.yaml").write_text(growing)
+    caps = caps_of(load(tmp_path / "config.yaml"), "flights")
+    assert caps.measure == "rho"
+    assert caps.lifetime_nano == caps.batch_nano == 20_000_000
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(tmp_path)
+        assert "4 released, 2 refused" in typed("run", "--once").output
+        unchanged = typed("cap", "flights", "--reason", "none", "--yes")
+        assert (unchanged.exit_code, "has these caps" in unchanged.output) == (2, True)
+        close()

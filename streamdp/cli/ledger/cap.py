@@ -44,6 +44,7 @@ def cap(
     from streamdp.daemon.lock import store_lock
     from streamdp.store.ledger import ledger
     from streamdp.store.sqlite import SqliteStore
+    from streamdp.wiring import caps_of
 
     configuration = load_configuration(config_path)
     require_name(scope, configuration.sources, "source")
@@ -52,10 +53,8 @@ def cap(
     with store_lock(section.path):
         store = SqliteStore.open(section.path, now, section.anchor)
         old = ledger.caps_of(store.database, scope)
-        if batch or lifetime:
-            new = _changed(old, batch, lifetime)
-        else:
-            new = configuration.privacy.caps.caps()
+        asked = batch or lifetime
+        new = _changed(old, batch, lifetime) if asked else caps_of(configuration, scope)
         if new == old:
             raise click.UsageError("the ledger has these caps: edit the configuration first")
         print_rows(_compared(old, new), "table", f"caps of {scope}")
