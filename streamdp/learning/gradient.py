@@ -16,7 +16,7 @@ import numpy as np
 from streamdp.learning import coin_betting
 from streamdp.learning.learner import Features, Learner, Observation
 from streamdp.learning.public import PublicFit
-from streamdp.learning.surrogate import laplace, worst_of
+from streamdp.learning.surrogate import laplace
 from streamdp.priors.mixture import robust_laplaces
 from streamdp.types import FloatArray, Json, Prior
 
@@ -63,12 +63,9 @@ class OnlineGradient(Learner):
         released, inputs = np.array(seen.values), np.array([1.0, *seen.features])
         weights, phi = self._parameters(state, len(released), len(seen.features))
         lower, upper = released - self.radius, released + self.radius
-        losses = laplace(weights @ inputs, phi, lower, upper)
-        _, shares = worst_of(losses)
+        by_theta, by_phi = laplace(weights @ inputs, phi, lower, upper).gradient().T
+        gradient = np.column_stack((np.outer(by_theta, inputs), by_phi))
         parameters = np.column_stack((weights, phi))
-        gradient = np.column_stack(
-            (np.outer(shares * losses.by_theta, inputs), shares * losses.by_phi)
-        )
         kept = state["optimizer"] if state else coin_betting.start(parameters.shape)
         stepped, kept = coin_betting.step(gradient, kept, parameters)
         longest = LONGEST * self.guess[1]

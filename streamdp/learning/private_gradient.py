@@ -18,7 +18,7 @@ import numpy as np
 from streamdp.learning import coin_betting
 from streamdp.learning.gradient import LONGEST, OnlineGradient
 from streamdp.learning.learner import Features, Observation
-from streamdp.learning.surrogate import laplace, worst_of
+from streamdp.learning.surrogate import laplace
 from streamdp.mechanisms.quantile_tree.noisy_gradient import Slope
 from streamdp.types import FloatArray, Json
 
@@ -58,9 +58,7 @@ class PrivateGradient(OnlineGradient):
 
         def at(values: FloatArray) -> FloatArray:
             where = (values - location) / scale
-            losses = laplace(theta, phi, where - half, where + half)
-            _, shares = worst_of(losses)
-            return np.concatenate((shares * losses.by_theta, shares * losses.by_phi))
+            return laplace(theta, phi, where - half, where + half).gradient().T.ravel()
 
         return at
 

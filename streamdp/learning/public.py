@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from streamdp.learning import coin_betting
-from streamdp.learning.surrogate import laplace, worst_of
+from streamdp.learning.surrogate import laplace
 from streamdp.priors.mixture import robust_laplaces
 from streamdp.priors.public import PublicRows
 from streamdp.types import Entropy, FloatArray, IntArray, Prior
@@ -66,9 +66,7 @@ def fit_public(public: PublicRows, targets: FloatArray, rows: int, entropy: Entr
         drawn = np.sort(standard[_places(total, rows, entropy)])
         lower, upper = _interval(drawn, targets, half)
         losses = laplace(parameters[:, 0], parameters[:, 1], lower, upper)
-        _, shares = worst_of(losses)
-        gradient = np.column_stack((losses.by_theta, losses.by_phi)) * shares[:, None]
-        parameters, state = coin_betting.step(gradient, state, parameters)
+        parameters, state = coin_betting.step(losses.gradient(), state, parameters)
         parameters[:, 1] = np.clip(parameters[:, 1], 1e-3, 1.0 / half)
         summed += parameters
     theta, phi = (summed / ROUNDS).T

@@ -25,6 +25,12 @@ class Loss:
     by_theta: FloatArray
     by_phi: FloatArray
 
+    def gradient(self) -> FloatArray:
+        """Gradient of ln Σ_i exp U_i by θ and by φ, shape (m, 2): the worst quantiles lead."""
+        shares = np.exp(self.value - self.value.max())
+        shares /= shares.sum()
+        return np.asarray(np.column_stack((self.by_theta, self.by_phi)) * shares[:, None])
+
 
 def laplace(theta: FloatArray, phi: FloatArray, lower: FloatArray, upper: FloatArray) -> Loss:
     """U for a Laplace prior and intervals [lower, upper], lower < upper; all of shape (m,).
@@ -44,11 +50,3 @@ def laplace(theta: FloatArray, phi: FloatArray, lower: FloatArray, upper: FloatA
     by_radius = np.where(outside, -1.0 / np.tanh(radius), -(near + far) / 2.0 / rest)
     by_phi = by_offset * (lower + upper) / 2.0 + by_radius * (upper - lower) / 2.0
     return Loss(value, -by_offset, by_phi)
-
-
-def worst_of(losses: Loss) -> tuple[float, FloatArray]:
-    """ln Σ_i exp U_i, and the weight exp U_i/Σ that each quantile's gradient gets in it."""
-    peak = float(losses.value.max())
-    shares = np.exp(losses.value - peak)
-    total = float(shares.sum())
-    return peak + float(np.log(total)), shares / total

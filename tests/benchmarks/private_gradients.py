@@ -33,7 +33,7 @@ from streamdp.kinds.quantiles.truth import rank_errors
 from streamdp.kinds.study import Stream
 from streamdp.learning.fixed import Fixed
 from streamdp.learning.private_gradient import PrivateGradient
-from streamdp.learning.surrogate import laplace, worst_of
+from streamdp.learning.surrogate import laplace
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
@@ -124,9 +124,7 @@ def _errors(setting: Setting, stream: Stream, share: float, step: float) -> Floa
 
 def _gradient(theta: FloatArray, phi: FloatArray, truth: FloatArray) -> FloatArray:
     """Of the surrogate at intervals a cell wide around the truth, cut to norm 1."""
-    losses = laplace(theta, phi, truth - 0.01, truth + 0.01)
-    _, shares = worst_of(losses)
-    gradient = np.array([losses.by_theta, losses.by_phi]) * shares
+    gradient = laplace(theta, phi, truth - 0.01, truth + 0.01).gradient().T
     return np.asarray(gradient / max(1.0, float(np.linalg.norm(gradient))))
 
 

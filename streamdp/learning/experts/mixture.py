@@ -14,7 +14,6 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from streamdp.learning.experts.drawing.sequential import sequential_prior
 from streamdp.learning.experts.drawing.ways import BroadShapes, Way
 from streamdp.learning.experts.facts import Facts
 from streamdp.learning.experts.lesson import Lesson
@@ -117,11 +116,7 @@ class ExpertMixture(Learner):
 
     def priors(self, state: Json, count: int, features: Features = ()) -> JointPrior:
         """Priors of all quantiles, were all drawn."""
-        inputs, whole = self._inputs(features, ()), self.plans.whole
-        panel = self._panel(state, inputs)
-        usual = panel.usual(self.facts)
-        belief = panel.forecast(inputs, usual, self.facts.targets).belief
-        return sequential_prior(self.plans.reading(whole, panel, usual, belief), whole.targets)
+        return self.drawing_all().way(state, features).prior
 
     def values(self, way: Way, drawn: tuple[int, ...]) -> tuple[int, ...]:
         """Cells of all quantiles: those drawn as they are, the others as they follow from them."""

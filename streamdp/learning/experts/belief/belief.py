@@ -69,29 +69,28 @@ class Belief:
 def _middles(belief: Belief) -> tuple[FloatArray, FloatArray]:
     """Medians and deviations: values, intervals and the next state all ask for them."""
     weights = belief.weights()
-    middles = weighted_quantiles(belief.means, weights, 0.5)
+    middles = weighted_medians(belief.means, weights)
     variances = np.diagonal(belief.covariances, axis1=1, axis2=2)
     away = np.sqrt(np.maximum(variances, 0.0) + (belief.means - middles) ** 2)
-    return middles, weighted_quantiles(away, weights, 0.5)
+    return middles, weighted_medians(away, weights)
 
 
-def weighted_quantiles(values: FloatArray, weights: FloatArray, quantile: float) -> FloatArray:
-    """A quantile of each column of weighted points, linear between the middles of their weights.
+def weighted_medians(values: FloatArray, weights: FloatArray) -> FloatArray:
+    """The median of each column of weighted points, linear between the middles of their weights.
 
     Args:
         values: Shape (e, m).
         weights: Positive, summing to one, shape (e,).
-        quantile: In (0, 1).
 
     Example:
-        >>> weighted_quantiles(np.array([[3.0], [1.0], [2.0]]), np.ones(3) / 3, 0.5)
+        >>> weighted_medians(np.array([[3.0], [1.0], [2.0]]), np.ones(3) / 3)
         array([2.])
     """
     order = np.argsort(values, axis=0)
     ordered, shares = np.take_along_axis(values, order, axis=0), weights[order]
     middles = np.cumsum(shares, axis=0) - shares / 2.0
     columns = range(values.shape[1])
-    return np.array([np.interp(quantile, middles[:, j], ordered[:, j]) for j in columns])
+    return np.array([np.interp(0.5, middles[:, j], ordered[:, j]) for j in columns])
 
 
 @dataclass(frozen=True, slots=True)
