@@ -28,8 +28,8 @@ from streamdp.config import load
 from streamdp.engine.job import Job
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.section import QuantilesSection
-from streamdp.kinds.quantiles.truth import rank_errors
 from streamdp.learning.fixed import Fixed
+from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors
 from streamdp.priors.families import Cauchy
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from tests.benchmarks.report import Row, main

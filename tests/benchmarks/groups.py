@@ -23,12 +23,12 @@ import numpy as np
 
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import Quantiles
-from streamdp.kinds.quantiles.truth import rank_errors
 from streamdp.kinds.study import Stream
 from streamdp.learning.experts.drawing.ways import Way
 from streamdp.learning.experts.memory.others import Profile
 from streamdp.learning.experts.mixture import ExpertMixture
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
+from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.simulation.comparison import chance
 from streamdp.types import Batch, CellCounts, FloatArray, Grid, IntArray, ReleaseKind, Row

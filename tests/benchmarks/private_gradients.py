@@ -29,13 +29,12 @@ import numpy as np
 
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.study import QuantilesStudy
-from streamdp.kinds.quantiles.truth import rank_errors
 from streamdp.kinds.study import Stream
 from streamdp.learning.fixed import Fixed
 from streamdp.learning.private_gradient import PrivateGradient
 from streamdp.learning.surrogate import laplace
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
-from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy, rank_errors
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy, Laplace
 from streamdp.priors.mixture import Mixture

@@ -12,12 +12,12 @@ import pytest
 
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import Quantiles
-from streamdp.kinds.quantiles.truth import rank_errors
 from streamdp.learning.experts.drawing.ways import BroadShapes
 from streamdp.learning.experts.memory.panel import Panel
 from streamdp.learning.experts.mixture import ExpertMixture
 from streamdp.learning.last_release import LastRelease
 from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, choose_tree
+from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.priors.shapes import shapes_from_guess

@@ -12,9 +12,9 @@ from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.prior_section import Guess
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.kinds.quantiles.synthetic import GUESS, NAMES, RESOLUTION, expected_rows, synthetic
-from streamdp.kinds.quantiles.truth import rank_errors
 from streamdp.kinds.study import ORACLE, Step, Stream, Study, Trace
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
+from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors
 from streamdp.types import CellCounts, FloatArray, Outcome
 
 

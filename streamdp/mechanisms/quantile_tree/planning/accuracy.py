@@ -9,7 +9,6 @@ cost in epsilon never depends on it.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,12 +19,11 @@ import numpy as np
 from streamdp.mechanisms.quantile_tree.planning.simulation import (
     PublicEntropy,
     batch_of,
-    levels,
     rank_errors,
+    standard_batch,
 )
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
-from streamdp.priors.shapes import profile
 from streamdp.types import FloatArray
 
 REPEATS = 80
@@ -33,9 +31,6 @@ REPEATS = 80
 
 MOST_TRIALS = 6
 """Values of epsilon that are tried for a wanted error."""
-
-SHAPES = 4
-"""Of simulated batches: normal, exponential, two humps, heavy tails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,26 +45,10 @@ class Believed:
         chance = PublicEntropy(f"believed batch {index}")
         shift = self.location + self.scale * (2.0 * chance.uniform() - 1.0)
         scale = self.scale * math.exp(1.4 * chance.uniform() - 0.7)
-        return shift + scale * _standard(index % SHAPES, rows)
+        return shift + scale * standard_batch(index, rows)
 
 
 STANDARD = Believed(0.0, 1.0)
-
-
-@functools.lru_cache(maxsize=2 * SHAPES)
-def _standard(shape: int, rows: int) -> FloatArray:
-    """Sorted values of a batch of one shape, about 0 and of spread 1; not to be changed."""
-    share = levels(rows)
-    exact = tuple(Fraction(each) for each in share.tolist())
-    match shape:
-        case 0:
-            return profile(exact, "normal")
-        case 1:
-            return profile(exact, "right")
-        case 2:
-            return np.sort(profile(exact, "normal") / 2.0 + np.where(share < 0.5, -1.0, 1.0))
-        case _:
-            return np.asarray(np.tan(math.pi * (share - 0.5)).clip(-30.0, 30.0) / 2.0)
 
 
 def simulated_errors(

@@ -18,11 +18,11 @@ from streamdp.mechanisms.quantile_tree.planning.choice_table import Measured
 from streamdp.mechanisms.quantile_tree.planning.simulation import (
     PublicEntropy,
     batch_of,
-    levels,
     rank_error,
+    standard_batch,
 )
 from streamdp.priors.families import Cauchy
-from streamdp.priors.shapes import profile, shapes_from_bounds
+from streamdp.priors.shapes import shapes_from_bounds
 from streamdp.types import FloatArray, Grid
 
 QUANTILES = (1, 3, 9, 29, 99)
@@ -77,18 +77,7 @@ def _values(index: int) -> FloatArray:
     """A batch: its law, place and scale follow from the index."""
     chance = PublicEntropy(f"batch {index}")
     shift, scale = 12.0 * chance.uniform() - 6.0, math.exp(1.4 * chance.uniform() - 0.7)
-    share = levels(ROWS)
-    exact = tuple(Fraction(each) for each in share.tolist())
-    match index % 4:
-        case 0:
-            standard = profile(exact, "normal")
-        case 1:
-            standard = profile(exact, "right")
-        case 2:
-            standard = np.sort(profile(exact, "normal") / 2.0 + np.where(share < 0.5, -1.0, 1.0))
-        case _:
-            standard = np.tan(math.pi * (share - 0.5)).clip(-30.0, 30.0) / 2.0
-    return shift + scale * standard
+    return shift + scale * standard_batch(index, ROWS)
 
 
 if __name__ == "__main__":

@@ -5,15 +5,22 @@ Nothing here sees data. Chance is public: it decides what is simulated, never wh
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import math
 from fractions import Fraction
 
 import numpy as np
 
+from streamdp.priors.shapes import profile
 from streamdp.types import CellCounts, FloatArray, Grid, IntArray
 
 MOST_VALUES = 4096
 """Distinct values of a synthetic batch; more rows are spread over them."""
+
+
+Cells = tuple[int, ...] | IntArray
+"""Released cells, non-decreasing."""
 
 
 class PublicEntropy:
@@ -39,10 +46,30 @@ class PublicEntropy:
         return (self.bits(52) + 0.5) / 2.0**52
 
 
-def levels(rows: int) -> FloatArray:
-    """Ranks of the values of a synthetic batch, in (0, 1), shape (min(rows, 4096),)."""
-    count = min(rows, MOST_VALUES)
-    return np.asarray((np.arange(count) + 0.5) / count)
+def standard_batch(index: int, rows: int) -> FloatArray:
+    """Sorted values of a batch of one of four shapes in turn, about 0 and of spread about 1.
+
+    Returns:
+        Shape (min(rows, 4096),); the array cannot be written to.
+    """
+    return _standard_batch(index % 4, min(rows, MOST_VALUES))
+
+
+@functools.lru_cache(maxsize=8)
+def _standard_batch(shape: int, count: int) -> FloatArray:
+    share = (np.arange(count) + 0.5) / count
+    exact = tuple(Fraction(each) for each in share.tolist())
+    match shape:
+        case 0:
+            values = profile(exact, "normal")
+        case 1:
+            values = profile(exact, "right")
+        case 2:
+            values = np.sort(profile(exact, "normal") / 2.0 + np.where(share < 0.5, -1.0, 1.0))
+        case _:
+            values = np.tan(math.pi * (share - 0.5)).clip(-30.0, 30.0) / 2.0
+    values.flags.writeable = False
+    return values
 
 
 def batch_of(values: FloatArray, rows: int, grid: Grid) -> CellCounts:
@@ -55,19 +82,21 @@ def batch_of(values: FloatArray, rows: int, grid: Grid) -> CellCounts:
     return CellCounts(cells, counts)
 
 
-def rank_error(
-    statistic: CellCounts, quantiles: tuple[Fraction, ...], cells: tuple[int, ...]
-) -> float:
+def rank_error(batch: CellCounts, quantiles: tuple[Fraction, ...], cells: Cells) -> float:
     """The largest of `rank_errors`."""
-    return float(rank_errors(statistic, quantiles, cells).max())
+    return float(rank_errors(batch, quantiles, cells).max())
 
 
-def rank_errors(
-    statistic: CellCounts, quantiles: tuple[Fraction, ...], cells: tuple[int, ...]
-) -> FloatArray:
-    """Distance of each target rank q·n to the ranks [#{x < o}, #{x ≤ o}], over n; shape (m,)."""
-    before = np.concatenate(([0], np.cumsum(statistic.counts)))
-    targets = np.array([float(quantile) for quantile in quantiles]) * before[-1]
-    left = before[np.searchsorted(statistic.cells, cells)]
-    right = before[np.searchsorted(statistic.cells, cells, side="right")]
-    return np.asarray(np.maximum(left - targets, targets - right).clip(0.0) / before[-1])
+def rank_errors(batch: CellCounts, quantiles: tuple[Fraction, ...], cells: Cells) -> FloatArray:
+    """Distance of each target from the ranks of its cell, [#< cell, #≤ cell]/n, shape (m,).
+
+    Of no records there are no ranks: NaN.
+    """
+    targets = np.array([float(quantile) for quantile in quantiles])
+    if not len(batch.cells):
+        return np.full(len(targets), np.nan)
+    before = np.concatenate(([0], np.cumsum(batch.counts)))
+    below = before[np.searchsorted(batch.cells, cells)]
+    through = before[np.searchsorted(batch.cells, cells, side="right")]
+    off = np.maximum(below - targets * before[-1], targets * before[-1] - through)
+    return np.asarray(off.clip(0.0) / before[-1])
