@@ -13,7 +13,6 @@ import numpy as np
 from streamdp.learning.experts.belief.belief import Belief
 from streamdp.learning.experts.belief.density import Usual
 from streamdp.learning.experts.drawing.alike import with_others
-from streamdp.learning.experts.drawing.prior_scale import PriorRule
 from streamdp.learning.experts.drawing.sequential import Reading, sequential_prior
 from streamdp.learning.experts.drawing.ways import BroadShapes, Drawn, Turn, Way, turns
 from streamdp.learning.experts.memory.beginning import OPENING
@@ -87,8 +86,8 @@ class Plans:
 
     def reading(self, turn: Turn, panel: Panel, usual: Usual, belief: Belief) -> Reading:
         """How a turn is drawn and read."""
-        rule = PriorRule(self.filling.facts, panel.releases, panel.past)
-        return Reading(turn.draws, rule, usual.density, belief)
+        facts, known = self.filling.facts, (panel.releases, panel.past)
+        return Reading(facts, turn.draws, usual.density, belief, *known)
 
     def best(self, panel: Panel, seen: Seen, usual: Usual) -> Drawn:
         """How to draw: all under broad shapes while nothing is known, then what errs least."""

@@ -11,18 +11,14 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.learning.experts.belief.belief import Belief
-from streamdp.learning.experts.belief.noise import NoisyDraw
 from streamdp.learning.experts.facts import Facts
 from streamdp.priors.families import Cauchy
 from streamdp.priors.mixture import Mixture
 from streamdp.priors.past import PastValues
-from streamdp.types import FloatArray, Prior
+from streamdp.types import Prior
 
 SLOPE, START = 3.0, 0.1
 NARROWEST, WIDEST = 0.25, 0.75
@@ -37,67 +33,42 @@ PAST = 0.3
 FAR_WEIGHT, FAR = 0.2, 300.0
 """Part of the robust weight that is spread over hundreds of guessed spreads."""
 
-FIRST_ROBUST = 0.5
-"""Robust weight before the first release; falls as 1/(releases + 1)."""
 
-
-@dataclass(frozen=True, slots=True)
-class PriorRule:
-    """How a belief becomes a prior of each draw.
+def prior_of(
+    facts: Facts,
+    robust: float,
+    point: float,
+    deviation: float,
+    unit: float,
+    past: tuple[float, ...],
+) -> Prior:
+    """The prior of one draw.
 
     Args:
         facts: About the stream.
-        releases: How many came before.
-        past: Exact values released of each quantile, shape (m, ...).
+        robust: Weight of the priors that hold when the past misleads.
+        point: Believed value of the quantile.
+        deviation: Believed deviation s from there.
+        unit: Width u over which the cost of the draw changes by one.
+        past: Exact values that were released of the quantile.
     """
-
-    facts: Facts
-    releases: int
-    past: tuple[tuple[float, ...], ...]
-
-    def priors(
-        self, belief: Belief, draws: Sequence[NoisyDraw], density: FloatArray
-    ) -> dict[int, Prior]:
-        """The prior of each drawn quantile, by its index."""
-        robust = max(self.facts.robust_weight, FIRST_ROBUST / (self.releases + 1))
-        if robust >= 1.0:
-            return {draw.target: self.facts.robust for draw in draws}
-        point, deviations = belief.medians(), belief.deviations()
-        return {
-            draw.target: self._prior(draw, robust, point, deviations, density) for draw in draws
-        }
-
-    def _prior(
-        self,
-        draw: NoisyDraw,
-        robust: float,
-        point: FloatArray,
-        deviations: FloatArray,
-        density: FloatArray,
-    ) -> Mixture:
-        at, spread = float(point[draw.target]), float(deviations[draw.target])
-        facts, cell = self.facts, self.facts.resolution
-        unit, past = draw.unit(float(density[draw.target])), self.past[draw.target]
-        factor = float(np.clip(SLOPE * (spread / unit - START), NARROWEST, WIDEST))
-        again, share = repeated_values(past, cell)
-        exact = PAST * share
-        near = (1.0 - robust) * (1.0 - exact)
-        weights = [
-            near * (1.0 - DOUBT),
-            near * DOUBT,
-            robust * (1.0 - FAR_WEIGHT),
-            robust * FAR_WEIGHT,
-        ]
-        parts: list[Prior] = [
-            Cauchy(at, max(factor * spread, cell / 4.0)),
-            Cauchy(at, max(DOUBTED * max(spread, unit), cell / 4.0)),
-            facts.robust,
-            Cauchy(facts.guess[0], FAR * facts.guess[1]),
-        ]
-        if exact:
-            weights.append((1.0 - robust) * exact)
-            parts.append(PastValues(again))
-        return Mixture(tuple(weights), tuple(parts))
+    if robust >= 1.0:
+        return facts.robust
+    cell = facts.resolution
+    factor = float(np.clip(SLOPE * (deviation / unit - START), NARROWEST, WIDEST))
+    again, share = repeated_values(past, cell)
+    exact = PAST * share
+    near = (1.0 - robust) * (1.0 - exact)
+    weighted: list[tuple[float, Prior]] = [
+        (near * (1.0 - DOUBT), Cauchy(point, max(factor * deviation, cell / 4.0))),
+        (near * DOUBT, Cauchy(point, max(DOUBTED * max(deviation, unit), cell / 4.0))),
+        (robust * (1.0 - FAR_WEIGHT), facts.robust),
+        (robust * FAR_WEIGHT, Cauchy(facts.guess[0], FAR * facts.guess[1])),
+    ]
+    if exact:
+        weighted.append(((1.0 - robust) * exact, PastValues(again)))
+    weights, priors = zip(*weighted, strict=True)
+    return Mixture(weights, priors)
 
 
 def repeated_values(past: tuple[float, ...], resolution: float) -> tuple[tuple[float, ...], float]:

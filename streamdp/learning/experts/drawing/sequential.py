@@ -15,11 +15,15 @@ import numpy as np
 
 from streamdp.learning.experts.belief.belief import Belief, Release, observe
 from streamdp.learning.experts.belief.noise import NoisyDraw
-from streamdp.learning.experts.drawing.prior_scale import PriorRule
+from streamdp.learning.experts.drawing.prior_scale import prior_of
+from streamdp.learning.experts.facts import Facts
 from streamdp.priors.joint import JointPrior, digest_of
 from streamdp.types import FloatArray, Json, Prior
 
 Priors = dict[int, Prior]
+
+FIRST_ROBUST = 0.5
+"""Robust weight before the first release; falls as 1/(releases + 1)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,17 +31,21 @@ class Reading:
     """How one release is drawn and read, public.
 
     Args:
+        facts: About the stream.
         draws: Of the tree, parents first; targets are indices of all quantiles.
-        rule: Makes priors of beliefs.
         density: Share of the batch per unit of value at each quantile, shape (m,).
         first: The belief before anything is drawn.
+        releases: How many came before.
+        past: Exact values released of each quantile, shape (m, ...).
         seen: Beliefs and priors after some levels, by their values: every level asks for all above.
     """
 
+    facts: Facts
     draws: tuple[NoisyDraw, ...]
-    rule: PriorRule
     density: FloatArray
     first: Belief
+    releases: int
+    past: tuple[tuple[float, ...], ...]
     seen: dict[tuple[float, ...], tuple[Belief, Priors]] = field(
         default_factory=dict, repr=False, compare=False
     )
@@ -52,29 +60,33 @@ class Reading:
 
     def _read(self, released: Mapping[int, float]) -> tuple[Belief, Priors]:
         values = np.array([released.get(j, np.nan) for j in range(len(self.density))])
-        facts = self.rule.facts
-        release = Release(values, self.density, facts.limits, facts.resolution)
-        told = tuple[float, ...]()
+        release = Release(values, self.density, self.facts.limits, self.facts.resolution)
+        told: tuple[float, ...] = ()
+        if told not in self.seen:
+            self.seen[told] = self.first, self._priors(self.first)
         for _, group in itertools.groupby(self.draws, lambda draw: draw.level):
             level = tuple(group)
             if not all(draw.target in released for draw in level):
                 break
-            before, told = told, (*told, *(released[draw.target] for draw in level))
+            belief, priors = self.seen[told]
+            told += tuple(released[draw.target] for draw in level)
             if told not in self.seen:
-                belief, priors = self._seen(before)
                 for draw in level:
                     belief = observe(belief, draw, priors[draw.target], release)
                 ended = len(told) == len(self.draws)
                 self.seen[told] = belief, {} if ended else self._priors(belief)
-        return self._seen(told)
-
-    def _seen(self, told: tuple[float, ...]) -> tuple[Belief, Priors]:
-        if told not in self.seen:
-            self.seen[told] = self.first, self._priors(self.first)
         return self.seen[told]
 
     def _priors(self, belief: Belief) -> Priors:
-        return self.rule.priors(belief, self.draws, self.density)
+        """The prior of each draw, by its target."""
+        robust = max(self.facts.robust_weight, FIRST_ROBUST / (self.releases + 1))
+        point, deviations = belief.medians().tolist(), belief.deviations().tolist()
+        priors = {}
+        for draw in self.draws:
+            j = draw.target
+            about = point[j], deviations[j], draw.unit(float(self.density[j])), self.past[j]
+            priors[j] = prior_of(self.facts, robust, *about)
+        return priors
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)

@@ -119,14 +119,12 @@ class BroadShapes:
         prior: Broad shapes beside robust priors.
         rows: Public guess of the number of rows of a batch.
         noise: Covariance of what is learned from a release, in squared ranks, shape (m, m).
-        deviation: Mean deviation of a release if a shape fits, in ranks.
     """
 
     tree: QuantileTree
     prior: JointPrior
     rows: int
     noise: FloatArray = field(init=False, repr=False, compare=False)
-    deviation: float = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         node, levels = self.tree.nodes()[0], self.tree.levels()
@@ -137,7 +135,6 @@ class BroadShapes:
         ends = np.array([0.0, *targets[list(node.targets)], 1.0])
         between = np.array([np.interp(targets, ends, unit) for unit in np.eye(len(ends))[1:-1]])
         noise = between.T @ (2.0 / records**2 * bridge) @ between
-        object.__setattr__(self, "deviation", float(np.sqrt(np.diag(noise)).mean()))
         filled = np.diag(np.where(np.isin(targets, ends), 0.0, MISFIT**2))
         object.__setattr__(self, "noise", noise + filled)
 
@@ -151,7 +148,7 @@ class BroadShapes:
 
     def error(self) -> float:
         """Mean error of all quantiles, in ranks, if the root draws them all."""
-        return MEAN_ABSOLUTE * self.deviation
+        return MEAN_ABSOLUTE * float(np.sqrt(np.diag(self.noise)).mean())
 
 
 @functools.lru_cache(maxsize=4)

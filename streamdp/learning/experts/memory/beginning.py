@@ -6,7 +6,7 @@ import numpy as np
 
 from streamdp.learning.experts.belief import density
 from streamdp.learning.experts.facts import Facts
-from streamdp.learning.experts.memory.levels import Levels
+from streamdp.learning.experts.memory.levels import Levels, first_covariance
 from streamdp.learning.experts.memory.own import first_own
 from streamdp.learning.experts.memory.panel import Inputs, Panel
 from streamdp.learning.public import PublicFit
@@ -23,8 +23,9 @@ def first_panel(facts: Facts, public: PublicFit | None, inputs: Inputs) -> Panel
     """State before any release, for these inputs."""
     values, gaps = _first_values(facts, public), first_log_gaps(facts, public)
     usual = density.Usual.of(facts.targets, gaps, facts.resolution)
-    certainty, releases = (PUBLIC_CERTAINTY, OPENING) if public else (1.0, 0)
-    groups = tuple(Levels.start(values, len(each), usual, certainty) for each in inputs)
+    known = first_covariance(usual) / (PUBLIC_CERTAINTY if public else 1.0)
+    groups = tuple(Levels.start(values, len(each), usual, known) for each in inputs)
+    releases = OPENING if public else 0
     past: tuple[tuple[float, ...], ...] = ((),) * len(values)
     at = facts.guess[0]
     return Panel(releases, 0, gaps, first_own(), np.zeros(2), groups, past, at, strange=False)

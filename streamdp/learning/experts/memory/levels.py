@@ -82,30 +82,37 @@ class Levels:
     log_weights: FloatArray
 
     @classmethod
-    def start(cls, values: FloatArray, inputs: int, usual: Usual, certainty: float = 1.0) -> Self:
+    def start(
+        cls,
+        values: FloatArray,
+        inputs: int,
+        usual: Usual,
+        known: FloatArray | None = None,
+        drifts: tuple[float, ...] | None = None,
+    ) -> Self:
         """Before any release.
 
         Args:
             values: Where quantiles are believed to be, shape (m,).
             inputs: d.
             usual: How a batch looks.
-            certainty: Divides the variance of the first levels.
+            known: Covariance of what the values are off by, shape (m, m); by default that of a
+                guess.
+            drifts: Of the experts; by default those that fit the number of inputs.
         """
-        drifts = DRIFTS if inputs == 1 else INFORMED_DRIFTS
+        drifts = drifts or _drifts(inputs)
         count, size = len(drifts), len(values)
+        known = first_covariance(usual) if known is None else known
         coefficients = np.zeros((count, size, inputs))
         coefficients[:, :, 0] = values
-        known = usual.in_values(_first_levels(size)) / certainty
         each = np.diag([1.0, *[FIRST_EFFECT] * (inputs - 1)])
-        uncertainties = np.repeat(np.kron(known, each)[None], count, axis=0)
         moves = usual.in_values((0.9 + 0.1 * np.eye(size)) * FIRST_MOVE**2)
-        log_weights = np.zeros((count, len(WIDTHS)))
         return cls(
             np.array(drifts),
             coefficients,
-            uncertainties,
-            np.repeat(moves[None], count, 0),
-            log_weights,
+            np.repeat(np.kron(known, each)[None], count, axis=0),
+            np.repeat(moves[None], count, axis=0),
+            np.zeros((count, len(WIDTHS))),
         )
 
     def to_json(self) -> Json:
@@ -121,10 +128,8 @@ class Levels:
     def from_json(cls, state: Json, drifts: tuple[float, ...] | None = None) -> Self:
         """The inverse of `to_json`; drifts follow from the number of inputs if not given."""
         coefficients = unpacked(state["coefficients"])
-        if drifts is None:
-            drifts = DRIFTS if coefficients.shape[2] == 1 else INFORMED_DRIFTS
         return cls(
-            np.array(drifts),
+            np.array(drifts or _drifts(coefficients.shape[2])),
             coefficients,
             unpacked_halves(state["uncertainties"]),
             unpacked_halves(state["moves"]),
@@ -180,7 +185,7 @@ class Levels:
             return self
         coefficients, uncertainties = self.coefficients.copy(), self.uncertainties.copy()
         coefficients[last, :, 0] = places
-        uncertainties[last] = usual.in_values(_first_levels(len(places)))
+        uncertainties[last] = first_covariance(usual)
         return replace(self, coefficients=coefficients, uncertainties=uncertainties)
 
     def finite(self) -> bool:
@@ -203,5 +208,10 @@ class Levels:
         return np.asarray(new * bounded[:, None, None])
 
 
-def _first_levels(size: int) -> FloatArray:
-    return np.asarray(FIRST_COMMON + FIRST_ALONE * np.eye(size))
+def first_covariance(usual: Usual) -> FloatArray:
+    """Covariance of levels of which nothing is known but a guess, shape (m, m)."""
+    return usual.in_values(FIRST_COMMON + FIRST_ALONE * np.eye(len(usual.density)))
+
+
+def _drifts(inputs: int) -> tuple[float, ...]:
+    return DRIFTS if inputs == 1 else INFORMED_DRIFTS

@@ -87,12 +87,6 @@ class Others:
 
     def experts(self, usual: Usual) -> Levels:
         """Experts on the distance of a group from here, before any release of it."""
-        start, count = Levels.start(np.zeros(len(self.values)), 1, usual), len(BESIDE_DRIFTS)
-        return replace(
-            start,
-            drifts=np.array(BESIDE_DRIFTS),
-            coefficients=start.coefficients[:count],
-            uncertainties=np.repeat(self.apart[None], count, axis=0),
-            moves=start.moves[:count],
-            log_weights=start.log_weights[:count] + TRUST,
-        )
+        nothing = np.zeros(len(self.values))
+        start = Levels.start(nothing, 1, usual, self.apart, BESIDE_DRIFTS)
+        return replace(start, log_weights=start.log_weights + TRUST)
