@@ -30,7 +30,7 @@ import numpy as np
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.study import QuantilesStudy
 from streamdp.kinds.study import Stream
-from streamdp.learning.fixed import Fixed
+from streamdp.learning.baselines import Fixed
 from streamdp.learning.private_gradient import PrivateGradient
 from streamdp.learning.surrogate import laplace
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles

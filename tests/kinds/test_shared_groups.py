@@ -12,10 +12,10 @@ import pytest
 
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import Quantiles
+from streamdp.learning.baselines import LastRelease
 from streamdp.learning.experts.drawing.ways import BroadShapes
 from streamdp.learning.experts.memory.panel import Panel
 from streamdp.learning.experts.mixture import ExpertMixture
-from streamdp.learning.last_release import LastRelease
 from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, choose_tree
 from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree

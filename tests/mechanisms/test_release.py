@@ -9,7 +9,7 @@ import pytest
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.quantiles.accuracy import RankError
 from streamdp.kinds.quantiles.kind import Quantiles
-from streamdp.learning.last_release import LastRelease
+from streamdp.learning.baselines import LastRelease
 from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES
 from streamdp.priors.families import Cauchy
 from streamdp.priors.shapes import shapes_from_guess

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdp.priors.public import PublicRows
-from streamdp.priors.tabulated import PIECES, tabulated
+from streamdp.priors.public import PIECES, PublicRows, tabulated
 
 
 def half_cells(cells: np.ndarray) -> PublicRows:

@@ -14,8 +14,8 @@ from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.study import QuantilesStudy
 from streamdp.kinds.quantiles.synthetic import RESOLUTION, moving, synthetic
 from streamdp.kinds.study import ORACLE, Stream, Trace
+from streamdp.learning.baselines import Fixed
 from streamdp.learning.experts.mixture import ExpertMixture
-from streamdp.learning.fixed import Fixed
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.simulation.comparison import Comparison, Trial, chance, run

@@ -117,7 +117,7 @@ def _online_gradient(basis: Basis) -> Learner:
 
 def _last_release(basis: Basis) -> Learner:
     """Around the last release, as far as releases have lately moved."""
-    from streamdp.learning.last_release import LastRelease
+    from streamdp.learning.baselines import LastRelease
 
     weight, scale = basis.section.prior.robust_weight, guess_of(basis.section)[1]
     resolution = float(basis.section.resolution)
@@ -126,7 +126,7 @@ def _last_release(basis: Basis) -> Learner:
 
 def _none(basis: Basis) -> Learner:
     """The first priors for ever."""
-    from streamdp.learning.fixed import Fixed
+    from streamdp.learning.baselines import Fixed
 
     return Fixed(_first(basis))
 

@@ -81,7 +81,7 @@ def robust_prior(section: QuantilesSection, public: PublicRows | None) -> Prior:
     if public is None or section.prior.public is None or not section.prior.public.tabulate:
         return configured
     from streamdp.priors.mixture import Mixture
-    from streamdp.priors.tabulated import tabulated
+    from streamdp.priors.public import tabulated
 
     shares = (TABULATED_WEIGHT, 1.0 - TABULATED_WEIGHT)
     return Mixture(shares, (tabulated(public), configured))

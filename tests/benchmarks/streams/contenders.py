@@ -10,6 +10,7 @@ import numpy as np
 
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.study import ORACLE, Stream
+from streamdp.learning.baselines import Fixed, LastRelease
 from streamdp.learning.experts.belief.density import Usual
 from streamdp.learning.experts.drawing.ways import BroadShapes, Drawn
 from streamdp.learning.experts.memory.beginning import OPENING
@@ -17,9 +18,7 @@ from streamdp.learning.experts.memory.forecast import Seen
 from streamdp.learning.experts.memory.panel import Panel
 from streamdp.learning.experts.mixture import ExpertMixture
 from streamdp.learning.experts.plans import Plans
-from streamdp.learning.fixed import Fixed
 from streamdp.learning.gradient import OnlineGradient
-from streamdp.learning.last_release import LastRelease
 from streamdp.learning.learner import Learner
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, choose_tree

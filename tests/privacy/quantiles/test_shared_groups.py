@@ -10,8 +10,8 @@ from typing import Any
 
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import QuantilePlan, Quantiles
+from streamdp.learning.baselines import Fixed
 from streamdp.learning.experts.mixture import ExpertMixture
-from streamdp.learning.fixed import Fixed
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.priors.joint import JointPrior

@@ -1,4 +1,4 @@
-"""The first learner: expect the last release, as far off as releases have lately moved."""
+"""Baselines: no learning, and the last release."""
 
 from __future__ import annotations
 
@@ -10,6 +10,33 @@ from streamdp.types import Json, Prior
 
 RATE = 0.1
 """Weight of the newest change in the running mean of absolute changes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fixed(Learner):
+    """No learning: the same priors before every release.
+
+    Args:
+        first: One prior a quantile.
+    """
+
+    first: tuple[Prior, ...]
+
+    def describe(self) -> Json:
+        """It has no state to depend on anything."""
+        return {"learner": "none"}
+
+    def init(self) -> Json:
+        """Nothing."""
+        return {}
+
+    def priors(self, state: Json, count: int, features: Features = ()) -> tuple[Prior, ...]:
+        """The first priors."""
+        return self.first
+
+    def observe(self, state: Json, seen: Observation) -> Json:
+        """Nothing."""
+        return {}
 
 
 @dataclass(frozen=True, slots=True)
