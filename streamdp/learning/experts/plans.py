@@ -12,11 +12,11 @@ import numpy as np
 
 from streamdp.learning.experts.belief.belief import Belief
 from streamdp.learning.experts.belief.density import Usual
-from streamdp.learning.experts.drawing.alike import with_others
 from streamdp.learning.experts.drawing.sequential import Reading, sequential_prior
 from streamdp.learning.experts.drawing.ways import BroadShapes, Drawn, Turn, Way, turns
 from streamdp.learning.experts.memory.beginning import OPENING
 from streamdp.learning.experts.memory.forecast import Seen
+from streamdp.learning.experts.memory.others import with_others
 from streamdp.learning.experts.memory.panel import Inputs, Panel
 from streamdp.learning.experts.publishing.filling import Filling
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree

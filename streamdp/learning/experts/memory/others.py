@@ -1,13 +1,15 @@
-"""Where a group is expected because of the groups of its batch that were drawn before it.
+"""What the groups of a batch that are already drawn say of the next one.
 
 Groups of one batch have its day in common, and often levels and shapes too. The groups drawn
 before, as their releases show them, make a reference; experts of a group believe that it keeps its
 distance from there. How far it is away is known at first by how far those groups are from their
-own mean. All of it follows from releases and from public numbers of rows.
+own mean. A group that has just begun is drawn under shapes like theirs, moved and stretched. All of
+it follows from releases and from public numbers of rows.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Self
@@ -17,6 +19,7 @@ import numpy as np
 from streamdp.learning.experts.belief.belief import Belief
 from streamdp.learning.experts.belief.density import Usual
 from streamdp.learning.experts.memory.levels import BESIDE_DRIFTS, Levels
+from streamdp.priors.joint import JointPrior, Shapes
 from streamdp.types import FloatArray
 
 ALIKE, ALONE = 0.15, 0.05
@@ -25,6 +28,26 @@ and of each alone. They count as much as one group."""
 
 TRUST = 2.0
 """ln of the first weight of an expert on the distance from others, that of the rest being one."""
+
+WEIGHT = 0.2
+"""Of shapes like those of other groups. Broad ones keep the rest, so a group unlike any loses
+ln(1/.8) of a nat."""
+
+FARTHEST = 2.5
+"""Deviations that these shapes are moved and stretched by at most."""
+
+STEP, LEAST_MOVES, MOST_MOVES = 0.1, 20, 200
+"""Distance of neighbouring moves in scales, as of broad shapes, and bounds of their number to
+either side: coarser shapes would draw a group onto the nearest."""
+
+STRETCH, STRETCHES = 0.5, 23
+"""Deviation of the logarithm of a stretch, and how many there are."""
+
+WIDTH = 0.02
+"""Of a bump, in scales."""
+
+SCALE = 0.4
+"""Of most laws, in units of what lies between their outer quantiles."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,3 +113,40 @@ class Others:
         nothing = np.zeros(len(self.values))
         start = Levels.start(nothing, 1, usual, self.apart, BESIDE_DRIFTS)
         return replace(start, log_weights=start.log_weights + TRUST)
+
+
+def with_others(prior: JointPrior, others: Others) -> JointPrior:
+    """The prior of a group of which nothing is known, with shapes like those of the others.
+
+    A prior without shapes stays as it is: its draws say so much that points of a lattice would only
+    be in their way.
+    """
+    if prior.shapes is None:
+        return prior
+    like, broad = _like(others), prior.shapes
+    return replace(
+        prior,
+        shapes=Shapes(
+            np.concatenate((broad.log_weights + math.log(1.0 - WEIGHT), like.log_weights)),
+            np.concatenate((broad.centres, like.centres)),
+            np.concatenate((broad.widths, like.widths)),
+        ),
+    )
+
+
+def _like(others: Others) -> Shapes:
+    """The others' profile, moved as far as groups are apart, and stretched."""
+    values, spread = others.values, others.apart + others.noise
+    far = max(math.sqrt(max(float(spread.mean()), 0.0)), 1e-9)
+    scale = SCALE * float(values[-1] - values[0])
+    scale = scale if scale > 0.0 else far
+    aside = round(min(max(FARTHEST * far / (STEP * scale), LEAST_MOVES), MOST_MOVES))
+    counts = 2 * aside + 1, STRETCHES
+    grids = (np.linspace(-FARTHEST, FARTHEST, count) for count in counts)
+    move, stretch = (each.ravel() for each in np.meshgrid(*grids))
+    middle = float(values[len(values) // 2])
+    profiles = np.exp(STRETCH * stretch)[:, None] * (values - middle)
+    centres = middle + far * move[:, None] + profiles
+    log_weights = -0.5 * (move**2 + stretch**2)
+    log_weights += math.log(WEIGHT) - math.log(np.exp(log_weights).sum())
+    return Shapes(log_weights, centres, np.full(centres.shape, WIDTH * scale))
