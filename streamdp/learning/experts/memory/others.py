@@ -1,4 +1,4 @@
-"""What the groups of a batch that are already drawn say of the next one.
+"""Experts on the groups of a batch that are drawn already, and shapes like theirs.
 
 Groups of one batch have its day in common, and often levels and shapes too. The groups drawn
 before, as their releases show them, make a reference; experts of a group believe that it keeps its
