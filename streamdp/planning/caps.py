@@ -67,14 +67,12 @@ def copy_with_caps(
 ) -> Database:
     """A copy to try charges on, under the caps that a start would set, with all that is there."""
     from streamdp import wiring
-    from streamdp.store.archive import add_batch
-    from streamdp.store.ledger.dry_run import copy_of, lower_caps
+    from streamdp.store.ledger.dry_run import add_batches, copy_of, lower_caps
 
     copy = copy_of(database)
     for name in configuration.sources:
         lower_caps(copy, name, wiring.caps_of(configuration, name), now)
-        for batch in batches(name, now):
-            add_batch(copy, batch, None, now)
+        add_batches(copy, batches(name, now), now)
     return copy
 
 

@@ -16,7 +16,7 @@ from streamdp.errors import BudgetExhaustedError, IntegrityError, LockedError, S
 from streamdp.privacy.filters import Caps
 from streamdp.store import database
 from streamdp.store.anchor.anchor import Anchor, default_anchor
-from streamdp.store.anchor.lines import Spending, State, read
+from streamdp.store.anchor.lines import Spending, State, newest_target, read
 from streamdp.store.ledger import chain
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge
@@ -48,6 +48,20 @@ def restore(path: Path, backup: str) -> None:
 
 def charge(store: SqliteStore, key: str, nano: int = 10) -> None:
     store.burn(store.reserve("s", "j", Batch("s", key), Charge({"type": "x"}, nano, 1), 0), 0)
+
+
+def test_the_last_line_is_read_from_the_end(world: World) -> None:
+    """It names the state; torn, altered, alone or gone, it is left to the reader of all lines."""
+    anchor = default_anchor(world.path)
+    text = anchor.read_bytes()
+    assert newest_target(anchor) == list(read(anchor))[-1].target
+    for broken in (text[:-1], text + b"[", text[:-20] + b"0" + text[-19:], text[:40], b""):
+        anchor.write_bytes(broken)
+        assert newest_target(anchor) is None
+    anchor.write_bytes(b"".join(text.splitlines(keepends=True)[:1]))
+    assert newest_target(anchor) is None, "an identity is no state"
+    anchor.unlink()
+    assert newest_target(anchor) is None
 
 
 def test_an_ordinary_life_is_accepted(world: World) -> None:

@@ -6,8 +6,14 @@ from pathlib import Path
 import pytest
 
 from streamdp.config import load
+from streamdp.errors import IntegrityError
 from streamdp.privacy.filters import Caps, Limit
+from streamdp.reports.state import next_run
 from streamdp.reports.state.holds import holds
+from streamdp.store.anchor.anchor import default_anchor
+from streamdp.store.anchor.check import state_of
+from streamdp.store.anchor.lines import newest_target
+from streamdp.store.ledger import chain
 from streamdp.store.reading.reports import measure_of_job
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge
@@ -125,3 +131,38 @@ def test_a_round_asks_of_each_job_no_more_than_its_own(tmp_path: Path) -> None:
 
     taken = _steps_after(tmp_path, ask)
     assert taken[160] < 1.1 * taken[40]
+
+
+def test_a_look_at_the_next_run_costs_the_same_after_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It verifies the newest rows and the end of the anchor: `status --watch` does it again."""
+    monkeypatch.setattr(next_run, "NEWEST", 20)
+
+    def ask(store: SqliteStore, count: int) -> None:
+        anchor = default_anchor(tmp_path / str(count) / "s.db")
+        assert newest_target(anchor) == state_of(store.database)
+        assert next_run.refusal(store.database, anchor, count, None) is None
+
+    taken = _steps_after(tmp_path, ask)
+    assert taken[160] < 1.1 * taken[40]
+
+
+def test_the_newest_rows_are_verified_as_all_are(tmp_path: Path) -> None:
+    """An altered row among them is found, and so is a sum that does not go on from before."""
+    store, _, _ = _charged(tmp_path, PLAIN, 10)
+    chain.verify(store.database, 7)
+    database = store.database
+    (head,) = database.execute("SELECT max(seq) FROM ledger").fetchone()
+    database.execute("DROP TRIGGER ledger_keeps_values")
+    for seq in range(head - 6, head + 1):
+        for change in ("at = at + 1", "lifetime_spent_nano = lifetime_spent_nano + 1"):
+            database.execute("SAVEPOINT before")
+            database.execute(f"UPDATE ledger SET {change} WHERE seq = ?", [seq])
+            with pytest.raises(IntegrityError, match=f"row {seq}"):
+                chain.verify(database, 7)
+            database.execute("ROLLBACK TO before")
+    database.execute("UPDATE ledger SET lifetime_spent_nano = 1 WHERE seq = ?", [head - 7])
+    with pytest.raises(IntegrityError, match=f"row {head - 6}"):
+        chain.verify(database, 7)
+    store.close()

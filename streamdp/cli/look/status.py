@@ -44,7 +44,8 @@ def status(config_path: Path, watch: bool, as_json: bool) -> None:
     with the reason. `passed over` counts batches that a cap refused.
 
     If no daemon works and the next run would be refused (by the ledger, its anchor or the clock),
-    that is said first.
+    that is said first. Of a ledger longer than 5,000 rows the newest are looked at; `streamdp
+    verify` looks at all.
 
     Exits with 1 if the daemon died or hangs; with 3 if a job is exhausted; with what the next run
     would exit with, if that is refused.

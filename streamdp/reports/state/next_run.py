@@ -7,10 +7,13 @@ from pathlib import Path
 from sqlite_utils import Database
 
 from streamdp.errors import StreamdpError
-from streamdp.store.anchor.check import require_agreement
+from streamdp.store.anchor.check import require_same_end
 from streamdp.store.clock_guard import require_followed
 from streamdp.store.ledger import chain
 from streamdp.store.schema.migrations import is_current
+
+NEWEST = 5_000
+"""Rows of the ledger that are looked at: all of most stores, and no long wait for any."""
 
 
 def refusal(
@@ -18,7 +21,8 @@ def refusal(
 ) -> StreamdpError | None:
     """The error with which a run would end: of the clock, the ledger or its anchor; or None.
 
-    A store of an earlier version is not looked into: the next run brings it up to this one first.
+    Of a long ledger the newest rows are verified, and the end of the anchor: a run verifies all. A
+    store of an earlier version is not looked into: the next run brings it up to this one first.
 
     Args:
         database: The store, of which no daemon works.
@@ -30,8 +34,8 @@ def refusal(
         return None
     try:
         require_followed(database, now, longest_step)
-        chain.verify(database)
-        require_agreement(database, anchor)
+        chain.verify(database, NEWEST)
+        require_same_end(database, anchor)
     except StreamdpError as error:
         return error
     return None

@@ -11,7 +11,7 @@ from sqlite_utils import Database
 
 from streamdp.errors import IntegrityError
 from streamdp.privacy.amounts import total_text
-from streamdp.store.anchor.lines import Spending, State, read
+from streamdp.store.anchor.lines import Spending, State, newest_target, read
 from streamdp.store.database import snapshot
 from streamdp.store.ledger import chain, ledger
 
@@ -106,6 +106,16 @@ def require_agreement(database: Database, anchor: Path) -> None:
         raise refusal(difference(database, anchor), state, anchor)
     if agrees != spent:
         raise IntegrityError("ledger and anchor add up to different charges", where=str(anchor))
+
+
+def require_same_end(database: Database, anchor: Path) -> None:
+    """Require that the anchor's last line is the state of the store; reads all of it if it is not.
+
+    Raises:
+        IntegrityError: They differ.
+    """
+    if newest_target(anchor) != state_of(database):
+        require_agreement(database, anchor)
 
 
 def _sums(spent: Iterable[Spending]) -> Counter[tuple[str, str]]:

@@ -17,6 +17,8 @@ FORMAT = "streamdp-anchor-1"
 
 _DIGITS = 16
 _FOLLOWS, _REBOUND = 1, 2
+_TAIL = 1 << 14
+"""Bytes at the end of an anchor that hold its last two lines, but for a line of many charges."""
 
 
 class State(NamedTuple):
@@ -117,6 +119,24 @@ def scan(path: Path, file: BinaryIO) -> Iterator[tuple[str, int, Line | str]]:
             ) from None
         size += len(text)
         yield check, size, found
+
+
+def newest_target(path: Path) -> State | None:
+    """State that the last line names, read from the end of the file.
+
+    None if that line is torn, altered or too long: `scan` says which.
+    """
+    try:
+        with path.open("rb") as file:
+            file.seek(max(path.stat().st_size - _TAIL, 0))
+            *_, before, last, rest = file.read().split(b"\n")
+        _, check, _ = before.rsplit(b'"', 2)
+        *word, _ = json.loads(last)
+        if rest or sealed(check.decode(), word)[1] != last + b"\n":
+            return None
+        return State(*word[1:4])
+    except (OSError, ValueError, TypeError):
+        return None
 
 
 def _identity(form: str, store_id: str) -> str:

@@ -22,6 +22,7 @@ PURPOSES = frozenset(
 )
 
 _GENESIS = "0" * 64
+_LAST = 2**63 - 1
 _HASHED = (
     *("seq", "at", "purpose", "scope", "job", "batch", "reservation"),
     *("epsilon_nano", "rho_nano", "event", "release_id"),
@@ -73,10 +74,15 @@ def spent_of(database: Database, scope: str, measure: Measure = "epsilon") -> in
 
 def _sums_of(database: Database, scope: str) -> tuple[int | None, int]:
     """Spending of a scope: its last row has it, added up again by `verify`."""
+    return _sums_until(database, scope, _LAST)
+
+
+def _sums_until(database: Database, scope: str, seq: int) -> tuple[int | None, int]:
+    """Spending of a scope up to a row, as its last row until then says."""
     row: tuple[int | None, int] | None = database.execute(
         "SELECT lifetime_spent_nano, lifetime_rho_nano FROM ledger"
-        " WHERE scope = ? ORDER BY seq DESC LIMIT 1",
-        [scope],
+        " WHERE scope = ? AND seq <= ? ORDER BY seq DESC LIMIT 1",
+        [scope, seq],
     ).fetchone()
     return row or (0, 0)
 
@@ -100,27 +106,35 @@ def hashes(database: Database) -> Iterator[tuple[int, str]]:
     yield from database.execute("SELECT seq, hash FROM ledger ORDER BY seq")
 
 
-def verify(database: Database) -> None:
+def verify(database: Database, newest: int | None = None) -> None:
     """Walk the chain, and add up what each scope has spent.
+
+    Args:
+        database: The store.
+        newest: Only so many of the newest rows, from the one before them on; all rows by default.
 
     Raises:
         IntegrityError: A row was changed, removed or added by other hands.
     """
-    previous, expected = _GENESIS, 1
+    behind = 0 if newest is None else max(head(database)[0] - newest, 0)
+    previous, expected = _hash_of(database, behind), behind + 1
     spent: dict[str, tuple[int | None, int]] = {}
-    for row in _rows(database):
+    for row in _rows(database, behind):
         if row["purpose"] not in PURPOSES:
             raise IntegrityError(
                 f"the ledger holds a row of unknown purpose {row['purpose']!r}",
                 hint="it was written by a newer streamdp: install that version or a later one",
             )
-        before = spent.get(row["scope"], (0, 0))
-        spent[row["scope"]] = _added(before, row["epsilon_nano"], row["rho_nano"])
+        scope = row["scope"]
+        if behind and scope not in spent:
+            spent[scope] = _sums_until(database, scope, behind)
+        before = spent.get(scope, (0, 0))
+        spent[scope] = _added(before, row["epsilon_nano"], row["rho_nano"])
         if (
             row["seq"] != expected
             or row["previous"] != previous
             or row["hash"] != _hash(row)
-            or not _adds_up(row, spent[row["scope"]])
+            or not _adds_up(row, spent[scope])
         ):
             raise IntegrityError(
                 f"the ledger was altered at row {expected}",
@@ -130,13 +144,19 @@ def verify(database: Database) -> None:
         previous, expected = row["hash"], expected + 1
 
 
+def _hash_of(database: Database, seq: int) -> str | None:
+    """Hash of a row, of the genesis for 0; None if it is missing."""
+    row = database.execute("SELECT hash FROM ledger WHERE seq = ?", [seq]).fetchone()
+    return _GENESIS if seq == 0 else row and str(row[0])
+
+
 def _adds_up(row: dict[str, Any], sums: tuple[int | None, int]) -> bool:
     """Whether the sums of a row are right; a copy of an earlier schema lacks the second."""
     return all(row.get(name, sum_) == sum_ for name, sum_ in zip(_SUMS, sums, strict=True))
 
 
-def _rows(database: Database) -> Iterator[dict[str, Any]]:
-    yield from database.query("SELECT * FROM ledger ORDER BY seq")
+def _rows(database: Database, behind: int) -> Iterator[dict[str, Any]]:
+    yield from database.query("SELECT * FROM ledger WHERE seq > ? ORDER BY seq", [behind])
 
 
 def _hash(row: dict[str, Any]) -> str:

@@ -6,16 +6,14 @@ The copy is charged by the functions that charge the ledger, so a plan has no ar
 from __future__ import annotations
 
 import sqlite3
-from collections import Counter
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterable
 
 from sqlite_utils import Database
 
 from streamdp.errors import BudgetExhaustedError
 from streamdp.privacy.filters import Caps
 from streamdp.store.archive import add_batch
-from streamdp.store.database import OwnedConnection
+from streamdp.store.database import OwnedConnection, transaction
 from streamdp.store.ledger.ledger import caps_of, declaration_of, reserve, set_caps
 from streamdp.store.runs import close_run, join_run, open_run, open_run_of
 from streamdp.store.schema.migrations import migrate
@@ -29,17 +27,37 @@ def copy_of(database: Database | None) -> Database:
     migrate(copy, 0)
     if database is not None:
         known = "SELECT source, key, window_start, window_end, arrived_at FROM batch"
-        copy.table("batch").insert_all(database.query(known))
-        copy.table("ledger").insert_all(_ledger_rows(database))
+        with transaction(copy):
+            _fill(copy, "batch", database.execute(known))
+            _fill(copy, "ledger", _ledger_rows(database))
     return copy
 
 
-def _ledger_rows(database: Database) -> Iterator[dict[str, Any]]:
+def _ledger_rows(database: Database) -> sqlite3.Cursor:
     """Rows with the running sum of rho, which a store of an earlier schema lacks."""
-    spent = Counter[str]()
-    for row in database.query("SELECT * FROM ledger ORDER BY seq"):
-        spent[row["scope"]] += row["rho_nano"]
-        yield {**row, "lifetime_rho_nano": spent[row["scope"]]}
+    names = [name for name in database.table("ledger").columns_dict if name != "lifetime_rho_nano"]
+    return database.execute(
+        f"SELECT {', '.join(names)}, sum(rho_nano) OVER (PARTITION BY scope ORDER BY seq)"  # noqa: S608
+        " AS lifetime_rho_nano FROM ledger ORDER BY seq"
+    )
+
+
+def _fill(copy: Database, table: str, rows: sqlite3.Cursor) -> None:
+    """Insert rows as they come: there may be a hundred thousand."""
+    names = [each[0] for each in rows.description]
+    into = f"INSERT INTO {table} ({', '.join(names)})"
+    copy.conn.executemany(f"{into} VALUES ({', '.join('?' * len(names))})", rows)
+
+
+def add_batches(copy: Database, batches: Iterable[Batch], now: int) -> None:
+    """Write batches that are there into the copy, without checksums, which nobody verifies."""
+    rows = ((each.source, each.key, each.start, each.end, now) for each in batches)
+    with transaction(copy):
+        copy.conn.executemany(
+            "INSERT OR IGNORE INTO batch (source, key, window_start, window_end, arrived_at)"
+            " VALUES (?, ?, ?, ?, ?)",
+            rows,
+        )
 
 
 def lower_caps(copy: Database, scope: str, caps: Caps, now: int) -> None:
