@@ -7,9 +7,10 @@ import sqlite3
 from sqlite_utils import Database
 from sqlite_utils.db import NoTable
 
-from streamdp.errors import SinkError
+from streamdp.errors import SinkError, StoreError
 from streamdp.sinks.columns import CURRENT, SAME
 from streamdp.sinks.record import flat
+from streamdp.store.database import one_writer
 from streamdp.text import iso
 from streamdp.types import Json, Release
 
@@ -35,18 +36,9 @@ class TableSink:
             SinkError: SQLite refused.
         """
         try:
-            self._database.execute("BEGIN IMMEDIATE")
-            flag = self._flag(release)
-            lines = [{"row": index, **line, **flag} for index, line in enumerate(flat(release))]
-            self._database.table(self._table).upsert_all(
-                lines,
-                pk=("release_id", "row"),
-                strict=True,
-                alter=True,
-                columns={"epsilon": float},
-            )
-            self._database.execute("COMMIT")
-        except (sqlite3.Error, NoTable) as error:
+            with one_writer(self._database):
+                self._upsert(release)
+        except (StoreError, sqlite3.Error, NoTable) as error:
             self._database.conn.rollback()
             raise SinkError(
                 f"sink {self.name} cannot write: {error}",
@@ -57,6 +49,19 @@ class TableSink:
         except BaseException:
             self._database.conn.rollback()
             raise
+
+    def _upsert(self, release: Release) -> None:
+        self._database.execute("BEGIN IMMEDIATE")
+        flag = self._flag(release)
+        lines = [{"row": index, **line, **flag} for index, line in enumerate(flat(release))]
+        self._database.table(self._table).upsert_all(
+            lines,
+            pk=("release_id", "row"),
+            strict=True,
+            alter=True,
+            columns={"epsilon": float},
+        )
+        self._database.execute("COMMIT")
 
     def _flag(self, release: Release) -> dict[str, Json]:
         """Mark the newest release of a batch as current, and earlier ones as superseded.

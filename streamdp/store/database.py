@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
 import time
@@ -21,8 +22,18 @@ SHORT_MILLISECONDS = 100
 """How long the write-ahead log waits for its readers to be emptied, before it is tried later."""
 
 
+_PAUSE = 0.001
+"""Seconds between two looks at a lock."""
+
+
 class OwnedConnection(sqlite3.Connection):
-    """A connection that ends with its last user: Python 3.13 warns of one that is not closed."""
+    """A connection that ends with its last user: Python 3.13 warns of one that is not closed.
+
+    Args:
+        folder: Where its file is, if it writes there; `one_writer` locks it.
+    """
+
+    folder: Path | None = None
 
     def __del__(self) -> None:
         """Close it; one that another thread opened ends without a word of Python."""
@@ -52,6 +63,7 @@ def connect(path: Path, *, create: bool = True) -> Database:
             isolation_level=None,
             factory=OwnedConnection,
         )
+        connection.folder = path.resolve().parent
         _write_ahead(connection)
         for pragma in (
             "synchronous=FULL",
@@ -91,18 +103,65 @@ def require_one_name(path: Path) -> None:
 
 
 def truncate_log(database: Database) -> bool:
-    """Bring the write-ahead log into the database and empty it; False if a reader holds it.
+    """Bring the write-ahead log into the database and empty it; False if others hold it.
 
     Until then it holds the pages as they were: what was deleted from them too.
     """
     try:
-        database.execute(f"PRAGMA busy_timeout = {SHORT_MILLISECONDS}")
-        (busy, *_) = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-    except sqlite3.Error:
+        with one_writer(database, SHORT_MILLISECONDS / 1000):
+            database.execute(f"PRAGMA busy_timeout = {SHORT_MILLISECONDS}")
+            (busy, *_) = database.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    except (StoreError, sqlite3.Error):
         return False
     finally:
         database.execute(f"PRAGMA busy_timeout = {int(BUSY_SECONDS * 1000)}")
     return not busy
+
+
+@contextmanager
+def one_writer(database: Database, patience: float = BUSY_SECONDS) -> Iterator[None]:
+    """Let no other process of streamdp write to the store, or empty its log, inside the block.
+
+    SQLite before 3.51.3 may lose a commit that resets the log while another process copies the log
+    into the database (https://sqlite.org/wal.html#walresetbug): its own locks let the two meet.
+    The lock is that of the store's folder: a file of its own would be one more to guard, and
+    closing the database's file would drop the locks that SQLite holds on it.
+
+    Args:
+        database: The store; nothing is locked for one that `connect` did not open.
+        patience: Seconds to wait for another writer.
+
+    Raises:
+        StoreError: The lock was not to be had.
+    """
+    folder = getattr(database.conn, "folder", None)
+    if folder is None:
+        yield
+        return
+    try:
+        file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    except OSError as error:
+        raise translate(error, folder) from None
+    try:
+        _lock(file, folder, patience)
+        yield
+    finally:
+        os.close(file)
+
+
+def _lock(file: int, folder: Path, patience: float) -> None:
+    until = time.monotonic() + patience
+    while True:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            if time.monotonic() > until:
+                raise translate(error, folder) from None
+            time.sleep(_PAUSE)
+        except OSError:  # a network's file system that locks no folders
+            return
+        else:
+            return
 
 
 def _write_ahead(connection: sqlite3.Connection) -> None:
@@ -170,13 +229,14 @@ def transaction(database: Database) -> Iterator[None]:
     """
     connection = database.conn
     try:
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            connection.rollback()
-            raise
-        connection.execute("COMMIT")
+        with one_writer(database):
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield
+            except BaseException:
+                connection.rollback()
+                raise
+            connection.execute("COMMIT")
     except (sqlite3.Error, UnicodeDecodeError, MemoryError) as error:
         connection.rollback()
         raise translate(error) from None

@@ -9,12 +9,11 @@ from typing import Self
 
 from sqlite_utils import Database
 
-from streamdp.errors import LockedError
 from streamdp.store.anchor.anchor import Anchor, default_anchor
 from streamdp.store.anchor.check import charges_after, state_of
 from streamdp.store.clock_guard import keep_time
 from streamdp.store.database import transaction, truncate_log
-from streamdp.store.verified_open import open_store
+from streamdp.store.verified_open import open_store, taken_over
 
 
 class StoreSession:
@@ -94,10 +93,7 @@ class StoreSession:
         with transaction(self.database):
             base = state_of(self.database)
             if base.epoch != self._epoch:
-                raise LockedError(
-                    "another process has taken this store over",
-                    hint="this one was suspended or its lock was lost: stop it",
-                )
+                raise taken_over()
             yield
             target = state_of(self.database)
             if target != base:

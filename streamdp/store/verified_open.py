@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlite_utils import Database
 
-from streamdp.errors import IntegrityError
+from streamdp.errors import IntegrityError, LockedError
 from streamdp.privacy.amounts import NANO
 from streamdp.privacy.events import pure, zero_concentrated
 from streamdp.store import archive, row_checksums
@@ -39,8 +39,11 @@ def open_store(path: Path, anchor_path: Path, now: int) -> tuple[Database, Ancho
         with transaction(database):
             anchor = hold_anchor(database, anchor_path)
             verify(database)
-            _begin_epoch(database, anchor, now)
-        anchor.confirm(state_of(database))
+            begun = _begin_epoch(database, anchor, now)
+        with transaction(database):
+            if state_of(database).epoch != begun.epoch:
+                raise taken_over()
+            anchor.confirm(begun)
     except BaseException as error:
         database.close()
         if anchor is not None:
@@ -134,7 +137,15 @@ def _half_begun(database: Database, last: Line) -> bool:
     return last.target in {start_of(base), *(state for state, _ in history(database))}
 
 
-def _begin_epoch(database: Database, anchor: Anchor, now: int) -> None:
+def taken_over() -> LockedError:
+    """The error of a process that is no longer the newest to have opened the store."""
+    return LockedError(
+        "another process has taken this store over",
+        hint="this one was suspended or its lock was lost: stop it",
+    )
+
+
+def _begin_epoch(database: Database, anchor: Anchor, now: int) -> State:
     """Burn what a crash cut off, raise the epoch, and tell the anchor before it is committed."""
     base, last = state_of(database), begin_anchor(database, anchor)
     for spent in _cut_off(database, anchor.path, last, base):
@@ -142,7 +153,9 @@ def _begin_epoch(database: Database, anchor: Anchor, now: int) -> None:
     raised = "UPDATE instance SET epoch = max(epoch, ?) + 1, anchored = 1, stopped_at = NULL"
     database.execute(raised, [last.target.epoch])
     row_checksums.update(database, "instance")
-    anchor.intend(base, state_of(database), charges_after(database, base.seq))
+    begun = state_of(database)
+    anchor.intend(base, begun, charges_after(database, base.seq))
+    return begun
 
 
 def assume_spent(database: Database, spent: Spending, job: str, about: Json, now: int) -> None:

@@ -38,8 +38,10 @@ def pair(template: Home, *, locked: bool) -> list[str]:
         wrong = [] if set(codes) <= {0, LockedError.exit_code} else [f"exit codes {codes}"]
         if locked and 0 not in codes:
             wrong.append("both were refused")
-        if tracer.live(lambda: home.live("last", rounds=2)).status != 0:
-            return [*wrong, "the store is unusable after the race"]
+        last = tracer.live(lambda: home.live("last", rounds=2))
+        if last.status != 0:
+            what = f"the next life ends with {last.status} after exit codes {codes}"
+            return [*wrong, f"{what}: {last.trouble}"]
         burnt = sum("burn" in row for row in home.facts()["ledger"])
         if locked and burnt:
             wrong.append(f"{burnt} charges burnt by a race that the lock decides")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import secrets
 import sys
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from streamdp import files
 from streamdp.cli import main
+from streamdp.cli.work import run_once
 from streamdp.daemon.clock import SystemClock
 from streamdp.engine.release import RELEASE_ID_BITS
 from streamdp.privacy.entropy import OperatingSystemEntropy
@@ -59,7 +61,7 @@ def typed(
 
 
 def _force(seed: str) -> None:
-    """Make a run repeatable: chance from a seed, one moment, one process number.
+    """Make a run repeatable: chance from a seed, one moment, one process number, no progress.
 
     Identities of releases have a chance of their own, and so has each release: how often a draw
     asks for bits may depend on records, and is no trace. The private digest of a file is the same
@@ -80,3 +82,4 @@ def _force(seed: str) -> None:
     SystemClock.now = lambda self: START + 30 * 86_400  # type: ignore[method-assign]
     vars(secrets).update(token_bytes=lambda size: b"k" * size, token_hex=lambda size: "5" * size)
     os.getpid = lambda: 4711
+    vars(run_once).update(SAY_EVERY=math.inf)  # lines of progress come with the seconds that pass
