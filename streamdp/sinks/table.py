@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 from sqlite_utils import Database
 from sqlite_utils.db import NoTable
@@ -10,9 +12,10 @@ from sqlite_utils.db import NoTable
 from streamdp.errors import SinkError, StoreError
 from streamdp.sinks.columns import CURRENT, SAME
 from streamdp.sinks.record import flat
-from streamdp.store.database import one_writer
 from streamdp.text import iso
 from streamdp.types import Json, Release
+
+Alone = Callable[[Database], AbstractContextManager[None]]
 
 
 class TableSink:
@@ -22,12 +25,14 @@ class TableSink:
         name: Of the sink.
         database: Connection of the calling thread, in autocommit.
         table: Made by the first release.
+        alone: Keeps other writers from the database, inside a `with` block.
     """
 
-    def __init__(self, name: str, database: Database, table: str) -> None:
+    def __init__(self, name: str, database: Database, table: str, alone: Alone) -> None:
         self.name = name
         self._database = database
         self._table = table
+        self._alone = alone
 
     def deliver(self, release: Release) -> None:
         """Write the lines in one transaction.
@@ -36,7 +41,7 @@ class TableSink:
             SinkError: SQLite refused.
         """
         try:
-            with one_writer(self._database):
+            with self._alone(self._database):
                 self._upsert(release)
         except (StoreError, sqlite3.Error, NoTable) as error:
             self._database.conn.rollback()

@@ -45,9 +45,10 @@ def sinks(configuration: Configuration, clock: Clock) -> dict[str, SinkProtocol]
 def table_sinks(configuration: Configuration, database: Database) -> dict[str, SinkProtocol]:
     """The tables in the store, written through its own connection."""
     from streamdp.sinks.table import TableSink
+    from streamdp.store.database import one_writer
 
     return {
-        name: TableSink(name, database, section.table)
+        name: TableSink(name, database, section.table, one_writer)
         for name, section in configuration.sinks.items()
         if isinstance(section, TableSinkSection)
     }

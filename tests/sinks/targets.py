@@ -12,7 +12,7 @@ from streamdp.sinks.files import FilesSink, Form
 from streamdp.sinks.jsonl import JsonLinesSink
 from streamdp.sinks.table import TableSink
 from streamdp.sinks.warehouse import DuckDBTableSink
-from streamdp.store.database import connect
+from streamdp.store.database import connect, one_writer
 from streamdp.types import Release, Sink
 
 Kept = list[tuple[str, float]]
@@ -87,7 +87,9 @@ def _files(form: Form) -> Callable[[Path], Sink]:
 
 
 TARGETS = {
-    "table": Target(lambda folder: TableSink("t", connect(folder / "s.db"), "deciles"), _table),
+    "table": Target(
+        lambda folder: TableSink("t", connect(folder / "s.db"), "deciles", one_writer), _table
+    ),
     "jsonl": Target(lambda folder: JsonLinesSink("f", folder / "out.jsonl"), _lines),
     "csv": Target(_files("csv"), _csv),
     "parquet": Target(_files("parquet"), _parquet),

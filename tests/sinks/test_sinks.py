@@ -14,7 +14,7 @@ from streamdp.sinks.jsonl import JsonLinesSink
 from streamdp.sinks.stdout import StandardOutputSink
 from streamdp.sinks.table import TableSink
 from streamdp.sinks.warehouse import DuckDBTableSink
-from streamdp.store.database import connect
+from streamdp.store.database import connect, one_writer
 from streamdp.types import Release, Sink
 
 
@@ -26,7 +26,7 @@ def release(number: int) -> Release:
 def test_table_upserts(tmp_path: Path) -> None:
     """Two deliveries of one release leave its two rows."""
     database = connect(tmp_path / "s.db")
-    sink = TableSink("t", database, "deciles")
+    sink = TableSink("t", database, "deciles", one_writer)
     for number in (1, 2, 1):
         sink.deliver(release(number))
     rows = list(database.query("SELECT * FROM deciles ORDER BY release_id, row"))
@@ -44,7 +44,7 @@ def test_tables_tell_the_newest_release_of_a_batch(tmp_path: Path) -> None:
     database = connect(tmp_path / "s.db")
     for name, order in (("there", (first, other, again)), ("back", (again, other, first))):
         sinks: tuple[Sink, ...] = (
-            TableSink("t", database, name),
+            TableSink("t", database, name, one_writer),
             DuckDBTableSink("w", tmp_path / "w.duckdb", name),
         )
         for sink in sinks:
@@ -62,7 +62,7 @@ def test_table_that_cannot_be_written_says_so(tmp_path: Path) -> None:
     database = connect(tmp_path / "s.db")
     database.execute("CREATE VIEW deciles AS SELECT 1 AS release_id")
     with pytest.raises(SinkError):
-        TableSink("t", database, "deciles").deliver(release(1))
+        TableSink("t", database, "deciles", one_writer).deliver(release(1))
     assert not database.conn.in_transaction
 
 

@@ -90,7 +90,7 @@ def test_no_one_writes_while_another_empties_the_log(
         with pytest.raises(StoreError, match="cannot be used"), transaction(writing):
             raise AssertionError
         with pytest.raises(SinkError, match="cannot be used"):
-            TableSink("table", writing, "rows").deliver(release(1))
+            TableSink("table", writing, "rows", one_writer).deliver(release(1))
     writing.close()
     emptying.close()
 
