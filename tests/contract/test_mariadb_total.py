@@ -91,6 +91,21 @@ def test_no_value_fails_a_question_of_mariadb_after_its_check(
     assert answered >= len(hostile) + 2
 
 
+@pytest.mark.parametrize("kind", ["DATE", "DATETIME(6)", "TIMESTAMP(6) NULL"])
+def test_units_that_are_no_day_are_bounded_like_others(
+    mariadb_server: str, backend: MariaDBBackend, kind: str
+) -> None:
+    """A day of zeros has no distance to another, by which its records could be chosen."""
+    zeros = [each for each in HOSTILE[kind][1] if each.startswith(("0000", "2024-00"))]
+    with connected(mariadb_server) as server:
+        make(server, kind)
+        fill(server, zeros * 5)
+    for rows in (1, 2, 5):
+        query = CellQuery("x", GRID, bound=UnitBound("h", rows))
+        backend.check(query, FILE)
+        assert backend.answer(query, FILE).counts.tolist() == [rows * len(zeros)]
+
+
 def test_units_that_a_collation_calls_equal_are_two(
     mariadb_server: str, backend: MariaDBBackend
 ) -> None:

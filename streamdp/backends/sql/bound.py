@@ -44,7 +44,8 @@ def bounded(
             the first, then the next.
     """
     form = _in_one_sort if words.keeps_order and bound.rows == 1 else _in_partitions
-    start = words.start(f"concat({words.text(bound.key + ':')}, {words.canonical('u', kind)})")
+    unit = f"coalesce({words.canonical('u', kind)}, '')"  # without a start nothing is taken off
+    start = words.start(f"concat({words.text(bound.key + ':')}, {unit})")
     return form(words, bound.rows, start, coded, columns)
 
 
