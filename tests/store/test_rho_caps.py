@@ -216,7 +216,15 @@ def test_a_backup_put_back_is_charged_what_it_forgot_in_rho(tmp_path: Path) -> N
     require_agreement(connect_to_read(path), default_anchor(path))
 
 
-@pytest.mark.parametrize("change", ["epsilon_nano = 0", "rho_nano = 1", "lifetime_rho_nano = 0"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        "epsilon_nano = 0",
+        "rho_nano = 1",
+        "lifetime_rho_nano = 0",
+        "rho_nano = 1, lifetime_rho_nano = 1",
+    ],
+)
 def test_an_edited_loss_is_found(tmp_path: Path, change: str) -> None:
     """A charge without epsilon that is made one of nothing, or a sum that forgets it."""
     path = tmp_path / "s.db"

@@ -86,6 +86,26 @@ def test_a_run_counts_once_in_a_window(tmp_path: Path) -> None:
     assert lifetime(store) == 400
 
 
+@pytest.mark.parametrize("limit", [Limit(200, batches=4), Limit(200, seconds=3 * DAY)])
+@pytest.mark.parametrize("order", [(6, 5, 4, 3, 2, 1), (1, 4, 2, 6, 3, 5), (3, 4, 1, 6, 2, 5)])
+def test_batches_released_in_any_order_keep_a_window(
+    tmp_path: Path, limit: Limit, order: tuple[int, ...]
+) -> None:
+    """A batch that is late is held to what later ones have paid: two in any four days."""
+    store, paid = opened(tmp_path, Caps(100, 9000, (limit,))), list[int]()
+    for number in order:
+        fits = all(
+            sum(first <= each < first + 4 for each in (*paid, number)) <= 2 for first in order
+        )
+        if fits:
+            store.reserve("s", "job", day(number), charge(100), 0)
+            paid.append(number)
+            continue
+        with pytest.raises(BudgetExhaustedError):
+            store.reserve("s", "job", day(number), charge(100), 0)
+    assert len(paid) < len(order)
+
+
 def test_a_restart_leaves_a_run_open(tmp_path: Path) -> None:
     """Recovery burns reservations, not runs: what is open goes on after a crash."""
     store = opened(tmp_path, Caps(300, 1000))
