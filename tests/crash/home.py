@@ -64,6 +64,8 @@ Facts = dict[str, list[tuple[object, ...]]]
 LASTING = {"ledger", "release", "learner", "gate_answer", "notice"}
 
 FAST = Path("/dev/shm")  # noqa: S108
+ROOM = 1 << 30
+"""Bytes that must be free there: containers give it 64 MB, and a full disk is a test of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +102,9 @@ class Reader:
 
 @contextmanager
 def folder() -> Iterator[Path]:
-    """A folder for a sweep, in memory where there is such a place."""
-    with tempfile.TemporaryDirectory(dir=FAST if FAST.is_dir() else None) as made:
+    """A folder for a sweep, in memory where there is such a place with room."""
+    fast = FAST.is_dir() and shutil.disk_usage(FAST).free > ROOM
+    with tempfile.TemporaryDirectory(dir=FAST if fast else None) as made:
         yield Path(made)
 
 
