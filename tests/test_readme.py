@@ -1,11 +1,16 @@
 """README and documentation are true: what they name exists. Their blocks: `tests/docs`."""
 
+import contextlib
+import io
+import os
 import re
-import subprocess
+import runpy
 import sys
 from pathlib import Path
 
 import pytest
+
+from tests.children import in_child
 
 ROOT = Path(__file__).parents[1]
 DOCS = ROOT / "deploy" / "docs"
@@ -37,10 +42,17 @@ def test_links_lead_to_files(target: str) -> None:
 @pytest.mark.parametrize("module", re.findall(r"^python -m (tests\.\S+)", MEASURED, re.MULTILINE))
 def test_benchmarks_it_names_can_be_called(module: str) -> None:
     """Each says its help."""
-    ran = subprocess.run([sys.executable, "-m", module, "--help"], cwd=ROOT, capture_output=True)
-    assert ran.returncode == 0, ran.stderr
-    assert b"--json" in ran.stdout
-    assert b"--quick" in ran.stdout
+
+    def called() -> str:
+        said, sys.argv = io.StringIO(), [module, "--help"]
+        os.chdir(ROOT)
+        with contextlib.redirect_stdout(said), contextlib.suppress(SystemExit):
+            runpy.run_module(module, run_name="__main__")
+        return said.getvalue()
+
+    said = in_child(called).require(0)
+    assert "--json" in said
+    assert "--quick" in said
 
 
 def test_folders_of_the_architecture_are_all_folders() -> None:

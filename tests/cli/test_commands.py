@@ -327,7 +327,9 @@ def test_a_sink_that_fails_is_an_exit_code(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("content", "code"), [(b"", 1), (b"no database" * 500, 6), (None, 6)], ids=str
+    ("content", "code"),
+    [(b"", 1), (b"no database" * 500, 6), (None, 6)],
+    ids=["empty", "no database", "none"],
 )
 def test_a_store_that_is_none_is_one_message(
     released: Path, content: bytes | None, code: int

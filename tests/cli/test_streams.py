@@ -8,12 +8,15 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from streamdp.cli import cli
 from streamdp.cli.streams import secure
 from tests.children import in_child
 
 DEMO = Path(__file__).parents[2] / "config.yaml"
 COMMAND = f"{sys.executable} -m streamdp"
+COMMANDS = ("status", "releases --csv", "releases", "budget", "logs")
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +45,13 @@ def test_work_goes_on_without_a_place_for_messages(home: Path) -> None:
     assert len(shown.stdout.splitlines()) == 5
 
 
-@pytest.mark.parametrize("command", ["status", "releases", "budget", "releases --csv", "logs"])
-@pytest.mark.parametrize(("where", "why"), [(">&-", "closed"), (">/dev/full", "No space left")])
+@pytest.mark.parametrize(
+    ("command", "where", "why"),
+    [
+        *((each, ">/dev/full", "No space left") for each in COMMANDS),
+        *((each, ">&-", "closed") for each in COMMANDS[:2]),
+    ],
+)
 def test_a_result_that_cannot_be_shown_is_an_error(
     home: Path, command: str, where: str, why: str
 ) -> None:
@@ -68,8 +76,11 @@ def test_no_file_takes_the_place_of_a_closed_stream(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("command", ["validate", "status", "releases --last 1", "budget --ledger"])
-def test_every_command_writes_times_alike(home: Path, command: str) -> None:
+def test_every_command_writes_times_alike(
+    home: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In RFC 3339, which programs and SQL read: never with a blank, and never without a zone."""
-    said = shell(home, f"{command} --json").stdout
+    monkeypatch.chdir(home)
+    said = CliRunner().invoke(cli, [*command.split(), "--json"]).stdout
     assert re.search(r'"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ"', said)
     assert not re.search(r'"\d{4}-\d\d-\d\d \d\d', said)

@@ -357,11 +357,15 @@ def _forks(past: Trial, most: int) -> Iterator[Trial]:
         yield trial
 
 
-def trial(seed: int, most: int = 6) -> list[str]:
+def wrongs(seed: int, most: int = 6) -> Iterator[str]:
     """Violations of one past and of its futures, in which at most so many copies are put back."""
     with folder() as place:
         past = _past(place, seed)
-        found = [f"{seed}: {wrong}" for wrong in past.wrong]
+        yield from (f"{seed}: {wrong}" for wrong in past.wrong)
         for fork in _forks(past, most):
-            found += [f"{seed} {fork.name}: {wrong}" for wrong in fork.wrong]
-        return found
+            yield from (f"{seed} {fork.name}: {wrong}" for wrong in fork.wrong)
+
+
+def trial(seed: int) -> list[str]:
+    """All violations of one past and of its futures."""
+    return list(wrongs(seed))

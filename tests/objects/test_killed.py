@@ -6,15 +6,28 @@ import json
 import os
 import signal
 import sqlite3
-import subprocess
-import sys
+import tempfile
+from collections.abc import Callable
 from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+import streamdp.sinks.objects as sink
+from streamdp import wiring
+from streamdp.config import load
+from streamdp.engine.release import EngineContext
+from streamdp.engine.runner import Runner
+from streamdp.objects import copies
+from streamdp.sources import objects
+from streamdp.store.sqlite import SqliteStore
+from streamdp.wiring.sinks import sinks
+from tests.children import Ending, in_child
 from tests.invariants import violations
 from tests.objects.servers import Storage
+from tests.worlds import EventLog, HandClock, ReplayedEntropy
 
 CANARY = 77777
 CONFIG = """
@@ -34,58 +47,58 @@ sinks:
   out: {kind: objects, address: "s3://lake/out", form: csv}
 """
 
-LIFE = """
-import os, signal, sys
-from pathlib import Path
-from streamdp import wiring
-from streamdp.config import load
-from streamdp.engine.release import EngineContext
-from streamdp.engine.runner import Runner
-from streamdp.objects import copies, storage
-from streamdp.sources import objects
-from streamdp.store.sqlite import SqliteStore
-from streamdp.wiring.sinks import sinks
-from tests.worlds import EventLog, HandClock, ReplayedEntropy
 
-point, now, passed = int(sys.argv[1]), int(sys.argv[2]), 0
+def life(folder: Path, point: int, now: int) -> Ending:
+    """A life of the daemon in a child, killed at a step; at none if that is 0. Says its steps."""
 
-def step(*_):
-    global passed
-    passed += 1
-    if passed == point:
-        os.kill(os.getpid(), signal.SIGKILL)
+    def lived() -> int:
+        os.chdir(folder)
+        tempfile.tempdir = str(folder / "temporary")
+        steps = Steps(point)
+        for module, names in TRACED.items():
+            for name in names:
+                setattr(module, name, steps.around(getattr(module, name)))
+        of, clock = load(Path("config.yaml")), HandClock(now)
+        store, log = SqliteStore.open(Path("store.db"), clock.now(), Path("anchor")), EventLog()
+        store.database.conn.set_trace_callback(steps.take)
+        wiring.declare(of, store, clock.now(), log)
+        jobs = wiring.jobs(of)
+        around = EngineContext(store, ReplayedEntropy(str(now)), clock, log)
+        outcomes = Runner(around, sinks(of, clock)).round(jobs.values())
+        assert not outcomes.errors, outcomes.errors
+        wiring.hang_up(jobs.values())
+        return steps.taken
 
-def stepped(function):
-    def called(*arguments):
-        step()
-        found = function(*arguments)
-        step()
-        return found
-    return called
-
-import streamdp.sinks.objects as sink
-traced = ((objects, "listed etag"), (copies, "copy"), (sink, "listed write"))
-for module, names in traced:
-    for name in names.split():
-        setattr(module, name, stepped(getattr(module, name)))
-of, clock = load(Path("config.yaml")), HandClock(now)
-store, log = SqliteStore.open(Path("store.db"), clock.now(), Path("anchor")), EventLog()
-store.database.conn.set_trace_callback(step)
-wiring.declare(of, store, clock.now(), log)
-jobs = wiring.jobs(of)
-around = EngineContext(store, ReplayedEntropy(str(now)), clock, log)
-outcomes = Runner(around, sinks(of, clock)).round(jobs.values())
-assert not outcomes.errors, outcomes.errors
-wiring.hang_up(jobs.values())
-print(passed)
-"""
+    return in_child(lived)
 
 
-def life(folder: Path, point: int, now: int) -> subprocess.CompletedProcess[str]:
-    """A life of the daemon in a process of its own, killed at a step; at none if that is 0."""
-    environment = {**os.environ, "TMPDIR": str(folder / "temporary"), "PYTHONPATH": os.getcwd()}
-    command = [sys.executable, "-c", LIFE, str(point), str(now)]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True)
+TRACED: dict[ModuleType, tuple[str, ...]] = {
+    objects: ("listed", "etag"),
+    copies: ("copy",),
+    sink: ("listed", "write"),
+}
+
+
+@dataclass
+class Steps:
+    """Steps of a life: statements, and before and after each request; one of them kills."""
+
+    last: int
+    taken: int = 0
+
+    def take(self, *_: object) -> None:
+        self.taken += 1
+        if self.taken == self.last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def around(self, function: Callable[..., object]) -> Callable[..., object]:
+        def called(*arguments: object) -> object:
+            self.take()
+            found = function(*arguments)
+            self.take()
+            return found
+
+        return called
 
 
 def home(path: Path) -> Path:
@@ -128,17 +141,16 @@ def test_killed_anywhere_while_objects_are_released(
             lake.put(f"in/day={day}/{name}.csv", f"x\n{CANARY}\n50\n".encode())
         lake.put(f"in/day={day}/_SUCCESS", b"")
     whole = life(home(tmp_path / "whole"), 0, 10**9)
-    assert whole.returncode == 0, whole.stderr
     assert wrong(tmp_path / "whole", lake) == []
-    steps, failed = int(whole.stdout), []
+    steps, failed = whole.require(0), []
     assert steps > 100
     for point in range(1, steps + 1, max(1, steps // points)):
         for key in lake.keys("out/"):
             lake.delete(key)
         folder = home(tmp_path / str(point))
         killed = life(folder, point, 10**9)
-        assert killed.returncode == -signal.SIGKILL, killed.stderr
+        assert killed.code == -signal.SIGKILL, killed.trace
         after = life(folder, 0, 10**9 + 10**6)
-        left = [after.stderr] if after.returncode else wrong(folder, lake)
+        left = [after.trace] if after.code else wrong(folder, lake)
         failed += [f"{point}: {each}" for each in left]
     assert failed == [], json.dumps(failed, indent=1)
