@@ -119,6 +119,10 @@ class Learner(Protocol):
         """Intervals of the quantiles that were not drawn, by index."""
         return {}
 
+    def width_of_rank(self, way: Any, value: float) -> float:
+        """Value for a unit of rank at a single quantile, at most; 0 where nobody knows."""
+        return 0.0
+
     def told(self, way: Any, shown: Sequence[Any]) -> Any:
         """How the batch is drawn, now that other groups of it showed what `shown` returned."""
         return way

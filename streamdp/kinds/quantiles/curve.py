@@ -21,6 +21,10 @@ with two degrees of freedom."""
 HEAVIEST = -0.9
 """Beside them where a single quantile is released: nothing then tells of the tail but the guess."""
 
+WRONG, WRONG_IF_SEEN = (0.4, 10.0), (0.4, 2.5)
+"""Times as large as the guess that a batch's spread may be, where a single quantile is released: at
+first, and once releases have shown how far they differ."""
+
 HOLLOW = 100.0
 """Times as thin as all of a stretch, per rank of noise and for a neighbour as dense, that a stretch
 may be at one end: that the end of a hump is within the noise of a quantile is the rarer the less
@@ -37,6 +41,7 @@ class Lay:
         left: Index of the released value left of each quantile, or -1, shape (samples, m).
         noise: Deviations of the ranks of released values from the quantiles, shape (m,).
         deviation: Values of the standard laws one deviation above the median, shape (samples,).
+        rise: Values of the standard laws for a unit of rank at the first quantile, same shape.
     """
 
     standard: FloatArray
@@ -44,6 +49,7 @@ class Lay:
     left: IntArray
     noise: FloatArray
     deviation: FloatArray
+    rise: FloatArray
 
 
 def lay(targets: FloatArray, ranks: FloatArray, rows: int) -> Lay:
@@ -55,9 +61,9 @@ def lay(targets: FloatArray, ranks: FloatArray, rows: int) -> Lay:
     tail = tails[(np.arange(samples) * 7 + 3) % len(tails)][:, None]
     wanted = _scattered(targets, ranks, rows)
     deviation = tukey(np.full(samples, 0.8413), tail[:, 0])
-    return Lay(
-        tukey(ranks, tail), tukey(wanted, tail), _places(ranks, wanted) - 1, noise, deviation
-    )
+    rise = targets[0] ** (tail[:, 0] - 1.0) + (1.0 - targets[0]) ** (tail[:, 0] - 1.0)
+    left = _places(ranks, wanted) - 1
+    return Lay(tukey(ranks, tail), tukey(wanted, tail), left, noise, deviation, rise)
 
 
 def _end_slopes(values: FloatArray, standard: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -75,15 +81,24 @@ def _end_slopes(values: FloatArray, standard: FloatArray) -> tuple[FloatArray, F
     return first, last
 
 
-def through(released: FloatArray, lay: Lay, scale: float) -> FloatArray:
-    """Quantiles of batches that lie so about the released values; (samples, m)."""
+def through(released: FloatArray, lay: Lay, scale: float, thin: float = 0.0) -> FloatArray:
+    """Quantiles of batches that lie so about the released values; (samples, m).
+
+    Args:
+        released: Values, shape (m,).
+        lay: How they lie.
+        scale: Spread of a batch as the configuration believes.
+        thin: Of a single quantile, value for a unit of rank at most; 0 where nobody knows.
+    """
     samples, m = lay.left.shape
     standard, there, left, row = lay.standard, lay.there, lay.left, np.arange(samples)
     if m > 1:
         first, last = _end_slopes(released, standard)
     else:
-        spread = scale * np.exp(1.8 * uniforms("scale", samples) - 0.9)
-        first = last = spread / lay.deviation
+        least, most = WRONG_IF_SEEN if thin else WRONG
+        chance = uniforms("scale", samples)
+        spread = scale * np.exp((np.log(least), np.log(most)) @ np.stack((1.0 - chance, chance)))
+        first = last = np.maximum(spread / lay.deviation, thin / lay.rise)
     slopes = np.where(left < 0, first[:, None], last[:, None])
     at, row = left.clip(0, m - 1), row[:, None]
     if m > 1:

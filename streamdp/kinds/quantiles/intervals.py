@@ -72,6 +72,7 @@ def intervals(
     rows: int,
     values: tuple[float, ...],
     believed: Believed,
+    thin: float = 0.0,
 ) -> tuple[Interval, ...]:
     """Intervals of the batch's quantiles, each holding the released value, on the public grid.
 
@@ -81,11 +82,13 @@ def intervals(
         rows: Expected number of records, public.
         values: Released, one a quantile, non-decreasing.
         believed: Place and spread of a batch as the configuration believes.
+        thin: Of a single quantile, value for a unit of rank at most, as past releases show; 0 where
+            nobody knows.
     """
     scale = believed.scale
     released = _untied(np.array(values), float(tree.grid.resolution))
     ranks, laid = _laid(tree, bool(prior.shapes), rows)
-    edges = np.quantile(through(released, laid, scale), _EDGES, axis=0)
+    edges = np.quantile(through(released, laid, scale, thin), _EDGES, axis=0)
     if is_noisy(tree, rows):
         few = plausible(tree, prior, rows, released, scale).edges(_EDGES)
         edges = np.stack([np.minimum(edges[0], few[0]), np.maximum(edges[1], few[1])])

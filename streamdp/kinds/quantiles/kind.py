@@ -243,8 +243,9 @@ class Quantiles:
             ends = learner.inferred(way, cells, known)
         if self.expected_rows is not None:
             values = tuple(self.grid.value(cell) for cell in cells)
-            believed = self.believed_batch
-            found = intervals(plan.tree, plan.prior, self.expected_rows, values, believed)
+            thin = 0.0 if way is None else learner.width_of_rank(way, values[0])
+            about = self.expected_rows, values, self.believed_batch, thin
+            found = intervals(plan.tree, plan.prior, *about)
             for index, each in zip(drawn, found, strict=True):
                 ends[index] = each.lower, each.upper
         rows: list[Row] = []

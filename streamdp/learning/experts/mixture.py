@@ -23,6 +23,7 @@ from streamdp.learning.experts.memory.others import Others, Profile
 from streamdp.learning.experts.memory.panel import Inputs, Panel
 from streamdp.learning.experts.plans import Plans
 from streamdp.learning.experts.publishing.filling import Filling
+from streamdp.learning.experts.publishing.moves import width_of_rank
 from streamdp.learning.learner import Features, Learner, Observation, Smoothed
 from streamdp.learning.public import PublicFit
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
@@ -127,6 +128,10 @@ class ExpertMixture(Learner):
     ) -> dict[int, tuple[float, float]]:
         """Intervals that hold about 95 % of the quantiles that were not drawn, by index."""
         return self.plans.filling.intervals(way, drawn, known)
+
+    def width_of_rank(self, way: Way, value: float) -> float:
+        """Value for a unit of rank at a single quantile, at most; 0 where nobody knows."""
+        return width_of_rank(self.facts, way, value)
 
     def observe(self, state: Json, seen: Observation) -> Json:
         """The state after one more release, from the way that it was drawn in."""

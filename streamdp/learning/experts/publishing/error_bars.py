@@ -29,6 +29,7 @@ from streamdp.learning.experts.belief.belief import Belief
 from streamdp.learning.experts.belief.density import extended
 from streamdp.learning.experts.drawing.ways import Way
 from streamdp.learning.experts.facts import Facts
+from streamdp.learning.experts.publishing.moves import width_of_rank
 from streamdp.mechanisms.quantile_tree.planning.rank_law import deviations
 from streamdp.mechanisms.quantile_tree.pulls import off_atoms, outside
 from streamdp.priors.shapes import tukey
@@ -65,6 +66,9 @@ def error_bars(
     nearest = np.abs(targets[:, None] - targets[measured]).argmin(axis=1)
     below, above = (ends[nearest] for ends in outside(way.tree, rows))
     noise = dict(zip(measured, deviations(way.tree, rows).tolist(), strict=True))
+    if len(targets) == 1:
+        thin = width_of_rank(facts, way, released[0])
+        density = 1.0 / np.maximum(1.0 / density, thin)
     lower, upper = around(facts, belief, density, noise, released, (below, above))
     values = np.array([released[j] for j in measured])
     least, most = off_atoms(way.tree, way.prior, rows, values)[:, nearest]
