@@ -135,7 +135,7 @@ def stream(number: int) -> tuple[Data, str, float, str]:
     def batch(index: int) -> FloatArray:
         chance = np.random.default_rng([1314, number, index])
         records = changed(chance, law(chance, rows)) + place(index) * spread
-        return np.rint(records * scale / step)
+        return np.asarray(np.rint(records * scale / step))
 
     text = f"{step:.12f}".rstrip("0") if step < 1 else str(int(step))
     about = name, change, motion, f"grid {step / spread / scale:.0e}"
