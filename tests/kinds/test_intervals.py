@@ -11,6 +11,7 @@ import pytest
 from streamdp.kinds.quantiles.holes import across
 from streamdp.kinds.quantiles.intervals import faint, intervals, is_noisy
 from streamdp.kinds.quantiles.plausible import plausible
+from streamdp.kinds.quantiles.rows import smoothed_columns
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.learning.learner import Smoothed
 from streamdp.mechanisms.quantile_tree.planning.accuracy import Believed
@@ -306,7 +307,7 @@ def test_a_smoothed_interval_that_misses_the_drawn_one_reaches_over_both() -> No
     away, near = Smoothed(5.0, 4.0, 6.0), Smoothed(0.5, 0.2, 3.0)
     row: Row = {"quantile": 0.5, "value": 0.0, "lower": -1.0, "upper": 1.0}
     for each, ends in ((away, (-1.0, 6.0)), (near, (0.2, 3.0))):
-        published = kind._smoothed(row, each)
+        published = smoothed_columns(kind, row, each)
         assert (published["smoothed_lower"], published["smoothed_upper"]) == ends
 
 

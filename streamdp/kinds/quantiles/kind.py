@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from streamdp.kinds.quantiles.intervals import LEVEL, intervals
+from streamdp.kinds.quantiles.intervals import LEVEL
+from streamdp.kinds.quantiles.rows import drawn_rows, smoothed_columns
 from streamdp.learning.features import Feature, calendar
-from streamdp.learning.learner import Features, Learner, Observation, Smoothed, Way
+from streamdp.learning.learner import Features, Learner, Observation, Way
 from streamdp.mechanisms.quantile_tree.exponential import Restriction
 from streamdp.mechanisms.quantile_tree.noisy_gradient import NoisyGradient
 from streamdp.mechanisms.quantile_tree.planning.accuracy import STANDARD, Believed
@@ -30,7 +31,6 @@ from streamdp.types import (
     Json,
     Outcome,
     Plan,
-    Row,
     Rows,
 )
 
@@ -229,34 +229,9 @@ class Quantiles:
         cells = mechanism.tree.draw(statistic, mechanism.prior, entropy)
         gradient = mechanism.gradient
         return Outcome(
-            self._rows(mechanism, cells),
+            drawn_rows(self, mechanism, cells),
             None if gradient is None else gradient.draw(statistic, entropy),
         )
-
-    def _rows(self, plan: QuantilePlan, cells: tuple[int, ...]) -> tuple[Row, ...]:
-        """Rows of a release, from drawn cells and public facts alone."""
-        way, learner = plan.way, self.learner
-        drawn: tuple[int, ...] = tuple(range(len(cells)))
-        known, ends = cells, dict[int, tuple[float, float]]()
-        if way is not None:
-            drawn, known = way.targets, learner.values(way, cells)
-            ends = learner.inferred(way, cells, known)
-        if self.expected_rows is not None:
-            values = tuple(self.grid.value(cell) for cell in cells)
-            thin = 0.0 if way is None else learner.width_of_rank(way, values[0])
-            about = self.expected_rows, values, self.believed_batch, thin
-            found = intervals(plan.tree, plan.prior, *about)
-            for index, each in zip(drawn, found, strict=True):
-                ends[index] = each.lower, each.upper
-        rows: list[Row] = []
-        for index, (quantile, cell) in enumerate(zip(self.quantiles, known, strict=True)):
-            row: Row = {"quantile": float(quantile), "value": self.grid.value(cell)}
-            if way is not None:
-                row = {**row, "origin": "measured" if index in drawn else "inferred"}
-            if self.expected_rows is not None:
-                row = {**row, "lower": ends[index][0], "upper": ends[index][1]}
-            rows.append(row)
-        return tuple(rows)
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
         """Tell the learner what was released, or what was bought for it."""
@@ -275,25 +250,7 @@ class Quantiles:
         if not smoothed:
             return outcome
         pairs = zip(outcome.rows, smoothed, strict=True)
-        return Outcome(tuple({**row, **self._smoothed(row, each)} for row, each in pairs))
-
-    def _smoothed(self, row: Row, each: Smoothed) -> Row:
-        """Belief about a quantile, on the grid.
-
-        Both intervals are about one quantile: where they have nothing in common, one misses, and
-        that of the smoothed value reaches over both.
-        """
-        least, most = self.grid.value(self.grid.lower), self.grid.value(self.grid.upper)
-        lower, upper = each.lower, each.upper
-        if self.expected_rows is not None:
-            drawn = float(row["lower"] or 0), float(row["upper"] or 0)
-            if lower > drawn[1] or upper < drawn[0]:
-                lower, upper = min(lower, drawn[0]), max(upper, drawn[1])
-        return {
-            "smoothed": each.point,
-            "smoothed_lower": min(max(lower, least), each.point),
-            "smoothed_upper": max(min(upper, most), each.point),
-        }
+        return Outcome(tuple({**row, **smoothed_columns(self, row, each)} for row, each in pairs))
 
 
 def _values(outcome: Outcome) -> tuple[float, ...]:

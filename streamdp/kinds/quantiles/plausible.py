@@ -11,7 +11,7 @@ there are, since place, spread and skew are what quantiles tell together; and a 
 factor of three of the configured scale, or so.
 
 References:
-    Ramberg & Schmeiser 1974 (the family); Cappé et al. 2004 (population Monte Carlo).
+    Ramberg & Schmeiser 1974 (the family).
 """
 
 from __future__ import annotations
@@ -20,6 +20,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamdp.kinds.quantiles.population import (
+    Law,
+    draws,
+    law_of,
+    log_mixture,
+    log_weights,
+    tempered,
+)
 from streamdp.mechanisms.quantile_tree.planning.rank_law import rank_samples, uniforms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
@@ -36,9 +44,6 @@ SCALE_SPREAD = 1.1
 
 FIRST, LATER, ROUNDS = 300, 250, 5
 """Batches tried at first anywhere and about fits, in each later round, and the number of those."""
-
-_ENOUGH = 30
-"""Batches that share the weights, in effect, when the next are drawn about them."""
 
 _FAINT = -700.0
 """ln of the least mass of a stretch: none is impossible (`measure.FLOOR`)."""
@@ -87,20 +92,20 @@ def plausible(
     ranks = rank_samples(tree, rows, FIRST)
     fits = _fits(values, ranks.clip(0.5 / rows, 1.0 - 0.5 / rows), scale)
     even = np.full(len(fits), 1.0 / len(fits))
-    laws = [_Law.of(centre, np.diag(widths**2)), _law_of(fits, even, widths / 50.0)]
+    laws = [Law.of(centre, np.diag(widths**2)), law_of(fits, even, widths / 50.0)]
     counts = [FIRST, FIRST]
-    drawn = np.concatenate([_drawn(law, FIRST, number) for number, law in enumerate(laws)])
-    targets, mixed = task.log_posterior(drawn), _log_mixture(drawn, laws, counts)
+    drawn = np.concatenate([draws(law, FIRST, number) for number, law in enumerate(laws)])
+    targets, mixed = task.log_posterior(drawn), log_mixture(drawn, laws, counts)
     for number in range(2, 2 + ROUNDS):
-        law = _law_of(drawn, _tempered(_log_weights(targets, mixed)), widths / 150.0)
-        more = _drawn(law, LATER, number)
+        law = law_of(drawn, tempered(log_weights(targets, mixed)), widths / 150.0)
+        more = draws(law, LATER, number)
         laws.append(law)
         counts.append(LATER)
-        mixed = np.logaddexp(mixed, _log_mixture(drawn, [law], [LATER]))
-        mixed = np.concatenate((mixed, _log_mixture(more, laws, counts)))
+        mixed = np.logaddexp(mixed, log_mixture(drawn, [law], [LATER]))
+        mixed = np.concatenate((mixed, log_mixture(more, laws, counts)))
         drawn = np.concatenate((drawn, more))
         targets = np.concatenate((targets, task.log_posterior(more)))
-    return Plausible(task.quantiles(drawn), np.exp(_log_weights(targets, mixed)))
+    return Plausible(task.quantiles(drawn), np.exp(log_weights(targets, mixed)))
 
 
 def _fits(values: FloatArray, ranks: FloatArray, scale: float) -> FloatArray:
@@ -116,75 +121,6 @@ def _fits(values: FloatArray, ranks: FloatArray, scale: float) -> FloatArray:
         spreads = np.log(scale) + SCALE_SPREAD * normal[0]
     places = values.mean() - np.exp(spreads) * standard.mean(axis=1)
     return np.column_stack((places, spreads, tails))
-
-
-@dataclass(frozen=True, slots=True)
-class _Law:
-    """Student's t with four degrees of freedom.
-
-    Args:
-        mean: Shape (4,).
-        root: Lower triangular, times its transpose the covariance.
-        inverse: Of the root.
-    """
-
-    mean: FloatArray
-    root: FloatArray
-    inverse: FloatArray
-
-    @staticmethod
-    def of(mean: FloatArray, covariance: FloatArray) -> _Law:
-        """The law of a mean and a covariance."""
-        root = np.asarray(np.linalg.cholesky(covariance))
-        return _Law(mean, root, np.asarray(np.linalg.inv(root)))
-
-
-def _law_of(batches: FloatArray, weights: FloatArray, least: FloatArray) -> _Law:
-    """Mean and somewhat more than the covariance of weighted batches."""
-    mean = weights @ batches
-    off = batches - mean
-    return _Law.of(mean, 1.4 * (weights[:, None] * off).T @ off + np.diag(least**2))
-
-
-def _tempered(log_weights: FloatArray) -> FloatArray:
-    """Weights to the largest power at which `_ENOUGH` batches share them, in effect."""
-    low, high = 0.0, 1.0
-    off = log_weights - log_weights.max()
-    for power in (1.0, *([None] * 10)):
-        middle = power or (low + high) / 2.0
-        weights = np.exp(middle * off)
-        weights /= weights.sum()
-        enough = (weights**2).sum() * _ENOUGH < 1.0
-        if enough and power:
-            break
-        low, high = (middle, high) if enough else (low, middle)
-    return np.asarray(weights)
-
-
-def _drawn(law: _Law, count: int, number: int) -> FloatArray:
-    """Batches of a law, the same ones for a number."""
-    chance = uniforms(f"plausible {number}", 6, count)
-    radius = np.sqrt(-2.0 * np.log(chance[:2]))
-    angle = 2.0 * np.pi * chance[2:4]
-    normal = np.concatenate((radius * np.cos(angle), radius * np.sin(angle)))
-    heavy = np.sqrt(-0.5 * np.log(chance[4] * chance[5]))
-    return np.asarray(law.mean + (law.root @ (normal / heavy)).T)
-
-
-def _log_mixture(at: FloatArray, laws: list[_Law], counts: list[int]) -> FloatArray:
-    """ln of the density of draws from several laws, so many from each, times their number."""
-    found = []
-    for law, count in zip(laws, counts, strict=True):
-        squared = (((at - law.mean) @ law.inverse.T) ** 2).sum(axis=1)
-        density = -4.0 * np.log1p(squared / 4.0) + np.log(np.diag(law.inverse)).sum()
-        found.append(density + np.log(count))
-    return np.asarray(np.logaddexp.reduce(found, axis=0))
-
-
-def _log_weights(log_targets: FloatArray, log_mixture: FloatArray) -> FloatArray:
-    """ln of weights of draws from several laws, by the mixture of all (Veach & Guibas 1995)."""
-    found = log_targets - log_mixture
-    return np.asarray(found - np.logaddexp.reduce(found))
 
 
 class _Task:
