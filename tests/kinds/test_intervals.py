@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamdp.kinds.quantiles.holes import across
-from streamdp.kinds.quantiles.intervals import faint, intervals, is_noisy
-from streamdp.kinds.quantiles.plausible import plausible
+from streamdp.kinds.quantiles.error_bars.holes import across
+from streamdp.kinds.quantiles.error_bars.intervals import faint, intervals, is_noisy
+from streamdp.kinds.quantiles.error_bars.plausible import plausible
 from streamdp.kinds.quantiles.rows import smoothed_columns
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.learning.learner import Smoothed

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
-from streamdp.kinds.quantiles.intervals import LEVEL
+from streamdp.kinds.quantiles.error_bars.intervals import LEVEL
 from streamdp.kinds.quantiles.rows import drawn_rows, smoothed_columns
 from streamdp.learning.features import Feature, calendar
 from streamdp.learning.learner import Features, Learner, Observation, Way

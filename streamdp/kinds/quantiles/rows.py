@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from streamdp.kinds.quantiles.intervals import intervals
+from streamdp.kinds.quantiles.error_bars.intervals import intervals
 from streamdp.learning.learner import Smoothed
 from streamdp.types import Row
 

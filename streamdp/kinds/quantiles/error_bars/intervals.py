@@ -30,9 +30,9 @@ from types import MappingProxyType
 import numpy as np
 
 from streamdp.kinds.quantiles.bands import band
-from streamdp.kinds.quantiles.curve import Lay, lay, through
-from streamdp.kinds.quantiles.holes import FAR, across
-from streamdp.kinds.quantiles.plausible import plausible
+from streamdp.kinds.quantiles.error_bars.curve import Lay, lay, through
+from streamdp.kinds.quantiles.error_bars.holes import FAR, across
+from streamdp.kinds.quantiles.error_bars.plausible import plausible
 from streamdp.mechanisms.quantile_tree.planning.accuracy import Believed
 from streamdp.mechanisms.quantile_tree.planning.rank_law import SAMPLES, rank_samples, uniforms
 from streamdp.mechanisms.quantile_tree.pulls import off_atoms, outside

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.kinds.quantiles.population import (
+from streamdp.kinds.quantiles.error_bars.population import (
     Law,
     draws,
     law_of,

@@ -1,0 +1,1 @@
+"""Where the true quantiles of a batch lie, given what was released."""
