@@ -8,11 +8,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from streamdp.kinds.quantiles.error_bars import curve
 from streamdp.kinds.quantiles.error_bars.holes import across
 from streamdp.kinds.quantiles.error_bars.intervals import faint, intervals, is_noisy
 from streamdp.kinds.quantiles.error_bars.plausible import plausible
 from streamdp.kinds.quantiles.rows import smoothed_columns
 from streamdp.kinds.quantiles.section import QuantilesSection
+from streamdp.learning.experts import mixture
+from streamdp.learning.experts.publishing import error_bars
 from streamdp.learning.learner import Smoothed
 from streamdp.mechanisms.quantile_tree.planning.accuracy import Believed
 from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, Choice
@@ -269,6 +272,33 @@ def test_smoothed_intervals_of_many_quantiles_hold_as_often_as_they_say(name: st
     _, row = cell(by_name(name), "29", 1000, "experts", 13)
     assert row["what"] == "smoothed"
     assert float(str(row["coverage"])) >= 0.93
+
+
+@pytest.mark.parametrize("who", ["auto", "experts"])
+def test_one_quantile_is_held_where_batches_are_six_times_as_wide_as_guessed(
+    who: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing but the guess tells how a batch is spread, until past values tell how they differ.
+
+    Were the guess taken within a factor of two and a half, intervals would miss more often.
+    """
+    narrow = replace(by_name("normal"), guess=(0.3, 0.17))
+
+    def held() -> list[float]:
+        return [float(str(row["coverage"])) for row in cell(narrow, "median", 1000, who, 20)]
+
+    assert min(held()) >= 0.9
+    monkeypatch.setattr(curve, "WRONG", curve.WRONG_IF_SEEN)
+    for module in (mixture, error_bars):
+        monkeypatch.setattr(module, "width_of_rank", lambda facts, way, value: 0.0)
+    assert max(held()) < 0.9
+
+
+def test_an_outer_quantile_alone_is_as_thin_as_its_past_values_show() -> None:
+    """Of the last hundredth the guess says even less; the smoothed one is held too."""
+    rows = list(cell(by_name("normal"), "0.99", 1000, "experts", 30))
+    assert [row["what"] for row in rows] == ["value", "smoothed"]
+    assert min(float(str(row["coverage"])) for row in rows) >= 0.9
 
 
 @pytest.mark.parametrize("form", ["binary", "joint"])
