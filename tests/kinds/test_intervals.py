@@ -12,6 +12,7 @@ from streamdp.kinds.quantiles.error_bars import curve
 from streamdp.kinds.quantiles.error_bars.holes import across
 from streamdp.kinds.quantiles.error_bars.intervals import faint, intervals, is_noisy
 from streamdp.kinds.quantiles.error_bars.plausible import plausible
+from streamdp.kinds.quantiles.error_bars.steps import step_of
 from streamdp.kinds.quantiles.rows import smoothed_columns
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.learning.experts import mixture
@@ -299,6 +300,45 @@ def test_an_outer_quantile_alone_is_as_thin_as_its_past_values_show() -> None:
     rows = list(cell(by_name("normal"), "0.99", 1000, "experts", 30))
     assert [row["what"] for row in rows] == ["value", "smoothed"]
     assert min(float(str(row["coverage"])) for row in rows) >= 0.9
+
+
+@pytest.mark.parametrize(
+    ("cells", "step"),
+    [
+        ((135, 255, 300, 400, 500, 600, 765, 900, 1000), 100),
+        ((-700, -350, 0, 350, 1050), 350),
+        ((300, 600, 601, 703), 1),
+        ((1, 2, 3, 4, 5), 1),
+        ((0, 0, 500, 500), 1),
+    ],
+)
+def test_values_show_a_step_where_chance_does_not_explain_it(
+    cells: tuple[int, ...], step: int
+) -> None:
+    """Several multiples of a number that few cells are multiples of."""
+    assert step_of(np.array(cells)) == step
+
+
+def test_values_of_a_column_without_a_step_hardly_ever_show_one() -> None:
+    """In one release of a thousand, or so."""
+    chance = np.random.default_rng(4)
+    shown = [step_of(chance.integers(-5000, 5000, size)) for size in (3, 9, 29) for _ in range(400)]
+    assert np.mean(np.array(shown) > 1) < 0.005
+
+
+def test_intervals_reach_to_the_next_step() -> None:
+    """Values between steps were drawn off one of those beside them; of joint draws nobody knows."""
+    values = (1.35, 2.55, 3.0, 4.0, 5.0, 6.0, 7.65, 9.0, 10.0)
+    ends = []
+    for form in ("binary", "joint"):
+        tree = CANDIDATES[form].tree(
+            DECILES, Fraction(10), replace(GRID, resolution=Fraction(1, 100))
+        )
+        found = intervals(tree, prior_of(tree, 5.0), 1000, values, Believed(5.0, 5.0))
+        ends.append(found[0])
+    assert (ends[0].lower, ends[0].upper) == (1.0, 2.0)
+    assert ends[1].lower > 1.0
+    assert ends[1].upper < 2.0
 
 
 @pytest.mark.parametrize("form", ["binary", "joint"])

@@ -33,6 +33,7 @@ from streamdp.kinds.quantiles.bands import band
 from streamdp.kinds.quantiles.error_bars.curve import Lay, lay, through
 from streamdp.kinds.quantiles.error_bars.holes import FAR, across
 from streamdp.kinds.quantiles.error_bars.plausible import plausible
+from streamdp.kinds.quantiles.error_bars.steps import step_of
 from streamdp.mechanisms.quantile_tree.planning.accuracy import Believed
 from streamdp.mechanisms.quantile_tree.planning.rank_law import SAMPLES, rank_samples, uniforms
 from streamdp.mechanisms.quantile_tree.pulls import off_atoms, outside
@@ -98,7 +99,8 @@ def intervals(
     for ends in (inner, atoms, holes):
         edges = np.stack([np.minimum(edges[0], ends[0]), np.maximum(edges[1], ends[1])])
     lower, upper = _bracketed(tree, rows, *edges)
-    return _on_grid(tree, np.minimum(lower, values), np.maximum(upper, values))
+    drawn = np.array(values)
+    return _on_grid(tree, drawn, np.minimum(lower, drawn), np.maximum(upper, drawn))
 
 
 @functools.lru_cache(maxsize=64)
@@ -203,11 +205,17 @@ def _bracketed(
     return lower, upper
 
 
-def _on_grid(tree: QuantileTree, lower: FloatArray, upper: FloatArray) -> tuple[Interval, ...]:
-    """Rounded outwards to cells."""
+def _on_grid(
+    tree: QuantileTree, values: FloatArray, lower: FloatArray, upper: FloatArray
+) -> tuple[Interval, ...]:
+    """Rounded outwards to cells; to the step of the values, where they reach beyond a cell."""
     grid, resolution = tree.grid, float(tree.grid.resolution)
-    low = np.floor(lower / resolution + 1e-9).clip(grid.lower, grid.upper)
-    high = np.ceil(upper / resolution - 1e-9).clip(grid.lower, grid.upper)
+    cells = np.rint(values / resolution).astype(np.int64)
+    low, high = np.floor(lower / resolution + 1e-9), np.ceil(upper / resolution - 1e-9)
+    step = step_of(cells) if tree.node == "independent" else 1
+    low = np.where(cells - low > 1, step * np.floor(low / step), low)
+    high = np.where(high - cells > 1, step * np.ceil(high / step), high)
+    low, high = low.clip(grid.lower, grid.upper), high.clip(grid.lower, grid.upper)
     pairs = zip(low.tolist(), high.tolist(), strict=True)
     return tuple(Interval(grid.value(int(a)), grid.value(int(b))) for a, b in pairs)
 
