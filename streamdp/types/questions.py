@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from streamdp.errors import ConfigurationError
 from streamdp.types.batches import Batch, Grid
 from streamdp.types.forms import IntArray
@@ -89,13 +87,3 @@ class CellCounts:
 
     def __repr__(self) -> str:
         return "CellCounts(<private>)"
-
-    def __add__(self, other: CellCounts) -> CellCounts:
-        """Counts of two parts of one batch together.
-
-        With a unit bound the parts must not share a unit: each part bounds for itself.
-        """
-        cells, where = np.unique(np.concatenate((self.cells, other.cells)), return_inverse=True)
-        counts = np.zeros(len(cells), dtype=np.int64)
-        np.add.at(counts, where, np.concatenate((self.counts, other.counts)))
-        return CellCounts(cells, counts)

@@ -78,6 +78,19 @@ def test_intervals_reach_from_values_that_were_pulled_off_zeros(epsilon: str) ->
     assert np.mean(held) > 0.9
 
 
+def test_a_mirrored_release_has_mirrored_ends() -> None:
+    """Lower and upper ends of piles are found by one rule."""
+    tree = QuantileTree(DECILES, Fraction(1, 2), GRID, branching=10, node="joint")
+    prior = JointPrior((Cauchy(0.0, 20.0),) * len(DECILES))
+    values = np.array([0.0, 0.0, 0.0, 2.0, 5.0, 9.0, 14.0, 20.0, 31.0])
+    lower, upper = off_atoms(tree, prior, ROWS, values)
+    mirrored = off_atoms(tree, prior, ROWS, -values[::-1])
+    assert np.isfinite(lower).any()
+    assert (np.diff(lower[np.isfinite(lower)]) > 0.0).any()
+    np.testing.assert_allclose(mirrored[1][::-1], -lower)
+    np.testing.assert_allclose(mirrored[0][::-1], -upper)
+
+
 def test_values_that_were_released_once_are_no_atoms() -> None:
     """Nothing reaches to them; to a value that was released twice, its neighbours do."""
     tree = QuantileTree(DECILES, Fraction(1, 4), GRID, branching=10, node="joint")

@@ -4,6 +4,7 @@ import json
 import os
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import Mock
 
 import duckdb
 import pytest
@@ -154,3 +155,10 @@ def test_standard_output(capsys: pytest.CaptureFixture[str]) -> None:
     """One JSON object a line."""
     StandardOutputSink("o").deliver(release(1))
     assert json.loads(capsys.readouterr().out)["release_id"] == "id1"
+
+
+def test_standard_output_that_is_full_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A line that is still in a buffer is not delivered."""
+    monkeypatch.setattr("sys.stdout", Mock(flush=Mock(side_effect=OSError)))
+    with pytest.raises(SinkError, match="closed or full"):
+        StandardOutputSink("o").deliver(release(1))

@@ -26,6 +26,7 @@ def test_a_changed_column_is_found(tmp_path: Path, table: str, column: str) -> N
     (release,) = archive.select_releases(world.store.database, limit=1)
     archive.add_notice(world.store.database, replace(release, id="notice"))
     world.store.close()
+    SqliteStore.open(world.path, 0).close()
     raw = sqlite3.connect(world.path)
     raw.execute("PRAGMA ignore_check_constraints = ON")
     named = "SELECT type FROM pragma_table_info(?) WHERE name = ?"

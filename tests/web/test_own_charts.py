@@ -72,6 +72,14 @@ def test_each_choice_is_a_dot_in_the_row_of_its_candidate() -> None:
     assert "<img" not in found.svg
 
 
+def test_choices_of_one_part_are_those_of_its_rows() -> None:
+    """Each place chose another candidate: its chart names that one alone."""
+    rows: list[Row] = [{"place": place, "candidate": f"choice {place}"} for place in (1, 2)]
+    (found,) = own_charts("j", [release(d, rows) for d in range(3)], CHOSEN, "2")
+    assert found.svg.count('class="choice"') == 3
+    assert "choice 1" not in found.svg
+
+
 def test_candidates_beyond_the_rows_share_the_last() -> None:
     """Those chosen most often keep a row of their own."""
     often = [release(d, [{"place": 1, "candidate": "often"}]) for d in range(5)]
