@@ -30,10 +30,10 @@ class OwnedConnection(sqlite3.Connection):
     """A connection that ends with its last user: Python 3.13 warns of one that is not closed.
 
     Args:
-        folder: Where its file is, if it writes there; `one_writer` locks it.
+        turn: File that `one_writer` locks, if the connection writes.
     """
 
-    folder: Path | None = None
+    turn: Path | None = None
 
     def __del__(self) -> None:
         """Close it; one that another thread opened ends without a word of Python."""
@@ -63,7 +63,7 @@ def connect(path: Path, *, create: bool = True) -> Database:
             isolation_level=None,
             factory=OwnedConnection,
         )
-        connection.folder = path.resolve().parent
+        connection.turn = path.resolve().with_name(path.resolve().name + ".turn")
         _write_ahead(connection)
         for pragma in (
             "synchronous=FULL",
@@ -124,8 +124,8 @@ def one_writer(database: Database, patience: float = BUSY_SECONDS) -> Iterator[N
 
     SQLite before 3.51.3 may lose a commit that resets the log while another process copies the log
     into the database (https://sqlite.org/wal.html#walresetbug): its own locks let the two meet.
-    The lock is that of the store's folder: a file of its own would be one more to guard, and
-    closing the database's file would drop the locks that SQLite holds on it.
+    The lock is on a file of its own, which this user alone may open: whoever can read a folder can
+    lock it, and closing the database's file would drop the locks that SQLite holds on it.
 
     Args:
         database: The store; nothing is locked for one that `connect` did not open.
@@ -134,31 +134,31 @@ def one_writer(database: Database, patience: float = BUSY_SECONDS) -> Iterator[N
     Raises:
         StoreError: The lock was not to be had.
     """
-    folder = getattr(database.conn, "folder", None)
-    if folder is None:
+    turn = getattr(database.conn, "turn", None)
+    if turn is None:
         yield
         return
     try:
-        file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        file = open_file(turn, os.O_RDWR | os.O_CREAT)
     except OSError as error:
-        raise translate(error, folder) from None
+        raise translate(error, turn) from None
     try:
-        _lock(file, folder, patience)
+        _lock(file, turn, patience)
         yield
     finally:
         os.close(file)
 
 
-def _lock(file: int, folder: Path, patience: float) -> None:
+def _lock(file: int, turn: Path, patience: float) -> None:
     until = time.monotonic() + patience
     while True:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             if time.monotonic() > until:
-                raise translate(error, folder) from None
+                raise translate(error, turn) from None
             time.sleep(_PAUSE)
-        except OSError:  # a network's file system that locks no folders
+        except OSError:  # a network's file system that locks nothing
             return
         else:
             return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sqlite3
 from pathlib import Path
@@ -44,6 +45,15 @@ def test_an_empty_file_becomes_private(tmp_path: Path) -> None:
         file.chmod(0o644)
     SqliteStore.open(path, 0).close()
     assert {file.stat().st_mode & 0o777 for file in tmp_path.iterdir()} == {0o600}
+
+
+def test_who_may_read_the_folder_cannot_hold_up_the_store(tmp_path: Path) -> None:
+    """A lock needs no right to write: writers take turns by a file that others cannot open."""
+    world = World(tmp_path)
+    folder = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    fcntl.flock(folder, fcntl.LOCK_EX)
+    world.store.beat(None, world.clock.now())
+    os.close(folder)
 
 
 def test_a_backup_follows_no_planted_link(tmp_path: Path) -> None:
