@@ -23,6 +23,9 @@ releases:
 """
 ROWS = "expected_rows: 100, "
 RULES = 'experts: {rules: {sql: "x >= {t}", t: {from: 0, to: 9}}, label: late}'
+ONE = "t: {from: 0, to: 9}"
+MANY_CELLS = " AND ".join(f"x >= {{p{number}}}" for number in range(8))
+PARAMETERS = ", ".join(f"p{number}: {{from: 0, to: 1}}" for number in range(8))
 ACTIONS = "experts: {losses: {go: x, stay: 1 - x}, denominator: 10}"
 
 
@@ -48,6 +51,7 @@ def test_rules_and_actions(tmp_path: Path) -> None:
     [
         (RULES, "expected_rows"),
         (ROWS + RULES.replace("to: 9", "to: 900"), "2 to 500"),
+        (ROWS + RULES.replace("x >= {t}", MANY_CELLS).replace(ONE, PARAMETERS), "2000 at most"),
         (ROWS + RULES.replace("x >= {t}", "x = {t}"), "joined by AND"),
         (ROWS + "experts: {losses: {go: x}}", "losses"),
         (ROWS + "experts: {losses: {go: x, stay: count(*)}}", "reads other records"),
