@@ -55,9 +55,9 @@ CONCENTRATED = 4.0
 BIAS = np.array([-1.0, 4.0, 0.0])
 """Nats that the hypotheses are ahead at equal evidence."""
 
-SURE, LEAST_LEAD = 1.2, 9.0
-"""Nats by which the past may be ahead of a measurement that is alone: so many times what it would
-show where nothing repeats, at least the second. Where others follow, a false alarm costs more."""
+SHARE, LEAST_LEAD = 0.75, 2.0
+"""Nats by which the past may be ahead of a batch: so much of what measurements of it would show on
+the average over the items if the past had ended, at least the second."""
 
 DECAY = 0.98
 FLOOR = -8.0
@@ -120,9 +120,12 @@ class Memory:
         """
         if self.releases == 0:
             return SLOW
-        past = np.array(self.evidence) + BIAS
-        past[UNIFORM] = max(past[UNIFORM], past.max() - most)
-        return int(np.argmax(past + np.array(list(evidence))))
+        past, today = np.array(self.evidence) + BIAS, np.array(list(evidence))
+        best, lead = int(np.argmax(past)), float(past.max())
+        past[UNIFORM] = max(past[UNIFORM], lead - most)
+        if best != UNIFORM and today[UNIFORM] <= today[SLOW:].max():
+            return SLOW + int(np.argmax((past + today)[SLOW:]))
+        return int(np.argmax(past + today))
 
     def expected_errors(self, workload: Workload) -> ExpectedErrors | None:
         """Of a batch of which no value is known; None where nothing is foretold."""
@@ -145,6 +148,8 @@ class Memory:
             )
         evidence = DECAY * (np.array(self.evidence) + np.array(fit.evidence))
         evidence = np.maximum(evidence - evidence.max(), FLOOR)
+        lead = float((evidence + BIAS).max()) - BIAS[UNIFORM]
+        evidence[UNIFORM] = max(evidence[UNIFORM], lead - fit.most)
         first, second, third = (float(each) for each in evidence)
         total = (1.0 - pace) * self.total + pace * max(fit.distribution.total(), 1.0)
         known = (first, second, third)
@@ -167,6 +172,7 @@ class Fit:
 
     hypothesis: int
     evidence: tuple[float, ...]
+    most: float
     potentials: Potentials
     distribution: Distribution
     spread: Spread
@@ -198,7 +204,8 @@ class Fitting:
     def fit(self, measurements: tuple[Measurement, ...]) -> Fit:
         """The best hypothesis, refitted to the measurements."""
         nats = self._evidence(measurements)
-        leading = self._memory.leading(nats, self._most_ahead(measurements))
+        most = self._most_ahead(measurements)
+        leading = self._memory.leading(nats, most)
         potentials = self._memory.potentials(leading, self._workload)
         total = self._memory.total
         if leading == UNIFORM:
@@ -219,7 +226,7 @@ class Fitting:
             [self.prior_masses(leading, each.place) for each in measurements],
             self._is_uniform(leading),
         )
-        return Fit(leading, nats, moved, fitted, spread, concentration)
+        return Fit(leading, nats, most, moved, fitted, spread, concentration)
 
     def gains(self, measurements: Sequence[Measurement], variance: float) -> FloatArray | None:
         """By how many records a measurement of each item lowers the errors of all, if known.
@@ -290,12 +297,20 @@ class Fitting:
         )
 
     def _most_ahead(self, measurements: tuple[Measurement, ...]) -> float:
-        """Nats of the past that count: of one measurement, not many more than it can undo."""
-        if not self._alone:
+        """Nats by which the past may be ahead of these measurements."""
+        if not measurements:
             return math.inf
-        both, total = (UNIFORM, SLOW), self._memory.total
-        shown = sum(most_shown(each, self._foretold(each, both), total) for each in measurements)
-        return max(SURE * shown, LEAST_LEAD)
+        both, total, items = (UNIFORM, SLOW), self._memory.total, self._workload.items
+        shown = [
+            most_shown(
+                Measurement(place, np.zeros(item.size), each.variance),
+                [self.prior_masses(hypothesis, place) for hypothesis in both],
+                total,
+            )
+            for each in measurements
+            for place, item in enumerate(items)
+        ]
+        return max(SHARE * sum(shown) / len(items), LEAST_LEAD)
 
     def _foretold(self, each: Measurement, hypotheses: Sequence[int]) -> list[FloatArray]:
         return [self.prior_masses(hypothesis, each.place) for hypothesis in hypotheses]
