@@ -11,7 +11,8 @@ from streamdp.errors import ConfigurationError
 from streamdp.kinds.study import Step, Stream, Study, Trace
 from streamdp.kinds.workload.build import dimensions, items
 from streamdp.kinds.workload.fitting.distribution import MOST_CELLS
-from streamdp.kinds.workload.fitting.hypotheses import BIAS, Fitting
+from streamdp.kinds.workload.fitting.fitted import Fitting
+from streamdp.kinds.workload.fitting.hypotheses import BIAS
 from streamdp.kinds.workload.fitting.marginals import Workload
 from streamdp.kinds.workload.fitting.refit import Measurement
 from streamdp.kinds.workload.fitting.state import from_json, to_json
@@ -111,7 +112,7 @@ class WorkloadStudy(Study):
                 names = tuple(kind.cell_name(cell) for cell in shown)
             known: WorkloadPlan = step.plan.mechanism
             odds = np.array(known.memory.evidence) + BIAS
-            leading = known.memory.leading((0.0, 0.0, 0.0))
+            leading = known.memory.leading()
             masses = Fitting(workload, known.memory).prior_masses(leading, 0)
             deviations = np.sqrt(known.memory.spread.variances(workload, 0, masses))
             truth.append(counts[0][shown])

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from streamdp.kinds.workload.design import Choose, Design
-from streamdp.kinds.workload.fitting.hypotheses import UNIFORM, Fit, Fitting, Memory
+from streamdp.kinds.workload.fitting.fitted import Fitting
+from streamdp.kinds.workload.fitting.hypotheses import UNIFORM, Fit, Memory
 from streamdp.kinds.workload.fitting.marginals import Workload
 from streamdp.kinds.workload.fitting.refit import Measurement
 from streamdp.kinds.workload.fitting.spread import schedule
@@ -70,7 +71,7 @@ class PrivateWeights:
 
     def design(self, memory: Memory) -> Design:
         """The draws of the next release: how many depends on what past ones foretell."""
-        if memory.leading((0.0, 0.0, 0.0)) != UNIFORM:
+        if memory.leading() != UNIFORM:
             return self._design(cold=False)
         usual, errors = self._design(cold=True), memory.expected_errors(self.workload)
         if errors is None:
@@ -151,7 +152,7 @@ class PrivateWeights:
         price of a round may follow from them too, and all rounds cost `amount` whichever way they
         go: a sum of prices that is bounded on every way is a valid filter.
         """
-        fitting = Fitting(self.workload, memory, alone=design.rounds == 1)
+        fitting = Fitting(self.workload, memory)
         before = Drawn((), fitting.fit(()))
         if design.choose == "private":
             return self._chosen(design, fitting, counts, before, entropy)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamdp.kinds.workload.fitting.hypotheses import SLOW, UNIFORM, Fitting, Memory
+from streamdp.kinds.workload.fitting.fitted import Fitting
+from streamdp.kinds.workload.fitting.hypotheses import BIAS, LAST, SLOW, UNIFORM, Memory
 from streamdp.kinds.workload.fitting.marginals import Workload, marginals_up_to
 from streamdp.kinds.workload.fitting.refit import Measurement
 from streamdp.kinds.workload.weights import PrivateWeights
@@ -51,16 +52,28 @@ def ended() -> tuple[Workload, Memory]:
     return known, replace(first, releases=50, slow=potentials, last=potentials, evidence=evidence)
 
 
-@pytest.mark.parametrize("alone", [True, False])
-def test_one_measurement_that_is_alone_tells_that_the_past_has_ended(alone: bool) -> None:
-    """Its evidence is weighed against less of the past: no other measurement follows."""
+@pytest.mark.parametrize("noise", [200.0, 2000.0])
+def test_the_past_is_ahead_by_no_more_than_measurements_show(noise: float) -> None:
+    """So a batch that is not as foretold ends it, be it measured well or badly."""
     known, past = ended()
-    fitting = Fitting(known, past, alone)
-    usual = Measurement(0, fitting.prior_masses(SLOW, 0), 200.0)
-    fit = fitting.fit((replace(usual, values=usual.values[::-1]),))
-    assert 9.0 < fit.evidence[UNIFORM] - fit.evidence[SLOW] < 13.0
-    assert fit.hypothesis == (UNIFORM if alone else SLOW)
-    assert fitting.fit((usual,)).hypothesis == SLOW
+    fitting = Fitting(known, past)
+    usual = Measurement(0, fitting.prior_masses(SLOW, 0), noise)
+    ending = fitting.fit((replace(usual, values=usual.values[::-1]),))
+    shown = ending.evidence[UNIFORM] - max(ending.evidence[SLOW:])
+    assert ending.most < shown < BIAS[SLOW] - BIAS[UNIFORM] - past.evidence[UNIFORM]
+    assert ending.hypothesis == UNIFORM
+    holding = fitting.fit((usual,))
+    assert holding.hypothesis == SLOW
+    assert past.leading((0.9 * ending.most, 0.0, 0.0), ending.most) == SLOW
+    after = np.array(past.after(holding).evidence) + BIAS
+    assert after.max() - after[UNIFORM] == pytest.approx(holding.most)
+
+
+def test_where_the_last_release_foretells_a_batch_the_past_has_not_ended() -> None:
+    """The running average does not, but what is remembered is more than that."""
+    _, past = ended()
+    assert past.leading((20.0, 0.0, 0.0), most=5.0) == UNIFORM
+    assert past.leading((20.0, 0.0, 19.0), most=5.0) == LAST
 
 
 def unforeseen() -> list[IntArray]:
@@ -78,7 +91,7 @@ def follows(rounds: int) -> bool:
     mechanism = PrivateWeights(known, Fraction(1, 10), ROWS, rounds=rounds)
     for number in range(5):
         drawn = mechanism.draw(mechanism.design(past), past, counts, PublicEntropy(str(number)))
-        again = Fitting(known, past, rounds == 1).fit(drawn.measured)
+        again = Fitting(known, past).fit(drawn.measured)
         same = map(np.array_equal, drawn.fit.potentials, again.potentials)
         if drawn.fit.hypothesis != again.hypothesis or not all(same):
             return False
@@ -93,9 +106,11 @@ def test_a_release_follows_from_its_measurements_and_the_past(rounds: int) -> No
 
 def test_a_fit_that_reads_the_batch_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """One that is told by the exact counts, and not by the design, what a measurement may show."""
-    falling = bool(unforeseen()[0][0] > unforeseen()[0][-1])
-    monkeypatch.setattr(
-        "streamdp.kinds.workload.weights.Fitting",
-        lambda workload, memory, alone: Fitting(workload, memory, falling),
-    )
-    assert not follows(1)
+    most = np.inf if unforeseen()[0][0] < unforeseen()[0][-1] else 0.0
+    with monkeypatch.context() as reading:
+        reading.setattr(Fitting, "_most_ahead", lambda self, measurements: most)
+        known, past = ended()
+        mechanism = PrivateWeights(known, Fraction(1, 10), ROWS, rounds=1)
+        design = mechanism.design(past)
+        drawn = mechanism.draw(design, past, unforeseen(), PublicEntropy("read"))
+    assert drawn.fit.hypothesis != Fitting(known, past).fit(drawn.measured).hypothesis

@@ -32,8 +32,9 @@ def evidence(measurement: Measurement, foretold: Sequence[FloatArray], total: fl
         foretold: Its cells' counts under each hypothesis, first the uniform one.
         total: Expected records.
     """
-    variance = _variance(measurement, total)
-    noise = len(measurement.values) * measurement.variance
+    cells = float(len(measurement.values))
+    variance = float(_variance(np.array(cells), measurement.variance, total))
+    noise = cells * measurement.variance
     distances = [float(((measurement.values - mean) ** 2).sum()) - noise for mean in foretold]
     return [
         -kept * distance / (2.0 * variance)
@@ -41,23 +42,22 @@ def evidence(measurement: Measurement, foretold: Sequence[FloatArray], total: fl
     ]
 
 
-def most_shown(measurement: Measurement, foretold: Sequence[FloatArray], total: float) -> float:
-    """Nats that a measurement shows of counts that are as far from the learned ones as even ones.
+def most_shown(apart: FloatArray, cells: FloatArray, noise: float, total: float) -> FloatArray:
+    """Nats that measurements of items show of counts that are as far from the learned as even ones.
 
     Args:
-        measurement: Of an item.
-        foretold: Its cells' counts under the uniform hypothesis and a learned one.
+        apart: Squared distance of the learned counts of each item from even ones.
+        cells: Of each item.
+        noise: Variance of the noise of a cell.
         total: Expected records.
     """
-    even, learned = foretold
-    return float(((learned - even) ** 2).sum()) / (2.0 * _variance(measurement, total))
+    return np.asarray(apart / (2.0 * _variance(cells, noise, total)))
 
 
-def _variance(measurement: Measurement, total: float) -> float:
-    mean = total / len(measurement.values)
+def _variance(cells: FloatArray, noise: float, total: float) -> FloatArray:
+    mean = total / cells
     pliancy = min(_PLIANCY, 1.0 + total / _PLIANT_ROWS)
-    spread = 2.0 * pliancy * mean + _RELATIVE * mean**2
-    return measurement.variance + TEMPER * spread
+    return noise + TEMPER * (2.0 * pliancy * mean + _RELATIVE * mean**2)
 
 
 def relative(nats: Sequence[Sequence[float]]) -> tuple[float, ...]:

@@ -1,0 +1,183 @@
+"""Fits a batch to its measurements, around the hypothesis that is believed of it.
+
+Post-processing: it sees no record.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from streamdp.kinds.workload.fitting.concentration import Concentration
+from streamdp.kinds.workload.fitting.distribution import LARGEST_POTENTIAL, distribution
+from streamdp.kinds.workload.fitting.evidence import evidence, most_shown, relative
+from streamdp.kinds.workload.fitting.hypotheses import LAST, SLOW, UNIFORM, Fit, Memory
+from streamdp.kinds.workload.fitting.marginals import Workload
+from streamdp.kinds.workload.fitting.refit import Measurement, refit
+from streamdp.types import FloatArray
+
+PLIANCY = 8.0
+"""φ of learned hypotheses for items of large cells: how far one is expected to be (`refit`)."""
+
+CHANCE, OPEN = 2.0, 0.25
+"""For smaller cells φ is so much, and so much more for each record of the mean cell."""
+
+LEAST_PLIANCY, MOST_PLIANCY = 2.0, 200.0
+"""φ of the uniform hypothesis."""
+
+CONCENTRATED = 4.0
+"""φ of the uniform hypothesis, over the variance of cells around even counts, over those."""
+
+SHARE, LEAST_LEAD = 1.0, 2.0
+"""Nats by which the past may be ahead of a measurement: so much of what it would show on the
+average over the items if the past had ended, and of several the root of the squares, as what they
+show by chance adds up; at least the second."""
+
+TOTAL_SHARE = 0.15
+"""Deviation of a batch's total from the expected one, over it."""
+
+
+class Fitting:
+    """Fits one batch, measurement by measurement. Post-processing: it sees no record.
+
+    Args:
+        workload: Domain and items.
+        memory: What past releases say.
+    """
+
+    def __init__(self, workload: Workload, memory: Memory) -> None:
+        self._workload = workload
+        self._memory = memory
+        self._errors = memory.expected_errors(workload)
+        self._means: dict[tuple[int, int], FloatArray] = {}
+        self._priors = [
+            distribution(workload, memory.potentials(each, workload), memory.total)
+            if memory.releases
+            else None
+            for each in (UNIFORM, SLOW, LAST)
+        ]
+        self._apart = self._distances()
+
+    def fit(self, measurements: tuple[Measurement, ...]) -> Fit:
+        """The best hypothesis, refitted to the measurements."""
+        nats, most = self._evidence(measurements), self._most_ahead(measurements)
+        leading = self._memory.leading(nats, most)
+        potentials = self._memory.potentials(leading, self._workload)
+        total = self._memory.total
+        if leading == UNIFORM:
+            total = self._total(measurements)
+        concentration = self._memory.concentration.after(self._workload, measurements, total)
+        fitted = distribution(self._workload, potentials, total)
+        pliancies = self._pliancies(leading, measurements, concentration, total)
+        tilts = refit(self._workload, fitted, measurements, pliancies)
+        if leading == UNIFORM:
+            fitted.rescale(total)
+        moved = tuple(
+            _settled(each + tilts[place]) if place in tilts else each
+            for place, each in enumerate(potentials)
+        )
+        spread = self._memory.spread.after(
+            self._workload,
+            measurements,
+            [self.prior_masses(leading, each.place) for each in measurements],
+            self._is_uniform(leading),
+        )
+        return Fit(leading, nats, most, moved, fitted, spread, concentration)
+
+    def gains(self, measurements: Sequence[Measurement], variance: float) -> FloatArray | None:
+        """By how many records a measurement of each item lowers the errors of all, if known.
+
+        Args:
+            measurements: What is measured already.
+            variance: Of the noise of the next.
+        """
+        if self._errors is None:
+            return None
+        taken = [(each.place, each.variance) for each in measurements]
+        return self._memory.total * self._errors.gains(taken, variance)
+
+    def _pliancies(
+        self,
+        leading: int,
+        measurements: Sequence[Measurement],
+        concentration: Concentration,
+        total: float,
+    ) -> list[float]:
+        """φ of each; under the uniform hypothesis by how uneven the measured items are."""
+        if leading != UNIFORM:
+            return [
+                min(CHANCE + OPEN * self._memory.total / len(each.values), PLIANCY)
+                for each in measurements
+            ]
+        found = concentration.of_items(self._workload)
+        uneven = [(found[each.place] - 1.0) / len(each.values) for each in measurements]
+        wanted = CONCENTRATED * total * float(np.mean(uneven or [1.0]))
+        return [min(max(wanted, LEAST_PLIANCY), MOST_PLIANCY)] * len(measurements)
+
+    def _is_uniform(self, hypothesis: int) -> bool:
+        return hypothesis == UNIFORM or self._memory.releases == 0
+
+    def _total(self, measurements: tuple[Measurement, ...]) -> float:
+        """Records of the batch: what is expected, and the sums of what was measured.
+
+        Of a fit that is as pliant as that of the uniform distribution: its own total would be the
+        sum of noisy cells, which says little. Cells with a prior of their own make a better one.
+        A sum further off than what is usual shows that the batch is not a usual one.
+        """
+        precision = sum(1.0 / (each.variance * len(each.values)) for each in measurements)
+        expected = self._memory.total
+        if not precision:
+            return expected
+        sums = sum(
+            float(each.values.sum()) / (each.variance * len(each.values)) for each in measurements
+        )
+        seen = sums / precision
+        usual = (TOTAL_SHARE * expected) ** 2
+        prior = 1.0 / max(usual, (seen - expected) ** 2 - 1.0 / precision)
+        return max((sums + prior * expected) / (precision + prior), 1.0)
+
+    def prior_masses(self, hypothesis: int, place: int) -> FloatArray:
+        """Counts of an item that a hypothesis foretells."""
+        key = hypothesis, place
+        if key not in self._means:
+            item, prior = self._workload.items[place], self._priors[hypothesis]
+            even = np.full(item.size, self._memory.total / item.size)
+            self._means[key] = even if prior is None else prior.masses(item)
+        return self._means[key]
+
+    def _evidence(self, measurements: tuple[Measurement, ...]) -> tuple[float, ...]:
+        """Nats of today's measurements for each hypothesis, the best at 0."""
+        every, total = (UNIFORM, SLOW, LAST), self._memory.total
+        return relative(
+            [evidence(each, self._foretold(each, every), total) for each in measurements]
+        )
+
+    def _most_ahead(self, measurements: tuple[Measurement, ...]) -> float:
+        """Nats by which the past may be ahead of these measurements."""
+        if not measurements:
+            return math.inf
+        shown = [
+            float(most_shown(*self._apart, each.variance, self._memory.total).mean())
+            for each in measurements
+        ]
+        return max(SHARE * math.hypot(*shown), LEAST_LEAD)
+
+    def _distances(self) -> tuple[FloatArray, FloatArray]:
+        """Of each item: squared distance of the running average from even cells, and its cells."""
+        places = range(len(self._workload.items))
+        apart = [
+            self.prior_masses(SLOW, each) - self.prior_masses(UNIFORM, each) for each in places
+        ]
+        squares = np.array([float((each**2).sum()) for each in apart])
+        return squares, np.array([float(len(each)) for each in apart])
+
+    def _foretold(self, each: Measurement, hypotheses: Sequence[int]) -> list[FloatArray]:
+        return [self.prior_masses(hypothesis, each.place) for hypothesis in hypotheses]
+
+
+def _settled(potential: FloatArray) -> FloatArray:
+    """Potentials centred and cut, so that no stream can drive them out of range."""
+    centred = potential - potential.mean()
+    return np.asarray(np.clip(centred, -LARGEST_POTENTIAL, LARGEST_POTENTIAL))
