@@ -7,9 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from streamdp.learning.experts.belief import density
-from streamdp.learning.experts.belief.belief import Belief, observe_all
+from streamdp.learning.experts.belief.belief import LOG_TRAPEZOID, Belief, observe_all
 from streamdp.learning.experts.drawing.ways import Way
 from streamdp.learning.experts.memory.beginning import first_log_gaps
+from streamdp.learning.experts.memory.lost import lost_after
 from streamdp.learning.experts.memory.others import Profile
 from streamdp.learning.experts.memory.panel import FORGET, REMEMBERED, Panel
 from streamdp.learning.experts.plans import Plans
@@ -80,6 +81,7 @@ class Lesson:
         first = way.targets[root[len(root) // 2]]
         anchor = first, self.values[first]
         learned = panel.learned(way.seen, belief, gaps, anchor, facts)
+        learned = replace(learned, lost=self._lost())
         if learned.releases == 0:
             learned = learned.opened(first_log_gaps(facts, self.public), anchor, facts)
         if panel.releases and self.plans.shows_all(way):
@@ -87,6 +89,28 @@ class Lesson:
         if way.reading is None:
             return replace(learned, own=panel.own, information=panel.information)
         return replace(learned, past=self._past(), turns=panel.turns + (not way.whole))
+
+    def _lost(self) -> float:
+        """The probability that draws find nothing, this release included.
+
+        Of draws in turn the first alone is looked at: where it goes astray, so do all after it.
+        """
+        way, before = self.way, self.way.seen.belief
+        if self.plans.sure or way.point is None:
+            return way.panel.lost
+        if way.reading is not None:
+            root = way.reading.draws[0].target
+            seen = way.reading.after({root: self.values[root]})
+            gained = seen.log_total() - before.log_total() - LOG_TRAPEZOID
+            return lost_after(way.panel.lost, gained)
+        assert self.plans.broad is not None  # noqa: S101
+        values, each = np.array(self.values), way.usual.density
+        noise = self.plans.broad.noise / each[:, None] / each
+        gained = observe_all(before, values, noise).log_total() - before.log_total()
+        gained += float(np.linalg.slogdet(noise)[1]) / 2.0
+        return lost_after(
+            way.panel.lost, gained - self.plans.broad.log_reach(way.prior, values, each)
+        )
 
     def _missed(self) -> float:
         """The running mean of what turns would have missed, this release included."""

@@ -30,7 +30,7 @@ from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.types import Json, Prior
 
-VERSION = 6
+VERSION = 7
 """Of the form of the state."""
 
 MOST_CALENDAR = 12

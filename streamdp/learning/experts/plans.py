@@ -6,18 +6,18 @@ shapes. The one that is foretold to err least is taken.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from streamdp.learning.experts.belief.belief import Belief
-from streamdp.learning.experts.belief.density import Usual
+from streamdp.learning.experts.belief.density import Usual, densities, placed
 from streamdp.learning.experts.drawing.sequential import Reading, sequential_prior
 from streamdp.learning.experts.drawing.ways import BroadShapes, Drawn, Turn, Way, turns
-from streamdp.learning.experts.memory.beginning import OPENING
+from streamdp.learning.experts.memory.beginning import OPENING, first_log_gaps
 from streamdp.learning.experts.memory.forecast import Seen
 from streamdp.learning.experts.memory.others import with_others
-from streamdp.learning.experts.memory.panel import Inputs, Panel
+from streamdp.learning.experts.memory.panel import LOST, Inputs, Panel
 from streamdp.learning.experts.publishing.filling import Filling
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.shapes import REACH
@@ -26,6 +26,9 @@ from streamdp.types import FloatArray
 CAUTION = 1.3
 """Error of drawing all from learned priors, in units of what is foretold: each of them may be
 wrong. Broad shapes rest on nothing that was learned."""
+
+FAR_OFF = 1e4
+"""Guessed spreads that a guess is hardly ever wrong by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,12 +40,22 @@ class Plans:
         whole: All quantiles from learned priors.
         turns: A few quantiles each; `whole` alone if none may be inferred.
         broad: How batches are drawn of which nothing is known.
+        sure: Whether it is sure to find a batch, were the guess wrong by `FAR_OFF`.
     """
 
     filling: Filling
     whole: Turn
     turns: tuple[Turn, ...]
     broad: BroadShapes | None
+    sure: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        facts, broad = self.filling.facts, self.broad
+        gaps = first_log_gaps(facts, None)
+        far = placed(gaps, 0, facts.guess[0] + FAR_OFF * facts.guess[1])
+        each = densities(facts.targets, gaps)
+        sure = broad is None or broad.power() > -broad.log_reach(broad.prior, far, each)
+        object.__setattr__(self, "sure", sure)
 
     @classmethod
     def of(
@@ -90,18 +103,23 @@ class Plans:
         return Reading(facts, turn.draws, usual.density, belief, *known)
 
     def best(self, panel: Panel, seen: Seen, usual: Usual) -> Drawn:
-        """How to draw: all under broad shapes while nothing is known, then what errs least."""
+        """How to draw: all under broad shapes while nothing is known, then what errs least.
+
+        Broad shapes lie near the guess; where they find nothing, learned priors go on, whose robust
+        part lies hundreds of guessed spreads about it.
+        """
         if len(self.trees()) == 1:
             return "all"
+        finds = self.broad is not None and panel.lost < LOST
         if panel.releases < OPENING:
-            return "broad" if self.broad else "all"
+            return "broad" if finds else "all"
         misfit = self.filling.law(panel.log_gaps, usual.density).variance
         told = seen.steady(), usual.density, misfit, panel.missed
         errors: dict[Drawn, float] = {
             "few": float(np.mean([turn.error(*told) for turn in self.turns])),
             "all": CAUTION * self.whole.error(*told),
         }
-        if self.broad is not None and not self.broad.fills():
+        if self.broad is not None and finds and not self.broad.fills():
             errors["broad"] = self.broad.error()
         return min(errors, key=errors.__getitem__)
 

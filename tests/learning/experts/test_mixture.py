@@ -11,6 +11,7 @@ import pytest
 
 from streamdp.learning.experts.drawing.ways import BroadShapes, Way
 from streamdp.learning.experts.memory.levels import DRIFT_NAMES
+from streamdp.learning.experts.memory.lost import FIRST_LOST, lost_after
 from streamdp.learning.experts.memory.panel import Panel
 from streamdp.learning.experts.mixture import ExpertMixture
 from streamdp.learning.public import PublicFit
@@ -35,14 +36,18 @@ class Seeded:
 
 
 def learner(
-    epsilon: str = "1/2", guess: tuple[float, float] = (0.0, 1.0), *, few: bool = True
+    epsilon: str = "1/2",
+    guess: tuple[float, float] = (0.0, 1.0),
+    *,
+    few: bool = True,
+    tree: str = "tree of 4, shapes",
 ) -> ExpertMixture:
     """Of deciles of 500 records, as the default configuration makes it."""
-    tree = QuantileTree(QUANTILES, Fraction(epsilon), GRID)
-    form, robust = CANDIDATES["tree of 4, shapes"], Cauchy(*guess)
+    whole = QuantileTree(QUANTILES, Fraction(epsilon), GRID)
+    form, robust = CANDIDATES[tree], Cauchy(*guess)
     prior = form.prior((robust,) * len(QUANTILES), shapes_from_guess(QUANTILES, *guess))
     broad = BroadShapes(form.tree(QUANTILES, Fraction(epsilon), GRID), prior, ROWS)
-    return ExpertMixture(tree, robust, 0.05, guess, ROWS, few=few, broad=broad)
+    return ExpertMixture(whole, robust, 0.05, guess, ROWS, few=few, broad=broad)
 
 
 def batch(generator: np.random.Generator, location: float, scale: float = 1.0) -> CellCounts:
@@ -86,6 +91,25 @@ def test_a_guess_wrong_by_a_thousand_scales_is_recovered_in_ten_releases() -> No
     """The learner follows what the draws show, however far from the guess."""
     errors = along(learner(), np.full(20, 1000.0))[0]
     assert errors[12:].mean() < 0.2
+
+
+@pytest.mark.parametrize(("tree", "seed"), [("joint, shapes", 0), ("joint, faint shapes", 2)])
+def test_shapes_that_find_nothing_are_given_up(tree: str, seed: int) -> None:
+    """All nine are drawn at once about a guess that is wrong by 10,000 spreads."""
+    mixture = learner(guess=(0.0, 0.1), tree=tree)
+    errors, _, state = along(mixture, np.full(10, 1000.0), seed)
+    assert errors[7:].max() < 5.0
+    assert state["lost"] < 0.5
+
+
+def test_draws_that_repeat_the_prior_tell_that_nothing_is_found() -> None:
+    """Evidence of either side moves the probability, and no single release decides."""
+    said = FIRST_LOST
+    for _ in range(3):
+        assert said < lost_after(said, -50.0) < 12.0 * said
+        said = lost_after(said, -50.0)
+    assert said > 0.5 > lost_after(said, 5.0)
+    assert lost_after(0.999, 1e9) < 0.01
 
 
 def test_a_level_shift_is_followed_in_ten_releases() -> None:

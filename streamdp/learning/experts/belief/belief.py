@@ -8,6 +8,7 @@ filtering), so what one quantile shows, the others learn through their covarianc
 from __future__ import annotations
 
 import functools
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,6 +24,9 @@ OFFSETS = np.concatenate((-_AWAY[::-1], [0.0], _AWAY))
 """Points around the released value, in units of the noise."""
 
 TINY = 1e-300
+
+LOG_TRAPEZOID = math.log(2.0 * math.sqrt(2.0 * math.pi))
+"""Of each draw that was observed, what its ln evidence is too large by."""
 
 ROUNDING = 1e-12
 """Share of a variance that no release removes: what is left of it must not round to below zero."""
@@ -46,6 +50,10 @@ class Belief:
         """Normalised weights, shape (e,)."""
         shares = np.exp(self.log_weights - self.log_weights.max())
         return np.asarray(shares / shares.sum())
+
+    def log_total(self) -> float:
+        """ln of the sum of all weights: what draws add to it is the logarithm of their evidence."""
+        return float(np.logaddexp.reduce(self.log_weights))
 
     def finite(self) -> bool:
         """Whether no number overflowed."""

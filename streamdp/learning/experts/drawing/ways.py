@@ -142,6 +142,35 @@ class BroadShapes:
         """The prior, its shapes elsewhere."""
         return self.prior if distance == 0.0 else _shifted(self.prior, distance)
 
+    def log_reach(self, prior: JointPrior, values: FloatArray, density: FloatArray) -> float:
+        """ln of the share of a prior that lies within the noise of some quantiles.
+
+        Args:
+            prior: Of the draw.
+            values: Of all quantiles, shape (m,).
+            density: At each of them, shape (m,).
+        """
+        noise = self.noise / density[:, None] / density
+        half, size = float(self.tree.grid.resolution) / 2.0, len(values)
+        volume = (np.linalg.slogdet(2.0 * np.pi * noise)[1]) / 2.0
+        robust = math.log(prior.robust_weight) + math.lgamma(size + 1) + float(volume)
+        for each, value in zip(prior.robust, values.tolist(), strict=True):
+            edges = np.array([value - half]), np.array([value + half])
+            robust += float(each.log_mass(*edges)[0]) - math.log(2.0 * half)
+        if prior.shapes is None:
+            return robust
+        bumps = self.tree.log_bump_mass * size + prior.shapes.log_weights
+        off = prior.shapes.centres - values
+        near = bumps - 0.5 * np.einsum("ci,ij,cj->c", off, np.linalg.inv(noise), off)
+        whole = np.logaddexp(math.log(prior.robust_weight), np.logaddexp.reduce(bumps))
+        return float(np.logaddexp(robust, np.logaddexp.reduce(near)) - whole)
+
+    def power(self) -> float:
+        """Largest ln of how much likelier a draw's root makes true quantiles than far ones."""
+        node = self.tree.nodes()[0]
+        sharpness = float(self.tree.levels()[0].sharpness(node.quantiles))
+        return 2.0 * sharpness * self.rows * (1.0 - 1.0 / (len(node.targets) + 1))
+
     def fills(self) -> bool:
         """Whether the root draws some of the quantiles alone, and shapes fill in the others."""
         return len(self.tree.nodes()[0].targets) < len(self.tree.quantiles)

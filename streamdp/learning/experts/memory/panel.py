@@ -19,6 +19,7 @@ from streamdp.learning.experts.facts import Facts
 from streamdp.learning.experts.memory.arrays import packed, unpacked
 from streamdp.learning.experts.memory.forecast import Change, Seen
 from streamdp.learning.experts.memory.levels import BESIDE_DRIFTS, DRIFTS, WIDTHS, Levels
+from streamdp.learning.experts.memory.lost import FIRST_LOST
 from streamdp.learning.experts.memory.others import Others
 from streamdp.learning.experts.memory.own import LEAST_OWN, MOST_OWN, own_covariances
 from streamdp.types import FloatArray, Json
@@ -36,7 +37,8 @@ OWN_TRUST = 5.0
 """Releases that the first belief about own moves is worth."""
 
 LOST = 0.5
-"""Weight of the forgetful expert above which a stream has left all beliefs: it opens anew."""
+"""Weight of the forgetful expert above which a stream has left all beliefs: it opens anew. And
+probability above which draws are taken to find nothing."""
 
 REMEMBERED = 20
 """Exact past values of each quantile that are kept."""
@@ -58,6 +60,7 @@ class Panel:
         strange: Whether the last release left all beliefs.
         missed: Variance that quantiles would have missed by, had a turn inferred them, in squared
             ranks: as releases showed that drew all.
+        lost: Probability that draws do not find the batches (`lost`).
         beside: Experts on the distance from other groups; None if there never were any.
         others: What those groups showed of this batch; not remembered.
     """
@@ -72,6 +75,7 @@ class Panel:
     centre: float
     strange: bool
     missed: float = 0.0
+    lost: float = FIRST_LOST
     beside: Levels | None = None
     others: Others | None = None
 
@@ -89,6 +93,7 @@ class Panel:
             "centre": self.centre,
             "strange": self.strange,
             "missed": self.missed,
+            "lost": self.lost,
         }
 
     @classmethod
@@ -105,6 +110,7 @@ class Panel:
             float(state["centre"]),
             bool(state["strange"]),
             float(state["missed"]),
+            float(state["lost"]),
             Levels.from_json(state["beside"], BESIDE_DRIFTS) if "beside" in state else None,
         )
 
@@ -203,11 +209,19 @@ class Panel:
         )
 
     def opened(self, log_gaps: FloatArray, anchor: tuple[int, float], facts: Facts) -> Panel:
-        """The panel of a stream that opens anew around its last release, with first gaps."""
+        """The panel of a stream that opens anew around its last release, with first gaps.
+
+        What experts without inputs believed was of other batches. Those with inputs may have
+        learned why it moved, so they keep what they believe; all weigh alike again.
+        """
         opened = replace(self, log_gaps=log_gaps, centre=anchor[1], missed=0.0)
         usual, places = opened.usual(facts), density.placed(log_gaps, *anchor)
-        groups = tuple(group.anchored(places, usual) for group in self.groups)
-        return replace(opened, groups=groups)
+        groups = [Levels.start(places, 1, usual)]
+        groups += [
+            replace(group, log_weights=np.zeros_like(group.log_weights))
+            for group in self.groups[1:]
+        ]
+        return replace(opened, groups=tuple(groups))
 
     def drift_shares(self) -> FloatArray:
         """Weights of the experts of each drift, whatever their inputs, shape (k,)."""
