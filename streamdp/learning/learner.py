@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from streamdp.mechanisms.quantile_tree.noisy_gradient import Slope
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
@@ -75,10 +75,8 @@ class Learner(Protocol):
 
     __slots__ = ()
 
-    @property
-    def infers(self) -> bool:
-        """Whether some released values may follow from others instead of being drawn."""
-        return False
+    infers: ClassVar[bool] = False
+    """Whether some released values may follow from others instead of being drawn."""
 
     @property
     def share(self) -> Fraction:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -63,6 +64,8 @@ class ExpertMixture(Learner):
     facts: Facts = field(init=False, repr=False, compare=False)
     plans: Plans = field(init=False, repr=False, compare=False)
 
+    infers: ClassVar[bool] = True
+
     def __post_init__(self) -> None:
         targets = np.array([float(q) for q in self.tree.quantiles])
         about = self.expected_rows, self.guess, self.robust, self.robust_weight
@@ -70,11 +73,6 @@ class ExpertMixture(Learner):
         object.__setattr__(self, "facts", facts)
         plans = Plans.of(Filling(facts), self.tree, self.broad, few=self.few)
         object.__setattr__(self, "plans", plans)
-
-    @property
-    def infers(self) -> bool:
-        """Quantiles that a release did not draw."""
-        return True
 
     def describe(self) -> Json:
         """Public parameters a state depends on."""

@@ -55,11 +55,14 @@ def extended(at: FloatArray, x: FloatArray, y: FloatArray, ends: int = 1) -> Flo
     return np.asarray(np.interp(at, x, y) + below + above)
 
 
+def profile(logs: FloatArray) -> FloatArray:
+    """The usual quantiles, the first of them at 0; shape (m,)."""
+    return np.concatenate(([0.0], np.cumsum(gaps(logs))))
+
+
 def placed(logs: FloatArray, index: int, value: float) -> FloatArray:
     """The usual quantiles, shifted so that one of them has a value; shape (m,)."""
-    if len(logs) == 1:
-        return np.array([value])
-    places = np.concatenate(([0.0], np.cumsum(gaps(logs))))
+    places = profile(logs)
     return np.asarray(places - places[index] + value)
 
 
@@ -68,8 +71,7 @@ def directions(density: FloatArray, logs: FloatArray) -> FloatArray:
 
     A profile z that moves by a + b·z + c·|z| moves its ranks by f, f·z and f·|z|.
     """
-    places = np.concatenate(([0.0], np.cumsum(gaps(logs))))
-    places -= places[len(places) // 2]
+    places = placed(logs, len(density) // 2, 0.0)
     z = places / max(float(np.abs(places).max()), 1e-300)
     moves = np.array([density, density * z, density * np.abs(z)]).T / density.max()
     left, sizes, _ = np.linalg.svd(moves, full_matrices=False)

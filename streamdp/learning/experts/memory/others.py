@@ -20,6 +20,7 @@ from streamdp.learning.experts.belief.belief import Belief
 from streamdp.learning.experts.belief.density import Usual
 from streamdp.learning.experts.memory.levels import BESIDE_DRIFTS, Levels
 from streamdp.priors.joint import JointPrior, Shapes
+from streamdp.priors.shapes import STEP, WIDTH
 from streamdp.types import FloatArray
 
 ALIKE, ALONE = 0.15, 0.05
@@ -36,15 +37,12 @@ ln(1/.8) of a nat."""
 FARTHEST = 2.5
 """Deviations that these shapes are moved and stretched by at most."""
 
-STEP, LEAST_MOVES, MOST_MOVES = 0.1, 20, 200
-"""Distance of neighbouring moves in scales, as of broad shapes, and bounds of their number to
-either side: coarser shapes would draw a group onto the nearest."""
+LEAST_MOVES, MOST_MOVES = 20, 200
+"""Of neighbouring shapes to either side, as far apart as broad ones: coarser shapes would draw a
+group onto the nearest."""
 
 STRETCH, STRETCHES = 0.5, 23
 """Deviation of the logarithm of a stretch, and how many there are."""
-
-WIDTH = 0.02
-"""Of a bump, in scales."""
 
 SCALE = 0.4
 """Of most laws, in units of what lies between their outer quantiles."""

@@ -68,7 +68,7 @@ class SmoothLaw:
         """
         if len(each) == 1:
             return cls(np.zeros(1), LEAST_MISFIT**2)
-        usual = np.concatenate(([0.0], np.cumsum(density.gaps(log_gaps))))
+        usual = density.profile(log_gaps)
         weights = each**2 / (each**2).sum()
         off, away = laws - (laws @ weights)[:, None], usual - usual @ weights
         slopes = (off * away) @ weights / (off**2 @ weights)
