@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -40,23 +40,9 @@ def ingest(job: HasSource, store: Store, now: int, log: Log) -> Arrived:
     known = store.known_batches(job.source.name)
     batches = list(job.source.batches(now))
     _require_one_cut(job.source.name, known, batches)
-    wrong: dict[str, StreamdpError] = {}
-    arrived: list[tuple[Batch, bytes | None]] = []
-    arrivals = store.arrivals(job.source.name)
-    present = {batch.key for batch in batches}
     if batches and batches[0].path is None:
         bind_files(job, batches[0], store, now)
-    bound = store.belongings(file.id for each in batches if each.path for file in each.files)
-    for batch in sorted(batches, key=lambda batch: batch.key not in known):
-        try:
-            if batch.path is not None and not _is_bound(job, batch, bound):
-                _bind_file(job, batch, store, now, present)
-            if batch.key not in known:
-                arrived.append((batch, _digest(job, batch, store)))
-            elif batch.files and batch.path is not None:
-                _require_as_sealed(job, batch, store, arrivals.get(batch.key))
-        except (SourceError, AlteredBatchError) as error:
-            wrong[batch.key] = error
+    arrived, wrong = _examined(job, batches, known.keys(), store, now)
     if arrived:
         store.add_batches(arrived, now)
     for batch, _ in arrived:
@@ -74,6 +60,28 @@ def ingest(job: HasSource, store: Store, now: int, log: Log) -> Arrived:
             if isinstance(error, SourceError) and not isinstance(error, SameFileError)
         ),
     )
+
+
+def _examined(
+    job: HasSource, batches: Sequence[Batch], known: Set[str], store: Store, now: int
+) -> tuple[list[tuple[Batch, bytes | None]], dict[str, StreamdpError]]:
+    """New batches with their digests, and the errors of batches that are refused, by key."""
+    arrived: list[tuple[Batch, bytes | None]] = []
+    wrong: dict[str, StreamdpError] = {}
+    arrivals = store.arrivals(job.source.name)
+    present = {batch.key for batch in batches}
+    bound = store.belongings(file.id for each in batches if each.path for file in each.files)
+    for batch in sorted(batches, key=lambda batch: batch.key not in known):
+        try:
+            if batch.path is not None and not _is_bound(job, batch, bound):
+                _bind_file(job, batch, store, now, present)
+            if batch.key not in known:
+                arrived.append((batch, _digest(job, batch, store)))
+            elif batch.files and batch.path is not None:
+                _require_as_sealed(job, batch, store, arrivals.get(batch.key))
+        except (SourceError, AlteredBatchError) as error:
+            wrong[batch.key] = error
+    return arrived, wrong
 
 
 def _is_bound(job: HasSource, batch: Batch, bound: Mapping[str, Belongs]) -> bool:

@@ -86,15 +86,12 @@ def draw(
     top = 1.08 * max(float(np.nanmax(each)) for by in series for each in by.values())
     for column, shown, each in zip(axes.T, series, seen, strict=True):
         _fill(column, panels.times(stream), shown, top, each)
+    priced = [f"{float(price):g}" for price in prices]
     if len(prices) > 1:
-        for head, price in zip(axes[0], prices, strict=True):
-            panels.column_title(head, f"{symbol} = {float(price):g}")
-    panels.headings(
-        figure,
-        axes,
-        f"{title}, {symbol} = {', '.join(f'{float(each):g}' for each in prices)}",
-        comparison.study.measure,
-    )
+        for head, price in zip(axes[0], priced, strict=True):
+            panels.column_title(head, f"{symbol} = {price}")
+    whole = f"{title}, {symbol} = {', '.join(priced)}"
+    panels.headings(figure, axes, whole, comparison.study.measure)
     _save(figure, path)
 
 

@@ -81,17 +81,22 @@ def plan(
         for name in shown
     ]
     print_rows(rows, form, f"releases of the next {days} days")
+    _tell_of_left_out(left)
+    if waiting.gates:
+        rows = [gate_row(configuration, database, *each) for each in waiting.gates.items()]
+        print_rows(rows, form, f"gates in the next {days} days")
+    if _print_budget(configuration, prices, database, copy, waiting, form, now):
+        click.get_current_context().exit(BudgetExhaustedError.exit_code)
+
+
+def _tell_of_left_out(left: int) -> None:
+    """Say how many releases were not simulated, if any."""
     if left:
         click.echo(
             f"the errors of {left} releases are not simulated, it takes a second or so for each"
             " that differs: `streamdp plan JOB` does it for those that are named",
             err=True,
         )
-    if waiting.gates:
-        rows = [gate_row(configuration, database, *each) for each in waiting.gates.items()]
-        print_rows(rows, form, f"gates in the next {days} days")
-    if _print_budget(configuration, prices, database, copy, waiting, form, now):
-        click.get_current_context().exit(BudgetExhaustedError.exit_code)
 
 
 def _print_budget(

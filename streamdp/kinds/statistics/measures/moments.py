@@ -143,15 +143,28 @@ class MomentOf:
         following = self._following(seen, asked, found, beside, n)
         after = {"count": counted, "series": filtered, "clip": following.stored()}
         mean = np.clip(beside, -seen.reach, seen.reach)
-        below, above = self._hidden(seen, numbers, mean)
-        least, largest = self._divided(seen, numbers, found, mean)
+        hidden = self._hidden(seen, numbers, mean)
+        divided = self._divided(seen, numbers, found, mean)
+        raw = (value, lower, upper)
+        return after, self._rows(raw, variance, (found.point, *divided), hidden)
+
+    def _rows(
+        self,
+        raw: tuple[FloatArray, FloatArray, FloatArray],
+        variance: FloatArray,
+        smoothed: tuple[FloatArray, FloatArray, FloatArray],
+        hidden: tuple[FloatArray, FloatArray],
+    ) -> Rows:
+        """Values with their ends, widened by what clipping may hide and cut to what is possible."""
+        (value, lower, upper), (point, least, largest) = raw, smoothed
+        below, above = hidden
         low, high = self._possible()
         step = float(self.grid.resolution) ** (2 if self.moment == "variance" else 1)
-        return after, Rows(
+        return Rows(
             value * step,
             np.minimum(value, np.maximum(lower - below, low)) * step,
             np.maximum(value, np.minimum(upper + above, high)) * step,
-            np.clip(found.point, low, high) * step,
+            np.clip(point, low, high) * step,
             np.clip(least - below, low, high) * step,
             np.clip(largest + above, low, high) * step,
             variance * step**2,
