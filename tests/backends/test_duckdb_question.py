@@ -8,7 +8,7 @@ import pytest
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.duckdb.words import DuckDBWords
-from streamdp.backends.sql.bound import bounded
+from streamdp.backends.sql.bound import PARTS, _chosen, bounded
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellCounts, CellQuery, Format, Grid, UnitBound
 from tests.worlds import parts
@@ -69,6 +69,16 @@ def test_at_most_so_many_records_of_a_unit(backend: DuckDBBackend) -> None:
     assert sum(found.values()) == 4
     assert {1, 2} <= found.keys()
     assert 9 not in found
+
+
+def test_from_every_start_just_so_many_records_are_chosen() -> None:
+    """Where a start puts a record on the very border of two choices, too."""
+    for rows in (1, 2, 5):
+        chosen = f"sum(CASE WHEN {_chosen(rows, 'j')} THEN 1 ELSE 0 END)"
+        starts = f"range(0, {PARTS}, {PARTS // 64}) AS starts(start)"
+        sizes = f"SELECT n, start, {chosen} AS found FROM range({rows}, 17) AS sizes(n), {starts},"
+        each = f"{sizes} range(1, 17) AS places(j) WHERE j <= n GROUP BY n, start"
+        assert duckdb.sql(f"SELECT DISTINCT found FROM ({each})").fetchall() == [(rows,)]
 
 
 class Unordered(DuckDBWords):

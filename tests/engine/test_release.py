@@ -5,6 +5,7 @@ import os
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -96,7 +97,7 @@ def test_a_restart_is_no_way_around_a_rest(tmp_path: Path) -> None:
     assert world.runner.round([job]).resting == []
 
 
-@pytest.mark.parametrize("edit", ["longer", "shifted", "files"])
+@pytest.mark.parametrize("edit", ["longer", "shifted", "files", "zone"])
 def test_windows_cut_otherwise_are_refused(tmp_path: Path, edit: str) -> None:
     """A record in two batches would pay from two caps: nothing is released, nothing spent."""
     world = World(tmp_path)
@@ -107,6 +108,7 @@ def test_windows_cut_otherwise_are_refused(tmp_path: Path, edit: str) -> None:
         "longer": WindowSource("s", start, 2 * DAY),
         "shifted": WindowSource("s", start + 3600, DAY),
         "files": FileSource("s", str(tmp_path / "*.db")),
+        "zone": WindowSource("s", start, DAY, zone=ZoneInfo("Etc/GMT-1")),
     }[edit]  # type: ignore[assignment]
     outcomes = world.runner.round([world.job()])
     assert [error.code for error in outcomes.errors] == ["configuration"]
@@ -138,6 +140,27 @@ def test_a_file_that_cannot_be_read_holds_up_no_other(tmp_path: Path) -> None:
     assert [error.code for error in outcomes.errors] == ["source", "source"]
     assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'") == 0
     str(outcomes.errors[0]).encode()
+
+
+def test_a_file_that_changes_behind_the_look_at_it_is_not_read(tmp_path: Path) -> None:
+    """A round looks at all files first; those of late turns are looked at again before they pay."""
+    world = World(tmp_path)
+    for name in "ab":
+        (tmp_path / f"{name}.csv").write_text("x\n1\n")
+    job = replace(
+        world.job(),
+        source=FileSource("s", str(tmp_path / "*.csv")),
+        backend=DuckDBBackend("", "csv", types={"x": "number"}),
+    )
+
+    def write_more(task: Task, done: int, total: int) -> None:
+        (tmp_path / "b.csv").write_text("x\n1\n2\n")
+
+    world.runner.progress = write_more
+    outcomes = world.runner.round([job])
+    assert [release.batch for release in world.sink.taken] == ["a.csv"]
+    assert [error.code for error in outcomes.errors] == ["batch-altered"]
+    assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'reserve'") == 1
 
 
 def test_a_job_is_paused_in_its_catch_up(tmp_path: Path) -> None:

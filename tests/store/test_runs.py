@@ -9,7 +9,7 @@ from streamdp.privacy.filters import Caps, Item, Limit
 from streamdp.store.ledger import chain, ledger
 from streamdp.store.ledger.cap_usage import rooms
 from streamdp.store.ledger.charges import ASSUMED
-from streamdp.types import Batch, Charge, Reservation
+from streamdp.types import Batch, Belongs, Charge, Reservation
 from tests.store.kept import LedgerStore, batch_spent, terms
 
 DAY = 86_400
@@ -104,6 +104,15 @@ def test_batches_released_in_any_order_keep_a_window(
         with pytest.raises(BudgetExhaustedError):
             store.reserve("s", "job", day(number), charge(100), 0)
     assert len(paid) < len(order)
+
+
+def test_files_that_a_gate_has_asked_about_stay_bound_to_their_batch(tmp_path: Path) -> None:
+    """Under another name they would be asked about, and paid for, as a batch of their own."""
+    store, owner = opened(tmp_path, Caps(300, 1000)), Belongs("s", day(1).key)
+    store.bind_origins("s", day(1).key, ["file"], 0)
+    store.join_run(store.open_run("s", "gate", charge(200), 0), day(1), 0)
+    assert not store.let_go(owner)
+    assert store.belongings(["file"]) == {"file": owner}
 
 
 def test_a_restart_leaves_a_run_open(tmp_path: Path) -> None:
