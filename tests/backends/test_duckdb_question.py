@@ -71,6 +71,17 @@ def test_at_most_so_many_records_of_a_unit(backend: DuckDBBackend) -> None:
     assert 9 not in found
 
 
+@pytest.mark.parametrize("nothing", ["NULL", "CAST('nan' AS DOUBLE)"])
+def test_records_without_a_value_take_no_place(backend: DuckDBBackend, nothing: str) -> None:
+    """Of the three of b only one has a value: whatever the start is, that one counts."""
+    value = f"CASE WHEN CAST(x AS INTEGER) = 3 THEN {nothing} ELSE CAST(x AS INTEGER) END"
+    for key in "abcdef":
+        query = CellQuery("v", GRID, expression=value, bound=UnitBound("person", 1, key))
+        (found,) = asked(backend, query)
+        assert found[4] == 1
+        assert sum(found.values()) == 2
+
+
 def test_from_every_start_just_so_many_records_are_chosen() -> None:
     """Where a start puts a record on the very border of two choices, too."""
     for rows in (1, 2, 5):
