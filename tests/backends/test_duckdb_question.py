@@ -89,7 +89,8 @@ def test_from_every_start_just_so_many_records_are_chosen() -> None:
         starts = f"range(0, {PARTS}, {PARTS // 64}) AS starts(start)"
         sizes = f"SELECT n, start, {chosen} AS found FROM range({rows}, 17) AS sizes(n), {starts},"
         each = f"{sizes} range(1, 17) AS places(j) WHERE j <= n GROUP BY n, start"
-        assert duckdb.sql(f"SELECT DISTINCT found FROM ({each})").fetchall() == [(rows,)]
+        found = duckdb.execute(f"SELECT DISTINCT found FROM ({each})").fetchall()
+        assert found == [(rows,)]
 
 
 class Unordered(DuckDBWords):
