@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from streamdp.backends.sql.scan import Scan
@@ -70,7 +70,7 @@ def require_kinds(
     time: str | None,
     kinds: Mapping[str, str],
     source: str,
-    hint: str = "name another column, or cast it in an expression",
+    hint: Callable[[str, Field], str],
 ) -> None:
     """Refuse a type that cannot play its part.
 
@@ -80,7 +80,7 @@ def require_kinds(
         time: Column that puts a record in a window.
         kinds: Types by alias; that of the time column under `time`.
         source: Name of the source.
-        hint: What to do about another type.
+        hint: What to do about a field of a source that has another type.
 
     Raises:
         SourceError: A column has another type.
@@ -91,6 +91,6 @@ def require_kinds(
             raise SourceError(
                 f"column {field.column!r} of source {source} has type {kinds[field.alias]},"
                 f" wanted is {_WANTED[field.role]}",
-                hint=_hint(field.role, kinds[field.alias], hint),
+                hint=_hint(field.role, kinds[field.alias], hint(source, field)),
                 source=source,
             )

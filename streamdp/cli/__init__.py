@@ -9,9 +9,9 @@ from typing import NoReturn
 import click
 
 from streamdp.cli import streams
+from streamdp.cli.errors import has_no_color, print_error
 from streamdp.cli.lazy import LazyGroup
 from streamdp.errors import MORE_MEMORY, OutOfMemoryError, StreamdpError, lacks_memory
-from streamdp.text import printable
 
 EXIT_CODES = """\b
 Exit codes:
@@ -95,7 +95,7 @@ def cli() -> None:
 def main() -> NoReturn:
     """Run a command; errors become one message and a fixed exit code."""
     streams.secure()
-    code = _ended(lambda: cli(standalone_mode=True))
+    code = _ended(lambda: cli(color=False if has_no_color() else None))
     left = _ended(streams.finish) if code == 0 else streams.give_up()
     sys.exit(code or left)
 
@@ -114,8 +114,7 @@ def _ended(work: Callable[[], object]) -> int:
 
 
 def _fail(error: StreamdpError) -> int:
-    click.secho(f"error ({error.code}): ", fg="red", bold=True, nl=False, err=True)
-    click.echo(printable(str(error)), err=True)
+    print_error(error.code, str(error))
     return error.exit_code
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Literal
@@ -15,6 +16,11 @@ from streamdp.text import printable
 from streamdp.types import Json
 
 Form = Literal["table", "json", "csv"]
+
+MOST_BLOCKS = 20
+"""Rows that are drawn a value a line where a terminal is too narrow for their table."""
+
+_TIME = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\dZ)$")
 
 
 class Amount(str):
@@ -73,11 +79,17 @@ def _numbers(row: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _draw(rows: Sequence[Mapping[str, Json]], title: str) -> None:
+    """Draw a table; few rows whose words it would break are drawn a value a line."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
+    console = Console()
+    if 0 < len(rows) <= MOST_BLOCKS and _least_width(rows) > console.width:
+        for row in rows:
+            console.print(Text(f"{_block(row)}\n"), soft_wrap=True)
+        return
     table = Table(
         title=Text(_text(title)) if title else None,
         title_justify="left",
@@ -91,9 +103,29 @@ def _draw(rows: Sequence[Mapping[str, Json]], title: str) -> None:
         justify: Literal["right", "left"] = "right" if numeric else "left"
         table.add_column(Text(_text(name).replace("_", " ")), justify=justify, overflow="fold")
     for row in rows:
-        table.add_row(*(Text(_text(cell)) for cell in row.values()))
-    console = Console()
+        table.add_row(*(Text(_shown(cell)) for cell in row.values()))
     console.print(table if rows else Text(f"{title}: none" if title else "none"))
+
+
+def _least_width(rows: Sequence[Mapping[str, Json]]) -> int:
+    """Columns of a terminal in which a table breaks no word."""
+    return sum(
+        1 + max(map(len, " ".join([name.replace("_", " "), *cells]).split()), default=0)
+        for name in rows[0]
+        for cells in [[_shown(row[name]) for row in rows]]
+    )
+
+
+def _block(row: Mapping[str, Json]) -> str:
+    """A row with a line for each value that there is."""
+    shown = {_text(name).replace("_", " "): _shown(cell) for name, cell in row.items()}
+    widest = max(map(len, shown))
+    return "\n".join(f"{name:{widest}}  {cell}" for name, cell in shown.items() if cell)
+
+
+def _shown(cell: Json) -> str:
+    """Text of a cell on a terminal, where a time may be broken between day and hour."""
+    return _TIME.sub(r"\1 \2", _text(cell))
 
 
 def _text(cell: Json) -> str:

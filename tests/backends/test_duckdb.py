@@ -2,6 +2,8 @@
 
 import json
 import math
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
@@ -18,6 +20,7 @@ from hypothesis import strategies as st
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.duckdb.text_values import typed
 from streamdp.backends.sql.cells import cells_of
+from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellQuery, Grid
 
@@ -338,6 +341,32 @@ def test_an_arrow_file_is_itself_whatever_its_name(tmp_path: Path, name: str) ->
     backend = DuckDBBackend("", "arrow", "seen")
     batch = replace(WINDOW, path=str(tmp_path / name))
     assert counted(backend, CellQuery("x", Grid(Fraction(1), 0, 9)), batch) == {2: 1}
+
+
+@pytest.mark.parametrize(
+    ("types", "hint"),
+    [({}, "s.types: {x: number}"), ({"x": "number"}, "s.types: {seen: timestamp}")],
+)
+def test_a_type_that_is_not_declared_is_asked_for_by_name(
+    tmp_path: Path, types: dict[str, str], hint: str
+) -> None:
+    """A line to copy into the configuration."""
+    path = tmp_path / "batch.csv"
+    path.write_text("seen,x\n2024-03-01T10:00:00,1\n")
+    backend = DuckDBBackend(str(path), "csv", "seen", types=types)
+    with pytest.raises(SourceError) as caught:
+        backend.check(CellQuery("x", Grid(Fraction(1), 0, 9)), WINDOW)
+    assert caught.value.hint.endswith(hint)
+
+
+def test_a_file_of_sqlite_is_told(tmp_path: Path) -> None:
+    """With what to do; its engine would look for an extension."""
+    path = tmp_path / "shop.db"
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("CREATE TABLE t (x INTEGER, seen TEXT)")
+    backend = DuckDBBackend(str(path), "duckdb", "seen", relation=Relation("t"))
+    with pytest.raises(SourceError, match="it is an SQLite file"):
+        backend.check(CellQuery("x", Grid(Fraction(1), 0, 9)), WINDOW)
 
 
 @pytest.mark.parametrize("ending", ["csv", "csv.gz", "csv.zst"])

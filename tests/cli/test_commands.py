@@ -270,6 +270,17 @@ def test_status_says_that_the_next_run_is_refused(home: Path) -> None:
     assert typed("status").exit_code == 0
 
 
+def test_doctor_looks_anew_at_what_the_last_run_could_not_read(home: Path) -> None:
+    """A source that was mended since is well, though no run has been there to find out."""
+    config = home / "config.yaml"
+    text = config.read_text()
+    config.write_text(text.replace("column: air_time", "column: airtime"))
+    assert typed("run", "--once").exit_code == 1
+    assert typed("doctor").exit_code == 1
+    config.write_text(text)
+    assert typed("doctor").exit_code == 0
+
+
 def test_status_says_that_a_budget_is_used_up(home: Path) -> None:
     """A job whose next release does not fit is exhausted, not active."""
     path = home / "config.yaml"

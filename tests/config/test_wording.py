@@ -109,6 +109,8 @@ def refused(folder: Path, text: str) -> str:
         ("    column: air_time", "   column: air_time", "keys of one section begin in one column"),
         ("    column: air_time", "\tcolumn: air_time", "indent with spaces"),
         ('{cron: "0 6 * * *"}', "daily", "such as schedule: {cron: 0 6 * * *}"),
+        ("0 6 * * *", "0 25 * * *", "the hour '25' is not understood: 0 to 23, *, lists,"),
+        ("0 6 * * *", "0 6 * * someday", "the weekday 'someday' is not understood: 0 to 7"),
         ("bounds: [0, 1000]", "bounds: [0, 10]", "guess.location: this lies outside of the bounds"),
         ("resolution: 1", "resolution: 5000", "one value alone is a multiple of it"),
         ("  air_time:", "  air time:", "a name begins with a letter and goes on with letters"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Literal
@@ -14,6 +14,7 @@ import numpy as np
 from streamdp.backends.duckdb.files import Files, columns_named
 from streamdp.backends.duckdb.instance import Instance
 from streamdp.backends.duckdb.words import DuckDBWords
+from streamdp.backends.fields import Field
 from streamdp.backends.limits import NO_LIMITS, Limits, ended_after
 from streamdp.backends.sql.engine import SqlBackend
 from streamdp.backends.sql.relation import Relation
@@ -24,6 +25,8 @@ from streamdp.types import Batch, File, Format, IntArray, Query
 
 if TYPE_CHECKING:
     import duckdb
+
+_SQLITE = b"SQLite format 3\0"
 
 _TABLES = (
     "SELECT lower(table_schema), lower(table_name) FROM information_schema.tables"
@@ -89,11 +92,7 @@ class DuckDBBackend(SqlBackend):
             connection.execute(f"ATTACH {quoted(self.path, chr(39))} AS records (READ_ONLY)")
             connection.execute("USE records")
         except self.failures():
-            raise SourceError(
-                "a DuckDB database cannot be opened",
-                where=self.path,
-                hint="is it there and readable, and does no other process write to it now?",
-            ) from None
+            raise _not_opened(self.path) from None
         try:
             yield
         finally:
@@ -154,11 +153,12 @@ class DuckDBBackend(SqlBackend):
         chosen = [name for name in named if name == suffix] or named
         return tuple(f"{file.id}#{name}" for name in chosen)
 
-    def type_hint(self, source: str) -> str:
+    def type_hint(self, source: str, field: Field) -> str:
         """Hint to declare the types of text formats."""
         if self.format not in ("csv", "jsonl"):
-            return SqlBackend.type_hint(self, source)
-        return f"if it holds what is wanted, say so: sources.{source}.types: {{COLUMN: number}}"
+            return SqlBackend.type_hint(self, source, field)
+        typed = f"{field.column}: {'timestamp' if field.role == 'time' else 'number'}"
+        return f"if it holds what is wanted, say so: sources.{source}.types: {{{typed}}}"
 
     def columns_hint(self, query: Query, columns: Mapping[str, str]) -> str:
         """Columns there are; of a CSV file only if its first line is a header and no record."""
@@ -242,3 +242,12 @@ class DuckDBBackend(SqlBackend):
             self._connection = connection
             self._known.clear()
             self.__post_init__()
+
+
+def _not_opened(path: str) -> SourceError:
+    """The error for a database file that DuckDB does not open."""
+    hint = "is it there and readable, and does no other process write to it now?"
+    with suppress(OSError), open(path, "rb") as file:
+        if file.read(len(_SQLITE)) == _SQLITE:
+            hint = "it is an SQLite file: copy its table to a Parquet or CSV file, or into DuckDB"
+    return SourceError("a DuckDB database cannot be opened", where=path, hint=hint)

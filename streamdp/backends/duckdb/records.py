@@ -15,6 +15,7 @@ import numpy as np
 
 from streamdp.backends.duckdb import arrow
 from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.backends.fields import Field
 from streamdp.backends.sql.words import quoted
 from streamdp.errors import SourceError
 from streamdp.types import Batch, Query
@@ -62,7 +63,7 @@ class RecordsBackend(DuckDBBackend):
         """There is nothing else: the schema is that of all records."""
         return
 
-    def type_hint(self, source: str) -> str:
+    def type_hint(self, source: str, field: Field) -> str:
         """A column has the type that it was handed over with."""
         return "name another column, or cast it in an expression"
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamdp.backends.fields import Field
 from streamdp.backends.limits import NO_LIMITS, Limits
 from streamdp.backends.mariadb.connection import Address, settings
 from streamdp.backends.mariadb.operands import Operand, operands, require_alike
@@ -126,7 +127,7 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
         schema, _, name = self.relation.table.rpartition(".")
         return self._rows(_TABLES, schema or None, name)
 
-    def type_hint(self, source: str) -> str:
+    def type_hint(self, source: str, field: Field) -> str:
         """Hint about types: there are no casts, and a unit has a greatest length."""
         longest = LONGEST_UNIT // 4
         return f"name another column, or cast it in a view: a unit is at most VARCHAR({longest})"

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
-from streamdp.backends.fields import CONDITION_HINT, fields_of, require_kinds
+from streamdp.backends.fields import CONDITION_HINT, Field, fields_of, require_kinds
 from streamdp.backends.sql.question import counts_of, question
 from streamdp.backends.sql.relation import Relation, one_by_one
 from streamdp.backends.sql.scan import answers
@@ -57,9 +57,7 @@ class SqlBackend(ABC):
             kinds = self._kinds(query, table, columns, batch.source)
         if self.time_column is not None:
             kinds |= {"time": columns[self.time_column]}
-        require_kinds(
-            self.words(), query, self.time_column, kinds, batch.source, self.type_hint(batch.source)
-        )
+        require_kinds(self.words(), query, self.time_column, kinds, batch.source, self.type_hint)
 
     def _look_beneath(self, batch: Batch) -> None:
         """Require that the columns a query names are in its table.
@@ -150,7 +148,7 @@ class SqlBackend(ABC):
         """How columns are read that an engine would skip by statistics of files."""
         return one_by_one(self.words(), columns)
 
-    def type_hint(self, source: str) -> str:
+    def type_hint(self, source: str, field: Field) -> str:
         """Hint about a column of another type than its part takes."""
         return "name another column, or cast it in an expression"
 

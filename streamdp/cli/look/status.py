@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 WIDE = 130
 """Columns of a terminal that has room for a picture of each job."""
 
+QUIET = ("since", "passed_over", "burnt", "undelivered", "dead_letters", "stands_to")
+"""Columns that are left out on a terminal where they are empty or 0."""
+
 
 @click.command()
 @config_option
@@ -143,8 +146,9 @@ def _print_tables(
     click.echo(f"daemon: {state}" + (f", last sign of life {beat}" if beat else ""))
     gated = bool(configuration.gated())
     rows = [_row(each, gated=gated) for each in jobs]
-    if sys.stdout.isatty() and shutil.get_terminal_size().columns >= WIDE:
-        for row in rows:
+    if sys.stdout.isatty():
+        rows = _told(rows)
+        for row in rows if shutil.get_terminal_size().columns >= WIDE else []:
             row["recent"] = _recent(configuration, database, row["job"])
     print_rows(rows, "table")
     for each in jobs:
@@ -179,6 +183,12 @@ def _row(status: JobStatus, *, gated: bool) -> dict[str, Json]:
         "dead_letters": report.dead_letters,
     }
     return row | ({"stands_to": status.stands_to} if gated else {})
+
+
+def _told(rows: list[dict[str, Json]]) -> list[dict[str, Json]]:
+    """Rows for a person, without columns that say nothing of any job."""
+    quiet = {name for name in QUIET if not any(row.get(name) for row in rows)}
+    return [{name: row[name] for name in row if name not in quiet} for row in rows]
 
 
 def _whole(configuration: Configuration, status: JobStatus) -> dict[str, Json]:

@@ -138,12 +138,14 @@ def _store(configuration: Configuration) -> str:
 
 
 def _problems(configuration: Configuration) -> list[Problem]:
+    """Problems that are known; whether a release can read its source is looked at anew."""
     from streamdp.reports.state.problems import wrong_now
     from streamdp.store.database import connect_to_read
 
     path = configuration.store.path
     try:
-        return list(wrong_now(configuration, connect_to_read(path) if path.exists() else None))
+        found = wrong_now(configuration, connect_to_read(path) if path.exists() else None)
+        return [each for each in found if each.batch or each.about not in configuration.releases]
     except StreamdpError:
         return []
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamdp.text import printable
+from streamdp.cli.errors import print_error
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
@@ -81,8 +81,7 @@ def finish(outcomes: Outcomes) -> None:
     if outcomes.stopped:
         click.echo("stopped by a signal; the next run goes on from here", err=True)
     for message, code in {str(error): error.code for error in outcomes.errors}.items():
-        click.secho(f"error ({code}): ", fg="red", bold=True, nl=False, err=True)
-        click.echo(printable(message), err=True)
+        print_error(code, message)
     codes = {error.exit_code for error in outcomes.errors} | {
         int(outcomes.stopped or bool(outcomes.resting))
     }

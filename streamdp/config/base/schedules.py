@@ -111,6 +111,16 @@ def _next(rule: BaseTrigger, after: int) -> int | None:
     return int(following.timestamp()) if following is not None else None
 
 
+_VALUES = {
+    "minute": "0 to 59",
+    "hour": "0 to 23",
+    "day": "1 to 31",
+    "month": "1 to 12, or jan to dec",
+    "day_of_week": "0 to 7, or sun to sat",
+}
+"""Values that each field of cron takes."""
+
+
 def _cron(text: str) -> BaseTrigger:
     """Translate the five fields of cron.
 
@@ -130,9 +140,12 @@ def _cron(text: str) -> BaseTrigger:
     if re.search(r"[89]|\d\d", weekday):
         raise ValueError("weekdays are 0 to 7, or sun to sat")
     names = re.sub(r"(?<![/\d])[0-7](?!\d)", lambda number: _WEEKDAYS[int(number[0])], weekday)
-    try:
-        return CronTrigger(
-            minute=minute, hour=hour, day=day, month=month, day_of_week=names, timezone="UTC"
-        )
-    except ValueError as error:
-        raise ValueError(f"this is no cron line: {error}") from None
+    read = {"minute": minute, "hour": hour, "day": day, "month": month, "day_of_week": names}
+    for (name, value), field in zip(read.items(), fields, strict=True):
+        try:
+            CronTrigger(**{name: value}, timezone="UTC")
+        except ValueError:
+            what, values = ("weekday" if name == "day_of_week" else name), _VALUES[name]
+            text = f"the {what} {field!r} is not understood: {values}, *, lists, ranges or steps"
+            raise ValueError(f"this is no cron line: {text}") from None
+    return CronTrigger(**read, timezone="UTC")

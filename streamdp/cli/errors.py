@@ -1,0 +1,22 @@
+"""Errors as a person sees them."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import click
+
+from streamdp.text import printable
+
+
+def has_no_color() -> bool:
+    """Whether the environment asks for plain text (https://no-color.org)."""
+    return bool(os.environ.get("NO_COLOR"))
+
+
+def print_error(code: str, message: str) -> None:
+    """Print an error to standard error, its code in red where colours are wanted."""
+    style: dict[str, Any] = {} if has_no_color() else {"fg": "red", "bold": True}
+    click.echo(click.style(f"error ({code}): ", **style), nl=False, err=True)
+    click.echo(printable(message), err=True)
