@@ -76,6 +76,18 @@ def test_where_the_last_release_foretells_a_batch_the_past_has_not_ended() -> No
     assert past.leading((20.0, 0.0, 19.0), most=5.0) == LAST
 
 
+@pytest.mark.parametrize(("size", "followed"), [(0.05, True), (0.9, False)])
+def test_a_batch_far_smaller_than_is_remembered_is_followed(size: float, followed: bool) -> None:
+    """Its total is the sum that was measured; one that is usual is mostly what is remembered."""
+    known, past = ended()
+    fitting = Fitting(known, past)
+    values = size * fitting.prior_masses(SLOW, 0)
+    fit = fitting.fit((Measurement(0, values, 200.0),))
+    assert fit.hypothesis == SLOW
+    missed = abs(fit.distribution.total() - values.sum())
+    assert missed < 15.0 if followed else missed > 15.0
+
+
 def unforeseen() -> list[IntArray]:
     """Counts of a batch that the past does not foretell."""
     known, past = ended()

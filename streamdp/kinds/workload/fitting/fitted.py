@@ -38,6 +38,9 @@ show by chance adds up; at least the second."""
 TOTAL_SHARE = 0.15
 """Deviation of a batch's total from the expected one, over it."""
 
+FAR = 2.5
+"""Deviations, noise among them, from which on a batch is of another size than is remembered."""
+
 
 class Fitting:
     """Fits one batch, measurement by measurement. Post-processing: it sees no record.
@@ -65,9 +68,7 @@ class Fitting:
         nats, most = self._evidence(measurements), self._most_ahead(measurements)
         leading = self._memory.leading(nats, most)
         potentials = self._memory.potentials(leading, self._workload)
-        total = self._memory.total
-        if leading == UNIFORM:
-            total = self._total(measurements)
+        total = self._total(leading, measurements)
         concentration = self._memory.concentration.after(self._workload, measurements, total)
         fitted = distribution(self._workload, potentials, total)
         pliancies = self._pliancies(leading, measurements, concentration, total)
@@ -119,12 +120,13 @@ class Fitting:
     def _is_uniform(self, hypothesis: int) -> bool:
         return hypothesis == UNIFORM or self._memory.releases == 0
 
-    def _total(self, measurements: tuple[Measurement, ...]) -> float:
+    def _total(self, leading: int, measurements: tuple[Measurement, ...]) -> float:
         """Records of the batch: what is expected, and the sums of what was measured.
 
         Of a fit that is as pliant as that of the uniform distribution: its own total would be the
-        sum of noisy cells, which says little. Cells with a prior of their own make a better one.
-        A sum further off than what is usual shows that the batch is not a usual one.
+        sum of noisy cells, which says little. Cells with a prior of their own make a better one,
+        unless the sum is far off. A sum further off than what is usual shows that the batch is not
+        a usual one.
         """
         precision = sum(1.0 / (each.variance * len(each.values)) for each in measurements)
         expected = self._memory.total
@@ -133,9 +135,10 @@ class Fitting:
         sums = sum(
             float(each.values.sum()) / (each.variance * len(each.values)) for each in measurements
         )
-        seen = sums / precision
-        usual = (TOTAL_SHARE * expected) ** 2
-        prior = 1.0 / max(usual, (seen - expected) ** 2 - 1.0 / precision)
+        squared, usual = (sums / precision - expected) ** 2, (TOTAL_SHARE * expected) ** 2
+        if leading != UNIFORM and squared < FAR**2 * (usual + 1.0 / precision):
+            return expected
+        prior = 1.0 / max(usual, squared - 1.0 / precision)
         return max((sums + prior * expected) / (precision + prior), 1.0)
 
     def prior_masses(self, hypothesis: int, place: int) -> FloatArray:
@@ -148,11 +151,14 @@ class Fitting:
         return self._means[key]
 
     def _evidence(self, measurements: tuple[Measurement, ...]) -> tuple[float, ...]:
-        """Nats of today's measurements for each hypothesis, the best at 0."""
-        every, total = (UNIFORM, SLOW, LAST), self._memory.total
-        return relative(
-            [evidence(each, self._foretold(each, every), total) for each in measurements]
-        )
+        """Nats of today's measurements for each hypothesis, the best at 0, at the batch's size."""
+        every, expected = (UNIFORM, SLOW, LAST), self._memory.total
+        total = self._total(SLOW, measurements)
+        nats = []
+        for each in measurements:
+            foretold = [total / expected * mean for mean in self._foretold(each, every)]
+            nats.append(evidence(each, foretold, total))
+        return relative(nats)
 
     def _most_ahead(self, measurements: tuple[Measurement, ...]) -> float:
         """Nats by which the past may be ahead of these measurements."""
