@@ -123,9 +123,19 @@ def test_the_spread_of_a_single_quantile_is_a_guess() -> None:
     """Its interval reaches twice as far as if a density were known."""
     one = facts(np.array([0.5]), 10_000, 0.001)
     lower, upper = around(
-        one, belief(np.zeros(1), np.full(1, 0.1)), np.ones(1), {}, {}, inside(one)
+        one, belief(np.zeros(1), np.full(1, 0.02)), np.ones(1), {}, {}, inside(one)
     )
-    assert (upper - lower)[0] == pytest.approx(2 * 2 * 2.6 * 0.1, abs=0.01)
+    assert (upper - lower)[0] == pytest.approx(2 * 2 * 2.6 * 0.02, rel=0.05)
+
+
+def test_an_outer_quantile_alone_reaches_outwards_as_tails_do() -> None:
+    """Beyond .99 lie few records: it reaches half as far again up as down; alike at the median."""
+    for target, least, most in ((0.5, 0.9, 1.1), (0.99, 1.5, 20.0)):
+        bars = facts(np.array([target]), 500, 1e-6)
+        lower, upper = around(
+            bars, belief(np.zeros(1), np.full(1, 1e-6)), np.ones(1), {}, {}, inside(bars)
+        )
+        assert least < upper[0] / -lower[0] < most
 
 
 @pytest.mark.parametrize("count", [1, 2, 9])

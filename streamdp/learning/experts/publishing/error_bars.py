@@ -20,6 +20,7 @@ References:
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping
 
@@ -102,10 +103,10 @@ def around(
     crossed = np.stack((point, belief.medians()))
     lower = crossed.min(axis=0) - away / density
     upper = crossed.max(axis=0) + away / density
-    if len(point) > 1:
-        for tail in TAILS:
-            lower = np.minimum(lower, _on_curve(facts, point, targets - away, tail))
-            upper = np.maximum(upper, _on_curve(facts, point, targets + away, tail))
+    curve = _on_curve if len(point) > 1 else functools.partial(_alone, density=density)
+    for tail in TAILS:
+        lower = np.minimum(lower, curve(facts, point, targets - away, tail))
+        upper = np.maximum(upper, curve(facts, point, targets + away, tail))
     lower, upper = lower + moved.clip(max=0.0), upper + moved.clip(min=0.0)
     _reach_inwards(facts, point, lower, upper, max(noise.values(), default=0.0), outside)
     cell, half = facts.resolution, facts.resolution / 2.0
@@ -158,3 +159,13 @@ def _on_curve(facts: Facts, point: FloatArray, ranks: FloatArray, tail: float) -
     standard, at = tukey(facts.targets, law), tukey(wanted, law)
     values = point + 1e-3 * facts.resolution * np.arange(len(point))
     return extended(at, standard, values, 2)
+
+
+def _alone(
+    facts: Facts, point: FloatArray, ranks: FloatArray, tail: float, *, density: FloatArray
+) -> FloatArray:
+    """Values at some ranks by a standard law, as dense at the only quantile as a batch."""
+    end = 0.5 / facts.rows
+    law, target = np.full(1, tail), facts.targets
+    away = tukey(ranks.clip(end, 1.0 - end), law) - tukey(target, law)
+    return point + away / (target ** (tail - 1.0) + (1.0 - target) ** (tail - 1.0)) / density
