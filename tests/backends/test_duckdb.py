@@ -423,3 +423,13 @@ def test_a_csv_file_as_a_german_spreadsheet_writes_it(tmp_path: Path) -> None:
     backend = DuckDBBackend(str(path), "csv", "seen", types=types)
     query = CellQuery("x", Grid(Fraction(1, 5), 0, 90))
     assert counted(backend, query, WINDOW) == {7: 1, 10: 1}
+
+
+@pytest.mark.parametrize("name", ['a"b', "a\\b", 'a"/~', "$.a"])
+def test_a_name_with_quotes_is_read_from_json_lines(tmp_path: Path, name: str) -> None:
+    """Quotes, slashes and tildes are part of the name, none of a path into the record."""
+    path = tmp_path / "r.jsonl"
+    path.write_text(json.dumps({name: 7}) + "\n")
+    backend = DuckDBBackend(str(path), "jsonl", types={name: "number"})
+    query = CellQuery(name, Grid(Fraction(1), 0, 10))
+    assert counted(backend, query, Batch("s", "r")) == {7: 1}

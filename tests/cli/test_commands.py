@@ -494,6 +494,14 @@ def test_plan_knows_the_caps_of_the_ledger(released: Path) -> None:
     assert budget["lifetime_cap"] == 1.5
 
 
+def test_logs_before_a_first_run_say_what_writes_them(home: Path) -> None:
+    """A file that is not there yet is an error with a hint, not an empty log."""
+    result = typed("logs")
+    assert result.exit_code == 1
+    assert "there is no log yet" in result.output
+    assert "streamdp run" in result.output
+
+
 def test_logs_are_filtered(released: Path) -> None:
     """By level, job and batch; only names and amounts are in them."""
     lines = typed("logs", "--batch", "2013-01-03", "--json").stdout.splitlines()

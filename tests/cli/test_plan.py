@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from streamdp.cli import cli
 from streamdp.engine.runner import TURN
 from streamdp.mechanisms.quantile_tree.planning import accuracy
+from streamdp.planning import gates
 
 HEAD = """
 store: {{path: streamdp.db}}
@@ -91,3 +92,8 @@ def test_the_end_of_a_budget_is_where_turns_put_it(simulated: list[Any]) -> None
         own = sorted({row["batch"] for row in released if row["job"] == job})
         assert len(own) == batches
         assert refused[job] == f"2013-01-{batches + 1:02d}"
+
+
+def test_a_gate_that_never_ran_has_no_tests_left() -> None:
+    """Every window of its plan needs a run of its own to be in."""
+    assert gates.tests_left(None, "gate", 5) == 0

@@ -16,8 +16,10 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 from starlette.testclient import TestClient
 
 from streamdp.config import load
+from streamdp.store.reading.reports import Spent
 from streamdp.types import Json
 from streamdp.web.log import EventCounts
+from streamdp.web.reader import Reader
 
 MONITORING = Path(__file__).parents[2] / "deploy" / "monitoring"
 OPEN = "application/openmetrics-text; version=1.0.0"
@@ -128,3 +130,12 @@ def test_a_page_can_be_configured(tmp_path: Path, home: Path) -> None:
     (tmp_path / "token").write_text("a token of enough letters\n")
     config.write_text(f"{text}\nweb: {{token: {{file: token}}, listen: '0.0.0.0:80'}}\n")
     assert load(config).web is not None
+
+
+def test_a_store_that_was_put_back_is_added_up_anew(reader: Reader) -> None:
+    """A sum up to a row that the ledger no longer has says nothing of this ledger."""
+    with reader.look() as view:
+        found = reader.spent(view.database, "daily")
+        assert found.epsilon_nano > 0
+        reader._spent["daily"] = Spent(10**6, 10**12, 10**12)
+        assert reader.spent(view.database, "daily") == found
