@@ -3,6 +3,7 @@
 import ast
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -84,9 +85,16 @@ def is_study(path: Path) -> bool:
     return room(path) == "kinds" and path.stem in ("study", "synthetic")
 
 
+@cache
+def nodes(path: Path) -> tuple[ast.AST, ...]:
+    """All nodes of a module; most tests here look at each module."""
+    return tuple(ast.walk(ast.parse(path.read_text())))
+
+
+@cache
 def imports(path: Path) -> set[str]:
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Import):
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module:
@@ -132,7 +140,7 @@ def test_production_code_has_no_random_generator() -> None:
 
 def test_learning_never_sees_a_statistic() -> None:
     """Nothing in the learning room can name cell counts: learning is post-processing."""
-    for path in (ROOT / "learning").glob("*.py"):
+    for path in (ROOT / "learning").rglob("*.py"):
         assert "CellCounts" not in path.read_text(), path
         assert "grains" not in {name.split(".")[-1] for name in imports(path)}, path
 
@@ -177,7 +185,7 @@ kinds are made of."""
 def names_in(path: Path) -> set[str]:
     """Texts and attributes of a module, and the kinds it imports something of."""
     found: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in nodes(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             found.add(node.value)
         elif isinstance(node, ast.Attribute):
@@ -236,7 +244,7 @@ def test_docstrings_say_what_a_thing_is_or_does(path: Path) -> None:
     """First things first: "Price of a release", not "What a release costs"."""
     texts = [
         node.value.value
-        for node in ast.walk(ast.parse(path.read_text()))
+        for node in nodes(path)
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
     ]
     assert not [text for text in map(str, texts) if text.startswith(("What ", "Who "))]

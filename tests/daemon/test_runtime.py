@@ -62,6 +62,19 @@ def test_a_catch_up_gives_signs_of_life(configuration: Configuration) -> None:
         assert pulse(configuration).pid == os.getpid()
         running.runner.round(running.jobs.values())
     assert len(set(beats)) == len(beats) == 6
+
+
+def test_progress_within_a_heartbeat_writes_none(
+    configuration: Configuration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Five releases within a second: the store is written to for them, not for signs of life."""
+    beats: list[None] = []
+    beat = Runtime.beat
+    monkeypatch.setattr(Runtime, "beat", lambda *given: beats.append(beat(*given)))
+    clock, entropy = HandClock(1_800_000_000), ReplayedEntropy("still")
+    with runtime(configuration, entropy, clock, EventLog()) as running:
+        assert running.runner.round(running.jobs.values()).released == 5
+    assert len(beats) == 1
     assert pulse(configuration).pid is None
 
 
