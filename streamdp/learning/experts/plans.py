@@ -20,6 +20,7 @@ from streamdp.learning.experts.memory.others import with_others
 from streamdp.learning.experts.memory.panel import LOST, Inputs, Panel
 from streamdp.learning.experts.publishing.filling import Filling
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
+from streamdp.priors.families import Cauchy
 from streamdp.priors.shapes import REACH
 from streamdp.types import FloatArray
 
@@ -119,7 +120,8 @@ class Plans:
             "few": float(np.mean([turn.error(*told) for turn in self.turns])),
             "all": CAUTION * self.whole.error(*told),
         }
-        if self.broad is not None and finds and not self.broad.fills():
+        span = float(np.exp(panel.log_gaps[-1]))
+        if self.broad and finds and self.broad.covers(span) and not self.broad.fills():
             errors["broad"] = self.broad.error()
         return min(errors, key=errors.__getitem__)
 
@@ -134,7 +136,8 @@ class Plans:
     ) -> Way:
         assert self.broad is not None  # noqa: S101
         broad, last = self.broad, len(self.trees()) - 1
-        prior = broad.shifted(panel.centre - self.filling.facts.guess[0])
+        location, scale = self.filling.facts.guess
+        prior = broad.shifted(panel.centre - location, Cauchy(panel.centre, scale))
         if panel.others is not None and panel.releases < OPENING:
             prior = with_others(prior, panel.others)
         noise = dict(enumerate(np.sqrt(np.diag(broad.noise)).tolist()))

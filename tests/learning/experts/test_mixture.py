@@ -102,6 +102,20 @@ def test_shapes_that_find_nothing_are_given_up(tree: str, seed: int) -> None:
     assert state["lost"] < 0.5
 
 
+def test_broad_shapes_are_drawn_under_only_if_one_is_as_wide_as_the_batches() -> None:
+    """All else equal: what was learned is wider than a thousandth of the guess allows."""
+    panel = replace(Panel.from_json(stable_state()), missed=0.04)
+    drawn = []
+    for scale in (1.0, 0.001):
+        mixture = learner("1/2", (0.0, scale), tree="joint, faint shapes")
+        usual = panel.usual(mixture.facts)
+        wide = usual.in_values(np.eye(9))
+        seen = panel.forecast((np.ones(1),), usual, mixture.facts.targets)
+        vague = replace(seen.belief, covariances=np.tile(wide, (len(seen.belief.means), 1, 1)))
+        drawn.append(mixture.plans.best(panel, replace(seen, belief=vague), usual))
+    assert drawn == ["broad", "all"]
+
+
 def test_draws_that_repeat_the_prior_tell_that_nothing_is_found() -> None:
     """Evidence of either side moves the probability, and no single release decides."""
     said = FIRST_LOST

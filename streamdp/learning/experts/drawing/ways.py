@@ -24,7 +24,10 @@ from streamdp.learning.experts.drawing.sequential import Reading
 from streamdp.learning.experts.memory.forecast import Seen
 from streamdp.learning.experts.memory.panel import Inputs, Panel
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
+from streamdp.priors.families import Cauchy
 from streamdp.priors.joint import JointPrior
+from streamdp.priors.mixture import Mixture
+from streamdp.priors.shapes import REACH
 from streamdp.types import FloatArray
 
 Drawn = Literal["few", "all", "broad"]
@@ -138,9 +141,20 @@ class BroadShapes:
         filled = np.diag(np.where(np.isin(targets, ends), 0.0, MISFIT**2))
         object.__setattr__(self, "noise", noise + filled)
 
-    def shifted(self, distance: float) -> JointPrior:
-        """The prior, its shapes elsewhere."""
-        return self.prior if distance == 0.0 else _shifted(self.prior, distance)
+    def shifted(self, distance: float, there: Cauchy) -> JointPrior:
+        """The prior, its shapes elsewhere; out of their reach robust priors are half as `there`."""
+        if distance == 0.0:
+            return self.prior
+        return _shifted(
+            self.prior, distance, there if abs(distance) > REACH * there.scale else None
+        )
+
+    def covers(self, span: float) -> bool:
+        """Whether some shape is as wide as a batch, between its outer quantiles."""
+        shapes = self.prior.shapes
+        if shapes is None:
+            return True
+        return span <= float((shapes.centres[:, -1] - shapes.centres[:, 0]).max())
 
     def log_reach(self, prior: JointPrior, values: FloatArray, density: FloatArray) -> float:
         """ln of the share of a prior that lies within the noise of some quantiles.
@@ -181,10 +195,13 @@ class BroadShapes:
 
 
 @functools.lru_cache(maxsize=4)
-def _shifted(prior: JointPrior, distance: float) -> JointPrior:
+def _shifted(prior: JointPrior, distance: float, there: Cauchy | None) -> JointPrior:
     """The same object for every release around one place, so that its points are found once."""
     shapes = prior.shapes and replace(prior.shapes, centres=prior.shapes.centres + distance)
-    return replace(prior, shapes=shapes)
+    moved = replace(prior, shapes=shapes)
+    if there is None:
+        return moved
+    return replace(moved, robust=tuple(Mixture((0.5, 0.5), (there, each)) for each in prior.robust))
 
 
 @dataclass(frozen=True, slots=True)
