@@ -83,8 +83,9 @@ CURRENT = "current"
 """Whether a line is of the newest release of its job and batch: tables keep it. After a restore a
 batch can have two, and both were paid for."""
 
-SAME = "job = {0} AND batch = {0} AND kind = {0}"
-"""Lines of the same job, batch and kind, by the placeholder of an engine: notices are others."""
+SAME = "job = {0} AND batch = {0} AND kind = {0} AND kind <> 'alert'"
+"""Lines of the same job, batch and kind, by the placeholder of an engine: notices are others. No
+two alerts are the same: many conditions may be about one job."""
 
 
 def flagged(found: list[Column], newest: bool) -> list[Column]:

@@ -293,13 +293,23 @@ def test_status_says_that_a_budget_is_used_up(home: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("window", "frees"),
+    ("window", "frees", "held"),
     [
-        ("batches: 20, epsilon: 0.75", "20-batch cap: 20 batches after 2013-01-01"),
-        ("time: 20d, epsilon: 0.75", "20d cap: from 2013-01-22T00:00:00Z on"),
+        (
+            "batches: 20, epsilon: 0.75",
+            "20-batch cap: 20 batches after 2013-01-01",
+            ("20-batch cap, which frees 20 batches after 2013-01-01", None),
+        ),
+        (
+            "time: 20d, epsilon: 0.75",
+            "20d cap: from 2013-01-22T00:00:00Z on",
+            ("20d cap", "2013-01-22T00:00:00Z"),
+        ),
     ],
 )
-def test_a_window_holds_a_job_back(home: Path, window: str, frees: str) -> None:
+def test_a_window_holds_a_job_back(
+    home: Path, window: str, frees: str, held: tuple[str, str | None]
+) -> None:
     """What `plan` foretells is what `run` refuses, and `status` says until when."""
     path = home / "config.yaml"
     windows = f"lifetime: 60\n    windows: [{{{window}}}]"
@@ -313,6 +323,8 @@ def test_a_window_holds_a_job_back(home: Path, window: str, frees: str) -> None:
     assert "7 released, 3 refused" in typed("run", "--once").output
     row = json.loads(typed("status", "--json").stdout.splitlines()[1])
     assert (row["state"], row["held_by"], row["passed_over"]) == ("waits", frees, 3)
+    (hold,) = row["holds"]
+    assert (hold["reason"], hold["until"]) == held
     ran = typed("plan", "--json")
     assert (ran.exit_code, json.loads(ran.stdout.splitlines()[0])["due_now"]) == (0, 0)
 

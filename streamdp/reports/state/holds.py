@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from sqlite_utils import Database
@@ -11,6 +12,9 @@ from streamdp.store.ledger.ledger import burns_in_a_row
 from streamdp.store.problems import problems
 from streamdp.store.runs import open_run_of
 from streamdp.types.rests import rest_after
+
+_MOMENT = re.compile(r"from (\S+Z) on")
+"""Words of a cap that frees at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,14 +82,18 @@ def _caps(
         {"scope": source, "job": job},
     ).fetchone()
     return [
-        Hold(
-            "exhausted" if when == "never" else "waits",
-            f"{cap} cap",
-            since,
-            "" if when == "never" else when,
-        )
-        for cap, when in sorted(set(caps), key=lambda cap: cap[1] != "never")
+        _cap(cap, when, since) for cap, when in sorted(set(caps), key=lambda cap: cap[1] != "never")
     ]
+
+
+def _cap(cap: str, when: str, since: int | None) -> Hold:
+    """The hold of one cap: until a time, or its words say when it frees."""
+    if when == "never":
+        return Hold("exhausted", f"{cap} cap", since)
+    moment = _MOMENT.fullmatch(when)
+    if moment is None:
+        return Hold("waits", f"{cap} cap, which frees {when}", since)
+    return Hold("waits", f"{cap} cap", since, moment[1])
 
 
 def _rest(database: Database, source: str, job: str, now: int) -> list[Hold]:
