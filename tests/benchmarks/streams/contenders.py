@@ -176,7 +176,7 @@ PLANS = ("always-few", "always-all", "last-release", NO_LEARNING)
 def names(setting: Setting, quick: bool) -> list[str]:
     """Who is measured, as `learner/sharpness`; who takes long comes first."""
     ours = [f"{name}/{OURS}" for name in LEARNERS]
-    slow = [f"{NO_LEARNING}/{OURS}"] if setting.unlearned else []
+    slow = [f"{NO_LEARNING}/{OURS}"] if not setting.long else []
     return slow + ours + [f"{name}/{TEXTBOOK}" for name in (BOTH[-1:] if quick else BOTH)]
 
 
