@@ -45,9 +45,9 @@ from pathlib import Path
 import duckdb
 import numpy as np
 
+from streamdp.kinds.workload.drawing.weights import Drawn, PrivateWeights
 from streamdp.kinds.workload.fitting.hypotheses import UNIFORM, Memory
 from streamdp.kinds.workload.fitting.marginals import Workload, marginals_up_to
-from streamdp.kinds.workload.weights import Drawn, PrivateWeights
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.privacy.events import rho_of
 from streamdp.privacy.price import Price

@@ -13,9 +13,9 @@ from streamdp.types import Dimension, Neighbours
 
 if TYPE_CHECKING:
     from streamdp.kinds.spec import BuildContext
+    from streamdp.kinds.workload.drawing.weights import PrivateWeights
     from streamdp.kinds.workload.fitting.marginals import Workload
     from streamdp.kinds.workload.kind import WorkloadRelease
-    from streamdp.kinds.workload.weights import PrivateWeights
 
 
 def build(section: WorkloadSection, context: BuildContext) -> WorkloadRelease:
@@ -32,7 +32,7 @@ def build(section: WorkloadSection, context: BuildContext) -> WorkloadRelease:
 
 def mechanism(section: WorkloadSection, price: Price, neighbours: Neighbours) -> PrivateWeights:
     """How a section is drawn, at a price of one record."""
-    from streamdp.kinds.workload.weights import PrivateWeights
+    from streamdp.kinds.workload.drawing.weights import PrivateWeights
 
     _, workload = items(section, dimensions(section))
     return PrivateWeights(

@@ -12,10 +12,10 @@ import numpy as np
 from streamdp.kinds.workload import answers
 from streamdp.kinds.workload.answers import RECORD
 from streamdp.kinds.workload.axes import labels
-from streamdp.kinds.workload.design import Design
+from streamdp.kinds.workload.drawing.design import Design
+from streamdp.kinds.workload.drawing.weights import Drawn, PrivateWeights
 from streamdp.kinds.workload.fitting.hypotheses import Memory
 from streamdp.kinds.workload.fitting.state import from_json, to_json
-from streamdp.kinds.workload.weights import Drawn, PrivateWeights
 from streamdp.types import (
     Batch,
     Column,

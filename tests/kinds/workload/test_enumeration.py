@@ -14,14 +14,14 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from streamdp.kinds.workload import design as design_module
-from streamdp.kinds.workload.design import Design
+from streamdp.kinds.workload.drawing import design as design_module
+from streamdp.kinds.workload.drawing.design import Design
+from streamdp.kinds.workload.drawing.rounds import Course
+from streamdp.kinds.workload.drawing.weights import PrivateWeights
 from streamdp.kinds.workload.fitting import hypotheses
 from streamdp.kinds.workload.fitting.concentration import Concentration
 from streamdp.kinds.workload.fitting.hypotheses import Memory
 from streamdp.kinds.workload.fitting.marginals import Workload
-from streamdp.kinds.workload.rounds import Course
-from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms import additive_noise, finite_choice
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.privacy import events

@@ -14,12 +14,12 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from streamdp.kinds.workload import design as design_module
-from streamdp.kinds.workload.design import Design
+from streamdp.kinds.workload.drawing import design as design_module
+from streamdp.kinds.workload.drawing.design import Design
+from streamdp.kinds.workload.drawing.weights import PrivateWeights
 from streamdp.kinds.workload.fitting.distribution import distribution
 from streamdp.kinds.workload.fitting.hypotheses import Memory
 from streamdp.kinds.workload.fitting.marginals import Workload, marginals_up_to
-from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms import finite_choice, gaussian_noise
 from streamdp.mechanisms.exponential_weights import exponential_weights
 from streamdp.mechanisms.gaussian_noise import GaussianNoise

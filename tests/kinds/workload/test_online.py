@@ -20,12 +20,12 @@ from streamdp.kinds.spec import BuildContext
 from streamdp.kinds.workload.accuracy import AverageError
 from streamdp.kinds.workload.build import build
 from streamdp.kinds.workload.check import check
-from streamdp.kinds.workload.design import Design
+from streamdp.kinds.workload.drawing.design import Design
+from streamdp.kinds.workload.drawing.online import Gate
+from streamdp.kinds.workload.drawing.weights import PrivateWeights
 from streamdp.kinds.workload.fitting.hypotheses import Memory
 from streamdp.kinds.workload.fitting.marginals import Workload, marginals_up_to
-from streamdp.kinds.workload.online import Gate
 from streamdp.kinds.workload.section import WorkloadSection
-from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms import additive_noise
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.sharpness import Relation

@@ -20,7 +20,9 @@ from streamdp.kinds.workload.ask import ask
 from streamdp.kinds.workload.axes import condition, labels
 from streamdp.kinds.workload.build import build
 from streamdp.kinds.workload.check import check
-from streamdp.kinds.workload.design import Design
+from streamdp.kinds.workload.drawing.design import Design
+from streamdp.kinds.workload.drawing.rounds import Course, rounds_for
+from streamdp.kinds.workload.drawing.weights import PrivateWeights
 from streamdp.kinds.workload.fitting import distribution as distributions
 from streamdp.kinds.workload.fitting.concentration import Concentration
 from streamdp.kinds.workload.fitting.distribution import Dense, Eliminated, elimination_size
@@ -29,9 +31,7 @@ from streamdp.kinds.workload.fitting.marginals import Workload, marginals_up_to
 from streamdp.kinds.workload.fitting.refit import Measurement, refit
 from streamdp.kinds.workload.fitting.state import from_json, to_json
 from streamdp.kinds.workload.kind import WorkloadRelease
-from streamdp.kinds.workload.rounds import Course, rounds_for
 from streamdp.kinds.workload.section import WorkloadSection
-from streamdp.kinds.workload.weights import PrivateWeights
 from streamdp.mechanisms.additive_noise import AdditiveNoise
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.privacy.events import epsilon_of, rho_of

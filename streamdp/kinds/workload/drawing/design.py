@@ -21,11 +21,11 @@ from typing import Literal
 
 import numpy as np
 
+from streamdp.kinds.workload.drawing.online import Gate
+from streamdp.kinds.workload.drawing.rounds import Course
 from streamdp.kinds.workload.fitting.distribution import Distribution
 from streamdp.kinds.workload.fitting.marginals import Workload
 from streamdp.kinds.workload.fitting.refit import Measurement
-from streamdp.kinds.workload.online import Gate
-from streamdp.kinds.workload.rounds import Course
 from streamdp.mechanisms.additive_noise import AdditiveNoise
 from streamdp.mechanisms.finite_choice import exponent, exponential_choice, permute_and_flip
 from streamdp.mechanisms.noise import Noise, noise_at

@@ -1,0 +1,1 @@
+"""How a release of a workload is drawn: its rounds, choices, tests and measurements."""
