@@ -14,6 +14,7 @@ from streamdp.learning.experts.memory.lost import lost_after
 from streamdp.learning.experts.memory.others import Profile
 from streamdp.learning.experts.memory.panel import FORGET, REMEMBERED, Panel
 from streamdp.learning.experts.plans import Plans
+from streamdp.learning.experts.publishing import filling
 from streamdp.learning.experts.publishing.error_bars import error_bars
 from streamdp.learning.public import PublicFit
 from streamdp.types import FloatArray, Json
@@ -40,16 +41,16 @@ class Lesson:
 
     def state(self) -> Json | None:
         """The state after the release; None if it ceased to be finite."""
-        way, filling = self.way, self.plans.filling
+        way, facts = self.way, self.plans.facts
         belief, point, gaps = self._read()
         if not belief.finite():
             return None
         learned = self._panel(belief, gaps)
         if not learned.finite():
             return None
-        each = density.densities(filling.facts.targets, learned.log_gaps)
+        each = density.densities(facts.targets, learned.log_gaps)
         drawn = {j: self.values[j] for j in way.targets}
-        lower, upper = error_bars(filling.facts, way, belief, each, drawn)
+        lower, upper = error_bars(facts, way, belief, each, drawn)
         lower, upper = np.minimum(lower, point), np.maximum(upper, point)
         smoothed = {"point": point, "lower": lower, "upper": upper}
         return learned.to_json() | {name: each.tolist() for name, each in smoothed.items()}
@@ -57,7 +58,7 @@ class Lesson:
     def profile(self) -> Profile:
         """The batch as this release shows it, for other groups."""
         belief, point, gaps = self._read()
-        facts = self.plans.filling.facts
+        facts = self.plans.facts
         return Profile.of(facts.rows, belief, point, density.densities(facts.targets, gaps))
 
     def _read(self) -> tuple[Belief, FloatArray, FloatArray]:
@@ -65,18 +66,18 @@ class Lesson:
         way, known, releases = self.way, np.array(self.values), self.way.panel.releases
         if way.reading is None:
             gaps = self._gaps(known, releases + 1)
-            each = density.densities(self.plans.filling.facts.targets, gaps)
+            each = density.densities(self.plans.facts.targets, gaps)
             assert self.plans.broad is not None  # noqa: S101
             noise = self.plans.broad.noise / each[:, None] / each
             belief = observe_all(way.seen.belief, known, noise)
             return belief, belief.point(), gaps
         released = {j: self.values[j] for j in way.targets}
         belief = way.reading.after(released)
-        point = self.plans.filling.believed(way, belief, released)
+        point = filling.believed(self.plans.facts, way, belief, released)
         return belief, point, self._gaps(known if way.whole else belief.point(), releases + 3)
 
     def _panel(self, belief: Belief, gaps: FloatArray) -> Panel:
-        way, panel, facts = self.way, self.way.panel, self.plans.filling.facts
+        way, panel, facts = self.way, self.way.panel, self.plans.facts
         root = way.tree.nodes()[0].targets
         first = way.targets[root[len(root) // 2]]
         anchor = first, self.values[first]
@@ -118,7 +119,7 @@ class Lesson:
         turn = self.plans.turn(panel)
         reading = self.plans.reading(turn, panel, way.usual, way.seen.belief)
         rate = max(1.0 / panel.releases, NEWEST)
-        missed = self.plans.filling.missed(way, reading, np.array(self.values))
+        missed = filling.missed(self.plans.facts, way, reading, np.array(self.values))
         return (1.0 - rate) * panel.missed + rate * missed
 
     def _past(self) -> tuple[tuple[float, ...], ...]:
@@ -132,5 +133,5 @@ class Lesson:
         before, rate = self.way.panel.log_gaps, max(1.0 / releases, FORGET)
         if len(values) == 1:
             return before
-        new = density.log_gaps(values, self.plans.filling.facts.resolution)
+        new = density.log_gaps(values, self.plans.facts.resolution)
         return np.asarray((1.0 - rate) * before + rate * new)

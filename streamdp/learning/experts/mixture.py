@@ -23,7 +23,7 @@ from streamdp.learning.experts.memory.levels import DRIFT_NAMES
 from streamdp.learning.experts.memory.others import Others, Profile
 from streamdp.learning.experts.memory.panel import Inputs, Panel
 from streamdp.learning.experts.plans import Plans
-from streamdp.learning.experts.publishing.filling import Filling
+from streamdp.learning.experts.publishing import filling
 from streamdp.learning.experts.publishing.moves import width_of_rank
 from streamdp.learning.learner import Features, Learner, Observation, Smoothed
 from streamdp.learning.public import PublicFit
@@ -71,7 +71,7 @@ class ExpertMixture(Learner):
         about = self.expected_rows, self.guess, self.robust, self.robust_weight
         facts = Facts(targets, self.tree.grid, *about)
         object.__setattr__(self, "facts", facts)
-        plans = Plans.of(Filling(facts), self.tree, self.broad, few=self.few)
+        plans = Plans.of(facts, self.tree, self.broad, few=self.few)
         object.__setattr__(self, "plans", plans)
 
     def describe(self) -> Json:
@@ -119,13 +119,13 @@ class ExpertMixture(Learner):
 
     def values(self, way: Way, drawn: tuple[int, ...]) -> tuple[int, ...]:
         """Cells of all quantiles: those drawn as they are, the others as they follow from them."""
-        return self.plans.filling.cells(way, drawn)
+        return filling.cells(self.facts, way, drawn)
 
     def inferred(
         self, way: Way, drawn: tuple[int, ...], known: tuple[int, ...]
     ) -> dict[int, tuple[float, float]]:
         """Intervals that hold about 95 % of the quantiles that were not drawn, by index."""
-        return self.plans.filling.intervals(way, drawn, known)
+        return filling.intervals(self.facts, way, drawn, known)
 
     def width_of_rank(self, way: Way, value: float) -> float:
         """Value for a unit of rank at a single quantile, at most; 0 where nobody knows."""

@@ -14,11 +14,12 @@ from streamdp.learning.experts.belief.belief import Belief
 from streamdp.learning.experts.belief.density import Usual, densities, placed
 from streamdp.learning.experts.drawing.sequential import Reading, sequential_prior
 from streamdp.learning.experts.drawing.ways import BroadShapes, Drawn, Turn, Way, turns
+from streamdp.learning.experts.facts import Facts
 from streamdp.learning.experts.memory.beginning import OPENING, first_log_gaps
 from streamdp.learning.experts.memory.forecast import Seen
 from streamdp.learning.experts.memory.others import with_others
 from streamdp.learning.experts.memory.panel import LOST, Inputs, Panel
-from streamdp.learning.experts.publishing.filling import Filling
+from streamdp.learning.experts.publishing.smooth import SmoothLaw
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.priors.shapes import REACH
@@ -37,21 +38,21 @@ class Plans:
     """All ways that a batch may be drawn in, and the choice among them.
 
     Args:
-        filling: All quantiles of a release, from its draws.
+        facts: About the stream.
         whole: All quantiles from learned priors.
         turns: A few quantiles each; `whole` alone if none may be inferred.
         broad: How batches are drawn of which nothing is known.
         sure: Whether it is sure to find a batch, were the guess wrong by `FAR_OFF`.
     """
 
-    filling: Filling
+    facts: Facts
     whole: Turn
     turns: tuple[Turn, ...]
     broad: BroadShapes | None
     sure: bool = field(init=False)
 
     def __post_init__(self) -> None:
-        facts, broad = self.filling.facts, self.broad
+        facts, broad = self.facts, self.broad
         gaps = first_log_gaps(facts, None)
         far = placed(gaps, 0, facts.guess[0] + FAR_OFF * facts.guess[1])
         each = densities(facts.targets, gaps)
@@ -59,13 +60,11 @@ class Plans:
         object.__setattr__(self, "sure", sure)
 
     @classmethod
-    def of(
-        cls, filling: Filling, tree: QuantileTree, broad: BroadShapes | None, *, few: bool
-    ) -> Plans:
+    def of(cls, facts: Facts, tree: QuantileTree, broad: BroadShapes | None, *, few: bool) -> Plans:
         """The plans of a tree over all quantiles; some are inferred if `few`."""
-        rows = filling.facts.rows
+        rows = facts.rows
         whole = Turn.of(tree, tuple(range(len(tree.quantiles))), rows)
-        return cls(filling, whole, turns(tree, rows) if few else (whole,), broad)
+        return cls(facts, whole, turns(tree, rows) if few else (whole,), broad)
 
     def trees(self) -> tuple[QuantileTree, ...]:
         """Of all ways, the turns first."""
@@ -85,8 +84,8 @@ class Plans:
             inputs: Public numbers of the batch.
             point: What is believed of the last batch; None before any release.
         """
-        usual = panel.usual(self.filling.facts)
-        seen = panel.forecast(inputs, usual, self.filling.facts.targets)
+        usual = panel.usual(self.facts)
+        seen = panel.forecast(inputs, usual, self.facts.targets)
         drawn = self.best(panel, seen, usual)
         if drawn == "broad" and point is not None:
             panel, drawn = self._centred(panel, point)
@@ -100,7 +99,7 @@ class Plans:
 
     def reading(self, turn: Turn, panel: Panel, usual: Usual, belief: Belief) -> Reading:
         """How a turn is drawn and read."""
-        facts, known = self.filling.facts, (panel.releases, panel.past)
+        facts, known = self.facts, (panel.releases, panel.past)
         return Reading(facts, turn.draws, usual.density, belief, *known)
 
     def best(self, panel: Panel, seen: Seen, usual: Usual) -> Drawn:
@@ -114,7 +113,7 @@ class Plans:
         finds = self.broad is not None and panel.lost < LOST
         if panel.releases < OPENING:
             return "broad" if finds else "all"
-        misfit = self.filling.law(panel.log_gaps, usual.density).variance
+        misfit = SmoothLaw.of(self.facts.targets, panel.log_gaps, usual.density).variance
         told = seen.steady(), usual.density, misfit, panel.missed
         errors: dict[Drawn, float] = {
             "few": float(np.mean([turn.error(*told) for turn in self.turns])),
@@ -136,7 +135,7 @@ class Plans:
     ) -> Way:
         assert self.broad is not None  # noqa: S101
         broad, last = self.broad, len(self.trees()) - 1
-        location, scale = self.filling.facts.guess
+        location, scale = self.facts.guess
         prior = broad.shifted(panel.centre - location, Cauchy(panel.centre, scale))
         if panel.others is not None and panel.releases < OPENING:
             prior = with_others(prior, panel.others)
@@ -150,7 +149,7 @@ class Plans:
         Shapes that hold nothing release some quantile out of their reach: of a stream that has just
         opened, priors with their robust part then find the batch.
         """
-        reach = REACH * self.filling.facts.guess[1]
+        reach = REACH * self.facts.guess[1]
         if panel.releases == 0 or np.abs(point - panel.centre).max() < reach:
             return panel, "broad"
         if panel.releases < OPENING:

@@ -127,7 +127,7 @@ class AlwaysFew(ExpertMixture):
     def __post_init__(self) -> None:
         ExpertMixture.__post_init__(self)
         plans = self.plans
-        few = FewPlans(plans.filling, plans.whole, plans.turns, plans.broad)
+        few = FewPlans(plans.facts, plans.whole, plans.turns, plans.broad)
         object.__setattr__(self, "plans", few)
 
 

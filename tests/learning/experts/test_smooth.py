@@ -18,7 +18,7 @@ TWO_CLUMPS = np.array([0.0, 0.1, 0.2, 0.3, 0.4, 10.0, 10.1, 10.2, 10.3])
 
 def law_of(profile: FloatArray) -> SmoothLaw:
     logs = log_gaps(profile, 1e-9)
-    return SmoothLaw.of(LAWS, logs, densities(TARGETS, logs))
+    return SmoothLaw.of(TARGETS, logs, densities(TARGETS, logs))
 
 
 def released(values: FloatArray) -> dict[int, float]:
@@ -66,6 +66,6 @@ def test_the_law_speaks_where_the_belief_is_unsure_and_values_do_not_repeat() ->
 def test_a_single_quantile_has_a_law_of_finite_variance() -> None:
     """There are no gaps that a law could follow."""
     targets = np.array([0.5])
-    law = SmoothLaw.of(standard_laws(tuple(targets.tolist())), np.empty(0), np.ones(1))
+    law = SmoothLaw.of(targets, np.empty(0), np.ones(1))
     assert law.places.tolist() == [0.0]
     assert 0.0 < law.variance < 0.01

@@ -58,16 +58,17 @@ class SmoothLaw:
     variance: float
 
     @classmethod
-    def of(cls, laws: FloatArray, log_gaps: FloatArray, each: FloatArray) -> Self:
+    def of(cls, targets: FloatArray, log_gaps: FloatArray, each: FloatArray) -> Self:
         """The law that fits best, by least squares in ranks; a point for a single quantile.
 
         Args:
-            laws: `standard_laws`.
-            log_gaps: Usual gaps between quantiles.
+            targets: Quantiles, shape (m,).
+            log_gaps: Usual gaps between them.
             each: Density at each, shape (m,).
         """
         if len(each) == 1:
             return cls(np.zeros(1), LEAST_MISFIT**2)
+        laws = standard_laws(tuple(targets.tolist()))
         usual = density.profile(log_gaps)
         weights = each**2 / (each**2).sum()
         off, away = laws - (laws @ weights)[:, None], usual - usual @ weights
