@@ -15,7 +15,7 @@ import numpy as np
 
 from streamdp.learning import coin_betting
 from streamdp.learning.learner import Features, Learner, Observation
-from streamdp.learning.public import PublicFit
+from streamdp.learning.public_fit import PublicFit
 from streamdp.learning.surrogate import laplace
 from streamdp.priors.mixture import robust_laplaces
 from streamdp.types import FloatArray, Json, Prior

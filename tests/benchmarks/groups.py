@@ -25,7 +25,7 @@ from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.study import Stream
 from streamdp.learning.experts.drawing.ways import Way
-from streamdp.learning.experts.memory.others import Profile
+from streamdp.learning.experts.memory.other_groups import Profile
 from streamdp.learning.experts.mixture import ExpertMixture
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors

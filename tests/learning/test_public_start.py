@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from streamdp.learning.experts.mixture import ExpertMixture
-from streamdp.learning.public import fit_public
+from streamdp.learning.public_fit import fit_public
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy, rank_error
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from streamdp.kinds.quantiles.section import QuantilesSection
     from streamdp.kinds.spec import PublicData
     from streamdp.learning.learner import Learner
-    from streamdp.learning.public import PublicFit
+    from streamdp.learning.public_fit import PublicFit
     from streamdp.mechanisms.quantile_tree.tree import QuantileTree
     from streamdp.types import Prior
 

@@ -13,7 +13,7 @@ from streamdp.types import CellQuery, Grid, Prior
 
 if TYPE_CHECKING:
     from streamdp.kinds.spec import PublicData
-    from streamdp.learning.public import PublicFit
+    from streamdp.learning.public_fit import PublicFit
     from streamdp.priors.joint import Shapes
     from streamdp.priors.public import PublicRows
 
@@ -67,7 +67,7 @@ def fit(section: QuantilesSection, public: PublicRows) -> PublicFit:
     """Fitted with chance that anyone can repeat, so that every start believes the same."""
     import numpy as np
 
-    from streamdp.learning.public import fit_public
+    from streamdp.learning.public_fit import fit_public
     from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 
     targets = np.array([float(quantile) for quantile in section.quantiles])

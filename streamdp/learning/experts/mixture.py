@@ -17,16 +17,16 @@ import numpy as np
 
 from streamdp.learning.experts.drawing.ways import BroadShapes, Way
 from streamdp.learning.experts.facts import Facts
-from streamdp.learning.experts.lesson import Lesson
-from streamdp.learning.experts.memory.beginning import first_panel
+from streamdp.learning.experts.memory.cold_start import first_panel
 from streamdp.learning.experts.memory.levels import DRIFT_NAMES
-from streamdp.learning.experts.memory.others import Others, Profile
+from streamdp.learning.experts.memory.other_groups import Others, Profile
 from streamdp.learning.experts.memory.panel import Inputs, Panel
 from streamdp.learning.experts.plans import Plans
-from streamdp.learning.experts.publishing import filling
+from streamdp.learning.experts.publishing import inferred
 from streamdp.learning.experts.publishing.moves import width_of_rank
+from streamdp.learning.experts.update import Update
 from streamdp.learning.learner import Features, Learner, Observation, Smoothed
-from streamdp.learning.public import PublicFit
+from streamdp.learning.public_fit import PublicFit
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
 from streamdp.types import Json, Prior
@@ -110,7 +110,7 @@ class ExpertMixture(Learner):
 
     def shown(self, way: Way, values: tuple[float, ...]) -> tuple[Profile, ...]:
         """Profile of a release, for the groups that are drawn after it."""
-        profile = Lesson(self.plans, self.public, way, values).profile()
+        profile = Update(self.plans, self.public, way, values).profile()
         return (profile,) if profile.finite() else ()
 
     def priors(self, state: Json, count: int, features: Features = ()) -> JointPrior:
@@ -119,13 +119,13 @@ class ExpertMixture(Learner):
 
     def values(self, way: Way, drawn: tuple[int, ...]) -> tuple[int, ...]:
         """Cells of all quantiles: those drawn as they are, the others as they follow from them."""
-        return filling.cells(self.facts, way, drawn)
+        return inferred.cells(self.facts, way, drawn)
 
     def inferred(
         self, way: Way, drawn: tuple[int, ...], known: tuple[int, ...]
     ) -> dict[int, tuple[float, float]]:
         """Intervals that hold about 95 % of the quantiles that were not drawn, by index."""
-        return filling.intervals(self.facts, way, drawn, known)
+        return inferred.intervals(self.facts, way, drawn, known)
 
     def width_of_rank(self, way: Way, value: float) -> float:
         """Value for a unit of rank at a single quantile, at most; 0 where nobody knows."""
@@ -142,7 +142,7 @@ class ExpertMixture(Learner):
             way: How it was drawn.
             values: Of all quantiles; only those measured are looked at.
         """
-        return Lesson(self.plans, self.public, way, values).state() or self.init()
+        return Update(self.plans, self.public, way, values).state() or self.init()
 
     def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
         """Belief about each quantile of the last batch, after its release.

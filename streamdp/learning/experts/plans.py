@@ -15,11 +15,11 @@ from streamdp.learning.experts.belief.density import Usual, densities, placed
 from streamdp.learning.experts.drawing.sequential import Reading, sequential_prior
 from streamdp.learning.experts.drawing.ways import BroadShapes, Drawn, Turn, Way, turns
 from streamdp.learning.experts.facts import Facts
-from streamdp.learning.experts.memory.beginning import OPENING, first_log_gaps
+from streamdp.learning.experts.memory.cold_start import OPENING, first_log_gaps
 from streamdp.learning.experts.memory.forecast import Seen
-from streamdp.learning.experts.memory.others import with_others
+from streamdp.learning.experts.memory.other_groups import with_others
 from streamdp.learning.experts.memory.panel import LOST, Inputs, Panel
-from streamdp.learning.experts.publishing.smooth import SmoothLaw
+from streamdp.learning.experts.publishing.smooth_law import SmoothLaw
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.priors.shapes import REACH

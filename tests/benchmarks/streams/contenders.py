@@ -13,7 +13,7 @@ from streamdp.kinds.study import ORACLE, Stream
 from streamdp.learning.baselines import Fixed, LastRelease
 from streamdp.learning.experts.belief.density import Usual
 from streamdp.learning.experts.drawing.ways import BroadShapes, Drawn
-from streamdp.learning.experts.memory.beginning import OPENING
+from streamdp.learning.experts.memory.cold_start import OPENING
 from streamdp.learning.experts.memory.forecast import Seen
 from streamdp.learning.experts.memory.panel import Panel
 from streamdp.learning.experts.mixture import ExpertMixture

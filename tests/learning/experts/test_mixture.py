@@ -14,7 +14,7 @@ from streamdp.learning.experts.memory.levels import DRIFT_NAMES
 from streamdp.learning.experts.memory.lost import FIRST_LOST, lost_after
 from streamdp.learning.experts.memory.panel import Panel
 from streamdp.learning.experts.mixture import ExpertMixture
-from streamdp.learning.public import PublicFit
+from streamdp.learning.public_fit import PublicFit
 from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy

@@ -20,7 +20,7 @@ from streamdp.learning.experts.memory.arrays import packed, unpacked
 from streamdp.learning.experts.memory.forecast import Change, Seen
 from streamdp.learning.experts.memory.levels import BESIDE_DRIFTS, DRIFTS, WIDTHS, Levels
 from streamdp.learning.experts.memory.lost import FIRST_LOST
-from streamdp.learning.experts.memory.others import Others
+from streamdp.learning.experts.memory.other_groups import Others
 from streamdp.learning.experts.memory.own import LEAST_OWN, MOST_OWN, own_covariances
 from streamdp.types import FloatArray, Json
 

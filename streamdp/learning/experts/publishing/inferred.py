@@ -17,7 +17,7 @@ from streamdp.learning.experts.drawing.sequential import Reading
 from streamdp.learning.experts.drawing.ways import MEAN_ABSOLUTE, Way
 from streamdp.learning.experts.facts import Facts
 from streamdp.learning.experts.publishing.error_bars import error_bars
-from streamdp.learning.experts.publishing.smooth import SmoothLaw
+from streamdp.learning.experts.publishing.smooth_law import SmoothLaw
 from streamdp.types import FloatArray
 
 

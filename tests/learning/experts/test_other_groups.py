@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from streamdp.learning.experts.belief.density import Usual, log_gaps
-from streamdp.learning.experts.memory.others import WEIGHT, Others, Profile, with_others
+from streamdp.learning.experts.memory.other_groups import WEIGHT, Others, Profile, with_others
 from streamdp.priors.families import Cauchy
 from streamdp.priors.joint import JointPrior, Shapes
 from streamdp.types import FloatArray

@@ -9,7 +9,7 @@ from streamdp.learning.experts.facts import Facts
 from streamdp.learning.experts.memory.levels import Levels, first_covariance
 from streamdp.learning.experts.memory.own import first_own
 from streamdp.learning.experts.memory.panel import Inputs, Panel
-from streamdp.learning.public import PublicFit
+from streamdp.learning.public_fit import PublicFit
 from streamdp.types import FloatArray
 
 OPENING = 3

@@ -1,4 +1,4 @@
-"""Lesson of one release: the panel after it, and what is believed of its batch."""
+"""The learner after one release: its panel, and what is believed of the batch."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import numpy as np
 from streamdp.learning.experts.belief import density
 from streamdp.learning.experts.belief.belief import LOG_TRAPEZOID, Belief, observe_all
 from streamdp.learning.experts.drawing.ways import Way
-from streamdp.learning.experts.memory.beginning import first_log_gaps
+from streamdp.learning.experts.memory.cold_start import first_log_gaps
 from streamdp.learning.experts.memory.lost import lost_after
-from streamdp.learning.experts.memory.others import Profile
+from streamdp.learning.experts.memory.other_groups import Profile
 from streamdp.learning.experts.memory.panel import FORGET, REMEMBERED, Panel
 from streamdp.learning.experts.plans import Plans
-from streamdp.learning.experts.publishing import filling
+from streamdp.learning.experts.publishing import inferred
 from streamdp.learning.experts.publishing.error_bars import error_bars
-from streamdp.learning.public import PublicFit
+from streamdp.learning.public_fit import PublicFit
 from streamdp.types import FloatArray, Json
 
 NEWEST = 0.1
@@ -24,8 +24,8 @@ NEWEST = 0.1
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
-    """One release, seen in the way that it was drawn in.
+class Update:
+    """What one release changes, read in the way that it was drawn in.
 
     Args:
         plans: All ways there are.
@@ -73,7 +73,7 @@ class Lesson:
             return belief, belief.point(), gaps
         released = {j: self.values[j] for j in way.targets}
         belief = way.reading.after(released)
-        point = filling.believed(self.plans.facts, way, belief, released)
+        point = inferred.believed(self.plans.facts, way, belief, released)
         return belief, point, self._gaps(known if way.whole else belief.point(), releases + 3)
 
     def _panel(self, belief: Belief, gaps: FloatArray) -> Panel:
@@ -119,7 +119,7 @@ class Lesson:
         turn = self.plans.turn(panel)
         reading = self.plans.reading(turn, panel, way.usual, way.seen.belief)
         rate = max(1.0 / panel.releases, NEWEST)
-        missed = filling.missed(self.plans.facts, way, reading, np.array(self.values))
+        missed = inferred.missed(self.plans.facts, way, reading, np.array(self.values))
         return (1.0 - rate) * panel.missed + rate * missed
 
     def _past(self) -> tuple[tuple[float, ...], ...]:

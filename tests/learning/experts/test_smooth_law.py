@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from streamdp.learning.experts.belief.density import densities, log_gaps
-from streamdp.learning.experts.publishing.smooth import LEAST_MISFIT, SmoothLaw, standard_laws
+from streamdp.learning.experts.publishing.smooth_law import LEAST_MISFIT, SmoothLaw, standard_laws
 from streamdp.types import FloatArray
 
 TARGETS = np.arange(1, 10) / 10.0
