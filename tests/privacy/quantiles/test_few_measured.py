@@ -156,7 +156,7 @@ def test_the_ledger_names_the_way_that_is_drawn(
             "quantiles": [f"{index}/{count + 1}" for index in range(1, count + 1)],
             "resolution": 1,
             "bounds": [0, 100],
-            "expected_rows": 1000,
+            "expected_rows": 100,
             "prior": {"learner": "experts", "measure": "few"},
         }
     )
