@@ -25,7 +25,7 @@ NEWEST = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """What one release changes, read in the way that it was drawn in.
+    """One release, and how it is read: in the way that it was drawn in.
 
     Args:
         plans: All ways there are.
