@@ -87,7 +87,7 @@ def test_it_is_told_nothing_but_releases(case: str) -> None:
     """No method has an argument for data, and an observation has no place for any."""
     learner = type(kind(case).learner)
     named = {"self", "state", "seen", "way", "drawn", "known", "count", "features", "calendar"}
-    named |= {"rows", "values", "shown"}
+    named |= {"rows", "value", "values", "shown"}
     for name in (name for name in dir(Learner) if not name.startswith("_")):
         method = getattr(learner, name)
         if callable(method):
