@@ -12,7 +12,7 @@ from streamdp.learning.experts.drawing.ways import Way
 from streamdp.learning.experts.memory.cold_start import first_log_gaps
 from streamdp.learning.experts.memory.lost import lost_after
 from streamdp.learning.experts.memory.other_groups import Profile
-from streamdp.learning.experts.memory.panel import FORGET, REMEMBERED, Panel
+from streamdp.learning.experts.memory.panel import FORGET, LOST, REMEMBERED, SURE, Panel
 from streamdp.learning.experts.plans import Plans
 from streamdp.learning.experts.publishing import inferred
 from streamdp.learning.experts.publishing.error_bars import error_bars
@@ -84,7 +84,9 @@ class Update:
         learned = panel.learned(way.seen, belief, gaps, anchor, facts)
         learned = replace(learned, lost=self._lost())
         if learned.releases == 0:
-            learned = learned.opened(first_log_gaps(facts, self.public), anchor, facts)
+            beginning = first_log_gaps(facts, self.public)
+            afresh = panel.lost >= LOST or panel.left(way.seen, belief) > SURE
+            learned = learned.opened(beginning, anchor, facts, afresh=afresh)
         if panel.releases and self.plans.shows_all(way):
             learned = replace(learned, missed=self._missed())
         if way.reading is None:

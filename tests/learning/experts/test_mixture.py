@@ -172,7 +172,18 @@ def test_what_a_turn_missed_is_forgotten_when_the_stream_opens_anew() -> None:
     panel = Panel.from_json(state | {"missed": 0.04})
     gaps = panel.log_gaps
     assert panel.missed == 0.04
-    assert panel.opened(gaps, (4, 0.0), learner().facts).missed == 0.0
+    assert panel.opened(gaps, (4, 0.0), learner().facts, afresh=False).missed == 0.0
+
+
+@pytest.mark.parametrize(("afresh", "kept"), [(False, True), (True, False)])
+def test_a_stream_that_opens_anew_keeps_beliefs_unless_they_are_of_other_batches(
+    afresh: bool, kept: bool
+) -> None:
+    """Noise may look like a move; a move beyond doubt leaves nothing of what was believed."""
+    panel = Panel.from_json(stable_state())
+    opened = panel.opened(panel.log_gaps, (4, 50.0), learner().facts, afresh=afresh)
+    before, after = (each.groups[0].coefficients[0] for each in (panel, opened))
+    assert np.array_equal(before, after) == kept
 
 
 def test_releases_never_cross_and_measured_values_stay_as_they_were_drawn() -> None:

@@ -40,6 +40,10 @@ LOST = 0.5
 """Weight of the forgetful expert above which a stream has left all beliefs: it opens anew. And
 probability above which draws are taken to find nothing."""
 
+SURE = 0.9999
+"""Weight of the forgetful expert above which what the others believe is of other batches: where
+draws are noisy, chance alone exceeds `LOST` twice in a row."""
+
 REMEMBERED = 20
 """Exact past values of each quantile that are kept."""
 
@@ -192,8 +196,8 @@ class Panel:
         changes, weights = self._changes(seen, belief)
         own, information = self._own(changes, weights, facts.targets, usual.density)
         shared, places = _shared(weights), density.placed(log_gaps, *anchor)
-        lost = float(weights[0][-1].sum()) > LOST
-        opens = lost and (self.strange or self.releases == 0)
+        strange = float(weights[0][-1].sum()) > LOST
+        opens = strange and (self.strange or self.releases == 0)
         groups = []
         for group, change, new in zip(self.heard(), changes, shared, strict=True):
             learned = group.learned(change, usual, rate).anchored(places, usual)
@@ -201,27 +205,44 @@ class Panel:
         return replace(
             later,
             releases=0 if opens else self.releases + 1,
-            strange=lost and not opens,
+            strange=strange and not opens,
             own=own,
             information=information,
             groups=tuple(groups[: len(self.groups)]),
             beside=groups[-1] if len(groups) > len(self.groups) else self.beside,
         )
 
-    def opened(self, log_gaps: FloatArray, anchor: tuple[int, float], facts: Facts) -> Panel:
+    def left(self, seen: Seen, belief: Belief) -> float:
+        """The probability that a release lies where only the forgetful expert expects it.
+
+        Args:
+            seen: What was forecast.
+            belief: What that became by the release.
+        """
+        return float(self._changes(seen, belief)[1][0][-1].sum())
+
+    def opened(
+        self, log_gaps: FloatArray, anchor: tuple[int, float], facts: Facts, *, afresh: bool
+    ) -> Panel:
         """The panel of a stream that opens anew around its last release, with first gaps.
 
-        What experts without inputs believed was of other batches. Those with inputs may have
-        learned why it moved, so they keep what they believe; all weigh alike again.
+        Args:
+            log_gaps: Of a stream that begins.
+            anchor: A quantile of the last release, and its value.
+            facts: Of the stream.
+            afresh: Whether what experts without inputs believe is of other batches, or of draws
+                that found nothing. Those with inputs may have learned why the stream moved.
         """
         opened = replace(self, log_gaps=log_gaps, centre=anchor[1], missed=0.0)
         usual, places = opened.usual(facts), density.placed(log_gaps, *anchor)
-        groups = [Levels.start(places, 1, usual)]
-        groups += [
+        if not afresh:
+            groups = tuple(group.anchored(places, usual) for group in self.groups)
+            return replace(opened, groups=groups)
+        others = (
             replace(group, log_weights=np.zeros_like(group.log_weights))
             for group in self.groups[1:]
-        ]
-        return replace(opened, groups=tuple(groups))
+        )
+        return replace(opened, groups=(Levels.start(places, 1, usual), *others))
 
     def drift_shares(self) -> FloatArray:
         """Weights of the experts of each drift, whatever their inputs, shape (k,)."""
