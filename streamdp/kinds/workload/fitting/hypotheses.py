@@ -42,7 +42,7 @@ DECAY = 0.98
 FLOOR = -8.0
 """The least evidence, in nats behind the best."""
 
-FORGIVEN = 0.5
+FORGIVEN = 1 / 3
 """Of the nats against the past on a day on which it was taken, beyond the least there may be."""
 
 PACE, SLOWING = 0.25, 0.05
