@@ -10,6 +10,7 @@ from streamdp.mechanisms.quantile_tree.exponential import _Exponents, _Near
 from streamdp.mechanisms.quantile_tree.grains import GRAINS, Grains, Region
 from streamdp.mechanisms.quantile_tree.measure import Measure
 from streamdp.mechanisms.quantile_tree.points import MOST_POINTS, aimed_at, public_points
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy, Laplace, Uniform
 from streamdp.privacy.draws import choose
 from streamdp.types import CellCounts, Grid
@@ -52,6 +53,19 @@ def test_grains_left_of_points_agree_one_by_one():
     grains = Grains.of(CellCounts(np.array([-3, 0, 4]), np.array([2, 5, 1])))
     points = np.arange(-5 * GRAINS, 7 * GRAINS, 7)
     assert grains.left_of_each(points).tolist() == [grains.left_of(int(p)) for p in points]
+
+
+@pytest.mark.parametrize("equal", [100, 14_510, 10**9])
+@pytest.mark.parametrize("form", [(2, "conditional"), (3, "conditional"), (3, "edge")])
+def test_equal_records_are_found_however_many(equal, form):
+    """A level of their cell holds the target, though ranks of levels lie far apart."""
+    batch = CellCounts(np.array([0, 100, 200]), np.array([equal // 3, equal, equal // 20]))
+    quantiles = F(1, 10), F(1, 2), F(9, 10)
+    tree = QuantileTree(
+        quantiles, F(20), Grid(F(1), -(2**40), 2**40), branching=form[0], restriction=form[1]
+    )
+    priors = tuple(Cauchy(1000.0, 10.0) for _ in quantiles)
+    assert tree.draw(batch, priors, Seeded(equal)) == (0, 100, 100)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.3, 0.5, 0.999])

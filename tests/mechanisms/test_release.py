@@ -17,7 +17,7 @@ from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.types import Batch, CellCounts, Grid
 
 QUARTILES = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
-GRID = Grid(Fraction(1, 10), -500, 500)
+GRID = Grid(Fraction(1, 1000), -50_000, 50_000)
 BATCH = Batch("source", "2013-01-01")
 LEARNER = LastRelease(Cauchy(0.0, 1.0), 0.05, 1.0, 0.1)
 

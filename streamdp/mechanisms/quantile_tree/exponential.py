@@ -1,8 +1,11 @@
 """One quantile of a region: the exponential mechanism, drawn exactly.
 
-P(o) ∝ μ(o)·exp(-c·min(|q·n - rank(o)|, 45/c)) over the fine points o of the region, where n and
-rank count the region's own grains. The clip keeps every weight above e^-45 of its mass; it is
-monotone and 1-Lipschitz, so the range of the cost's change is not larger than without it.
+P(o) ∝ μ(o)·exp(-c·min(cost(o), 45/c)) over the fine points o of the region. The cost is the
+distance of q·n from the ranks of o, from that of its first grain to that behind its last, where n
+and ranks count the region's own grains. So one point at least costs nothing, however many records
+are equal: by first ranks alone, where more than 64·90/c are, every level is clipped and μ decides.
+The clip keeps every weight above e^-45 of its mass; it is monotone and 1-Lipschitz, so the range
+of the cost's change is not larger than without it.
 
 References:
     Smith 2011 (exponential mechanism for quantiles); Dong, Durfee & Rogers 2020 (bounded range).
@@ -63,7 +66,8 @@ def draw_quantile(
     log_weights[0::2] += _log_level_sums(near, costs)
     log_weights[1::2] -= costs.at(near.gap_ranks)
     if restriction == "edge":
-        log_weights = np.append(log_weights, _outside(near, measure) - costs.at(near.end_ranks))
+        ends = costs.at(near.end_ranks, near.end_counts)
+        log_weights = np.append(log_weights, _outside(near, measure) - ends)
     chosen = choose(log_weights, entropy)
     if chosen >= 2 * len(near.cells) - 1:
         return region.start if chosen % 2 else region.last
@@ -71,7 +75,7 @@ def draw_quantile(
     if is_gap:
         cell = measure.draw(int(near.cells[index]) + 1, int(near.cells[index + 1]), entropy)
         return cell * GRAINS + uniform_below(GRAINS, entropy)
-    level = choose(-costs.at(near.ranks_within(index)), entropy)
+    level = choose(-costs.at(*near.ranks_within(index)), entropy)
     return int(near.cells[index]) * GRAINS + near.first_level(index) + level
 
 
@@ -92,9 +96,15 @@ class _Exponents:
         """c·(rank - q·n), ranks in grains of the whole batch."""
         return np.asarray(((ranks - self._middle) - self._rest) * self.per_grain)
 
-    def at(self, ranks: IntArray) -> FloatArray:
-        """c·cost, clipped."""
-        return np.asarray(np.minimum(np.abs(self.signed(ranks)), CLIP))
+    def at(self, ranks: IntArray, counts: IntArray | int = 0) -> FloatArray:
+        """c·cost of points, clipped.
+
+        Args:
+            ranks: Grains of the whole batch left of each.
+            counts: Grains on each.
+        """
+        beyond = np.maximum(self.signed(ranks), -self.signed(ranks + counts))
+        return np.asarray(np.clip(beyond, 0.0, CLIP))
 
     def window(self) -> tuple[int, int]:
         """Ranks (records of the whole batch) between which the cost is not clipped."""
@@ -124,9 +134,10 @@ class _Near:
             self.cells = np.concatenate(([first], grains.cells[begin:end], [last]))
         self._region = region
         self._grains = grains
-        self.end_ranks: IntArray = np.array(
-            [grains.left_of(region.start), grains.left_of(region.last)], dtype=np.int64
-        )
+        ends_of = region.start, region.last
+        ranks = [[grains.left_of(end + past) for end in ends_of] for past in (0, 1)]
+        self.end_ranks: IntArray = np.array(ranks[0], dtype=np.int64)
+        self.end_counts: IntArray = np.array(ranks[1], dtype=np.int64) - self.end_ranks
         self.edges: IntArray = np.empty(2 * len(self.cells), dtype=np.int64)
         self.edges[0::2] = self.cells
         self.edges[1::2] = self.cells + 1
@@ -141,13 +152,13 @@ class _Near:
         """First level of a cell that lies in the region."""
         return self._region.start % GRAINS if index == 0 else 0
 
-    def ranks_within(self, index: int) -> IntArray:
-        """Ranks of the levels of a cell that lie in the region, grains of the whole batch."""
+    def ranks_within(self, index: int) -> tuple[IntArray, int]:
+        """Ranks of the levels of a cell that lie in the region, and the grains on each level."""
         start = int(self.cells[index]) * GRAINS + self.first_level(index)
         stop = min(int(self.cells[index] + 1) * GRAINS, self._region.last + 1)
         rank = self._grains.left_of(start)
         step = self._grains.left_of(start + 1) - rank
-        return rank + step * np.arange(stop - start)
+        return rank + step * np.arange(stop - start), step
 
 
 def _log_level_sums(near: _Near, costs: _Exponents) -> FloatArray:
@@ -161,13 +172,13 @@ def _log_level_sums(near: _Near, costs: _Exponents) -> FloatArray:
     counts = near.inner_counts
     first = costs.signed(near.inner_ranks)
     step = costs.per_grain * counts
-    last = first + step * (GRAINS - 1)
+    last = first + step * GRAINS
     with np.errstate(under="ignore"):
         sums = np.log(np.expm1(-step * GRAINS) / np.expm1(-step))
     result[1 : 1 + len(counts)] = sums + np.where(last <= 0.0, last, -first)
-    bent = ((first < 0.0) & (last > 0.0)) | (first < -CLIP) | (last > CLIP)
+    bent = ((first < 0.0) & (last > 0.0)) | (first + step < -CLIP) | (last - step > CLIP)
     for index in (0, len(near.cells) - 1, *(np.flatnonzero(bent) + 1).tolist()):
-        result[index] = math.log(np.exp(-costs.at(near.ranks_within(index))).sum())
+        result[index] = math.log(np.exp(-costs.at(*near.ranks_within(index))).sum())
     return np.asarray(result - math.log(GRAINS))
 
 
@@ -177,7 +188,7 @@ def _outside(near: _Near, measure: Measure) -> FloatArray:
     edges = np.array([measure.grid.lower, first, first + 1, last, last + 1])
     masses = measure.between(np.append(np.maximum.accumulate(edges), measure.grid.upper + 1))
     levels_right = GRAINS - near.first_level(len(near.cells) - 1) * (first == last)
-    levels_right -= len(near.ranks_within(len(near.cells) - 1))
+    levels_right -= len(near.ranks_within(len(near.cells) - 1)[0])
     of_last = masses[1] if first == last else masses[3]
     left = np.logaddexp(masses[0], masses[1] + log_share(near.first_level(0), GRAINS))
     right = np.logaddexp(masses[4], of_last + log_share(levels_right, GRAINS))

@@ -53,8 +53,8 @@ def numerical_slack(draws: int) -> Fraction:
 def slot_ranges(targets: tuple[Fraction, ...]) -> tuple[tuple[Fraction, ...], ...]:
     """Range of each independent draw when the record falls in slot s, right of s quantiles.
 
-    A record right of the quantile q leaves |d| changes in [-q, q] on its left and exactly 1 - q
-    on its right, where d is negative already: range max(1, 2q). Left of it, max(1, 2(1 - q)).
+    A record right of the quantile q changes costs by [-q, q] up to itself and by exactly 1 - q
+    on its right, where ranks exceed q·n already: range max(1, 2q). Left of it, max(1, 2(1 - q)).
 
     Returns:
         k + 1 slots of k ranges.
@@ -82,7 +82,7 @@ def addition_range(targets: tuple[Fraction, ...], node: NodeKind) -> Fraction:
 def substitution_range(targets: tuple[Fraction, ...], node: NodeKind) -> Fraction:
     """S of a node when one record moves within its region, n being fixed.
 
-    A rank changes by one between the two places, so |q·n - rank| by [-1, 1]: 2 for each
+    Ranks change by at most one between the two places, so costs by [-1, 1]: 2 for each
     independent draw. A joint cost has two terms changed, by at most one each: [-2, 2], range 4.
     """
     return Fraction(4) if node == "joint" else Fraction(2 * len(targets))

@@ -73,13 +73,14 @@ class DriftChance:
         points = self.points()
         grains = Grains.of(statistic)
         ranks = np.append(grains.left_of_each(points), int(grains.before[-1]) * GRAINS)
+        behind = grains.left_of_each(points + 1)
         inside = [
             np.flatnonzero((points >= low * GRAINS) & (points < (high + 1) * GRAINS))
             for low, high in self.tolerances
         ]
         laws: Laws = {}
         for node in reversed(self.tree.nodes()):
-            laws[node.left, node.right] = self._law(node, ranks, inside, laws)
+            laws[node.left, node.right] = self._law(node, ranks, behind, inside, laws)
         stay, leave = laws[-1, len(self.tolerances)]
         return Chance(max(float(leave[0, 0]), _LEAST), max(float(stay[0, 0]), _LEAST))
 
@@ -87,14 +88,16 @@ class DriftChance:
         """Public fine points: the ends of tolerances, and even steps between them."""
         return _points(self)
 
-    def _law(self, node: Node, ranks: IntArray, inside: list[IntArray], laws: Laws) -> Law:
+    def _law(
+        self, node: Node, ranks: IntArray, behind: IntArray, inside: list[IntArray], laws: Laws
+    ) -> Law:
         """S and L of a node, for each left bound (first axis) and right bound (second)."""
         (target,) = node.targets
         bounded = node.right < len(inside)
         left = inside[node.left] if node.left >= 0 else np.array([0])
         right = inside[node.right] if bounded else np.array([len(ranks) - 2])
         stops = ranks[right] if bounded else ranks[-1:]
-        weights = self._weights(node, ranks[:-1], (left, right), stops)
+        weights = self._weights(node, (ranks[:-1], behind), (left, right), stops)
         reachable = (inside[target] >= left[0]) & (inside[target] <= right[-1])
         chosen = inside[target][reachable] - left[0]
         within = weights[:, :, chosen]
@@ -113,20 +116,32 @@ class DriftChance:
         return stay / total, leave / total
 
     def _weights(
-        self, node: Node, ranks: IntArray, bounds: tuple[IntArray, IntArray], stops: IntArray
+        self,
+        node: Node,
+        ranks: tuple[IntArray, IntArray],
+        bounds: tuple[IntArray, IntArray],
+        stops: IntArray,
     ) -> FloatArray:
-        """exp(-c·cost) of points from the first left bound on; at most 1, out of bounds 0."""
+        """exp(-c·cost) of points from the first left bound on; at most 1, out of bounds 0.
+
+        Args:
+            node: Of the tree.
+            ranks: Grains left of each point, and behind its last one.
+            bounds: Left and right bounds of the node's region, as indices of points.
+            stops: Grains left of the right bounds.
+        """
         (quantile,) = node.quantiles
         left, right = bounds
         sharpness = float(self.tree.levels()[node.level].sharpness(node.quantiles)) / GRAINS
         candidates = np.arange(left[0], right[-1] + 1)
-        starts = ranks[left][:, None]
+        starts = ranks[0][left][:, None]
         sizes = quantile.numerator * (stops[None, :] - starts)
         middle, rest = np.divmod(sizes, quantile.denominator)
-        signed = (ranks[candidates] - (starts + middle)[:, :, None]).astype(float)
-        signed -= (rest / quantile.denominator)[:, :, None]
+        target, rest = (starts + middle)[:, :, None], (rest / quantile.denominator)[:, :, None]
+        first, last = ((each[candidates] - target).astype(float) - rest for each in ranks)
+        cost = np.maximum(np.maximum(first, -last), 0.0)
         allowed = (candidates >= left[:, None, None]) & (candidates <= right[None, :, None])
-        exponents = np.where(allowed, np.abs(signed) * sharpness, np.inf)
+        exponents = np.where(allowed, cost * sharpness, np.inf)
         return np.asarray(
             np.exp(np.minimum(exponents.min(axis=2, keepdims=True), _FAR) - exponents)
         )

@@ -163,8 +163,8 @@ def _tails_dropped() -> Any:
     """Points beyond the clip get next to no weight instead of the clip's."""
     real = exponential._Exponents.at
 
-    def at(self: Any, ranks: Any) -> Any:
-        costs = real(self, ranks)
+    def at(self: Any, *points: Any) -> Any:
+        costs = real(self, *points)
         return np.where(costs >= exponential.CLIP, 500.0, costs)
 
     return patch.object(exponential._Exponents, "at", at)
@@ -207,7 +207,7 @@ MUTANTS = (
         Case("1/4 1/2 3/4", 4, 4, "tight"),
     ),
     Mutant(
-        "overlapping children on ties", _overlapping_children, Case("1/4 1/2 3/4", 3, 4, "tight")
+        "overlapping children on ties", _overlapping_children, Case("1/4 1/2 3/4", 4, 4, "tight")
     ),
     Mutant("sharpness doubled", _sharpness_doubled, Case("1/2", 3, 3, "tight")),
     Mutant(

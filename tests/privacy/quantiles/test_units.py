@@ -115,7 +115,7 @@ def test_records_of_a_unit_in_several_groups_lose_the_charge_together() -> None:
 def test_a_bound_for_each_group_alone_is_caught() -> None:
     """Three records in each of two groups, as a bound of each group would let in: too much."""
     kinds = [Grouped(quantiles(favourite, ROWS), ("o",), GROUPS) for favourite in range(CELLS)]
-    having = counts_of((0, 0, 0, *HIGH))
+    having = counts_of((1, 1, 1, *HIGH))
     pair = ((counts_of(HIGH),) * 2, (having,) * 2)
     assert max(max(losses(kind, [pair])) for kind in kinds) > 1.5 * EPSILON
 
