@@ -246,7 +246,16 @@ def test_a_pattern_that_takes_in_another_source_is_refused(tmp_path: Path, path:
         loaded(tmp_path, GOOD.replace("releases:\n", other))
 
 
-OWN = ["s.db", "./s.log", "flights.parquet", "s.db-wal", "s.db.lock", "s.db.anchor", "s.log.3"]
+OWN = [
+    "s.db",
+    "./s.log",
+    "flights.parquet",
+    "s.db-wal",
+    "s.db.lock",
+    "s.db.turn",
+    "s.db.anchor",
+    "s.log.3",
+]
 
 
 @pytest.mark.parametrize("path", [*OWN, "s.db.schema-3.17", "config.yaml"])
