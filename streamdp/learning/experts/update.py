@@ -68,7 +68,7 @@ class Update:
             gaps = self._gaps(known, releases + 1)
             each = density.densities(self.plans.facts.targets, gaps)
             assert self.plans.broad is not None  # noqa: S101
-            noise = self.plans.broad.noise / each[:, None] / each
+            noise = self.plans.broad.noise_of_values(each)
             belief = observe_all(way.seen.belief, known, noise)
             return belief, belief.point(), gaps
         released = {j: self.values[j] for j in way.targets}
@@ -108,7 +108,7 @@ class Update:
             return lost_after(way.panel.lost, gained)
         assert self.plans.broad is not None  # noqa: S101
         values, each = np.array(self.values), way.usual.density
-        noise = self.plans.broad.noise / each[:, None] / each
+        noise = self.plans.broad.noise_of_values(each)
         gained = observe_all(before, values, noise).log_total() - before.log_total()
         gained += float(np.linalg.slogdet(noise)[1]) / 2.0
         return lost_after(

@@ -156,6 +156,14 @@ class BroadShapes:
             return True
         return span <= float((shapes.centres[:, -1] - shapes.centres[:, 0]).max())
 
+    def noise_of_values(self, density: FloatArray) -> FloatArray:
+        """Covariance of the noise in the unit of the values, shape (m, m).
+
+        Args:
+            density: At each quantile, shape (m,).
+        """
+        return np.asarray(self.noise / density[:, None] / density)
+
     def log_reach(self, prior: JointPrior, values: FloatArray, density: FloatArray) -> float:
         """ln of the share of a prior that lies within the noise of some quantiles.
 
@@ -164,7 +172,7 @@ class BroadShapes:
             values: Of all quantiles, shape (m,).
             density: At each of them, shape (m,).
         """
-        noise = self.noise / density[:, None] / density
+        noise = self.noise_of_values(density)
         half, size = float(self.tree.grid.resolution) / 2.0, len(values)
         volume = (np.linalg.slogdet(2.0 * np.pi * noise)[1]) / 2.0
         robust = math.log(prior.robust_weight) + math.lgamma(size + 1) + float(volume)
