@@ -1,0 +1,139 @@
+"""Histograms with noise on public cuts; where the next cuts lie may follow from those before.
+
+Cuts t_1 < ... < t_k divide the grid into k + 1 bins: bin i holds the records with
+t_(i-1) < x <= t_i, the last those with x > t_k. A stage s publishes
+
+    count_i + z_i,   z_i independent noise at the price share_s·price
+
+(`mechanisms.noise`: discrete Laplace for epsilon, discrete Gaussian for rho). The cuts of a stage
+are a function of the noisy counts of the stages before it. How many stages there are, and the share
+of each, is fixed before data is touched, and with them the price.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from streamdp.mechanisms.noise import Noise, noise_at
+from streamdp.mechanisms.quantile_tree.sharpness import Relation
+from streamdp.privacy import events
+from streamdp.privacy.price import Price
+from streamdp.types import CellCounts, Entropy, Grid, Json
+
+WHOLE = (Fraction(1),)
+"""One stage that has the whole price."""
+
+
+@dataclass(frozen=True, slots=True)
+class Histogram:
+    """Noisy counts between cuts.
+
+    Args:
+        cuts: Cells, strictly increasing, shape (k,); a bin ends with its cut.
+        counts: Noisy, so that some may be negative, shape (k + 1,).
+    """
+
+    cuts: tuple[int, ...]
+    counts: tuple[int, ...]
+
+
+NextCuts = Callable[[tuple[Histogram, ...]], Iterable[int]]
+"""The cuts of the next stage, from the stages so far: none before the first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Histograms:
+    """A plan of histograms of one batch.
+
+    Args:
+        price: Of all stages together, for one record.
+        grid: Public cells.
+        shares: Of the price, one a stage; positive, with sum 1.
+        relation: Neighbours.
+
+    Raises:
+        ValueError: The shares are not positive, or do not add up to 1.
+    """
+
+    price: Price
+    grid: Grid
+    shares: tuple[Fraction, ...] = WHOLE
+    relation: Relation = "add-remove"
+
+    def __post_init__(self) -> None:
+        if sum(self.shares) != 1 or min(self.shares) <= 0:
+            raise ValueError("the shares of stages must be positive and add up to 1")
+
+    def noise(self, stage: int) -> Noise:
+        """Of each count of a stage: one record changes one count by one, or moves between two."""
+        changed = 2 if self.relation == "substitute" else 1
+        return noise_at(self.price.share(self.shares[stage]), changed, changed)
+
+    def event(self) -> Json:
+        """The event of one record: the stages one after the other.
+
+        Where a record moves between two counts, the noise of each is a draw of half the epsilon.
+        """
+        draws: list[Json] = []
+        for share in self.shares:
+            price = self.price.share(share)
+            if price.measure == "rho":
+                draws.append(events.zero_concentrated(price.amount))
+            elif self.relation == "substitute":
+                draws += [events.pure(price.amount / 2)] * 2
+            else:
+                draws.append(events.pure(price.amount))
+        return events.sequence(
+            draws,
+            mechanism="histograms",
+            noise="discrete-gaussian" if self.price.measure == "rho" else "discrete-laplace",
+            stages=[str(share) for share in self.shares],
+            relation=self.relation,
+        )
+
+    def draw(
+        self, statistic: CellCounts, next_cuts: NextCuts, entropy: Entropy
+    ) -> tuple[Histogram, ...]:
+        """One histogram a stage.
+
+        Args:
+            statistic: The batch. Private.
+            next_cuts: Total; reads the stages before and public facts alone. What it returns is put
+                in order, without what occurs twice, and moved into the grid (`within`), so the cuts
+                that count are those of the result.
+            entropy: Source of chance.
+
+        Privacy: `relation` of one record. Bins are a partition of the grid, so that one record more
+        changes one count of a stage by one, and one that moves changes two counts by one. A stage
+        costs share·price (`AdditiveNoise.draw`, `GaussianNoise.draw`) whatever its cuts are; these
+        follow from stages that are drawn already, so the prices add up: pure epsilon, or rho.
+        """
+        drawn: tuple[Histogram, ...] = ()
+        for stage in range(len(self.shares)):
+            cuts = within(self.grid, next_cuts(drawn))
+            counts = self.noise(stage).draw(exact_counts(statistic, cuts), entropy)
+            drawn += (Histogram(cuts, counts),)
+        return drawn
+
+
+def within(grid: Grid, cuts: Iterable[int]) -> tuple[int, ...]:
+    """Cuts in strictly increasing order, in the grid but for its last cell, which nothing is above.
+
+    >>> within(Grid(Fraction(1), 0, 9), (7, 3, 3, -5, 12))
+    (0, 3, 7, 8)
+    """
+    if grid.lower == grid.upper:
+        return ()
+    return tuple(sorted({min(max(int(cut), grid.lower), grid.upper - 1) for cut in cuts}))
+
+
+def exact_counts(statistic: CellCounts, cuts: tuple[int, ...]) -> list[int]:
+    """How many records each bin holds, of k + 1. Private; total."""
+    running = np.concatenate(([0], np.cumsum(statistic.counts, dtype=np.int64)))
+    ends = np.searchsorted(statistic.cells, np.asarray(cuts, dtype=np.int64), side="right")
+    found: list[int] = np.diff(running[np.concatenate(([0], ends, [-1]))]).tolist()
+    return found
