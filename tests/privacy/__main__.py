@@ -8,7 +8,7 @@ from tests.benchmarks.report import Row, main
 from tests.privacy import choices
 from tests.privacy.gates import cases as gate_cases
 from tests.privacy.gates.mutants import GATE_MUTANTS
-from tests.privacy.noise import gaussian
+from tests.privacy.noise import gaussian, histograms
 from tests.privacy.quantiles.cases import CASES, LONG, largest_loss
 from tests.privacy.quantiles.gradients import BOUGHT, GRADIENT_MUTANTS
 from tests.privacy.quantiles.mutants import MUTANTS
@@ -26,6 +26,7 @@ def rows(quick: bool) -> Iterator[Row]:
         yield _row(mutant.case.name, mutant.case.relation, mutant.loss(), mutant.name)
     yield from _gradients()
     yield from (_row(name, "shift", ratio, mutant) for name, ratio, mutant in gaussian.rows())
+    yield from _histograms(quick)
     yield from _choices()
     yield from _gates(quick)
 
@@ -36,6 +37,14 @@ def _gradients() -> Iterator[Row]:
         yield _row(bought.name, bought.relation, bought.largest_loss())
     for mutant in GRADIENT_MUTANTS:
         yield _row(mutant.bought.name, mutant.bought.relation, mutant.loss(), mutant.name)
+
+
+def _histograms(quick: bool) -> Iterator[Row]:
+    """Histograms on public cuts of one and of several stages, then their mutants."""
+    for case in histograms.CASES if quick else (*histograms.CASES, histograms.IN_RHO):
+        yield _row(str(case), case.relation, case.largest_loss())
+    for mutant in histograms.MUTANTS:
+        yield _row(str(mutant.case), mutant.case.relation, mutant.loss(), mutant.name)
 
 
 def _choices() -> Iterator[Row]:
