@@ -5,8 +5,7 @@ from __future__ import annotations
 from contextlib import closing
 from pathlib import Path
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.store import archive
 from streamdp.store.database import connect_to_read
 from streamdp.store.ledger import chain

@@ -15,6 +15,7 @@ ROOT = Path(__file__).parent.parent / "streamdp"
 BELOW = {
     "types": {"errors"},
     "errors": set(),
+    "database": set(),
     "disk": set(),
     "files": {"types"},
     "objects": {"types", "errors"},
@@ -32,8 +33,8 @@ BELOW = {
     },
     "backends": {"types", "errors", "files", "objects", "lakes"},
     "sources": {"types", "errors", "files", "objects", "lakes", "zones"},
-    "sinks": {"types", "errors", "disk", "privacy", "text", "objects"},
-    "store": {"types", "errors", "disk", "privacy", "__init__"},
+    "sinks": {"types", "errors", "database", "disk", "privacy", "text", "objects"},
+    "store": {"types", "errors", "database", "disk", "privacy", "__init__"},
     "log": {"types", "errors", "disk", "text"},
     "engine": {"types", "errors", "text"},
     "config": {
@@ -47,8 +48,12 @@ BELOW = {
         "gates",
         "zones",
     },
-    "reports": {"types", "errors", "privacy", "store", "config", "files", "objects", "__init__"},
+    "reports": {
+        *("types", "errors", "database", "privacy", "store", "config", "files", "objects"),
+        "__init__",
+    },
     "web": {
+        "database",
         "text",
         "types",
         "errors",
@@ -63,7 +68,7 @@ BELOW = {
     "demo": set(),
     "library": {
         *("types", "errors", "text", "privacy", "store", "sinks", "engine", "config", "wiring"),
-        "reports",
+        *("database", "reports"),
     },
 }
 """What each room may import; rooms that are not listed here stand above all of these."""
@@ -160,7 +165,7 @@ def test_nothing_that_works_on_production_can_evaluate_against_truth() -> None:
 
 
 def test_the_daemon_loads_no_simulation() -> None:
-    """Not by a detour either: all that works on production, imported, leaves it out."""
+    """Not by a detour either: all that works on production, imported, leaves it out, and pandas."""
     rooms = (
         "daemon.daemon",
         "daemon.runtime",
@@ -172,9 +177,17 @@ def test_the_daemon_loads_no_simulation() -> None:
     code = f"import sys, {', '.join(f'streamdp.{name}' for name in rooms)}\n"
     code += "from streamdp.kinds.registry import all_kinds; list(all_kinds())\n"
     code += "loaded = [name for name in sys.modules if name.startswith('streamdp.')]\n"
-    code += "assert not [name for name in loaded if 'simulation.' in name or 'synthetic' in name]"
+    code += "assert not [name for name in loaded if 'simulation.' in name or 'synthetic' in name]\n"
+    code += "assert 'pandas' not in sys.modules"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_one_module_imports_sqlite_utils() -> None:
+    """Elsewhere it would import pandas too, where that is installed."""
+    users = {str(path.relative_to(ROOT)) for path in MODULES if "sqlite_utils.db" in imports(path)}
+    assert users == {"database.py"}
+    assert not [path for path in MODULES if "sqlite_utils" in imports(path)]
 
 
 KNOW_KINDS = {"kinds", "gates", "learning", "mechanisms", "priors", "privacy", "demo"}

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlite_utils import Database
-
 from streamdp.config import Configuration, next_times
 from streamdp.config.sections.alerts import Alerts
 from streamdp.config.sections.sources import Batches, Windows
 from streamdp.daemon.places import place_of
+from streamdp.database import Database
 from streamdp.errors import StreamdpError
 from streamdp.privacy.amounts import NANO, epsilon_text
 from streamdp.store.ledger.chain import spent_of

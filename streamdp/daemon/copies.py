@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from sqlite_utils import Database
-
 from streamdp.config import Configuration
 from streamdp.daemon.places import Place, place_of
+from streamdp.database import Database
 from streamdp.errors import StreamdpError
 from streamdp.types import Log
 

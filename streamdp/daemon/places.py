@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from sqlite_utils import Database
-
 from streamdp.config.sections.backup import Backup
+from streamdp.database import Database
 from streamdp.errors import SourceError, StoreError
 from streamdp.objects.address import is_address, parsed
 from streamdp.objects.storage import copy, listed, remove, write

@@ -10,10 +10,9 @@ import os
 from functools import partial
 from pathlib import Path
 
-from sqlite_utils import Database
-
 from streamdp.config import Configuration
 from streamdp.config.sections.reports import ReportSection
+from streamdp.database import Database
 from streamdp.disk import make_folder, write_whole
 from streamdp.errors import StreamdpError
 from streamdp.reports.releases.digest import digest

@@ -11,8 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.errors import StreamdpError
 from streamdp.library.table import Table, table_of, table_of_releases
 from streamdp.privacy.amounts import NANO

@@ -14,9 +14,8 @@ from streamdp.privacy.amounts import epsilon_text
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from sqlite_utils import Database
-
     from streamdp.config import Configuration
+    from streamdp.database import Database
     from streamdp.errors import BudgetExhaustedError
     from streamdp.planning.prices import Prices
     from streamdp.types import Batch, Json

@@ -9,9 +9,8 @@ from streamdp.privacy.amounts import epsilon_text, nano_up
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from sqlite_utils import Database
-
     from streamdp.config import Configuration
+    from streamdp.database import Database
     from streamdp.types import Batch, Json
 
 

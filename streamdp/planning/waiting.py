@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 from streamdp.planning.gates import unanswered
 
 if TYPE_CHECKING:
-    from sqlite_utils import Database
-
     from streamdp.config import Configuration
+    from streamdp.database import Database
     from streamdp.planning.caps import Listing
     from streamdp.types import Batch
 

@@ -6,9 +6,7 @@ import sqlite3
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from sqlite_utils import Database
-from sqlite_utils.db import NoTable
-
+from streamdp.database import Database, NoTable
 from streamdp.errors import SinkError, StoreError
 from streamdp.sinks.columns import CURRENT, SAME
 from streamdp.sinks.record import flat

@@ -11,8 +11,7 @@ from dataclasses import fields
 from itertools import chain
 from typing import Any
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.errors import IntegrityError
 from streamdp.store import row_checksums
 from streamdp.store.columns import OF_RELEASE, add_columns, columns_from

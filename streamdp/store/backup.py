@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.disk import PRIVATE, make_folder, sync
 from streamdp.errors import StoreError
 from streamdp.store.anchor.check import state_of

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.errors import ClockError
 from streamdp.store import row_checksums
 

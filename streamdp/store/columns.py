@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.store import row_checksums
 from streamdp.types import Column
 

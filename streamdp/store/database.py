@@ -10,8 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.disk import keep_private, open_file
 from streamdp.errors import MORE_MEMORY, IntegrityError, StoreError
 

@@ -14,8 +14,7 @@ import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.errors import StoreError
 from streamdp.store import archive, outbox, pauses, row_checksums, runs
 from streamdp.types import Answer, Batch, Charge, GateRun, Json, Run

@@ -10,8 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.store import row_checksums
 from streamdp.types import Delivery, Failure
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.store import row_checksums
 from streamdp.store.database import transaction
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.errors import StreamdpError
 from streamdp.store import row_checksums
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.errors import IntegrityError
 from streamdp.types import Json
 

@@ -11,8 +11,7 @@ Functions here run inside a transaction of their caller.
 
 from __future__ import annotations
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.errors import IntegrityError
 from streamdp.privacy.filters import Item
 from streamdp.store.ledger.chain import append

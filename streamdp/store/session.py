@@ -7,8 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.store.anchor.anchor import Anchor, default_anchor
 from streamdp.store.anchor.check import charges_after, state_of
 from streamdp.store.clock_guard import keep_time

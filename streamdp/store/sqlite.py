@@ -8,9 +8,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
 from operator import eq
 
-from sqlite_utils import Database
-
 from streamdp import __version__
+from streamdp.database import Database
 from streamdp.errors import StoreError, StreamdpError
 from streamdp.store import archive, outbox, problems
 from streamdp.store.anchor.anchor import Anchor

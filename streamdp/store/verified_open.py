@@ -6,8 +6,7 @@ import sqlite3
 from fractions import Fraction
 from pathlib import Path
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.errors import IntegrityError, LockedError
 from streamdp.privacy.amounts import NANO
 from streamdp.privacy.events import pure, zero_concentrated

@@ -16,9 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-from sqlite_utils import Database
-
 from streamdp.config import Configuration, load
+from streamdp.database import Database
 from streamdp.errors import IntegrityError, StoreError, StreamdpError
 from streamdp.store.database import OwnedConnection, connect_to_read, snapshot
 from streamdp.store.reading.read_only import restrict

@@ -27,8 +27,7 @@ from streamdp.wiring.sinks import sinks, table_sinks
 from streamdp.wiring.sources import backends, data_of, same_data, source
 
 if TYPE_CHECKING:
-    from sqlite_utils import Database
-
+    from streamdp.database import Database
     from streamdp.store.ledger.budgets import Terms
     from streamdp.store.sqlite import SqliteStore
 

@@ -23,9 +23,8 @@ from streamdp.types import Sink as SinkProtocol
 from streamdp.wiring.extras import require_extra
 
 if TYPE_CHECKING:
-    from sqlite_utils import Database
-
     from streamdp.config.model import Configuration
+    from streamdp.database import Database
     from streamdp.sinks.webhook import Webhook
 
 

@@ -21,9 +21,9 @@ from typing import Any
 from unittest import mock
 
 import yaml
-from sqlite_utils import Database
 
 from streamdp import wiring
+from streamdp.database import Database
 from streamdp.engine import attempts
 from streamdp.engine.gate import Gate, Gatekeeper
 from streamdp.engine.job import Job

@@ -14,10 +14,10 @@ from typing import Any, TypeVar
 
 import pytest
 import yaml
-from sqlite_utils import Database
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.daemon import reports
+from streamdp.database import Database
 from streamdp.kinds import registry
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.selection.kind import Selection

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.privacy.filters import Caps, Place
 from streamdp.store import runs
 from streamdp.store.ledger.budgets import Terms

@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from sqlite_utils import Database
 
+from streamdp.database import Database
 from streamdp.errors import BudgetExhaustedError, IntegrityError, LockedError, StoreError
 from streamdp.privacy.filters import Caps
 from streamdp.store import database

@@ -9,8 +9,8 @@ from pathlib import Path
 from threading import Timer
 
 import pytest
-from sqlite_utils import Database
 
+from streamdp.database import Database
 from streamdp.errors import LockedError, SinkError, StoreError
 from streamdp.sinks.table import TableSink
 from streamdp.store import verified_open

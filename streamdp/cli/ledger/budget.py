@@ -13,8 +13,7 @@ from streamdp.privacy.amounts import UNBOUNDED
 from streamdp.text import iso
 
 if TYPE_CHECKING:
-    from sqlite_utils import Database
-
+    from streamdp.database import Database
     from streamdp.reports.guarantee.budget import Budget
     from streamdp.store.ledger.cap_usage import Room
     from streamdp.types import Json

@@ -16,9 +16,8 @@ from streamdp.privacy.price import amount_text
 from streamdp.text import iso, printable
 
 if TYPE_CHECKING:
-    from sqlite_utils import Database
-
     from streamdp.config import Configuration
+    from streamdp.database import Database
     from streamdp.errors import StreamdpError
     from streamdp.reports.state.holds import Hold
     from streamdp.reports.state.status import GateStatus, JobStatus

@@ -31,9 +31,8 @@ from streamdp.planning.waiting import Waiting, waiting_until
 DAY = 86_400
 
 if TYPE_CHECKING:
-    from sqlite_utils import Database
-
     from streamdp.config import Configuration
+    from streamdp.database import Database
     from streamdp.types import Batch, Json
 
 

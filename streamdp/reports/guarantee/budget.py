@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlite_utils import Database
-
 from streamdp.config import Configuration
+from streamdp.database import Database
 from streamdp.reports.guarantee.prices import price_of_batch
 from streamdp.store.ledger.cap_usage import Room, rooms
 from streamdp.store.reading.reports import ScopeReport, scope_reports

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from sqlite_utils import Database
-
 from streamdp.config import Configuration
 from streamdp.config.checks.gates import gates_of
+from streamdp.database import Database
 from streamdp.privacy.amounts import nano_up
 from streamdp.privacy.filters import Item
 from streamdp.store.reading.reports import last_rho

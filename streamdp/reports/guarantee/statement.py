@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from sqlite_utils import Database
-
 from streamdp import __version__
 from streamdp.config import Configuration
+from streamdp.database import Database
 from streamdp.privacy.accountants import epsilon_of_rho
 from streamdp.privacy.amounts import epsilon_text, nano_up
 from streamdp.privacy.filters import Caps, Item

@@ -7,9 +7,8 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlite_utils import Database
-
 from streamdp.config import Configuration
+from streamdp.database import Database
 from streamdp.errors import IntegrityError, StoreError
 from streamdp.store import archive, row_checksums
 from streamdp.store.anchor.anchor import default_anchor

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sqlite_utils import Database
-
 from streamdp.config import Configuration
+from streamdp.database import Database
 from streamdp.errors import StreamdpError
 from streamdp.privacy.amounts import total_text
 from streamdp.reports.charts.own import OwnChart, own_charts

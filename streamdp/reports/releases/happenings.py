@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlite_utils import Database
-
 from streamdp.config import Configuration
+from streamdp.database import Database
 from streamdp.store.reading.browse import gate_answers, missed_batches
 from streamdp.store.reading.gate_reports import standing
 

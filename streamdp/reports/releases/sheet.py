@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlite_utils import Database
-
 from streamdp.config import Configuration
 from streamdp.config.base.schedules import Schedule
+from streamdp.database import Database
 from streamdp.privacy.amounts import epsilon_text
 from streamdp.reports.releases.columns import columns_of
 from streamdp.store.ledger.privacy_guarantee import claim_of, parameters_over_time

@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from sqlite_utils import Database
-
 from streamdp.config import Configuration
+from streamdp.database import Database
 from streamdp.store.ledger.ledger import burns_in_a_row
 from streamdp.store.problems import problems
 from streamdp.store.runs import open_run_of

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.errors import StreamdpError
 from streamdp.store.anchor.check import require_same_end
 from streamdp.store.clock_guard import require_followed

@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
 
-from sqlite_utils import Database
-
 from streamdp.config import Configuration
+from streamdp.database import Database
 from streamdp.privacy.filters import Item, Measure
 from streamdp.reports.guarantee.prices import price_of_release
 from streamdp.reports.state.holds import Hold

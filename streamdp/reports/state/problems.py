@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from sqlite_utils import Database
-
 from streamdp.config import Configuration
 from streamdp.config.sections.sources import Windows
+from streamdp.database import Database
 from streamdp.files import nearest, resolve
 from streamdp.objects.address import is_address
 from streamdp.store.problems import Problem, problems

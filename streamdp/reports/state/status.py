@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from sqlite_utils import Database
-
 from streamdp.config import Configuration, next_times
+from streamdp.database import Database
 from streamdp.privacy.filters import Item
 from streamdp.reports.guarantee.prices import price_of_release, price_of_run
 from streamdp.reports.state.holds import Hold, holds

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.errors import IntegrityError
 from streamdp.privacy.amounts import total_text
 from streamdp.store.anchor.lines import Spending, State, newest_target, read

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager
 from pathlib import Path
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.errors import IntegrityError, StoreError
 from streamdp.store import row_checksums
 from streamdp.store.anchor.anchor import Anchor

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.errors import ConfigurationError
 from streamdp.privacy.amounts import epsilon_text
 from streamdp.privacy.filters import Caps

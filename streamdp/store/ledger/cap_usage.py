@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.privacy.filters import Item, Limit, fullest
 from streamdp.store.ledger.charges import (
     all_places,

@@ -10,8 +10,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.errors import IntegrityError
 from streamdp.privacy.amounts import UNBOUNDED
 from streamdp.privacy.filters import Caps, Measure

@@ -11,8 +11,7 @@ import json
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.errors import BudgetExhaustedError, IntegrityError
 from streamdp.privacy.amounts import NO_PURE_LOSS, UNBOUNDED, epsilon_text
 from streamdp.privacy.filters import Borne, Caps, Item, Limit, Place, full_since, fullest

@@ -8,8 +8,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.errors import BudgetExhaustedError
 from streamdp.privacy.filters import Caps
 from streamdp.store.archive import add_batch

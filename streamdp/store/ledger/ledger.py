@@ -14,8 +14,7 @@ from collections import Counter
 from dataclasses import asdict, replace
 from typing import Any
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.errors import IntegrityError
 from streamdp.privacy.filters import Caps, Item, Limit
 from streamdp.store.ledger import chain

@@ -13,8 +13,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Iterable, Mapping
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.store import row_checksums
 from streamdp.store.ledger import chain
 from streamdp.types import Belongs

@@ -7,8 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.privacy.accountants import epsilon_of_rho
 from streamdp.privacy.accountants_pld import Draw, draws_of, epsilon_of_draws, installed
 from streamdp.privacy.amounts import UNBOUNDED, epsilon_text

@@ -7,8 +7,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.privacy.events import charge_of
 from streamdp.types import Charge, Json
 

@@ -7,8 +7,7 @@ Functions that write run inside a transaction of their caller.
 
 from __future__ import annotations
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.store.ledger.chain import append
 from streamdp.store.ledger.ledger import caps_of
 

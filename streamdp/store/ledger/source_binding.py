@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.errors import ConfigurationError
 from streamdp.store.ledger import chain, ledger
 from streamdp.types import Json

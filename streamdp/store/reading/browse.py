@@ -10,8 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.privacy.filters import Measure
 from streamdp.store.archive import RHO_OF_RELEASE
 from streamdp.store.columns import OF_RELEASE, columns_from

@@ -8,8 +8,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.privacy.filters import Measure
 from streamdp.store.reading.reports import measure_of_job, spent_of_job
 

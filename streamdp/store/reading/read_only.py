@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sqlite3
 
-from sqlite_utils import Database
+from streamdp.database import Database
 
 PRIVATE = frozenset(
     {

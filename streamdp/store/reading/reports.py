@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.privacy.amounts import UNBOUNDED
 from streamdp.privacy.filters import Measure
 from streamdp.store.ledger.chain import PURPOSES, spent_of

@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.store import outbox, row_checksums
 
 ALERTS = (

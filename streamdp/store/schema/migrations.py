@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.errors import IntegrityError
 from streamdp.store import row_checksums
 from streamdp.store.backup import backup

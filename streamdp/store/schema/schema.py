@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from sqlite_utils import Database
-
+from streamdp.database import Database
 from streamdp.errors import IntegrityError, StoreError
 from streamdp.store.database import connect_to_read
 from streamdp.store.schema.migrations import STEPS, VERSIONS, apply, is_current, require_known
