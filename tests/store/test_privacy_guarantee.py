@@ -7,9 +7,22 @@ from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
+import pytest
+
 from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES
+from streamdp.privacy.events import (
+    bounded_range,
+    charge_of,
+    choice,
+    group,
+    parallel,
+    pure,
+    sequence,
+)
+from streamdp.privacy.filters import Caps
 from streamdp.store.ledger.privacy_guarantee import loss_of
-from streamdp.types import Batch
+from streamdp.types import Batch, Json
+from tests.store.kept import LedgerStore, terms
 from tests.worlds import World, quantiles_kind
 
 DELTA = Fraction(1, 10**3)
@@ -30,6 +43,33 @@ def test_charges_that_releases_chose_have_no_bound_but_their_sum(tmp_path: Path)
     assert [loss.adaptive for loss in found] == [False, True]
     assert found[0].best[1] < 6 * 10**7
     assert found[1].best == ("sum", found[1].pure)
+
+
+TREE, COUNTS = bounded_range(Fraction(1, 10)), pure(Fraction(1, 10))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "adaptive"),
+    [
+        (TREE, COUNTS, True),
+        (TREE, choice([TREE, COUNTS]), False),
+        (choice([TREE]), choice([TREE, COUNTS]), False),
+        (choice([TREE]), sequence([COUNTS], mechanism="histograms"), False),
+        (TREE, group(parallel([choice([TREE, COUNTS])], by=["x"]), 1), False),
+    ],
+    ids=str,
+)
+def test_a_price_that_no_release_chooses_may_change(
+    tmp_path: Path, before: Json, after: Json, adaptive: bool
+) -> None:
+    """An upgrade that books the worst of more ways leaves the better bounds as they are."""
+    store = LedgerStore.open(tmp_path / "s.db", 0)
+    store.declare(terms(Caps(10**9, 10**9)), 0)
+    for key, event in enumerate((before, before, after, after)):
+        store.reserve("s", "j", Batch("s", str(key)), charge_of(event), 0)
+    found = loss_of(store.database, "s", DELTA)
+    assert found.adaptive is adaptive
+    assert (found.best[0] == "sum") is adaptive
 
 
 def _is_one_of(keys: list[str], batch: Batch) -> bool:

@@ -17,7 +17,7 @@ from streamdp.types import Json
 
 LEFT_OUT = frozenset(
     {"type", "events", "size", "event", "epsilon", "rho", "prior", "drawn"}
-    | {"branching", "node", "restriction", "level_power", "log_bump_mass"}
+    | {"branching", "node", "restriction", "level_power", "log_bump_mass", "stages"}
 )
 """Of an event: how it is put together, what changes with every release, how a tree is tuned. All
 else are public facts whose change over time a statement tells."""
@@ -30,10 +30,14 @@ _CHOSEN = """
         OR EXISTS (
             SELECT 1 FROM ledger WHERE scope = ? AND purpose = 'reserve'
             AND epsilon_nano IS NOT NULL
+            AND instr(event, '"type": "choice"') = 0
+            AND instr(event, '"mechanism": "histograms"') = 0
             GROUP BY job, epsilon_nano HAVING COUNT(DISTINCT rho_nano) > 1
         )
 """
-"""Whether charges of a scope may have been chosen by what was released before."""
+"""Whether charges of a scope may have been chosen by what was released before. A `choice` books the
+worst of its ways, and histograms have one, so that these cost something else only where an operator
+or another version says so."""
 
 
 @dataclass(frozen=True, slots=True)
