@@ -7,7 +7,7 @@ import json
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -15,10 +15,11 @@ from streamdp.privacy.amounts import NANO, UNBOUNDED, epsilon_text
 from streamdp.text import printable
 from streamdp.types import Json
 
-Form = Literal["table", "json", "csv"]
+if TYPE_CHECKING:
+    from rich.measure import Measurement
+    from rich.table import Table
 
-MOST_BLOCKS = 20
-"""Rows that are drawn a value a line where a terminal is too narrow for their table."""
+Form = Literal["table", "json", "csv"]
 
 _TIME = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\dZ)$")
 
@@ -78,18 +79,41 @@ def _numbers(row: Mapping[str, Json]) -> dict[str, Json]:
     return found
 
 
-def _draw(rows: Sequence[Mapping[str, Json]], title: str) -> None:
-    """Draw a table; few rows whose words it would break are drawn a value a line."""
-    from rich.box import SIMPLE_HEAD
+def fits(rows: Sequence[Mapping[str, Json]]) -> bool:
+    """Whether the terminal is wide enough for a table of these rows in which no cell is broken."""
     from rich.console import Console
-    from rich.table import Table
+
+    return _widths(rows).maximum <= Console().width
+
+
+def _draw(rows: Sequence[Mapping[str, Json]], title: str) -> None:
+    """Draw a table, or a value a line where the terminal is too narrow for the words of a table."""
+    from rich.console import Console
     from rich.text import Text
 
     console = Console()
-    if 0 < len(rows) <= MOST_BLOCKS and _least_width(rows) > console.width:
-        for row in rows:
-            console.print(Text(f"{_block(row)}\n"), soft_wrap=True)
-        return
+    if not rows:
+        console.print(Text(f"{title}: none" if title else "none"))
+    elif _widths(rows).minimum <= console.width:
+        console.print(_table(rows, title))
+    else:
+        for text in filter(None, [_text(title), *map(_block, rows)]):
+            console.print(Text(f"{text}\n"), soft_wrap=True)
+
+
+def _widths(rows: Sequence[Mapping[str, Json]]) -> Measurement:
+    """Widths of a terminal in which a table breaks no word, and no cell."""
+    from rich.console import Console
+
+    console = Console()
+    return console.measure(_table(rows, ""), options=console.options.update_width(sys.maxsize))
+
+
+def _table(rows: Sequence[Mapping[str, Json]], title: str) -> Table:
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
     table = Table(
         title=Text(_text(title)) if title else None,
         title_justify="left",
@@ -98,22 +122,13 @@ def _draw(rows: Sequence[Mapping[str, Json]], title: str) -> None:
         padding=(0, 1, 0, 0),
         pad_edge=False,
     )
-    for name in rows[0] if rows else []:
+    for name in rows[0]:
         numeric = all(isinstance(row[name], int | float | None) for row in rows)
         justify: Literal["right", "left"] = "right" if numeric else "left"
         table.add_column(Text(_text(name).replace("_", " ")), justify=justify, overflow="fold")
     for row in rows:
         table.add_row(*(Text(_shown(cell)) for cell in row.values()))
-    console.print(table if rows else Text(f"{title}: none" if title else "none"))
-
-
-def _least_width(rows: Sequence[Mapping[str, Json]]) -> int:
-    """Columns of a terminal in which a table breaks no word."""
-    return sum(
-        1 + max(map(len, " ".join([name.replace("_", " "), *cells]).split()), default=0)
-        for name in rows[0]
-        for cells in [[_shown(row[name]) for row in rows]]
-    )
+    return table
 
 
 def _block(row: Mapping[str, Json]) -> str:

@@ -177,6 +177,20 @@ def test_plan_says_when_the_cap_is_reached(home: Path) -> None:
     assert "lifetime cap" in result.output
 
 
+def test_a_terminal_has_a_line_a_release(
+    released: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The job above; intervals where there is room for those of all values."""
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    for width, bars in ((80, 0), (400, 9)):
+        monkeypatch.setenv("COLUMNS", str(width))
+        cli(["releases"], standalone_mode=False)
+        job, _, names, _, *lines = unstyle(capsys.readouterr().out).splitlines()
+        assert (job.strip(), names.split()[:3]) == ("air_time", ["batch", "epsilon", "0.1"])
+        for day, line in enumerate(lines[:10], start=1):
+            assert (line.split()[0], line.count("[")) == (f"2013-01-{day:02d}", bars)
+
+
 def test_releases_in_every_form(released: Path) -> None:
     """Table, JSON and CSV agree; since, until and last choose."""
     rows = [json.loads(line) for line in typed("releases", "--json").stdout.splitlines()]

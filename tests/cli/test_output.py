@@ -49,7 +49,8 @@ def test_a_narrow_terminal_breaks_no_word(drawn: Draw) -> None:
         "releases     6",
         "",
     ]
-    assert not any(line.startswith("job ") for line in drawn([ROW] * 21, 40)), "a long list"
+    assert drawn([ROW], 56) == drawn([ROW], 40), "lines between columns take room"
+    assert drawn([ROW] * 21, 40) == drawn([ROW], 40) * 21, "a long list"
 
 
 @pytest.mark.parametrize(("plain", "coloured"), [("", True), ("1", False)])

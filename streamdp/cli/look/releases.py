@@ -12,13 +12,13 @@ import click
 
 from streamdp.cli.jobs import complete_job, job_argument, require_job
 from streamdp.cli.options import config_option, json_option, load_configuration, moment
-from streamdp.cli.output import Form, print_rows
+from streamdp.cli.output import Form, fits, print_rows
 from streamdp.errors import StreamdpError
 from streamdp.privacy.amounts import NANO
 from streamdp.text import iso
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from streamdp.config import Configuration
     from streamdp.store.reading.gate_reports import Standing
@@ -48,10 +48,10 @@ def releases(
 ) -> None:
     """List releases, of one JOB or of all.
 
-    A table has one line a release and one column a value, with the ends of its interval in brackets
-    (in a pipe, in columns of their own); --json has the object that sinks get, one a release, and
-    --csv the lines that a CSV sink writes. Where a gate lets a release stand for later batches too,
-    `stands to` is the last of them.
+    A table has one line a release and one column a value. On a terminal that is wide enough the
+    ends of its interval stand in brackets; in a pipe they and the window have columns of their own.
+    --json has the object that sinks get, one a release, and --csv the lines that a CSV sink writes.
+    Where a gate lets a release stand for later batches too, `stands to` is the last of them.
     """
     from streamdp.reports.releases.columns import columns_of
     from streamdp.store.archive import select_releases
@@ -140,6 +140,11 @@ def _shown(
     """Rows that show releases of one job in a format."""
     from streamdp.sinks.record import flat, record
 
+    if form == "table" and sys.stdout.isatty():
+        drawn = [_drawn(release, stands, columns, bars=True) for release in found]
+        if fits(drawn):
+            return drawn
+        return [_drawn(release, stands, columns, bars=False) for release in found]
     if form == "table":
         return [_line(release, stands, columns) for release in found]
     if form == "json":
@@ -163,40 +168,58 @@ def _stands_to(release: Release, stands: Mapping[str, Standing]) -> dict[str, Js
 def _line(
     release: Release, stands: Mapping[str, Standing], columns: Sequence[Column]
 ) -> dict[str, Json]:
-    """Batch and values, each named by the labels of its row."""
-    values: dict[str, Json] = {
+    """Job, batch and window, price, and each value with the ends of its interval."""
+    line: dict[str, Json] = {
+        "job": release.job,
+        "batch": release.batch,
         "window_start": iso(release.window_start),
         "window_end": iso(release.window_end),
-        "epsilon": None if release.epsilon_nano is None else release.epsilon_nano / NANO,
-        **({} if release.rho_nano is None else {"rho": release.rho_nano / NANO}),
+        **_price(release),
         **_stands_to(release, stands),
     }
+    for title, row, value, ends in _values(release, columns):
+        line[title] = row.get(value)
+        line |= {f"{title} {each.role}": row.get(each.name) for each in ends}
+    return line
+
+
+def _drawn(
+    release: Release, stands: Mapping[str, Standing], columns: Sequence[Column], *, bars: bool
+) -> dict[str, Json]:
+    """What a table on a terminal shows below the name of its job."""
+    line = {"batch": release.batch, **_price(release), **_stands_to(release, stands)}
+    for title, row, value, ends in _values(release, columns):
+        interval = [row.get(each.name) for each in ends]
+        line[title] = row.get(value)
+        if bars and len(interval) == 2 and None not in interval:
+            line[title] = f"{_text(row.get(value))} [{', '.join(map(_text, interval))}]"
+    return line
+
+
+def _price(release: Release) -> dict[str, Json]:
+    epsilon, rho = release.epsilon_nano, release.rho_nano
+    price = {"epsilon": None if epsilon is None else epsilon / NANO}
+    return {**price, **({} if rho is None else {"rho": rho / NANO})}
+
+
+def _values(
+    release: Release, columns: Sequence[Column]
+) -> Iterator[tuple[str, Row, str, list[Column]]]:
+    """Every value: its title from the labels of its row, the row, its column, its interval's."""
     labels = [each.name for each in columns if each.role == "label"]
-    drawn = [each.name for each in columns if each.role == "value"]
-    ends = {name: _ends(columns, name) for name in drawn}
+    names = [each.name for each in columns if each.role == "value"]
+    ends = {name: _ends(columns, name) for name in names}
     for row in release.rows:
-        for name in drawn:
+        for name in names:
             words = [_text(row[label]) for label in labels if row.get(label) is not None]
-            words += [name] if len(drawn) > 1 or not words else []
-            values |= _cells(" ".join(filter(None, words)), row, name, ends[name])
-    return {"job": release.job, "batch": release.batch, **values}
+            words += [name] if len(names) > 1 or not words else []
+            yield " ".join(filter(None, words)), row, name, ends[name]
 
 
 def _ends(columns: Sequence[Column], name: str) -> list[Column]:
     """Columns of the interval around a value, the lower end first; none if it has no interval."""
     found = {each.role: each for each in columns if each.about == name}
     return [found[role] for role in ("lower", "upper") if role in found]
-
-
-def _cells(title: str, row: Row, name: str, ends: Sequence[Column]) -> dict[str, Json]:
-    """A value with its interval: in one cell for a person, in three for a program."""
-    value, bars = row.get(name), [row.get(each.name) for each in ends]
-    if not sys.stdout.isatty():
-        of_ends = zip(ends, bars, strict=True)
-        return {title: value, **{f"{title} {each.role}": bar for each, bar in of_ends}}
-    if len(bars) < 2 or None in bars:
-        return {title: value}
-    return {title: f"{_text(value)} [{_text(bars[0])}, {_text(bars[1])}]"}
 
 
 def _text(value: Json) -> str:
