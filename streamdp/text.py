@@ -1,7 +1,9 @@
-"""Text for people: times as they are written, and names that a terminal does not obey."""
+"""Text for people: times as they are written, names that a terminal does not obey, and hints."""
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 
@@ -35,3 +37,13 @@ def iso(seconds: int | None) -> str | None:
     if seconds is None:
         return None
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def known_names(name: str, known: Sequence[str]) -> str:
+    """The hint about a name that is not known: the nearest one, or all.
+
+    >>> known_names("air_tme", ["air_time"]), known_names("x", ["a", "b"]), known_names("x", [])
+    ("did you mean 'air_time'?", 'there are: a, b', 'there are: none')
+    """
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(known) or 'none'}"

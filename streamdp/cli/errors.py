@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from streamdp.errors import StreamdpError
 from streamdp.text import printable
 
 
@@ -16,7 +17,8 @@ def has_no_color() -> bool:
 
 
 def print_error(code: str, message: str) -> None:
-    """Print an error to standard error, its code in red where colours are wanted."""
+    """Print an error to standard error; its code stands there if it says more than `error`."""
     style: dict[str, Any] = {} if has_no_color() else {"fg": "red", "bold": True}
-    click.echo(click.style(f"error ({code}): ", **style), nl=False, err=True)
+    kind = "" if code == StreamdpError.code else f" ({code})"
+    click.echo(click.style(f"error{kind}: ", **style), nl=False, err=True)
     click.echo(printable(message), err=True)

@@ -1,4 +1,4 @@
-"""Naming a job or a source on the command line."""
+"""Naming a job and its batches on the command line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,10 @@ from streamdp.errors import StreamdpError
 from streamdp.planning.names import require_name
 
 if TYPE_CHECKING:
+    from sqlite_utils import Database
+
     from streamdp.config import Configuration
+    from streamdp.types import Release
 
 
 def complete_job(context: click.Context, parameter: click.Parameter, begun: str) -> list[str]:
@@ -33,3 +36,20 @@ def require_job(configuration: Configuration, job: str) -> None:
         ConfigurationError: With the nearest name.
     """
     require_name(job, configuration.releases, "release")
+
+
+def require_release(database: Database, job: str, batch: str) -> Release:
+    """The release of a batch.
+
+    Raises:
+        StreamdpError: There is none.
+    """
+    from streamdp.store.archive import find_release
+
+    release = find_release(database, job, batch)
+    if release is None:
+        raise StreamdpError(
+            f"{job} has no release of {batch!r}",
+            hint="`streamdp releases` lists the batches that were released",
+        )
+    return release

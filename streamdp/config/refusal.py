@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 from typing import NoReturn
 
@@ -11,6 +10,7 @@ from pydantic import SecretStr
 from streamdp.config.base.yaml import Document, Path
 from streamdp.config.sections.secrets import SecretFile, has_password
 from streamdp.errors import ConfigurationError
+from streamdp.text import known_names
 
 
 def refuse(what: str, document: Document, path: Path, hint: str) -> NoReturn:
@@ -45,6 +45,4 @@ def require_known(name: str, table: Iterable[str], document: Document, path: Pat
     """
     names = list(table)
     if name not in names:
-        near = difflib.get_close_matches(name, names, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names) or 'none'}"
-        refuse("this name is not configured", document, path, hint)
+        refuse("this name is not configured", document, path, known_names(name, names))

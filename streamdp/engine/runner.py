@@ -179,7 +179,7 @@ class Runner:
             ):
                 return False
             work.done += 1
-        if work.done == total:
+        if work.done == total > 0:
             self.progress(task, total, total)
         return work.done < total
 

@@ -24,6 +24,7 @@ from streamdp.store.reading.browse import newest_releases
 from streamdp.store.reading.read_only import restrict
 from streamdp.store.reading.reports import job_report, scope_reports
 from streamdp.store.schema.schema import open_to_read
+from streamdp.text import known_names
 from streamdp.types import Json, Release
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ class StoreReader:
             raise StreamdpError(
                 f"the store has no releases of {job!r}",
                 where=str(self._path),
-                hint=f"there are: {', '.join(known) or 'none'}",
+                hint=known_names(job, known),
             )
         return found[::-1]
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from streamdp.errors import ConfigurationError
+from streamdp.text import known_names
 
 
 def require_name(name: str, table: Iterable[str], what: str) -> None:
@@ -16,9 +16,8 @@ def require_name(name: str, table: Iterable[str], what: str) -> None:
     """
     names = list(table)
     if name not in names:
-        near = difflib.get_close_matches(name, names, n=1)
         raise ConfigurationError(
             f"there is no {what} {name!r} in the configuration",
             where=f"{what}s",
-            hint=f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}",
+            hint=known_names(name, names),
         )

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from streamdp.cli.jobs import job_argument, require_job
+from streamdp.cli.jobs import job_argument, require_job, require_release
 from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import print_rows
-from streamdp.errors import ConfigurationError, StreamdpError
+from streamdp.errors import ConfigurationError
 
 
 @click.command()
@@ -28,7 +28,7 @@ def ask(job: str, batch: str, question: str, config_path: Path, as_json: bool) -
     guess from those of other answers.
     """
     from streamdp import wiring
-    from streamdp.store.archive import find_release, signature_of
+    from streamdp.store.archive import signature_of
     from streamdp.store.schema.schema import open_to_read
 
     configuration = load_configuration(config_path)
@@ -37,16 +37,12 @@ def ask(job: str, batch: str, question: str, config_path: Path, as_json: bool) -
     answering = wiring.spec_of(section).ask
     if answering is None:
         raise ConfigurationError(
-            f"releases of kind {section.kind} answer what they were asked, and nothing else",
+            f"releases of kind {section.kind} answer no further questions",
             where=f"releases.{job}",
+            hint="those of kind workload do",
         )
     store = open_to_read(configuration.store.path)
-    release = find_release(store, job, batch)
-    if release is None:
-        raise StreamdpError(
-            f"{job} has no release of {batch!r}",
-            hint="`streamdp releases` lists the batches that were released",
-        )
+    release = require_release(store, job, batch)
     if signature_of(store, release.id) != wiring.release_kind(configuration, job).signature():
         raise ConfigurationError(
             f"the release of {batch!r} was made with other axes, predicates or records",

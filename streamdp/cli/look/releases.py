@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from streamdp.cli.jobs import complete_job, job_argument, require_job
+from streamdp.cli.jobs import complete_job, job_argument, require_job, require_release
 from streamdp.cli.options import config_option, json_option, load_configuration, moment
 from streamdp.cli.output import Form, fits, print_rows
-from streamdp.errors import StreamdpError
 from streamdp.privacy.amounts import NANO
 from streamdp.text import iso
 
@@ -88,7 +87,6 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
     If a gate rejected BATCH, it is the release that still stands for it.
     """
     from streamdp.sinks.record import record
-    from streamdp.store.archive import find_release
     from streamdp.store.ledger.privacy_guarantee import claim_of
     from streamdp.store.reading.gate_reports import standing_for
     from streamdp.store.schema.schema import open_to_read
@@ -97,12 +95,7 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
     require_job(configuration, job)
     database = open_to_read(configuration.store.path)
     stands = standing_for(database, job, batch, int(time.time()))
-    release = find_release(database, job, stands or batch)
-    if release is None:
-        raise StreamdpError(
-            f"{job} has no release of {batch!r}",
-            hint="`streamdp releases` lists the batches that were released",
-        )
+    release = require_release(database, job, stands or batch)
     about = {"claim": claim_of(database, release.id)}
     whole = record(release) | about | ({"stands_for": batch} if stands else {})
     if as_json:
@@ -186,7 +179,7 @@ def _line(
 def _drawn(
     release: Release, stands: Mapping[str, Standing], columns: Sequence[Column], *, bars: bool
 ) -> dict[str, Json]:
-    """What a table on a terminal shows below the name of its job."""
+    """Batch, price and values, as a table on a terminal shows them below the name of its job."""
     line = {"batch": release.batch, **_price(release), **_stands_to(release, stands)}
     for title, row, value, ends in _values(release, columns):
         interval = [row.get(each.name) for each in ends]

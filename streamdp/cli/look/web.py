@@ -57,7 +57,7 @@ def require_extra() -> None:
     missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise ConfigurationError(
-            f"the page needs {', '.join(missing)}", hint="pip install 'streamdp[web]'"
+            f"this needs {', '.join(missing)}", hint="pip install 'streamdp[web]'"
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Annotated, Any
 
 from pydantic import (
@@ -16,6 +15,7 @@ from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from streamdp.config.base.releases import ReleaseSection
 from streamdp.kinds import registry
+from streamdp.text import known_names
 from streamdp.types import Json
 
 
@@ -58,8 +58,7 @@ def _section(value: Any) -> ReleaseSection:
     if spec is not None:
         return spec.section.model_validate(value)
     names = registry.names()
-    near = difflib.get_close_matches(str(kind), names, n=1)
-    text = f"did you mean {near[0]!r}?" if near else f"there are: {', '.join(names)}"
+    text = known_names(str(kind), names)
     problem = (
         "missing"
         if "kind" not in value
