@@ -84,7 +84,7 @@ def test_what_is_not_there_is_refused_with_what_is(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="there is no store"):
         streamdp.open(tmp_path / "none.db")
     with streamdp.open(world(tmp_path).path) as store:
-        with pytest.raises(StreamdpError, match="did you mean 'job'?"):
+        with pytest.raises(StreamdpError, match="did you mean 'job'"):
             store.releases("jab")
         store._database.close()
         with pytest.raises(StreamdpError):

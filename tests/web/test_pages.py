@@ -6,6 +6,7 @@ import csv
 import html
 import io
 import json
+import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -27,6 +28,9 @@ def test_every_address_answers(client: TestClient) -> None:
         answer = client.get(address)
         assert answer.status_code == (503 if address == "/readyz" else 200), address
         assert answer.headers["content-type"], address
+        for table in re.findall(r"<table>.*?</table>", answer.text, re.DOTALL):
+            cells = [len(re.findall(r"<t[hd]\b", row)) for row in table.split("<tr>")[1:]]
+            assert len(set(cells)) == 1, (address, cells)
     assert client.get("/healthz").text == "alive\n"
 
 

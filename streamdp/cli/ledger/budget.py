@@ -36,7 +36,7 @@ def budget(config_path: Path, whole: bool, again: bool, as_json: bool) -> None:
     they price otherwise; the exit code is then 1. The ledger stays as it is.
     """
     from streamdp.reports.guarantee.budget import budgets
-    from streamdp.store.reading.reports import ledger_rows
+    from streamdp.store.reading.browse import ledger_page
     from streamdp.store.schema.schema import open_to_read
 
     configuration = load_configuration(config_path)
@@ -45,7 +45,7 @@ def budget(config_path: Path, whole: bool, again: bool, as_json: bool) -> None:
     if again:
         _recompute(database, form)
     elif whole:
-        rows = ledger_rows(database)
+        rows = ledger_page(database, limit=-1)[::-1]
         amounts = (
             *("epsilon_nano", "rho_nano", "lifetime_spent_nano", "lifetime_rho_nano"),
             "lifetime_cap_nano",

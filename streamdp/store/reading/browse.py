@@ -178,7 +178,7 @@ def ledger_page(
     job: str | None = None,
     purpose: str | None = None,
 ) -> list[dict[str, Json]]:
-    """Rows of the ledger, newest first; events without their parameters."""
+    """Rows of the ledger, newest first, all if `limit` is -1; events without their parameters."""
     wanted = {"scope": scope, "job": job, "purpose": purpose}
     conditions = [f"{name} = :{name}" for name, value in wanted.items() if value is not None]
     if before is not None:

@@ -205,17 +205,3 @@ def last_rho(database: Database, job: str) -> int:
 def owed_rows(database: Database) -> list[dict[str, Json]]:
     """Deliveries that sinks have not confirmed, oldest first; `dead_at` where they gave up."""
     return list(database.query(f"{_OWED} ORDER BY o.seq"))
-
-
-def ledger_rows(database: Database, scope: str | None = None) -> list[dict[str, Json]]:
-    """Rows of the ledger, oldest first."""
-    return list(
-        database.query(
-            "SELECT seq, at, purpose, scope, job, batch, reservation, epsilon_nano, rho_nano,"
-            " release_id, lifetime_spent_nano, lifetime_rho_nano, lifetime_cap_nano,"
-            " event ->> 'what' AS decided,"
-            " coalesce(event ->> 'operator', event ->> 'by') AS by, event ->> 'reason' AS reason"
-            " FROM ledger WHERE (:scope IS NULL OR scope = :scope) ORDER BY seq",
-            {"scope": scope},
-        )
-    )
