@@ -47,6 +47,7 @@ BELOW = {
         "kinds",
         "gates",
         "zones",
+        "text",
     },
     "reports": {
         *("types", "errors", "database", "privacy", "store", "config", "files", "objects"),
