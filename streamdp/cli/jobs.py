@@ -11,9 +11,8 @@ from streamdp.errors import StreamdpError
 from streamdp.planning.names import require_name
 
 if TYPE_CHECKING:
-    from sqlite_utils import Database
-
     from streamdp.config import Configuration
+    from streamdp.database import Database
     from streamdp.types import Release
 
 
