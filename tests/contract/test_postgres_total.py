@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import pytest
@@ -19,6 +20,7 @@ from streamdp.types import (
     CompoundQuery,
     Dimension,
     Grid,
+    Query,
     SumQuery,
     Sums,
     TableCounts,
@@ -31,6 +33,7 @@ from tests.contract.test_total import FILE, GRID, WINDOW
 psycopg = pytest.importorskip("psycopg")
 
 INSTANTS = ("2024-01-01 12:00", ["infinity", "-infinity", "294276-12-31", "4713-01-01 BC"])
+"""An ordinary time, and hostile ones: PostgreSQL has years of more than 2^63 microseconds."""
 WIDE = ["NaN", "Infinity", "-Infinity", "1e1000", "-1e1000", "1e-1000", f"{10**300}.{10**40}"]
 HOSTILE: dict[str, tuple[str, list[str]]] = {
     "smallint": ("7", ["32767", "-32768"]),
@@ -104,6 +107,11 @@ def fill(server: object, kind: str, values: Sequence[str | None]) -> None:
         )
 
 
+def filled(server: object, kind: str, times: int, value: Sequence[str | None]) -> None:
+    """Three ordinary records, and a value; that of a unit twice, beyond the bound of one."""
+    fill(server, kind, [HOSTILE[kind][0]] * 3 + [*value] * times)
+
+
 def tried(
     backend: SqlBackend, role: str, values: Iterable[Any], fill: Callable[[list[Any]], None]
 ) -> tuple[int, list[str]]:
@@ -137,12 +145,52 @@ def tried(
     return answered, failed
 
 
+def counts_of(server: str, query: Query) -> list[int]:
+    backend = PostgresBackend(server, Relation("hostile"))
+    backend.check(query, FILE)
+    counts = list(counted(backend.answer(query, FILE)))
+    backend.close()
+    return counts
+
+
+def test_settings_of_a_role_change_no_count(postgres_server: str) -> None:
+    """Dates are compared as ISO writes them, and groups are sent in UTF-8, whatever a role says."""
+    days = CellQuery("x", GRID, by=("h",), groups=(("2024-01-02",), ("日",)))
+    with psycopg.connect(postgres_server, autocommit=True) as server:
+        fill(server, "date", ["2024-01-02"] * 3)
+        server.execute("CREATE ROLE reader LOGIN")
+        server.execute("GRANT SELECT ON hostile TO reader")
+        for setting in ("DateStyle = 'German'", "client_encoding = 'LATIN1'"):
+            server.execute(f"ALTER ROLE reader SET {setting}")
+            found = counts_of(postgres_server.replace("user=postgres", "user=reader"), days)
+            assert found == [3], setting
+            server.execute("ALTER ROLE reader RESET ALL")
+
+
+@pytest.mark.parametrize("encoding", ["WIN1252", "SQL_ASCII"])
+def test_a_byte_that_no_encoding_knows_fails_no_question(
+    postgres_server: str, encoding: str
+) -> None:
+    """A unit whose name has no UTF-8 is bounded like others."""
+    made = {"encoding": f"'{encoding}'", "template": "template0", "locale": "'C'"}
+    with psycopg.connect(postgres_server, autocommit=True) as server:
+        server.execute(
+            f"CREATE DATABASE in_{encoding} " + " ".join(f"{k} {v}" for k, v in made.items())
+        )
+    within = postgres_server.replace("dbname=postgres", f"dbname=in_{encoding.lower()}")
+    with psycopg.connect(within, autocommit=True) as server:
+        fill(server, "text", ["A"])
+        unknown = f"convert_from('\\x81', '{encoding}')"
+        server.execute(f"INSERT INTO hostile SELECT 7, {unknown} FROM generate_series(1, 3)")
+    assert counts_of(within, asked("unit")) == [2]
+
+
 @pytest.mark.parametrize("kind", HOSTILE)
 def test_no_value_fails_a_question_of_postgresql_after_its_check(
     postgres_server: str, kind: str
 ) -> None:
     """Each hostile value moves a count by its own record alone, or the question is refused."""
-    ordinary, hostile = HOSTILE[kind]
+    hostile = HOSTILE[kind][1]
     answered, failed = 0, list[str]()
     with psycopg.connect(postgres_server, autocommit=True) as server:
         for role in ROLES:
@@ -153,7 +201,7 @@ def test_no_value_fails_a_question_of_postgresql_after_its_check(
                 backend,
                 role,
                 (*hostile, None),
-                lambda value: fill(server, kind, [ordinary] * 3 + value),
+                partial(filled, server, kind, 2 if role == "unit" else 1),
             )
             backend.close()
             answered, failed = answered + found[0], failed + found[1]

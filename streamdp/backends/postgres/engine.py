@@ -55,9 +55,9 @@ _ORIGINS = (
 class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
     """Asks a PostgreSQL server; a role that may SELECT from the relation is enough.
 
-    The session is read-only, in UTC, named `streamdp`, and the server ends a question that takes
-    longer than it may, or whose client died. An expression that fails on a record fails the
-    question: PostgreSQL cannot go on without that record.
+    The session is read-only, in UTC, named `streamdp`, and writes dates as ISO does. The server
+    ends a question that takes longer than it may, or whose client died. An expression that fails on
+    a record fails the question: PostgreSQL cannot go on without that record.
 
     Args:
         conninfo: Where the server is, as libpq reads it; may hold a password, so it is not shown.
@@ -153,6 +153,7 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
         )
         settings = {"TimeZone": "UTC", "default_transaction_read_only": "on"}
         settings |= {"standard_conforming_strings": "on", "extra_float_digits": "1"}
+        settings |= {"client_encoding": "UTF8", "DateStyle": "ISO", "transform_null_equals": "off"}
         if connection.info.server_version >= CHECKS_CLIENT:
             settings["client_connection_check_interval"] = "10s"
         if self.limits.seconds is not None:

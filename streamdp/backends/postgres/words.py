@@ -60,7 +60,7 @@ class PostgresWords(Words):
     def canonical(self, unit: str, kind: str) -> str:
         name = family(kind)
         if name in TIMESTAMPS:
-            return f"CAST(CAST({_micros(unit)} AS bigint) AS text)"
+            return f"CAST(trunc({_micros(unit)}) AS text)"  # beyond bigint in the last years
         if name == "date":
             return f"CAST({_days(unit)} AS text)"
         if name in (*FLOATING, "numeric"):
@@ -74,7 +74,8 @@ class PostgresWords(Words):
         return f'{self.name(column)} COLLATE "C"'
 
     def start(self, text: str) -> str:
-        digits = f"substr(md5(convert_to({text}, 'UTF8')), 1, 4)"
+        """Of a text in the server's encoding; one that has no UTF-8 fails nothing."""
+        digits = f"substr(md5({text}), 1, 4)"
         return f"CAST(CAST(CAST('x' || {digits} AS bit(16)) AS integer) AS bigint)"
 
 
