@@ -19,7 +19,7 @@ from streamdp.store.ledger import chain, ledger
 from streamdp.store.ledger.charges import CUT_OFF
 from streamdp.store.schema.migrations import is_current, migrate, require_known
 from streamdp.store.schema.schema import require_schema
-from streamdp.types import Charge, Json, Reservation
+from streamdp.types import Batch, Charge, Json, Reservation
 
 
 def open_store(path: Path, anchor_path: Path, now: int) -> tuple[Database, Anchor]:
@@ -158,12 +158,18 @@ def _begin_epoch(database: Database, anchor: Anchor, now: int) -> State:
 
 
 def assume_spent(database: Database, spent: Spending, job: str, about: Json, now: int) -> None:
-    """Charge and burn what the anchor knows of."""
+    """Charge and burn what the anchor knows of, and write down the window that paid.
+
+    A cut of the source into other windows is refused from then on, as it was before.
+    """
     if spent.epsilon_nano is None:
         event = zero_concentrated(Fraction(spent.rho_nano, NANO))
     else:
         event = pure(Fraction(spent.epsilon_nano, NANO))
     charge = Charge(event, spent.epsilon_nano, spent.rho_nano)
+    if spent.start is not None:
+        batch = Batch(spent.scope, spent.batch, spent.start, spent.end)
+        archive.add_batch(database, batch, None, now)
     ledger.assume_spent(database, Reservation(0, spent.scope, job, spent.batch), charge, about, now)
 
 

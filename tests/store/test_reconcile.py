@@ -5,12 +5,14 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from streamdp.errors import IntegrityError, StoreError
+from streamdp.errors import ConfigurationError, IntegrityError, StoreError
 from streamdp.privacy.filters import Caps
+from streamdp.sources.windows import DAY, WindowSource
 from streamdp.store import runs
 from streamdp.store.anchor.anchor import default_anchor
 from streamdp.store.anchor.check import require_agreement
@@ -22,7 +24,7 @@ from streamdp.store.verified_open import verify
 from streamdp.types import Batch, Charge
 from tests.store.kept import terms
 from tests.store.test_anchor import charge, copy, restore
-from tests.worlds import EPSILON_NANO, World
+from tests.worlds import EPSILON_NANO, START, World
 
 ABOUT = {"operator": "me", "reason": "test"}
 DATA = {"s": {"path": "a file"}}
@@ -113,7 +115,7 @@ def test_copies_that_parted_are_added_up(world: World) -> None:
 
 
 def test_a_store_that_is_gone_is_made_of_its_charges(world: World) -> None:
-    """No release, no batch, but every charge, hence no more than the caps allow."""
+    """No release, but every charge and its window, hence no more than the caps allow."""
     world.path.unlink()
     for suffix in ("-wal", "-shm"):
         world.path.with_name(world.path.name + suffix).unlink(missing_ok=True)
@@ -122,6 +124,24 @@ def test_a_store_that_is_gone_is_made_of_its_charges(world: World) -> None:
     assert spent(world) == 5 * EPSILON_NANO
     assert ledger.caps_of(world.store.database, "s") == TERMS["s"][0]
     agrees(world)
+
+
+@pytest.mark.parametrize("left", ["early", ""])
+def test_a_store_that_was_put_back_is_not_cut_anew(world: World, left: str) -> None:
+    """A record stays in the window that paid for it, also where only the anchor knows of that."""
+    first = START
+    if left:
+        restore(world.path, left)
+        first += 2 * DAY
+    else:
+        world.path.unlink()
+    reconciled(world)
+    world.open()
+    half_days = replace(world.job(), source=WindowSource("s", first, DAY // 2, first + DAY))
+    (error,) = world.runner.round([half_days]).errors
+    assert isinstance(error, ConfigurationError)
+    assert "other batches" in str(error)
+    assert world.runner.round([world.job()]).released == (3 if left else 5)
 
 
 def test_runs_are_reconciled_on_the_safe_side(world: World) -> None:

@@ -43,6 +43,8 @@ class Spending(NamedTuple):
         epsilon_nano: Amount in units of 1e-9; None where there is no pure loss.
         rho_nano: The same in zero-concentrated differential privacy.
         joined: 1 if the amount is that of a run, counted against one more batch.
+        start: First second of the batch's window; None if it is none of time.
+        end: Second after its last.
     """
 
     scope: str
@@ -50,6 +52,15 @@ class Spending(NamedTuple):
     epsilon_nano: int | None
     rho_nano: int
     joined: int = 0
+    start: int | None = None
+    end: int | None = None
+
+    @property
+    def words(self) -> tuple[Json, ...]:
+        """Words of the charge, without those at its end that say nothing."""
+        if self.start is not None:
+            return tuple(self)
+        return self[:-2] if self.joined else self[:-3]
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +172,7 @@ def _line(word: Json, before: Line | None) -> Line:
 def words(line: Line) -> Json:
     """Words of a line; `scan` reads them back."""
     bits = _FOLLOWS * line.follows | _REBOUND * line.rebound
-    spent = [each if each.joined else each[:-1] for each in line.spent]
+    spent = [each.words for each in line.spent]
     return [bits, *line.target, *([line.base] if line.rebound else []), *spent]
 
 

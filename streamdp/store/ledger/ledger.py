@@ -159,12 +159,16 @@ def burns_in_a_row(database: Database, scope: str, job: str) -> tuple[int, int]:
 
 
 def charges_after(database: Database, seq: int) -> list[tuple[Any, ...]]:
-    """Every charge behind a row: number, hash, scope, batch, epsilon, rho, whether a run's."""
+    """Every charge behind a row.
+
+    Number, hash, scope, batch, epsilon, rho, whether it is a run's, and the window of the batch.
+    """
     return database.execute(
         "SELECT l.seq, l.hash, l.scope, coalesce(l.batch, ''),"
         " coalesce(r.epsilon_nano, l.epsilon_nano), coalesce(r.rho_nano, l.rho_nano),"
-        " l.purpose = 'join'"
+        " l.purpose = 'join', b.window_start, b.window_end"
         " FROM ledger l LEFT JOIN ledger r ON l.purpose = 'join' AND r.seq = l.reservation"
+        " LEFT JOIN batch b ON b.source = l.scope AND b.key = l.batch"
         " WHERE l.seq > ? AND l.purpose IN ('reserve', 'open', 'join') ORDER BY l.seq",
         [seq],
     ).fetchall()
