@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -11,6 +12,10 @@ from streamdp.privacy.filters import Item, Measure
 
 LEAST: Mapping[Measure, Fraction] = {"epsilon": Fraction(1, 10**6), "rho": Fraction(1, 10**13)}
 """Of one record in one part of a release: less buys nothing but noise."""
+
+
+_ROOT = 10**12
+"""Denominator of a root."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,22 @@ class Price:
     def share(self, part: Fraction) -> Price:
         """Part of it; the parts of draws on the same records add up, in both measures."""
         return Price(self.amount * part, self.measure)
+
+    @property
+    def loss_range(self) -> Fraction:
+        """Widest range of the loss of one draw at this price: a range r costs r, or r²/8 of rho.
+
+        >>> Price(Fraction(1, 10)).loss_range, Price(Fraction(1, 50), "rho").loss_range
+        (Fraction(1, 10), Fraction(2, 5))
+        """
+        if self.measure == "epsilon":
+            return self.amount
+        return Fraction(math.isqrt(math.floor(8 * self.amount * _ROOT**2)), _ROOT)
+
+    @classmethod
+    def of_loss_range(cls, loss_range: Fraction, measure: Measure) -> Price:
+        """The price of one draw whose loss has such a range."""
+        return cls(loss_range if measure == "epsilon" else loss_range**2 / 8, measure)
 
     @property
     def nano(self) -> int:

@@ -125,7 +125,7 @@ FAULTS = [
         "{batch: {epsilon: 1, delta: 1}, lifetime: {rho: 1}}",
         "caps.batch",
     ),
-    ("epsilon: 0.1", "rho: 0.1", "releases.air_time.rho"),
+    ("epsilon: 0.1", "rho: 0.1", "releases.air_time.rho"),  # under caps in pure epsilon
     ("epsilon: 0.1", "epsilon: 0.1\n    rho: 0.1", "air_time"),
     ("epsilon: 0.1", "rho: 0", "air_time.rho"),
     ("unit: flight", "unit: flight\n  allow_large_epsilon: yes", "allow_large_epsilon"),

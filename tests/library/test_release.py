@@ -39,6 +39,10 @@ from tests.worlds import EventLog, HandClock, ReplayedEntropy, World
 
 ROOT = Path(__file__).parents[2]
 CANARY = "kanarienvogel"
+SELECTED: dict[str, Any] = {
+    "kind": "selection",
+    "among": {"conditions": {"low": "x < 3", "high": "x > 5"}},
+}
 QUARTILES: dict[str, Any] = {
     "kind": "quantiles",
     "column": "x",
@@ -439,7 +443,7 @@ def test_a_price_in_rho_is_paid_by_a_ledger_in_rho() -> None:
         (COUNTED, "paid in rho, and the lifetime cap is in pure epsilon"),
         (COUNTED | {"epsilon": 0.1}, "one price"),
         (COUNTED | {"rho": None}, "epsilon is missing"),
-        (QUARTILES | {"epsilon": None, "rho": 0.1}, "quantiles have no Gaussian noise"),
+        (SELECTED | {"rho": 0.1}, "selection have no Gaussian noise"),
     ],
 )
 def test_a_price_that_is_none_costs_nothing(options: dict[str, Any], why: str) -> None:

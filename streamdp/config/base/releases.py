@@ -123,7 +123,7 @@ class ReleaseSection(Section):
         default=None,
         description="Zero-concentrated privacy cost of one release, in place of `epsilon`. The"
         " noise is Gaussian, and the caps must be in rho or in epsilon and delta. For the kinds"
-        " statistics and workload. Default: none.",
+        " statistics, workload and quantiles. Default: none.",
         examples=[0.0175],
     )
     schedule: Schedule = Field(

@@ -47,7 +47,7 @@ class RankError:
             return expected_rank_error(kind, epsilon)
 
         needed = accuracy.epsilon_needed(reached, kind.epsilon, error)
-        return None if needed is None else Price(needed)
+        return None if needed is None else Price.of_loss_range(needed, kind.measure)
 
 
 @dataclass(frozen=True, slots=True)

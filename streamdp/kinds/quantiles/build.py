@@ -32,7 +32,8 @@ def build(section: QuantilesSection, context: BuildContext) -> Quantiles:
     from streamdp.mechanisms.quantile_tree.planning.accuracy import Believed
 
     asked = question(section, context.dialect)
-    epsilon = context.epsilon_of_record(section)
+    price = context.price_of_record(section)
+    epsilon = price.loss_range
     share = epsilon * (1 - section.auxiliary_share())
     form, chosen = _form(section, share), section.mechanism
     restriction = "conditional" if chosen == "auto" else chosen.restriction
@@ -42,6 +43,7 @@ def build(section: QuantilesSection, context: BuildContext) -> Quantiles:
         column=asked.column,
         quantiles=section.quantiles,
         epsilon=epsilon,
+        measure=price.measure,
         grid=asked.grid,
         learner=learns,
         form=form,

@@ -47,8 +47,15 @@ def _within_bounds(section: QuantilesSection) -> Iterator[Problem]:
 def _shares(section: QuantilesSection, rows: int) -> Iterator[Problem]:
     """Refuse shares of epsilon, for quantiles or a gradient, that are too little for one record."""
     share = section.auxiliary_share()
-    bought = section.pure_price * share
-    if share and min(section.pure_price - bought, bought) < LEAST_EPSILON * rows:
+    if share and section.price.measure == "rho":
+        yield Problem(
+            ("rho",),
+            "a gradient is bought with epsilon: prior.private_gradient has no price in rho",
+            "give epsilon; caps in rho admit it",
+        )
+        return
+    bought = section.price.amount * share
+    if share and min(section.price.amount - bought, bought) < LEAST_EPSILON * rows:
         yield Problem(
             ("epsilon",),
             f"each of a unit's {rows} records would get less than {float(LEAST_EPSILON):f}",

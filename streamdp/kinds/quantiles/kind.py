@@ -21,6 +21,7 @@ from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior, Shapes
 from streamdp.privacy.events import choice
+from streamdp.privacy.filters import Measure
 from streamdp.types import (
     Batch,
     CellCounts,
@@ -53,7 +54,8 @@ class Quantiles:
     Args:
         column: Name of the column.
         quantiles: Targets, exact, strictly increasing, in (0, 1).
-        epsilon: Price of one release for one record.
+        epsilon: Price of one release for one record; at a price in rho the range of the loss of
+            one draw, which costs epsilon²/8 of it.
         grid: Public cells.
         learner: What makes priors of past releases, or says what is drawn at all.
         form: Branching, node and budgets of the tree (`mechanisms.quantile_tree.planning.choice`).
@@ -70,6 +72,7 @@ class Quantiles:
         where: SQL condition; records of which it is not true do not count.
         unit_rows: The most records of one unit that count; a bought gradient is priced by units.
         groups: How many disjoint groups of the batch are drawn alike, this one among them.
+        measure: Of the price.
     """
 
     column: str
@@ -90,6 +93,7 @@ class Quantiles:
     where: str | None = None
     unit_rows: int = 1
     groups: int = 1
+    measure: Measure = "epsilon"
 
     name: ClassVar[str] = "quantiles"
 

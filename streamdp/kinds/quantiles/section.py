@@ -14,6 +14,7 @@ from streamdp.config.base.releases import ReleaseSection
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational, Rational
 from streamdp.kinds.quantiles.prior_section import Guess, LearnerName, PriorSection
+from streamdp.privacy.filters import Measure
 
 MOST_CELLS = 2**46
 """Cells lie within plus or minus this, so that fine points stay exact integers of a float."""
@@ -81,6 +82,8 @@ class QuantilesSection(ReleaseSection):
     published: ClassVar[frozenset[str]] = frozenset(
         {"quantile", "value", "lower", "upper", "smoothed", "smoothed_lower", "smoothed_upper"}
     )
+
+    measures_of_price: ClassVar[frozenset[Measure]] = frozenset({"epsilon", "rho"})
 
     kind: Literal["quantiles"] = Field(description="`quantiles`: quantiles of a column.")
     column: Annotated[str, Field(min_length=1)] | Derived = Field(
@@ -192,7 +195,7 @@ class QuantilesSection(ReleaseSection):
 
     def _about_outermost(self) -> str:
         """Why intervals of quantiles with few records beyond them are wide."""
-        information = float(self.pure_price) * (self.expected_rows or 0)
+        information = float(self.price.loss_range) * (self.expected_rows or 0)
         few = [q for q in self.quantiles if information * min(q, 1 - q) < FEW_BEYOND]
         if not few:
             return ""

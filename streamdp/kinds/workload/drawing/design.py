@@ -56,9 +56,6 @@ LEAST_VARIANCE = 0.01
 _GUMBEL = 1.28
 """Deviation of the noise of a choice, times its exponent."""
 
-_ROOT = 10**12
-"""A root is rounded down to a multiple of the inverse."""
-
 
 @dataclass(frozen=True, slots=True)
 class Design:
@@ -94,9 +91,7 @@ class Design:
     def choice_epsilon(self) -> Fraction:
         """Of one choice. In rho, epsilon²/8 is its share at most."""
         share = self.amount * CHOICE_SHARES[self.choose] / self.rounds
-        if self.loss == "rho":
-            return Fraction(math.isqrt(math.floor(8 * share * _ROOT**2)), _ROOT)
-        return share
+        return Price(share, self.loss).loss_range
 
     @property
     def measured(self) -> Fraction:
