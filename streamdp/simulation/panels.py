@@ -94,49 +94,44 @@ def column_title(axes: Axes, text: str) -> None:
     axes.set_title(text, loc="left", fontsize=12, fontweight="bold", color=INK, pad=24)
 
 
+ROWS = (
+    ("{measure} of each release", "mean of all values, running median"),
+    ("Prior before each release", "middle 50 % and 90 % (bands), and the truth (line)"),
+    ("Which expert is trusted", "weight, by how fast it believes the values to drift"),
+)
+"""Heading of each row of panels, and what it shows."""
+
+
 def headings(figure: Figure, axes: Any, title: str, measure: str) -> None:
-    """The title of the picture, and one of each row."""
+    """Write the title of the picture, and one of each row."""
     if not isinstance(axes[-1, 0].xaxis.get_major_locator(), AutoDateLocator):
         for each in axes[-1]:
             each.set_xlabel("batch", loc="right", fontsize=9.5, color=GREY)
-    figure.suptitle(
-        title,
-        x=0.01,
-        ha="left",
-        fontsize=14,
+    figure.suptitle(title, x=0.01, ha="left", fontsize=14, fontweight="bold", color=INK)
+    for (heading, about), row in zip(ROWS, axes, strict=False):
+        _row_title(row[0], heading.format(measure=measure.capitalize()), about)
+
+
+def _row_title(axes: Axes, heading: str, about: str) -> None:
+    """Write a heading above the first panel of a row, and behind it what the row shows."""
+    written = axes.annotate(
+        heading,
+        (0.0, 1.04),
+        xycoords="axes fraction",
+        fontsize=11,
         fontweight="bold",
         color=INK,
     )
-    rows = (
-        (f"{measure.capitalize()} of each release", "mean of all values, running median"),
-        (
-            "Prior before each release",
-            "middle 50 % and 90 % (bands), and the truth (line)",
-        ),
-        (
-            "Which expert is trusted",
-            "weight, by how fast it believes the values to drift",
-        ),
+    axes.annotate(
+        about,
+        (1.0, 0.0),
+        xycoords=written,
+        xytext=(8, 0),
+        va="bottom",
+        textcoords="offset points",
+        fontsize=9.5,
+        color=GREY,
     )
-    for (what, how), row in zip(rows, axes, strict=False):
-        name = row[0].annotate(
-            what,
-            (0.0, 1.04),
-            xycoords="axes fraction",
-            fontsize=11,
-            fontweight="bold",
-            color=INK,
-        )
-        row[0].annotate(
-            how,
-            (1.0, 0.0),
-            xycoords=name,
-            xytext=(8, 0),
-            va="bottom",
-            textcoords="offset points",
-            fontsize=9.5,
-            color=GREY,
-        )
 
 
 def _frame(axes: Axes) -> None:

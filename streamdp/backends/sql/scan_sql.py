@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import NamedTuple
 
 from streamdp.backends.sql.bound import bounded
 from streamdp.backends.sql.cells import LARGEST, SMALL, cell_sql
@@ -140,6 +141,24 @@ def _counts(scan: Scan) -> str:
     return " OR ".join(found)
 
 
+class _Ways(NamedTuple):
+    """SQL by which one GROUP BY counts records in one way or in several.
+
+    Args:
+        source: Behind FROM.
+        keys: Columns of the source that are grouped by, each with its alias.
+        number: Of the way that a row of the answer is of.
+        code: Of its cell.
+        groups: Behind GROUP BY.
+    """
+
+    source: str
+    keys: list[str]
+    number: str
+    code: str
+    groups: str
+
+
 def _grouped(words: Words, scan: Scan, rows: str, *, weighted: bool) -> str:
     """SQL that counts and sums by grouping.
 
@@ -149,40 +168,54 @@ def _grouped(words: Words, scan: Scan, rows: str, *, weighted: bool) -> str:
         rows: SQL whose rows are (part, d_0, …, w_0, …), and `records` if they are weighted.
         weighted: Whether a row stands for several records.
     """
-    codes, names = [], []
-    for i, axes in enumerate(scan.groupings()):
-        code = "part"
-        for axis in axes:
-            code = f"({code} * {scan.digits(axis)} + d{axis})"
-        codes.append(code)
-        names.append(f"m{i}")
-    off = SMALL
-    if weighted or len(codes) > 1 or scan.codes(scan.groupings()[0]) > 2 * SMALL:
-        off = 0
+    source, codes = f"({rows}) AS chosen", [_code(scan, axes) for axes in scan.groupings()]
+    if len(codes) == 1:
+        off = 0 if weighted or scan.codes(scan.groupings()[0]) > 2 * SMALL else SMALL
+        ways = _one_way(words, source, codes[0], off)
+    elif words.grouping_sets:
+        ways = _in_sets(source, codes)
     else:
-        codes = [f"CAST({codes[0]} - {off} AS {words.small})"]
-    several, source = len(codes) > 1, f"({rows}) AS chosen"
-    if several and not words.grouping_sets:
-        source += (
-            f" JOIN {words.rows([[str(i)] for i in range(len(codes))], 'ways', ['way'])} ON true"
-        )
-        which = " ".join(f"WHEN {i} THEN {code}" for i, code in enumerate(codes))
-        codes, names = ["way", f"CASE way {which} END"], ["number", "m0"]
-    named = [f"{code} AS {name}" for code, name in zip(codes, names, strict=True)]
-    kept = [*named, *(f"w{i}" for i in range(len(scan.terms))), *(["records"] * weighted)]
+        ways = _by_join(words, source, codes)
+    kept = [*ways.keys, *(f"w{i}" for i in range(len(scan.terms))), *(["records"] * weighted)]
+    coded = f"SELECT {', '.join(kept)} FROM {ways.source}"
     shown = [f"{_sum(words, 'records')} AS records" if weighted else "count(*) AS records"]
     for i, term in enumerate(scan.terms):
         shown += _sums(words, term, f"w{i}", weighted=weighted)
-    number, code, sets = "0", f"CAST(m0 AS {words.whole}) + {off}", "m0"
-    if several and not words.grouping_sets:
-        number, sets = "number", "number, m0"
-    elif several:
-        which = " ".join(f"WHEN {name} IS NOT NULL THEN {i}" for i, name in enumerate(names))
-        number, code = f"CASE {which} END", f"coalesce({', '.join(names)})"
-        sets = f"GROUPING SETS ({', '.join(f'({name})' for name in names)})"
-    coded = f"SELECT {', '.join(kept)} FROM {source}"
-    columns = ", ".join([f"{number} AS grouped", f"{code} AS code", *shown])
-    return f"SELECT {columns} FROM ({coded}) AS coded GROUP BY {sets}"
+    columns = ", ".join([f"{ways.number} AS grouped", f"{ways.code} AS code", *shown])
+    return f"SELECT {columns} FROM ({coded}) AS coded GROUP BY {ways.groups}"
+
+
+def _code(scan: Scan, axes: Sequence[int]) -> str:
+    """Number of a record's cell in a table over some axes of one part."""
+    code = "part"
+    for axis in axes:
+        code = f"({code} * {scan.digits(axis)} + d{axis})"
+    return code
+
+
+def _one_way(words: Words, source: str, code: str, off: int) -> _Ways:
+    """One table; with an offset its codes fit the small integers, which are grouped faster."""
+    kept = f"CAST({code} - {off} AS {words.small})" if off else code
+    whole = f"CAST(m0 AS {words.whole}) + {off}"
+    return _Ways(source, [f"{kept} AS m0"], "0", whole, "m0")
+
+
+def _in_sets(source: str, codes: Sequence[str]) -> _Ways:
+    """A grouping set for each table; a row of the answer has the code of its own alone."""
+    names = [f"m{i}" for i in range(len(codes))]
+    keys = [f"{code} AS {name}" for code, name in zip(codes, names, strict=True)]
+    which = " ".join(f"WHEN {name} IS NOT NULL THEN {i}" for i, name in enumerate(names))
+    sets = f"GROUPING SETS ({', '.join(f'({name})' for name in names)})"
+    return _Ways(source, keys, f"CASE {which} END", f"coalesce({', '.join(names)})", sets)
+
+
+def _by_join(words: Words, source: str, codes: Sequence[str]) -> _Ways:
+    """Each record once for each table, for engines without grouping sets."""
+    numbers = words.rows([[str(i)] for i in range(len(codes))], "ways", ["way"])
+    which = " ".join(f"WHEN {i} THEN {code}" for i, code in enumerate(codes))
+    keys = ["way AS number", f"CASE way {which} END AS m0"]
+    whole = f"CAST(m0 AS {words.whole})"
+    return _Ways(f"{source} JOIN {numbers} ON true", keys, "number", whole, "number, m0")
 
 
 def _sums(words: Words, term: Term, value: str, *, weighted: bool) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -18,6 +18,7 @@ from streamdp.cli.output import print_rows
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
+    from streamdp.config.base.releases import ReleaseSection
     from streamdp.privacy.filters import Measure
     from streamdp.simulation.comparison import Comparison, Progress, Trial
     from streamdp.types import FloatArray, Json
@@ -102,10 +103,7 @@ def simulate(
     if picture is not None:
         _require_room_for(picture)
     section = configuration.releases[name]
-    study = comparison.study_of(section)
-    moved = comparison.on_stream(section, study, stream)
-    whom = comparison.admitted(moved, study, learners)
-    trials = _trials(whom, [_price(each) for each in epsilons] or [section.price.amount], seeds)
+    trials = _trials(section, stream, learners, epsilons, seeds)
     if stream == "table" and not truth_may_be_seen:
         comparison.require_permission(configuration, section, table)
     scene = comparison.Scene(stream, table, group, length)
@@ -113,18 +111,24 @@ def simulate(
     with _progress(len(trials)) as progress:
         errors = run(compared, trials, progress)
     rows = _rows(stream if stream != "table" else name, section.price.measure, errors)
-    _print(rows, study.measure, as_json)
+    _print(rows, compared.study.measure, as_json)
     if picture is not None:
         what = f"{name} on its table" if stream == "table" else f"{name} on {stream}"
         _draw(picture, what, section.price.measure, compared, errors)
 
 
-def _trials(learners: Iterable[str], prices: Iterable[Fraction], seeds: int) -> list[Trial]:
-    """Replays: those of the oracle are the last."""
+def _trials(
+    section: ReleaseSection, stream: str, learners: list[str], epsilons: list[str], seeds: int
+) -> list[Trial]:
+    """Replays of each learner at each price; those of the oracle are the last."""
     from streamdp.kinds.study import ORACLE
+    from streamdp.planning import comparison
     from streamdp.simulation.comparison import Trial
 
-    each = itertools.product((*learners, ORACLE), prices, range(seeds))
+    study = comparison.study_of(section)
+    names = comparison.admitted(comparison.on_stream(section, study, stream), study, learners)
+    prices = [_price(each) for each in epsilons] or [section.price.amount]
+    each = itertools.product((*names, ORACLE), prices, range(seeds))
     return [Trial(learner, price, seed) for learner, price, seed in each]
 
 

@@ -115,6 +115,12 @@ def _check_form(source: Source, document: Document, path: Path) -> None:
             (*path, "batches"),
             "batches: {column: , every: , start: }",
         )
+    _check_engine(source, document, path)
+
+
+def _check_engine(source: Source, document: Document, path: Path) -> None:
+    """Require that the engine reads what path and table name."""
+    engine, table = source.engine, source.table_name()
     if (
         (table is None and isinstance(engine, ServerEngine))
         or (table is not None and isinstance(engine, DuckDBEngine) and not source.path)
