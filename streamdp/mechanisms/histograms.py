@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -133,7 +134,6 @@ def within(grid: Grid, cuts: Iterable[int]) -> tuple[int, ...]:
 
 def exact_counts(statistic: CellCounts, cuts: tuple[int, ...]) -> list[int]:
     """How many records each bin holds, of k + 1. Private; total."""
-    running = np.concatenate(([0], np.cumsum(statistic.counts, dtype=np.int64)))
-    ends = np.searchsorted(statistic.cells, np.asarray(cuts, dtype=np.int64), side="right")
-    found: list[int] = np.diff(running[np.concatenate(([0], ends, [-1]))]).tolist()
-    return found
+    inner = np.searchsorted(statistic.cells, np.asarray(cuts, dtype=np.int64), side="right")
+    ends = (0, *inner.tolist(), len(statistic.cells))
+    return [int(statistic.counts[low:high].sum()) for low, high in pairwise(ends)]
