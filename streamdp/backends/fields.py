@@ -21,7 +21,7 @@ _WANTED: Mapping[Role, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One of them.
+    """One column or expression that a question needs.
 
     Args:
         alias: Its name in the SQL.

@@ -9,7 +9,7 @@ class SystemClock:
     """POSIX time in whole seconds."""
 
     def now(self) -> int:
-        """Now."""
+        """POSIX time in whole seconds."""
         return int(time.time())
 
     def timer(self) -> float:
@@ -17,5 +17,5 @@ class SystemClock:
         return time.monotonic()
 
     def wait(self, seconds: float) -> None:
-        """Sleep."""
+        """Sleep for so many seconds."""
         time.sleep(max(seconds, 0.0))

@@ -83,7 +83,7 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class Gatekeeper:
-    """Asks gates."""
+    """Puts batches to gates and stores the answers."""
 
     around: EngineContext
 

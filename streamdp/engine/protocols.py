@@ -76,7 +76,7 @@ class Store(Protocol):
     """Memory with transactions; `store.sqlite.SqliteStore` says what each method promises."""
 
     def add_batches(self, batches: Iterable[tuple[Batch, bytes | None]], now: int) -> None:
-        """Write new batches down."""
+        """Store batches that are new, with the digests of their files."""
         ...
 
     def keyed_digest(self, content: bytes) -> bytes:
@@ -94,7 +94,7 @@ class Store(Protocol):
         ...
 
     def belongings(self, origins: Iterable[str]) -> Mapping[str, Belongs]:
-        """To whom known origins belong."""
+        """Source and batch that each known file or table belongs to."""
         ...
 
     def let_go(self, owner: Belongs) -> bool:
@@ -212,12 +212,12 @@ class HasSource(Protocol):
 
     @property
     def source(self) -> Source:
-        """Which batches there are."""
+        """The source whose batches it is about."""
         ...
 
     @property
     def scope(self) -> str:
-        """The source whose budget pays."""
+        """Name of the source whose budget pays."""
         ...
 
 
@@ -235,7 +235,7 @@ class Connected(Protocol):
     """A backend that holds a connection to a server."""
 
     def close(self) -> None:
-        """End it."""
+        """Close the connection."""
         ...
 
 
@@ -244,7 +244,7 @@ class HoldsRecords(Protocol):
     """A backend that keeps copies of a batch from its check until they are not needed any more."""
 
     def let_go(self) -> None:
-        """Drop them."""
+        """Delete the copies."""
         ...
 
 

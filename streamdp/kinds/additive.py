@@ -53,15 +53,15 @@ class AdditiveKind(ABC):
 
     @property
     def noise(self) -> Noise:
-        """Of each integer."""
+        """Noise of each integer."""
         return noise_at(self.price, self.sensitivity)
 
     def signature(self) -> Json:
-        """Nothing is learned."""
+        """Empty: nothing is learned that could be of other parameters."""
         return {}
 
     def init(self) -> Json:
-        """Nothing is learned."""
+        """The empty state."""
         return {}
 
     def plan(self, state: Json, batch: Batch) -> Plan:
@@ -79,7 +79,7 @@ class AdditiveKind(ABC):
         return Outcome(self.rows(plan.mechanism.draw(self.integers(statistic), entropy)))
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
-        """Nothing is learned."""
+        """The state as it was: nothing is learned."""
         return state
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
@@ -91,7 +91,7 @@ class AdditiveAccuracy:
     """The error that 95 % of noisy integers stay within."""
 
     def expected(self, kind: AdditiveKind) -> Mapping[str, float | None]:
-        """The reach of the noise."""
+        """The error that 95 % of the integers stay within."""
         return {"error_95": float(kind.noise.reach(LEVEL))}
 
     def price_for(self, kind: AdditiveKind, error: float) -> Price | None:

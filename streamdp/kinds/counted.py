@@ -40,17 +40,17 @@ class Counted:
 
     @property
     def name(self) -> str:
-        """That of the kind."""
+        """Name of the kind that is informed."""
         return self.of.name
 
     @property
     def columns(self) -> tuple[Column, ...]:
-        """Those of the kind."""
+        """Columns of the kind that is informed."""
         return self.of.columns
 
     @property
     def jobs(self) -> tuple[str, ...]:
-        """The job that counts."""
+        """The job whose releases count the rows."""
         return (self.job,)
 
     def informed(self, past: Mapping[str, tuple[Row, ...]]) -> ReleaseKind:
@@ -60,25 +60,25 @@ class Counted:
         return self.of.expecting(self.count(past[self.job]))
 
     def signature(self) -> Json:
-        """That of the kind: states are kept whatever is counted."""
+        """Signature of the kind that is informed: states are kept whatever is counted."""
         return self.of.signature()
 
     def init(self) -> Json:
-        """That of the kind."""
+        """Initial state of the kind that is informed."""
         return self.of.init()
 
     def plan(self, state: Json, batch: Batch) -> Plan:
-        """As long as nothing was counted."""
+        """The plan under the configured rows, used until something was counted."""
         return self.of.plan(state, batch)
 
     def draw(self, plan: Plan, statistic: Any, entropy: Entropy) -> Outcome:
-        """As long as nothing was counted."""
+        """The draw under the configured rows, used until something was counted."""
         return self.of.draw(plan, statistic, entropy)
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
-        """As long as nothing was counted."""
+        """The next state under the configured rows, used until something was counted."""
         return self.of.learn(state, plan, outcome)
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
-        """As long as nothing was counted."""
+        """The outcome under the configured rows, used until something was counted."""
         return self.of.publish(state, outcome)

@@ -74,7 +74,7 @@ def identity(folder: str) -> str:
 
 
 def require_columns(folder: str, files: Sequence[File]) -> None:
-    """Nothing to refuse: a table with renamed columns is not read at all."""
+    """Do nothing: tables whose columns were renamed are refused before."""
 
 
 def _table(folder: str) -> DeltaTable:

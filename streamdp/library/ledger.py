@@ -31,7 +31,7 @@ NO_CAPS: Mapping[Measure, Mapping[str, Json]] = {
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One charge.
+    """One charge of a ledger in memory.
 
     Args:
         what: Kind of the release.

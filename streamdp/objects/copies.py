@@ -33,7 +33,7 @@ PACKED = (".gz", ".zst")
 
 @dataclass(frozen=True, slots=True)
 class Copies:
-    """Copies that are held.
+    """Copies of objects on this machine, kept until they are let go.
 
     Args:
         of: The objects.
@@ -50,12 +50,12 @@ class Copies:
         return {file.path: each.path for file, each in zip(self.files, self.of, strict=True)}
 
     def let_go(self) -> None:
-        """Drop them."""
+        """Delete the copies."""
         self.held.close()
 
 
 def taken(objects: Sequence[File]) -> Copies:
-    """Copy objects whole.
+    """Copy objects whole to this machine.
 
     Raises:
         SourceError: One cannot be read or has changed, there are too many, or there is no room.

@@ -27,7 +27,7 @@ class Waiting:
     gates: dict[str, list[Batch]]
 
     def by_task(self) -> dict[str, list[Batch]]:
-        """Of releases and gates alike."""
+        """Waiting batches of every release and gate."""
         return self.releases | self.gates
 
 

@@ -100,7 +100,7 @@ class DuckDBBackend(SqlBackend):
             connection.execute("DETACH records")
 
     def words(self) -> DuckDBWords:
-        """DuckDB's."""
+        """DuckDB's SQL."""
         return DuckDBWords()
 
     def table(self, query: Query, batch: Batch) -> str:
@@ -168,7 +168,7 @@ class DuckDBBackend(SqlBackend):
         return "the first line of a CSV file names its columns, and holds none of the configured"
 
     def place(self, batch: Batch) -> str:
-        """The file or the pattern."""
+        """The path or pattern of the source."""
         return batch.path or self.path
 
     def describe(self, select: str) -> dict[str, str]:
@@ -189,7 +189,7 @@ class DuckDBBackend(SqlBackend):
             self._files.require_everywhere(self._connect(), files, named, batch.source)
 
     def run(self, statement: str) -> IntArray:
-        """Arrays, straight from the engine."""
+        """The rows of the answer, by column as the engine holds them."""
         connection = self._connect()
         try:
             return self._arrays(statement)
@@ -215,7 +215,7 @@ class DuckDBBackend(SqlBackend):
         return f"TIMESTAMP '{at:%Y-%m-%d %H:%M:%S}'"
 
     def failures(self) -> tuple[type[Exception], ...]:
-        """All of DuckDB's."""
+        """All exceptions of DuckDB."""
         import duckdb
 
         return (duckdb.Error,)

@@ -68,7 +68,7 @@ class RecordsBackend(DuckDBBackend):
         return "name another column, or cast it in an expression"
 
     def place(self, batch: Batch) -> str:
-        """There is no file."""
+        """Nothing: records in memory have no file."""
         return ""
 
 

@@ -75,7 +75,7 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
     )
 
     def words(self) -> MariaDBWords:
-        """MariaDB's."""
+        """MariaDB's SQL."""
         return MariaDBWords()
 
     def collated(self, columns: Mapping[str, str]) -> list[str]:
@@ -133,27 +133,27 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
         return f"name another column, or cast it in a view: a unit is at most VARCHAR({longest})"
 
     def describe(self, select: str) -> dict[str, str]:
-        """Names and types."""
+        """Names and types of the columns of a SELECT, which is not run."""
         with self.connected().cursor() as cursor:
             cursor.execute(f"{select} LIMIT 0")
             fields = cursor._result.fields  # `description` has neither length nor character set
         return {each.name: kind_of(each) for each in fields}
 
     def run(self, statement: str) -> IntArray:
-        """Columns of integers."""
+        """The rows of the answer, as integers."""
         with self.connected().cursor() as cursor:
             cursor.execute(statement)
             rows = np.array(cursor.fetchall(), dtype=np.int64)
             return rows.reshape(-1, len(cursor.description))
 
     def failures(self) -> tuple[type[Exception], ...]:
-        """PyMySQL's, and those of the connection beneath it."""
+        """PyMySQL's exceptions, and those of the connection beneath it."""
         import pymysql
 
         return (pymysql.MySQLError, OSError)
 
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
         connection, self._connection = self._connection, None
         if connection is not None and connection.open:
             with suppress(*self.failures()):

@@ -80,7 +80,7 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
     unreachable_hint = "is it up, and are host, user, password and database right?"
 
     def words(self) -> PostgresWords:
-        """PostgreSQL's."""
+        """PostgreSQL's SQL."""
         return PostgresWords()
 
     def collated(self, columns: Mapping[str, str]) -> list[str]:
@@ -106,26 +106,26 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
         return tuple(f"postgres:{server}/{database}/{which}" for database, which in rows)
 
     def describe(self, select: str) -> dict[str, str]:
-        """Names and types."""
+        """Names and types of the columns of a SELECT, which is not run."""
         columns = self.connected().execute(f"{select} LIMIT 0").description or []
         oids = [column.type_code for column in columns]
         kinds = dict(self.connected().execute(_TYPES, [oids]).fetchall())
         return {column.name: kinds[column.type_code] for column in columns}
 
     def run(self, statement: str) -> IntArray:
-        """Columns of integers, in binary."""
+        """The rows of the answer, sent as binary integers."""
         cursor = self.connected().cursor(binary=True).execute(statement)
         rows = np.array(cursor.fetchall(), dtype=np.int64)
         return rows.reshape(-1, len(cursor.description or ()))
 
     def failures(self) -> tuple[type[Exception], ...]:
-        """All of psycopg's."""
+        """All exceptions of psycopg."""
         import psycopg
 
         return (psycopg.Error,)
 
     def close(self) -> None:
-        """Cancel what runs and hang up."""
+        """Cancel the running question and close the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
             with suppress(*self.failures()):

@@ -88,7 +88,7 @@ class SparkBackend(SqlBackend):
         yield
 
     def words(self) -> SparkWords:
-        """Spark's."""
+        """Spark's SQL."""
         return SparkWords()
 
     def table(self, query: Query, batch: Batch) -> str:
@@ -165,7 +165,7 @@ class SparkBackend(SqlBackend):
         return {column.name: column.dataType.simpleString() for column in schema.fields}
 
     def run(self, statement: str) -> IntArray:
-        """Columns of integers."""
+        """The rows of the answer, as integers."""
         session = self._connect()
         context = session.sparkContext
         context.setJobGroup(GROUP, GROUP, interruptOnCancel=True)

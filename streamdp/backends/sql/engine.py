@@ -110,7 +110,7 @@ class SqlBackend(ABC):
 
     @abstractmethod
     def words(self) -> Words:
-        """The engine's words."""
+        """Parts of SQL that this engine writes in its own way."""
 
     @abstractmethod
     def table(self, query: Query, batch: Batch) -> str:
@@ -126,7 +126,7 @@ class SqlBackend(ABC):
 
     @abstractmethod
     def failures(self) -> tuple[type[Exception], ...]:
-        """The engine's exceptions."""
+        """Exceptions that the engine raises."""
 
     @abstractmethod
     def moment(self, at: datetime) -> str:

@@ -64,7 +64,7 @@ class Relation:
         return f"(SELECT {', '.join(names)} FROM {self.bare(words)} AS stored)"
 
     def bare(self, words: Words) -> str:
-        """The table alone."""
+        """The table without the columns and the condition of the query."""
         if self.query:
             return f"({self.query})"
         return ".".join(words.name(part) for part in self.table.split("."))

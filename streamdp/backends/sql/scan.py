@@ -59,7 +59,7 @@ class Scan:
 
     @classmethod
     def of(cls, query: ScanQuery) -> Scan:
-        """The scan of a question."""
+        """The scan that answers a question."""
         parts = query.parts if isinstance(query, CompoundQuery) else (query,)
         return cls(parts, len(query.groups), query.bound is not None)
 
@@ -80,13 +80,13 @@ class Scan:
 
     @property
     def dimensions(self) -> tuple[Dimension, ...]:
-        """Of all parts."""
+        """Dimensions of all parts, one after the other."""
         tables = [part for part in self.parts if isinstance(part, TableQuery)]
         return tuple(axis for part in tables for axis in part.dimensions)
 
     @property
     def terms(self) -> tuple[Term, ...]:
-        """Of all parts."""
+        """Terms of all parts, one after the other."""
         sums = [part for part in self.parts if isinstance(part, SumQuery)]
         return tuple(term for part in sums for term in part.terms)
 

@@ -49,7 +49,7 @@ class ServerBackend(SqlBackend, Generic[Connection]):
 
     @abstractmethod
     def close(self) -> None:
-        """Hang up."""
+        """Close the connection."""
 
     def cancel(self) -> None:
         """End what the server does for this session, where hanging up does not."""
@@ -90,7 +90,7 @@ class ServerBackend(SqlBackend, Generic[Connection]):
             raise
 
     def table(self, query: Query, batch: Batch) -> str:
-        """The relation."""
+        """The table or query, as it stands behind FROM."""
         return self.relation_sql(self.relation)
 
     def one_by_one(self, columns: Mapping[str, str]) -> dict[str, str]:
@@ -98,7 +98,7 @@ class ServerBackend(SqlBackend, Generic[Connection]):
         return {}
 
     def place(self, batch: Batch) -> str:
-        """The table."""
+        """Name of the table."""
         return self.relation.table
 
     def moment(self, at: datetime) -> str:

@@ -32,7 +32,7 @@ class Growth:
     rows_per_unit: int = 1
 
     def describe(self) -> Json:
-        """The ladder."""
+        """The score, and the levels that it is compared with, for the ledger."""
         about = {"score": self.score, "start": str(self.start), "factor": str(self.factor)}
         return {"kind": "growth", **about}
 

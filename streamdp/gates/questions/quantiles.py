@@ -33,7 +33,7 @@ class Drift:
     epsilon: Fraction | None = None
 
     def describe(self) -> Json:
-        """The tolerance."""
+        """Quantiles and tolerance, for the ledger."""
         about = {name: str(value) for name, value in asdict(self.around).items()}
         drawn = None if self.epsilon is None else str(self.epsilon)
         quantiles = [str(quantile) for quantile in self.quantiles]
@@ -72,12 +72,12 @@ class Threshold:
     rows_per_unit: int = 1
 
     def describe(self) -> Json:
-        """The level."""
+        """Quantile and level, for the ledger."""
         about = asdict(self.tolerance) | {"quantile": str(self.tolerance.quantile)}
         return {"kind": "threshold", **about, "ranks": str(self.tolerance.ranks)}
 
     def test(self, past: Past, statistic: CellCounts) -> Fraction:
-        """How many records are beyond, more than may be."""
+        """The number of records beyond the level, above the number that may be there. Private."""
         return excess(statistic, (self.tolerance,), self.rows_per_unit)
 
 

@@ -15,7 +15,7 @@ class Rules(Protocol):
 
     @property
     def label(self) -> str:
-        """SQL condition."""
+        """SQL condition of the label."""
         ...
 
     def named(self, rows: Sequence[Row]) -> Row | None:
@@ -48,7 +48,7 @@ class RuleError:
     rows_per_unit: int = 1
 
     def describe(self) -> Json:
-        """The share."""
+        """The label, and the share of errors that is too many, for the ledger."""
         levels = {"above": self.above, "more": self.more}
         said = {name: str(level) for name, level in levels.items() if level is not None}
         return {"kind": "error", "label": self.rules.label, **said}

@@ -103,19 +103,19 @@ class CountTest(TestSection):
         return None
 
     def table(self) -> str:
-        """That of the measure."""
+        """Name of the measure that is tested."""
         return self.measure or ""
 
     def condition(self) -> str | None:
-        """As configured."""
+        """The `where` of the test."""
         return self.where
 
     def most(self, quantiles: tuple[Fraction, ...], rows: int | None) -> int | None:
-        """Below a level, of an empty batch; above one there is no end."""
+        """The score of an empty batch below a level; None above one, since there is no most."""
         return None if self.below is None else int(self.below)
 
     def problems(self, release: Section, tables: Tables) -> Iterator[Found]:
-        """It names a measure that counts, and cells that it has."""
+        """Problems: a measure that does not count, or cells that it lacks."""
         if self.where is not None:
             hint = "take it out: the measure says what it counts"
             yield ("test", "where"), "the condition is that of the release", hint

@@ -40,9 +40,9 @@ class CustomTest(TestSection):
         return value
 
     def draws(self, *, priced: bool) -> bool:
-        """Whatever its price."""
+        """True: a test of a package is a private draw whatever it costs."""
         return True
 
     def slack(self) -> tuple[Fraction, bool]:
-        """As configured."""
+        """`delta` and `sampled` of the section."""
         return self.delta, self.sampled

@@ -49,18 +49,18 @@ class DriftTest(TestSection):
         return self
 
     def problems(self, release: Section, tables: Tables) -> Iterator[Found]:
-        """It is seen in released quantiles."""
+        """Problems: quantiles that the release does not publish."""
         for index, quantile in enumerate(self.quantiles):
             if quantile not in quantiles_of(release):
                 where = ("test", "quantiles", index)
                 yield where, "its release does not release this quantile", "name one that it has"
 
     def why_not_alone(self) -> str | None:
-        """It compares with a release."""
+        """A reason, always: drift is measured from a release."""
         return "drift is from a release: name a job in release"
 
     def draws(self, *, priced: bool) -> bool:
-        """With a `test_epsilon`; a drift in ranks is counted all the same."""
+        """Whether it has a `test_epsilon`; a drift in ranks is always counted."""
         return priced and self.ranks is None
 
     def most(self, quantiles: tuple[Fraction, ...], rows: int | None) -> int | None:

@@ -45,11 +45,11 @@ class ErrorTest(TestSection):
         return self
 
     def why_not_alone(self) -> str | None:
-        """It tests what a release chose."""
+        """A reason, always: the rule that is tested comes from a release."""
         return "error is of a release: name a job of rules in release"
 
     def problems(self, release: Section, tables: Tables) -> Iterator[Found]:
-        """A selection releases no loss."""
+        """Problem: `more` with a selection, which releases no average loss."""
         if self.more is not None and getattr(release, "kind", "") == "selection":
             yield ("test", "more"), "a selection releases no average loss", "give above"
 

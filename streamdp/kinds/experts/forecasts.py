@@ -61,7 +61,7 @@ class Forecasts:
 
     @property
     def jobs(self) -> tuple[str, ...]:
-        """Whose releases are read."""
+        """Names of the jobs whose releases are read, once each."""
         return tuple(dict.fromkeys(forecast.job for _, forecast in self.named))
 
     def numbers(self, past: Mapping[str, Sequence[Row]]) -> tuple[float | None, ...]:
@@ -69,7 +69,7 @@ class Forecasts:
         return tuple(forecast.of(past.get(forecast.job, ())) for _, forecast in self.named)
 
     def actions(self, numbers: Sequence[float | None]) -> Actions:
-        """Losses under these forecasts."""
+        """Experts that lose by these forecasts."""
         made = ((name, self._loss(n)) for (name, _), n in zip(self.named, numbers, strict=True))
         return Actions(tuple(made), self.denominator)
 

@@ -123,7 +123,7 @@ class Experts:
         return replace(self, losses=self.forecasts.actions(known), known=known)
 
     def init(self) -> Json:
-        """No losses seen."""
+        """The state before any losses were seen."""
         return {"releases": 0, "learner": self.learner.start().to_json()}
 
     @cached_property
@@ -236,7 +236,7 @@ class Experts:
         return min(int(np.searchsorted(weights.cumsum(), chance, "right")), len(weights) - 1)
 
     def _followed(self, state: Json) -> Followed:
-        """Nothing in a state of earlier versions."""
+        """The record of what was followed; empty in states of earlier versions."""
         found = state.get("followed")
         return Followed.from_json(found) if found else Followed.nothing(self.losses.count)
 

@@ -143,7 +143,7 @@ class Actions:
         return len(self.losses)
 
     def labels(self) -> tuple[Column, ...]:
-        """The name of the action."""
+        """One column, the name of the action."""
         return (Column("action", "text", "label"),)
 
     def rows(self) -> tuple[Row, ...]:
@@ -163,7 +163,7 @@ class Actions:
         return np.eye(self.count) / (2 * self.denominator)
 
     def integers(self, statistic: TableCounts | Sums) -> list[int]:
-        """The sums z. Private."""
+        """The sums z of the answer. Private."""
         assert isinstance(statistic, Sums), "the answer to a question of sums is sums"  # noqa: S101
         return list(statistic.values)
 
@@ -172,7 +172,7 @@ class Actions:
         return None
 
     def kernels(self) -> tuple[FloatArray, ...]:
-        """Actions are not alike."""
+        """The identity: no action is like another."""
         return (np.eye(self.count),)
 
 

@@ -50,11 +50,11 @@ class Followed:
 
     @classmethod
     def nothing(cls, experts: int) -> Followed:
-        """Before anything was followed."""
+        """The record before anything was followed."""
         return cls(0, np.zeros(experts), np.zeros(experts, dtype=np.int64))
 
     def after(self, losses: FloatArray, matrix: FloatArray, chosen: int) -> Followed:
-        """With one more batch.
+        """The record with one more batch.
 
         Args:
             losses: Released of each expert, shape (k,).
@@ -102,6 +102,6 @@ class RegretBound:
         return float((followed.behind + self.unit * noise).max()) / followed.releases
 
     def _growth(self, rate: float) -> float:
-        """ψ(s)."""
+        """ψ(s) at the rate s."""
         variance = discrete_laplace_variance(self.scale)
         return -math.log1p(-2.0 * variance * math.sinh(rate / 2.0) ** 2)

@@ -28,7 +28,7 @@ class ExpertsStudy(Study):
     def synthetic(
         self, section: ExpertsSection, stream: str, seed: int, length: int | None
     ) -> Stream:
-        """One of `NAMES`."""
+        """The stream of a name in `NAMES`."""
         rows, days = section.expected_rows, length or synthetic.LENGTH
         made = losses(section, "duckdb")
         counts: tuple[Statistic, ...]
@@ -40,7 +40,7 @@ class ExpertsStudy(Study):
         return Stream(stream, synthetic.batches(stream, days), counts, synthetic=True)
 
     def simulated(self, kind: Experts, stream: Stream) -> Experts:
-        """It says what was followed."""
+        """The same kind, which also says what was followed on each batch."""
         return Playing(**{each.name: getattr(kind, each.name) for each in fields(kind)})
 
     def truth(self, kind: Experts, statistic: Statistic) -> Outcome:
@@ -49,7 +49,7 @@ class ExpertsStudy(Study):
         return Outcome(rows, (0.5, None))
 
     def errors(self, kind: Experts, statistic: Statistic, outcome: Outcome) -> FloatArray:
-        """One number, shape (1,)."""
+        """Excess loss of what was followed, shape (1,)."""
         lost, (_, weights) = _losses(kind, statistic), outcome.auxiliary
         return np.array([weights @ lost - lost.min()])
 
@@ -58,18 +58,18 @@ class Playing(Experts):
     """Hands on, with what was drawn, the weights of what was followed on the batch."""
 
     def plan(self, state: Json, batch: Batch) -> Plan:
-        """With the weights beside the noise."""
+        """The plan of the kind, with the weights of what is followed."""
         plan = super().plan(state, batch)
         return Plan(plan.query, plan.event, (plan.mechanism, self._followed_weights(state)))
 
     def draw(self, plan: Plan, statistic: Statistic, entropy: Entropy) -> Outcome:
-        """With the weights beside the chance of an action."""
+        """The draw of the kind, with these weights."""
         noise, weights = plan.mechanism
         drawn = super().draw(Plan(plan.query, plan.event, noise), statistic, entropy)
         return Outcome(drawn.rows, (drawn.auxiliary, weights))
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
-        """As ever."""
+        """The next state of the kind."""
         chance, _ = outcome.auxiliary
         return super().learn(state, plan, Outcome(outcome.rows, chance))
 
@@ -82,7 +82,7 @@ class Playing(Experts):
 
 
 def _losses(kind: Experts, statistic: Statistic) -> FloatArray:
-    """Per expected record, shape (k,)."""
+    """Losses of each expert per expected record, shape (k,)."""
     level = kind.losses.level(statistic)
     start = 0.5 if level is None else level / kind.expected_rows
     numbers = np.array(kind.losses.integers(statistic), dtype=float)

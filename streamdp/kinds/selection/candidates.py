@@ -112,12 +112,12 @@ class Conditions:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many candidates there are."""
+        """The number of candidates, as one axis."""
         return (len(self.conditions),)
 
     @property
     def ordered(self) -> bool:
-        """Nothing is known of which conditions are alike."""
+        """False: nothing says which conditions are alike."""
         return False
 
     def labels(self) -> tuple[Column, ...]:
@@ -135,6 +135,6 @@ class Conditions:
         return SumQuery(tuple(terms))
 
     def scores(self, statistic: TableCounts | Sums) -> list[int]:
-        """The sums. Private."""
+        """The sums of the answer. Private."""
         assert isinstance(statistic, Sums), "the answer to a question of sums is sums"  # noqa: S101
         return list(statistic.values)

@@ -85,7 +85,7 @@ class Selection:
         return {"question": repr(self.candidates.query()), "score": repr(self.score)} | about
 
     def init(self) -> Json:
-        """No choice made."""
+        """The state before any choice."""
         return {"scores": self.prior.start(self.guess).tolist()}
 
     @property
@@ -95,7 +95,7 @@ class Selection:
 
     @property
     def exponent(self) -> Fraction:
-        """c of one draw."""
+        """Exponent c of each of the `top` draws."""
         return exponent(self.epsilon / self.top, score_range(self.score, self.neighbours))
 
     @cached_property

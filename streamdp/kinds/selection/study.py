@@ -36,7 +36,7 @@ class SelectionStudy(Study):
     def synthetic(
         self, section: SelectionSection, stream: str, seed: int, length: int | None
     ) -> Stream:
-        """One of `NAMES`."""
+        """The stream of a name in `NAMES`."""
         rows, days = section.expected_rows or synthetic.ROWS, length or synthetic.LENGTH
         score = section.scored("duckdb")
         made = candidates(section, score, "duckdb")
@@ -62,7 +62,7 @@ class SelectionStudy(Study):
         return Outcome((), tuple(np.argsort(-scores, kind="stable")[: kind.top].tolist()))
 
     def errors(self, kind: Selection, statistic: Scores, outcome: Outcome) -> FloatArray:
-        """Of each place, shape (top,)."""
+        """Shortfall of the choice at each place, shape (top,)."""
         left = np.array(kind.candidates.scores(statistic), dtype=float)
         short = []
         for winner in outcome.auxiliary:

@@ -111,7 +111,7 @@ class HistogramSection(Weighed):
         return self
 
     def size(self) -> int:
-        """Cells."""
+        """The number of cells."""
         listed = len(self.values) if self.values is not None else len(self.cuts or ()) + 1
         return listed + self.other + (self.nulls == "cell")
 
@@ -176,7 +176,7 @@ class MomentSection(Weighed):
         return self
 
     def cells(self) -> tuple[int, int]:
-        """First and last cell."""
+        """First and last cell within the bounds."""
         if self.bounds is None:
             return -MOST_CELLS, MOST_CELLS
         low, high = (math.floor(bound / self.resolution + Fraction(1, 2)) for bound in self.bounds)
@@ -280,7 +280,7 @@ class StatisticsSection(ReleaseSection):
         )
 
     def rows(self) -> int:
-        """Rows of a release."""
+        """The number of rows of a release."""
         sizes = (
             each.size() if isinstance(each, HistogramSection) else 1
             for each in self.measures.values()

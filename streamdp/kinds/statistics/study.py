@@ -130,11 +130,11 @@ class StatisticsStudy(Study):
         return tuple(found)
 
     def simulated(self, kind: Statistics, stream: Stream) -> Statistics:
-        """Questions are answered from fine counts."""
+        """The same kind, answered from fine counts."""
         return Simulated(**{each.name: getattr(kind, each.name) for each in fields(kind)})
 
     def taught(self, kind: Statistics) -> Statistics:
-        """It is told the truth as if next to no noise were added."""
+        """The same kind with next to no noise: it learns the truth."""
         price = replace(kind.price, amount=kind.price.amount * SHARP)
         return Taught(
             **{each.name: getattr(kind, each.name) for each in fields(kind)} | {"price": price}
@@ -171,11 +171,11 @@ class Simulated(Statistics):
     """Draws from fine counts what production draws from records."""
 
     def draw(self, plan: Plan, statistic: CompoundAnswer, entropy: Entropy) -> Outcome:  # type: ignore[override]
-        """As production draws."""
+        """The draw of production, from an answer computed of fine counts."""
         return Statistics.draw(self, plan, self.answered(plan, statistic), entropy)
 
     def answered(self, plan: Plan, statistic: CompoundAnswer) -> CompoundAnswer:
-        """The answer of a backend."""
+        """The answer that a backend would give to the plan's question."""
         parts: list[TableCounts | Sums] = []
         for each, asked, seen in zip(
             self.measures, plan.mechanism.asked, statistic.parts, strict=True
@@ -233,7 +233,7 @@ def _table(part: TableCounts | Sums) -> IntArray:
 
 
 def _truth(kind: Statistics, statistic: CompoundAnswer) -> FloatArray:
-    """Of each row."""
+    """The truth of each row; NaN where it has no meaning."""
     found = []
     for each, part in zip(kind.measures, statistic.parts, strict=True):
         counts = _table(part).astype(np.float64)

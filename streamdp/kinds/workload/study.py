@@ -49,7 +49,7 @@ class WorkloadStudy(Study):
     def synthetic(
         self, section: WorkloadSection, stream: str, seed: int, length: int | None
     ) -> Stream:
-        """One of `NAMES`.
+        """The stream of a name in `NAMES`.
 
         Raises:
             ConfigurationError: The domain is too large for tables of it.
@@ -91,7 +91,7 @@ class WorkloadStudy(Study):
         return Outcome((), kind.counts(statistic))
 
     def errors(self, kind: WorkloadRelease, statistic: TableCounts, outcome: Outcome) -> FloatArray:
-        """Of each item, shape (items,)."""
+        """Misplaced share of each item, shape (items,)."""
         rows, masses = self.rows(statistic), outcome.auxiliary.fit.distribution.masses
         missed = [
             float(np.abs(masses(item) - exact).sum())

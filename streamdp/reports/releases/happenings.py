@@ -36,7 +36,7 @@ class Happening:
 
     @property
     def meaning(self) -> str:
-        """In words."""
+        """The event in words."""
         return MEANINGS[self.what]
 
 

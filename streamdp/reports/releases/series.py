@@ -52,7 +52,7 @@ class Series:
 
     @property
     def name(self) -> str:
-        """The labels as one."""
+        """The labels in one text."""
         return " · ".join(each for each in self.labels if each is not None) or "value"
 
     @property
@@ -86,7 +86,7 @@ class Picture:
 
     @property
     def unit(self) -> str:
-        """Of the values."""
+        """Unit of the values; empty where there is none."""
         return next((each.unit for each in self.columns if each.role == "value"), "")
 
     def reach(self) -> tuple[float, float]:

@@ -101,7 +101,7 @@ class Anchor:
             self.store_id, self._check, self._size = None, "", 0
 
     def close(self) -> None:
-        """Give the file back."""
+        """Close the file."""
         os.close(self._file)
 
     def begin(self, store_id: str, past: Sequence[tuple[State, Spending]], base: State) -> None:

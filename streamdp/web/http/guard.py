@@ -185,7 +185,7 @@ def _given_token(header: str) -> str | None:
 
 
 def _host(header: str) -> str:
-    """The name without its port."""
+    """Name in a Host header, without the port."""
     name = header.strip().lower()
     if name.startswith("["):
         return name.partition("]")[0].lstrip("[")

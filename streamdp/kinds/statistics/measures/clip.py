@@ -75,18 +75,18 @@ class Clip:
 
     @classmethod
     def first(cls, centre: int, reach: int, scale: float) -> Clip:
-        """Before any release."""
+        """The clip before any release."""
         reach = min(max(1, reach), MOST_REACH)
         return cls(centre, reach, max(1, reach // MIDDLE), scale)
 
     @classmethod
     def restored(cls, state: Json, scale: float) -> Clip:
-        """From a stored state."""
+        """The clip in a stored state."""
         centre, reach, unit, distances, spread = state
         return cls(centre, reach, unit, scale, tuple(distances), spread)
 
     def stored(self) -> Json:
-        """As a stored state."""
+        """The clip as a state that can be stored."""
         return [self.centre, self.reach, self.unit, list(self.distances), self.spread]
 
     def grid(self, column: Grid) -> Grid:

@@ -31,21 +31,21 @@ class Count:
 
     @property
     def statistic(self) -> str:
-        """A histogram has a cell a row."""
+        """`count`, also for each cell of a histogram."""
         return "count"
 
     @property
     def counts(self) -> bool:
-        """It counts."""
+        """True: truths are whole numbers from zero up."""
         return True
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """Of a histogram; a count has one row without a name."""
+        """Labels of a histogram's cells; a count has one row without a label."""
         return ("",) if self.axis is None or self.condition else labels(self.axis)
 
     def signature(self) -> Json:
-        """The axis."""
+        """The axis that is counted over."""
         if self.axis is None:
             return {"count": "records"}
         return {"count": [self.axis.name, self.axis.sql], "cells": list(labels(self.axis))}
@@ -56,7 +56,7 @@ class Count:
         return TableQuery(axes, (tuple(range(len(axes))),))
 
     def asked(self, state: Json, price: Allowance) -> tuple[Asked, ...]:
-        """One table.
+        """One table of counts, with its noise.
 
         Privacy: a record is in one cell of one group at most: one more changes one count by one;
         exchanged, one count falls and another rises, of which there is one where there is one cell.

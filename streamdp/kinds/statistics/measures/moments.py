@@ -59,21 +59,21 @@ class MomentOf:
 
     @property
     def statistic(self) -> str:
-        """Which."""
+        """`sum`, `mean` or `variance`."""
         return self.moment
 
     @property
     def counts(self) -> bool:
-        """It does not."""
+        """False: truths are any numbers."""
         return False
 
     @property
     def cells(self) -> tuple[str, ...]:
-        """One row a group."""
+        """One row a group, without a label."""
         return ("",)
 
     def signature(self) -> Json:
-        """Column, cells and start."""
+        """Column, its cells, and the clip before any release."""
         about = [str(self.grid.resolution), self.grid.lower, self.grid.upper, *self.start]
         return {self.moment: [self.column, self.sql], "grid": about}
 

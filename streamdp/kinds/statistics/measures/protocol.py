@@ -91,7 +91,7 @@ class Measure(Protocol):
 
     @property
     def name(self) -> str:
-        """As configured."""
+        """Its name in the configuration."""
         ...
 
     @property
@@ -114,7 +114,7 @@ class Measure(Protocol):
         ...
 
     def asked(self, state: Json, price: Allowance) -> tuple[Asked, ...]:
-        """Its parts of the question."""
+        """Its parts of the question, each with its noise."""
         ...
 
     def follow(

@@ -83,7 +83,7 @@ class Components(NamedTuple):
 
     @classmethod
     def of(cls, noises: Sequence[tuple[float, float]]) -> Components:
-        """Each change with each noise."""
+        """One component for each change with each noise."""
         parts = [(change, noise, w * v) for change, w in CHANGES for noise, v in noises]
         return cls(*np.array(parts).T.reshape(3, 1, -1, 1))
 

@@ -35,7 +35,7 @@ class Course:
 
     @property
     def price(self) -> Fraction:
-        """Of the next round."""
+        """Price of the next round."""
         return self.left / self.rounds
 
     def after(self, turn: bool) -> Course:

@@ -78,21 +78,21 @@ class Dense:
         return np.asarray(self._masses.sum(axis=others))
 
     def masses(self, item: Item) -> FloatArray:
-        """From the marginal of the item's axes."""
+        """Masses of an item's cells."""
         return item.masses(self.marginal(item.axes))
 
     def tilt(self, place: int, log_factors: FloatArray) -> None:
-        """In place."""
+        """Multiply the masses by factors of an item's cells, in place."""
         item = self._workload.items[place]
         factors = item.lift(np.exp(log_factors))
         self._masses *= factors.reshape(_spread(item.axes, self._workload.sizes))
 
     def total(self) -> float:
-        """The mass of all."""
+        """The sum of all masses."""
         return float(self._masses.sum())
 
     def rescale(self, total: float) -> None:
-        """In place."""
+        """Scale all masses to a sum, in place."""
         self._masses *= total / max(self.total(), _LEAST_TOTAL)
 
 
@@ -107,12 +107,12 @@ class Eliminated:
         self._log_scale = math.log(total) - math.log(float(sums)) - shift
 
     def marginal(self, axes: Axes) -> FloatArray:
-        """By elimination."""
+        """Masses of some axes, by eliminating the others."""
         sums, shift = self._contract(axes)
         return np.asarray(sums * math.exp(shift + self._log_scale))
 
     def masses(self, item: Item) -> FloatArray:
-        """From the marginal of the item's axes."""
+        """Masses of an item's cells."""
         return item.masses(self.marginal(item.axes))
 
     def tilt(self, place: int, log_factors: FloatArray) -> None:
@@ -120,11 +120,11 @@ class Eliminated:
         self._logs[place] = self._logs[place] + log_factors
 
     def total(self) -> float:
-        """The mass of all."""
+        """The sum of all masses."""
         return float(self.marginal(()))
 
     def rescale(self, total: float) -> None:
-        """By its scale."""
+        """Scale all masses to a sum."""
         self._log_scale += math.log(total) - math.log(max(self.total(), _LEAST_TOTAL))
 
     def _contract(self, kept: Axes) -> tuple[FloatArray, float]:

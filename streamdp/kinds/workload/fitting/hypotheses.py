@@ -85,7 +85,7 @@ class Memory:
         return replace(cls.empty(workload, expected_rows), releases=1, evidence=never)
 
     def potentials(self, hypothesis: int, workload: Workload) -> Potentials:
-        """Of one hypothesis."""
+        """The potentials that a hypothesis remembers."""
         if hypothesis == UNIFORM:
             return tuple(np.zeros(item.size) for item in workload.items)
         return self.slow if hypothesis == SLOW else self.last

@@ -51,7 +51,7 @@ class Item:
         return counts
 
     def masses(self, marginal: FloatArray) -> FloatArray:
-        """The same of masses."""
+        """Masses of its cells, of a table of its axes."""
         flat = marginal.reshape(-1)
         if self.labels is None:
             return flat
