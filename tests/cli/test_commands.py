@@ -189,6 +189,10 @@ def test_a_terminal_has_a_line_a_release(
         assert (job.strip(), names.split()[:3]) == ("air_time", ["batch", "epsilon", "0.1"])
         for day, line in enumerate(lines[:10], start=1):
             assert (line.split()[0], line.count("[")) == (f"2013-01-{day:02d}", bars)
+    monkeypatch.setenv("COLUMNS", "40")
+    cli(["releases"], standalone_mode=False)
+    lines = unstyle(capsys.readouterr().out).splitlines()
+    assert sum(line.startswith("0.1 ") and "[" in line for line in lines) == 10, "a value a line"
 
 
 def test_releases_in_every_form(released: Path) -> None:

@@ -47,8 +47,9 @@ def releases(
 ) -> None:
     """List releases, of one JOB or of all.
 
-    A table has one line a release and one column a value. On a terminal that is wide enough the
-    ends of its interval stand in brackets; in a pipe they and the window have columns of their own.
+    A table has one line a release and one column a value. On a terminal the ends of its interval
+    stand in brackets, unless they alone make the lines too long; in a pipe they and the window have
+    columns of their own.
     --json has the object that sinks get, one a release, and --csv the lines that a CSV sink writes.
     Where a gate lets a release stand for later batches too, `stands to` is the last of them.
     """
@@ -134,10 +135,11 @@ def _shown(
     from streamdp.sinks.record import flat, record
 
     if form == "table" and sys.stdout.isatty():
-        drawn = [_drawn(release, stands, columns, bars=True) for release in found]
-        if fits(drawn):
-            return drawn
-        return [_drawn(release, stands, columns, bars=False) for release in found]
+        whole, short = (
+            [_drawn(release, stands, columns, bars=bars) for release in found]
+            for bars in (True, False)
+        )
+        return short if fits(short) and not fits(whole) else whole
     if form == "table":
         return [_line(release, stands, columns) for release in found]
     if form == "json":
