@@ -160,13 +160,16 @@ class SqliteStore(StoreSession):
     def add_batches(self, batches: Iterable[tuple[Batch, bytes | None]], now: int) -> None:
         """Write new batches down, each with the digest of its content if it is a file.
 
+        What comes while the clock is behind has come at the last time that is known: caps over
+        time count files by it.
+
         Raises:
             ClockError: The clock has jumped; nothing was sealed.
         """
         with self.transaction():
-            keep_time(self.database, now, self._longest_step)
+            behind = keep_time(self.database, now, self._longest_step)
             for batch, digest in batches:
-                archive.add_batch(self.database, batch, digest, now)
+                archive.add_batch(self.database, batch, digest, now + behind)
 
     def keyed_digest(self, content: bytes) -> bytes:
         """A digest under the store's own key: a plain one would tell who holds the same data."""

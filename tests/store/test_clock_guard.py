@@ -15,10 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamdp.config.base.schedules import Schedule, next_times
-from streamdp.errors import ClockError
+from streamdp.errors import BudgetExhaustedError, ClockError
+from streamdp.privacy.filters import Caps, Limit
 from streamdp.sources.windows import DAY, WindowSource
 from streamdp.store.sqlite import SqliteStore
-from tests.worlds import World
+from streamdp.types import Batch, Charge
+from tests.worlds import EPSILON_NANO, World
 
 STEP = 30 * DAY
 FIRST, LAST = 2024, 2027
@@ -85,6 +87,20 @@ def test_a_clock_that_goes_back_does_nothing_twice(world: World) -> None:
     world.clock.seconds += 4 * DAY
     assert world.runner.round([world.job()]).released == 1
     assert len(set(keys(world))) == len(keys(world)) == 6
+
+
+def test_a_clock_that_goes_back_opens_no_window_of_files(tmp_path: Path) -> None:
+    """A clock at its epoch: what comes then is in the 30 days of what came before, and after."""
+    limit = Limit(EPSILON_NANO, "epsilon", None, STEP)
+    world = World(tmp_path, caps=Caps(EPSILON_NANO, 100 * EPSILON_NANO, (limit,)))
+    now, price = world.clock.seconds, Charge({"type": "test"}, EPSILON_NANO, 0)
+    files = {now: Batch("s", "a"), 1000: Batch("s", "b"), now + DAY: Batch("s", "c")}
+    for at, batch in files.items():
+        world.store.add_batches([(batch, None)], at)
+    world.store.reserve("s", "job", files[now], price, now)
+    for at in (1000, now + DAY):
+        with pytest.raises(BudgetExhaustedError):
+            world.store.reserve("s", "job", files[at], price, at)
 
 
 @settings(max_examples=10, deadline=None)
