@@ -30,9 +30,11 @@ class OwnedConnection(sqlite3.Connection):
 
     Args:
         turn: File that `one_writer` locks, if the connection writes.
+        place: Path of the database then, with the device and inode that it led to.
     """
 
     turn: Path | None = None
+    place: tuple[Path, tuple[int, int]] | None = None
 
     def __del__(self) -> None:
         """Close it; one that another thread opened ends without a word of Python."""
@@ -72,6 +74,7 @@ def connect(path: Path, *, create: bool = True) -> Database:
             "trusted_schema=OFF",
         ):
             connection.execute(f"PRAGMA {pragma}")
+        connection.place = path.absolute(), _identity(path)
     except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
         raise translate(error, path) from None
     return Database(connection, execute_plugins=False, strict=True)
@@ -84,6 +87,32 @@ def _make(path: Path) -> None:
         keep_private(file)
     finally:
         os.close(file)
+
+
+def _identity(path: Path) -> tuple[int, int]:
+    found = path.stat()
+    return found.st_dev, found.st_ino
+
+
+def _require_in_place(connection: sqlite3.Connection) -> None:
+    """Refuse to write to a file that was moved, removed or replaced since it was opened.
+
+    What is committed to it would be in no store that is ever opened again.
+
+    Raises:
+        IntegrityError: The path leads elsewhere by now.
+    """
+    path, opened = getattr(connection, "place", None) or (Path(), None)
+    try:
+        moved = opened is not None and _identity(path) != opened
+    except OSError:
+        moved = True
+    if moved:
+        raise IntegrityError(
+            "the store was moved or replaced while it was open",
+            where=str(path),
+            hint="bring the newest one back to its place; the next start says whether it is that",
+        )
 
 
 def require_one_name(path: Path) -> None:
@@ -229,6 +258,7 @@ def transaction(database: Database) -> Iterator[None]:
     connection = database.conn
     try:
         with one_writer(database):
+            _require_in_place(connection)
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield

@@ -19,7 +19,7 @@ from streamdp.store.sqlite import SqliteStore
 from streamdp.store.verified_open import verify, verify_copy
 from tests.engine.test_gate import CAPS, Scripted, gate_of
 from tests.store.test_upgrade import FIXTURES, written
-from tests.worlds import World
+from tests.worlds import START, World
 
 OLD = next(fixture for fixture in FIXTURES if fixture.stem == "schema-7")
 
@@ -35,6 +35,28 @@ def test_a_hard_link_to_a_store_is_refused_as_one(tmp_path: Path) -> None:
     link.unlink()
     world.store.close()
     SqliteStore.open(world.path, world.clock.now()).close()
+
+
+@pytest.mark.parametrize("what", ["moved", "removed", "replaced", "led elsewhere"])
+def test_what_has_lost_its_place_is_not_written_to(tmp_path: Path, what: str) -> None:
+    """A store that is taken away while it is open gets no charge that nobody would find again."""
+    World(tmp_path / "real", make=True).store.close()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    path = tmp_path / "link" / "store.db"
+    store = SqliteStore.open(path, START)
+    other = tmp_path / "copy" / "store.db"
+    other.parent.mkdir()
+    backup(path, other, verify_copy)
+    if what == "led elsewhere":
+        (tmp_path / "link").unlink()
+        (tmp_path / "link").symlink_to(other.parent)
+    elif what == "removed":
+        path.unlink()
+    else:
+        os.replace(*((path, other) if what == "moved" else (other, path)))
+    with pytest.raises(IntegrityError, match="moved or replaced"):
+        store.beat(None, START)
+    store.close()
 
 
 def test_an_empty_file_becomes_private(tmp_path: Path) -> None:
