@@ -14,7 +14,16 @@ from streamdp.database import Database
 from streamdp.errors import SourceError, StoreError
 from streamdp.objects.address import is_address, parsed
 from streamdp.objects.storage import copy, listed, remove, write
-from streamdp.store.backup import Copy, add_copy, copies, copy_at, forget_unfinished, name_of
+from streamdp.store.backup import (
+    Copy,
+    add_copy,
+    copies,
+    copy_at,
+    forget_unfinished,
+    name_of,
+    newest_at,
+    superfluous,
+)
 from streamdp.store.verified_open import verify_copy
 from streamdp.types import File
 
@@ -53,8 +62,7 @@ class Folder:
 
     def newest(self, database: Database) -> int | None:
         """See `Place`."""
-        found = copies(self.folder, name_of(database, self.store))
-        return found[-1].at if found else None
+        return newest_at(copies(self.folder, name_of(database, self.store)), database)
 
     def add(self, keep: int, now: int) -> str:
         """See `Place`."""
@@ -76,7 +84,7 @@ class Objects:
     def newest(self, database: Database) -> int | None:
         """See `Place`."""
         found = self._there(name_of(database, self.store))
-        return found[-1][0].at if found else None
+        return newest_at([each for each, _ in found], database)
 
     def add(self, keep: int, now: int) -> str:
         """See `Place`."""
@@ -94,7 +102,8 @@ class Objects:
                 where=target,
                 hint="may this user list, read and remove objects there?",
             )
-        for _, old in there[:-keep]:
+        old_ones = superfluous([each for each, _ in there], made.name, keep)
+        for old in (file for each, file in there if each in old_ones):
             with suppress(SourceError):
                 remove(old)
         return target

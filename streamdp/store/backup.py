@@ -7,12 +7,13 @@ have that place in their names, which orders them whatever clocks said.
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import shutil
 import sqlite3
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -76,6 +77,26 @@ def copy_at(path: Path, name: str) -> Copy | None:
     return Copy(int(match[1]), int(match[2]), int(at.timestamp()), path)
 
 
+def newest_at(there: Sequence[Copy], database: Database) -> int | None:
+    """When the newest copy of a store was made (POSIX time); None without one.
+
+    A copy of a later epoch is of a life that the store has lost: its anchor is a new one.
+
+    Args:
+        there: Copies, oldest first.
+        database: The store.
+    """
+    epoch = state_of(database).epoch
+    times = [each.at for each in there if each.epoch <= epoch]
+    return times[-1] if times else None
+
+
+def superfluous(there: Sequence[Copy], made: str, keep: int) -> list[Copy]:
+    """The oldest copies beyond a number, without the one of this name, which was made just now."""
+    others = [each for each in there if each.path.name != made]
+    return others[: max(len(there) - keep, 0)]
+
+
 def name_of(database: Database, store: Path) -> str:
     """Prefix of the names of a store's copies: its file's name and its identity."""
     (identity,) = database.execute("SELECT store_id FROM instance").fetchone()
@@ -110,7 +131,7 @@ def add_copy(store: Path, folder: Path, keep: int, now: int, check: Check) -> Co
         raise _unwritable(error, folder) from None
     made = _made(store, folder, store.stem, target)
     there = copies(folder, made.name.rsplit("-", 3)[0])
-    for old in there[:-keep]:
+    for old in superfluous(there, made.name, keep):
         with suppress(OSError):
             old.path.unlink(missing_ok=True)
     return next(copy for copy in there if copy.path == made)
@@ -180,6 +201,8 @@ def put_back(source: Path, store: Path, now: int, check: Check) -> None:
         StoreError: It cannot be written.
         IntegrityError: The copy is damaged or altered.
     """
+    while any(store.parent.glob(f"{glob.escape(store.name)}.replaced-{now}*")):
+        now += 1
     fresh = store.with_name(f"{store.name}.restored-{now}")
     backup(source, fresh, check)
     try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+from contextlib import closing, nullcontext
 from fractions import Fraction
 from pathlib import Path
 
@@ -96,6 +97,18 @@ def verify_copy(database: Database) -> None:
         chain.verify(database)
 
 
+def require_own_anchor(database: Database, path: Path) -> None:
+    """Require that an anchor, where there is one, is that of a store; nothing is written.
+
+    Raises:
+        IntegrityError: It is altered, or another store's.
+    """
+    (store_id,) = database.execute("SELECT store_id FROM instance").fetchone()
+    with closing(Anchor.open(path)) if path.exists() else nullcontext() as anchor:
+        if anchor is not None and anchor.store_id not in (None, store_id):
+            raise _foreign(path)
+
+
 def hold_anchor(database: Database, path: Path) -> Anchor:
     """Open the anchor; only a store that never had one gets a new one.
 
@@ -111,7 +124,11 @@ def hold_anchor(database: Database, path: Path) -> Anchor:
     anchor.close()
     if anchor.store_id is None:
         raise missing(path)
-    raise IntegrityError(
+    raise _foreign(path)
+
+
+def _foreign(path: Path) -> IntegrityError:
+    return IntegrityError(
         "this anchor belongs to another store",
         where=str(path),
         hint="each store has an anchor of its own: set store.anchor to this one's",

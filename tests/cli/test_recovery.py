@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from streamdp.errors import StreamdpError
+from streamdp.errors import IntegrityError, StreamdpError
 from tests.cli.test_commands import home, process, released, typed
 from tests.store.test_upgrade import FIXTURES, written
+from tests.worlds import World
 
 __all__ = ["home", "released"]
 
@@ -47,6 +48,16 @@ def test_a_backup_is_put_back_and_reconciled(released: Path) -> None:
     assert "3 released" in typed("run", "--once").output
     assert lifetime() == "1.6"
     assert typed("doctor").exit_code == 0
+
+
+def test_a_copy_of_another_store_is_not_put_back(released: Path) -> None:
+    """Its charges are none of this one's: nothing is asked, nothing is replaced."""
+    other = World(released / "other", make=True).path
+    before = sorted(path.name for path in released.iterdir())
+    refused = typed("restore", str(other), "--yes")
+    assert isinstance(refused.exception, IntegrityError)
+    assert "another store" in str(refused.exception)
+    assert sorted(path.name for path in released.iterdir()) == before
 
 
 def test_reconcile_says_who_and_that_it_is_spent(released: Path) -> None:

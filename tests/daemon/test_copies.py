@@ -19,10 +19,11 @@ from streamdp.daemon.runtime import Runtime, runtime
 from streamdp.errors import IntegrityError, StoreError
 from streamdp.store import backup
 from streamdp.store.anchor.reconcile import reconcile
-from streamdp.store.backup import add_copy, copies, put_back
+from streamdp.store.backup import add_copy, copies, name_of, newest_at, put_back
+from streamdp.store.database import connect_to_read
 from streamdp.store.verified_open import verify_copy
 from tests.crash.home import CONFIG, Home
-from tests.worlds import EventLog, ReplayedEntropy
+from tests.worlds import START, EventLog, ReplayedEntropy
 
 HOUR = 3600
 COPIED = f"{CONFIG}backup: {{path: copies, every: 1h, keep: 4}}\n"
@@ -96,6 +97,30 @@ def test_the_oldest_by_what_they_hold_are_removed(home: Home) -> None:
     assert len(kept) == 4
     assert log.names().count("backup.written") == 7
     assert [path.path.name for path in copies(folder, kept[0][:14])] == kept
+
+
+def test_the_copy_that_was_just_made_stays(home: Home) -> None:
+    """Beside copies of later epochs, of a life that was lost together with the store's anchor."""
+    home.live()
+    with closing(connect_to_read(home.store)) as database:
+        folder, prefix = home.path / "copies", name_of(database, home.store)
+        folder.mkdir()
+        for seq in range(4):
+            (folder / f"{prefix}-000099-{seq:09}-20990101T000000Z.db").touch()
+        made = add_copy(home.store, folder, 4, START, verify_copy)
+        assert made.path.exists()
+        there = copies(folder, prefix)
+        assert len(there) == 4
+        assert newest_at(there, database) == START
+
+
+def test_stores_that_were_replaced_stay_though_the_clock_stands_still(home: Home) -> None:
+    """Each is put aside under a name of its own."""
+    home.live()
+    made = add_copy(home.store, home.path / "copies", 4, START, verify_copy)
+    for _ in range(3):
+        put_back(made.path, home.store, START, verify_copy)
+    assert len(list(home.path.glob("store.db.replaced-*[0-9]"))) == 3
 
 
 def test_a_failure_is_told_once_and_tried_again(home: Home) -> None:

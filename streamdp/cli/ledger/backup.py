@@ -60,12 +60,13 @@ def restore(path: str, yes: bool, config_path: Path) -> None:
     from streamdp.store.anchor.check import difference
     from streamdp.store.backup import put_back
     from streamdp.store.database import connect_to_read
-    from streamdp.store.verified_open import verify_copy
+    from streamdp.store.verified_open import require_own_anchor, verify_copy
 
     store, anchor = wiring.store_paths(load_configuration(config_path))
     with fetched(path, store) as file:
         copy = connect_to_read(file)
         verify_copy(copy)
+        require_own_anchor(copy, anchor)
         sums: dict[str, list[tuple[int | None, int]]] = {}
         for spent in difference(copy, anchor).missing if anchor.exists() else ():
             sums.setdefault(spent.scope, []).append((spent.epsilon_nano, spent.rho_nano))
