@@ -36,7 +36,9 @@ def ingest(job: HasSource, store: Store, now: int, log: Log) -> Arrived:
     Raises:
         ConfigurationError: The source was cut into other batches before.
         SourceError: It reads records of another's budget.
+        ClockError: The clock has jumped ahead.
     """
+    store.require_time(now)
     known = store.known_batches(job.source.name)
     batches = list(job.source.batches(now))
     _require_one_cut(job.source.name, known, batches)

@@ -75,6 +75,10 @@ class GateMemory(Protocol):
 class Store(Protocol):
     """Memory with transactions; `store.sqlite.SqliteStore` says what each method promises."""
 
+    def require_time(self, now: int) -> None:
+        """Refuse a clock that has jumped ahead."""
+        ...
+
     def add_batches(self, batches: Iterable[tuple[Batch, bytes | None]], now: int) -> None:
         """Store batches that are new, with the digests of their files."""
         ...

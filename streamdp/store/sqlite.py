@@ -14,7 +14,7 @@ from streamdp.errors import StoreError, StreamdpError
 from streamdp.store import archive, outbox, problems
 from streamdp.store.anchor.anchor import Anchor
 from streamdp.store.anchor.check import state_of
-from streamdp.store.clock_guard import keep_time
+from streamdp.store.clock_guard import keep_time, require_followed
 from streamdp.store.gates import GateRuns
 from streamdp.store.ledger import ledger, origins, refusals, source_binding
 from streamdp.store.ledger.budgets import Terms, bind
@@ -156,6 +156,14 @@ class SqliteStore(StoreSession):
             with self.transaction():
                 for batch in solved:
                     problems.settle(self.database, about, batch)
+
+    def require_time(self, now: int) -> None:
+        """Require a time that the clock may show, before anybody counts windows up to it.
+
+        Raises:
+            ClockError: The clock has jumped.
+        """
+        require_followed(self.database, now, self._longest_step)
 
     def add_batches(self, batches: Iterable[tuple[Batch, bytes | None]], now: int) -> None:
         """Write new batches down, each with the digest of its content if it is a file.

@@ -20,7 +20,7 @@ from streamdp.privacy.filters import Caps, Limit
 from streamdp.sources.windows import DAY, WindowSource
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge
-from tests.worlds import EPSILON_NANO, World
+from tests.worlds import EPSILON_NANO, START, World
 
 STEP = 30 * DAY
 FIRST, LAST = 2024, 2027
@@ -64,6 +64,16 @@ def test_a_clock_far_forward_seals_nothing(world: World) -> None:
     world.clock.seconds = right + DAY
     assert world.runner.round([world.job()]).released == 1
     assert world.store.beat(1, world.clock.seconds) == 0
+
+
+@pytest.mark.parametrize("seconds", [2**33, 1000 * START, 2**62])
+def test_a_clock_that_shows_no_year_at_all_is_refused_at_once(world: World, seconds: int) -> None:
+    """Windows are not counted up to a time that is not followed: that would take hours."""
+    world.runner.round([world.job()])
+    world.source = WindowSource("s", world.source.start, 1)
+    world.clock.seconds = seconds
+    (error,) = world.runner.round([world.job()]).errors
+    assert error.code == "clock"
 
 
 def test_a_clock_that_is_right_is_accepted(world: World) -> None:
