@@ -144,9 +144,11 @@ def fetched(path: str, store: Path) -> Iterator[Path]:
 
     Raises:
         SourceError: There is no such object, or it cannot be read.
-        StoreError: There is no room for it.
+        StoreError: There is no such file, or no room for the object.
     """
     if not is_address(path):
+        if not Path(path).is_file():
+            raise StoreError("there is no such copy", where=path, hint="name the file of a backup")
         yield Path(path)
         return
     objects = listed(parsed(path))

@@ -17,7 +17,7 @@ def require_name(name: str, table: Iterable[str], what: str) -> None:
     names = list(table)
     if name not in names:
         raise ConfigurationError(
-            f"there is no {what} {name!r} in the configuration",
+            f"there is no {what} {name!r}",
             where=f"{what}s",
             hint=known_names(name, names),
         )

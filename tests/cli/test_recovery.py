@@ -32,6 +32,7 @@ def test_a_backup_is_put_back_and_reconciled(released: Path) -> None:
     path = released / "config.yaml"
     path.write_text(path.read_text().replace("2013-01-11", "2013-01-14"))
     assert "3 released" in typed("run", "--once").output
+    assert "there is no such copy" in str(typed("restore", "c.db", "--yes").exception)
     told = typed("restore", "b.db", "--yes").output
     assert "0.3 was spent since" in told
     refused = process("run", "--once")

@@ -103,3 +103,4 @@ def _write(path: Path, content: bytes) -> None:
     made = path.with_name(f".{path.name}.{os.getpid()}")
     made.write_bytes(content)
     made.replace(path)
+    click.echo(f"wrote {path}", err=True)
