@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from streamdp.config import Configuration, next_times
 from streamdp.config.sections.alerts import Alerts
-from streamdp.config.sections.sources import Batches, Windows
+from streamdp.config.sections.batches import Batches, Windows
 from streamdp.daemon.places import place_of
 from streamdp.database import Database
 from streamdp.errors import StreamdpError

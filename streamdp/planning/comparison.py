@@ -14,8 +14,8 @@ from pydantic import ValidationError
 
 from streamdp import wiring
 from streamdp.config.base.formats import file_format
+from streamdp.config.sections.batches import Windows
 from streamdp.config.sections.engines import DuckDBEngine
-from streamdp.config.sections.sources import Windows
 from streamdp.errors import ConfigurationError
 from streamdp.kinds import registry
 from streamdp.kinds.study import Stream, Study

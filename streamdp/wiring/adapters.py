@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from streamdp.config.base.paths import file_ids
 from streamdp.config.model import Configuration
+from streamdp.config.sections.batches import Windows
 from streamdp.config.sections.sources import Source as SourceSection
-from streamdp.config.sections.sources import Windows
 from streamdp.engine.attempts import Task
 from streamdp.engine.job import Job
 from streamdp.engine.protocols import Connected

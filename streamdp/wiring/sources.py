@@ -14,10 +14,10 @@ from streamdp.config.base.formats import file_format
 from streamdp.config.base.paths import Ids, file_ids, same_records
 from streamdp.config.load import DEMO
 from streamdp.config.model import Configuration
+from streamdp.config.sections.batches import Partitions, Windows
 from streamdp.config.sections.engines import DuckDBEngine, MariaDBEngine, PostgresEngine
 from streamdp.config.sections.queries import table_query
 from streamdp.config.sections.secrets import reveal
-from streamdp.config.sections.sources import Partitions, Windows
 from streamdp.config.sections.sources import Source as SourceSection
 from streamdp.errors import ConfigurationError
 from streamdp.objects.address import is_address, parsed

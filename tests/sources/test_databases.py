@@ -11,8 +11,9 @@ from pydantic import SecretStr
 
 from streamdp.cli import cli
 from streamdp.config import load
+from streamdp.config.sections.batches import Windows
 from streamdp.config.sections.engines import PostgresEngine
-from streamdp.config.sections.sources import Source, Windows
+from streamdp.config.sections.sources import Source
 from streamdp.errors import ConfigurationError
 from streamdp.log.setup import close
 from streamdp.wiring import data_of

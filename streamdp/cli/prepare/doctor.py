@@ -188,7 +188,7 @@ def _secrets(configuration: Configuration, name: str) -> str:
 
 
 def _source(configuration: Configuration, job: Job) -> str:
-    from streamdp.config.sections.sources import Windows
+    from streamdp.config.sections.batches import Windows
 
     first = next(iter(job.source.batches(int(time.time()))), None)
     if first is None:

@@ -68,7 +68,7 @@ def _require_windows(configuration: Configuration, job: str) -> None:
     Raises:
         ConfigurationError: It is one of these.
     """
-    from streamdp.config.sections.sources import Windows
+    from streamdp.config.sections.batches import Windows
 
     if job in configuration.gated():
         raise ConfigurationError(

@@ -12,9 +12,10 @@ from streamdp.config.base.paths import file_ids, same_records
 from streamdp.config.base.yaml import Document, Path
 from streamdp.config.model import Configuration
 from streamdp.config.refusal import refuse, refuse_password
+from streamdp.config.sections.batches import Partitions, Windows
 from streamdp.config.sections.engines import DuckDBEngine, ServerEngine, SparkEngine
 from streamdp.config.sections.queries import table_query
-from streamdp.config.sections.sources import Partitions, Source, Windows
+from streamdp.config.sections.sources import Source
 from streamdp.lakes.folders import MARK, LakeFormat, lies_in_table
 from streamdp.objects.address import is_address
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, assert_never
 from streamdp.config.base.derived import Derived
 from streamdp.config.base.dialects import Dialect
 from streamdp.config.base.expressions import expression
-from streamdp.kinds.statistics.section import (
+from streamdp.kinds.statistics.measure_sections import (
     CountSection,
     HistogramSection,
     MeasureSection,
     MomentSection,
-    StatisticsSection,
 )
+from streamdp.kinds.statistics.section import StatisticsSection
 from streamdp.types import Dimension, Grid
 
 if TYPE_CHECKING:

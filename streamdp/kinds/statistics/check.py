@@ -7,12 +7,12 @@ from fractions import Fraction
 
 from streamdp.config.base.derived import Derived
 from streamdp.config.base.releases import CheckContext, Problem
-from streamdp.kinds.statistics.section import (
+from streamdp.kinds.statistics.measure_sections import (
     CountSection,
     HistogramSection,
     MeasureSection,
-    StatisticsSection,
 )
+from streamdp.kinds.statistics.section import StatisticsSection
 from streamdp.privacy.price import LEAST
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from streamdp.kinds.spec import RowCount
-from streamdp.kinds.statistics.section import CountSection, StatisticsSection
+from streamdp.kinds.statistics.measure_sections import CountSection
+from streamdp.kinds.statistics.section import StatisticsSection
 from streamdp.types import Row, Rows
 
 KNOWN = 0.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from streamdp.config import Configuration
-from streamdp.config.sections.sources import Windows
+from streamdp.config.sections.batches import Windows
 from streamdp.database import Database
 from streamdp.files import nearest, resolve
 from streamdp.objects.address import is_address
