@@ -507,7 +507,7 @@ def test_the_statement_says_what_was_promised(released: Path) -> None:
     (job,) = json.loads(typed("statement", "air_time", "--json").stdout)["jobs"]
     changes = [(each["since_batch"], each["resolution"]) for each in job["asked_over_time"]]
     assert changes == [("2013-01-01", "1"), ("2013-01-11", "2")]
-    page = typed("statement", "--markdown").stdout
+    page = typed("statement").stdout
     assert all(line in page for line in ("# Privacy statement", "- unit: flight", "not protected"))
 
 

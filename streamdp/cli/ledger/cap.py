@@ -32,7 +32,9 @@ def cap(
     yes: bool,
     config_path: Path,
 ) -> None:
-    """Change the caps of SCOPE (the name of a source) with a ledger entry.
+    """Change the caps of SCOPE (the name of a source).
+
+    The ledger keeps the change, your login name and the reason.
 
     Without --batch and --lifetime the ledger takes over what the configuration says, windows
     included: edit it first. With them, set the same value in the configuration afterwards.

@@ -15,14 +15,11 @@ from streamdp.privacy.amounts import exact
 
 @click.command()
 @click.argument("job", required=False, shell_complete=complete_job)
-@click.option("--markdown", "as_markdown", is_flag=True, help="Markdown, which is the default.")
 @click.option("--delta", default="1e-9", show_default=True, help="For figures with a delta.")
 @config_option
 @json_option
-def statement(
-    job: str | None, as_markdown: bool, delta: str, config_path: Path, as_json: bool
-) -> None:
-    """Print the guarantee of one JOB or of all: unit, neighbours, epsilon, caps and limits.
+def statement(job: str | None, delta: str, config_path: Path, as_json: bool) -> None:
+    """Print the guarantee of one JOB or of all, in Markdown: unit, epsilon, caps and limits.
 
     Every figure is of the ledger. Figures with a delta are the best of several valid bounds, and
     are reports: the caps in force are what the ledger keeps.
@@ -30,8 +27,6 @@ def statement(
     from streamdp.reports.guarantee import statement as reports
     from streamdp.store.schema.schema import open_to_read
 
-    if as_json and as_markdown:
-        raise click.UsageError("either --json or --markdown")
     configuration = load_configuration(config_path)
     if job is not None:
         require_job(configuration, job)
