@@ -111,7 +111,7 @@
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1e3), "Etc/UTC"),
       cursor: { y: false, points: { size: 6 }, drag: { x: true, y: false } },
       legend: { show: false },
-      scales: { x: { time: true }, y: { range: reach } },
+      scales: { x: { time: true, ...alone() }, y: { range: reach } },
       axes: [{ ...axis, size: 34, values: (u, splits, index, space, step) => splits.map((each) => moment(each, step)) }, { ...axis, size: 56 }],
       series: made.series,
       bands: made.bands,
@@ -121,6 +121,13 @@
     if (range) chart.setScale("x", range);
     place.dataset.drawn = "true";
     say(chart);
+  }
+
+  // A single release has no range of its own: a day to both sides of it and of what it stands for.
+  function alone() {
+    if (data.times.length > 1) return {};
+    const last = Math.max(data.times[0], ...data.carried.map((each) => each.to));
+    return { range: [data.times[0] - DAY, last + DAY] };
   }
 
   // As Picture.reach: all lines, most of what was drawn, intervals but for ends far beyond all values.
