@@ -40,6 +40,8 @@ def test_a_backup_is_put_back_and_reconciled(released: Path) -> None:
     assert "reconcile" in refused.stderr
     assert "error (integrity)" in refused.stderr
     assert typed("verify").exit_code == 6
+    for claim in ("statement", "budget"):
+        assert isinstance(typed(claim).exception, IntegrityError)
     assert "charged 0.3" in typed("reconcile", "--assume-spent", *WHO).output
     assert lifetime() == "1.3"
     assert set(states("verify").values()) == {"ok"}

@@ -32,15 +32,21 @@ def budget(config_path: Path, whole: bool, again: bool, as_json: bool) -> None:
     has lost in a window. `fits next` is the largest price that the next batch has room for, and
     `has room` says when all releases of a batch fit.
 
+    A ledger that is not the newest, by its anchor, has forgotten charges: it is refused.
+
     With --recompute, today's accountants read the events of all charges again and show those that
     they price otherwise; the exit code is then 1. The ledger stays as it is.
     """
+    from streamdp import wiring
     from streamdp.reports.guarantee.budget import budgets
+    from streamdp.store.anchor.check import require_same_end
     from streamdp.store.reading.browse import ledger_page
     from streamdp.store.schema.schema import open_to_read
 
     configuration = load_configuration(config_path)
-    database = open_to_read(configuration.store.path)
+    store, anchor = wiring.store_paths(configuration)
+    database = open_to_read(store)
+    require_same_end(database, anchor)
     form: Form = "json" if as_json else "table"
     if again:
         _recompute(database, form)

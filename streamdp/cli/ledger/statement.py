@@ -22,15 +22,20 @@ def statement(job: str | None, delta: str, config_path: Path, as_json: bool) -> 
     """Print the guarantee of one JOB or of all, in Markdown: unit, epsilon, caps and limits.
 
     Every figure is of the ledger. Figures with a delta are the best of several valid bounds, and
-    are reports: the caps in force are what the ledger keeps.
+    are reports: the caps in force are what the ledger keeps. A ledger that is not the newest, by
+    its anchor, states nothing.
     """
+    from streamdp import wiring
     from streamdp.reports.guarantee import statement as reports
+    from streamdp.store.anchor.check import require_same_end
     from streamdp.store.schema.schema import open_to_read
 
     configuration = load_configuration(config_path)
     if job is not None:
         require_job(configuration, job)
-    database = open_to_read(configuration.store.path)
+    store, anchor = wiring.store_paths(configuration)
+    database = open_to_read(store)
+    require_same_end(database, anchor)
     names = [job] if job else list(configuration.releases)
     whole = reports.statement(configuration, database, names, _delta(delta))
     click.echo(json.dumps(whole) if as_json else "\n".join(reports.markdown(whole)))
