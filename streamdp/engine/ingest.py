@@ -175,7 +175,8 @@ def _require_one_cut(source: str, known: Mapping[str, Window], batches: Iterable
             f"source {source} was cut into other batches before",
             where=f"sources.{source}.batches",
             hint="a record belongs to one batch for ever, or it would pay from the caps of two:"
-            " set start, every and the kind of batches as they were, or begin a new store",
+            " set start, every, the time zone and the kind of batches as they were, or start behind"
+            " the last of them",
         )
 
 

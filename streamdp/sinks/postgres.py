@@ -60,6 +60,7 @@ class PostgresTableSink:
                 self._conninfo,
                 connect_timeout=CONNECT_SECONDS,
                 application_name="streamdp",
+                client_encoding="UTF8",
                 options=f"-c statement_timeout={STATEMENT_SECONDS}s -c TimeZone=UTC",
             ) as connection:
                 flags = self._prepare(connection, found)

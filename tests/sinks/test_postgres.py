@@ -77,6 +77,19 @@ def test_a_role_that_may_only_append_is_enough(server: str) -> None:
     assert kept(server, "granted") == wanted(release(1), release(2))
 
 
+def test_a_group_of_any_script_is_written(server: str) -> None:
+    """Whatever encoding and form of dates the settings of the role ask for."""
+    group = replace(release(1), rows=({"city": "日本", "value": 1.0},))
+    asked(server, "CREATE ROLE latin LOGIN")
+    asked(server, "GRANT CREATE, USAGE ON SCHEMA public TO latin")
+    for setting in ("client_encoding = 'LATIN1'", "DateStyle = 'German'"):
+        asked(server, f"ALTER ROLE latin SET {setting}")
+    as_latin = server.replace("user=postgres", "user=latin")
+    PostgresTableSink("p", as_latin, "public.cities").deliver(group)
+    found = asked(server, "SELECT city, extract(epoch FROM window_end)::int FROM cities")
+    assert found == [("日本", 86_400)]
+
+
 def test_the_newest_release_of_a_batch_is_current(server: str) -> None:
     """Of two after a restore the later one, whichever comes first; a table may lack the flag."""
     first = release(1)
