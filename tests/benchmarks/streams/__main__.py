@@ -1,21 +1,27 @@
 """Learning over streams: average and largest rank error of the last three quarters.
 
-    python -m tests.benchmarks.streams [--json] [--quick]
+    python -m tests.benchmarks.streams [--json] [--quick] [--final]
 
-`deviation` is that of the average over the `seeds`: five of the default learner and of the plans
-that it must be as good as, two of what else learns, one of the others and of the paper's sequence.
-`oracle` is the floor: the default learner, shown the truth of all past batches.
-`loss_to_best_plan` is the average error over that of the best of `last-release`, no learning and
-the single plans `always-few` and `always-all`. `loss_to_best_static` is the average error over
+Real streams of development and synthetic ones; with `--final` those that nothing is tuned on, in
+their place. README.md beside this file says which is which, and when the final ones are run.
+
+`deviation` is that of the average over the `seeds`. `oracle` is the floor: the default learner,
+shown the truth of all past batches. `loss_to_best_plan` is the average error over that of the best
+of `last-release`, no learning and the single plans. `loss_to_best_static` is the average error over
 that of the best static prior with the same mechanism, and one of the static priors has seen the
-whole stream; wanted is at most 1.02. `releases_to_recover` counts from the event of the stream
-until a learner is within 20 % of its own stable error (alone: `tests.benchmarks.streams.recovery`).
-`no-learning` is another mechanism: that of `learner: none`. A last row says what learning costs.
+whole stream; wanted of both is at most 1.02. `to_c7b2b41` is the average error over that of the
+default learner of that commit. `releases_to_recover` counts from the event of the stream until a
+learner is within 20 % of its own stable error (alone: `tests.benchmarks.streams.recovery`).
+`no-learning` is another mechanism: that of `learner: none`. The last rows say what learning costs,
+and the geometric means over all streams.
 """
 
 from __future__ import annotations
 
+import argparse
+import sys
 from collections.abc import Iterable
+from functools import partial
 
 import numpy as np
 
@@ -23,34 +29,40 @@ from streamdp.kinds.study import ORACLE
 from streamdp.simulation.comparison import figures
 from streamdp.types import FloatArray
 from tests.benchmarks.report import Row, main
-from tests.benchmarks.streams.contenders import (
-    LEARNING,
-    OURS,
-    PLANS,
-    STATICS,
-    names,
-)
+from tests.benchmarks.streams.contenders import LEARNING, OURS, PLANS, STATICS
 from tests.benchmarks.streams.cost import cost
 from tests.benchmarks.streams.recovery import releases_to_recover
-from tests.benchmarks.streams.settings import Setting, settings
-from tests.benchmarks.streams.trials import measured
+from tests.benchmarks.streams.settings import Setting, final, settings
+from tests.benchmarks.streams.summary import summary, to_recorded
+from tests.benchmarks.streams.trials import Errors, all_measured
+
+EVERY = 3
+"""Quickly: one stream of so many."""
 
 
-def rows(quick: bool) -> Iterable[Row]:
+def rows(quick: bool, last: bool) -> Iterable[Row]:
     """One row a stream, epsilon, learner and sharpness, with the floor beside it."""
-    for setting in settings():
-        yield from _rows(setting, measured(setting, names(setting, quick), quick))
+    chosen, shown = final() if last else settings(), list[Row]()
+    chosen = chosen[:: EVERY if quick else 1]
+    for done, (setting, runs) in enumerate(all_measured(chosen, quick), start=1):
+        for row in _rows(setting, runs, quick):
+            shown.append(row)
+            yield row
+        if sys.stderr.isatty():
+            print(f"{done} of {len(chosen)}: {setting.key}", file=sys.stderr)
     yield cost(settings()[0], 20 if quick else 100)
+    yield from summary(shown)
 
 
-def _rows(setting: Setting, runs: dict[str, list[FloatArray]]) -> Iterable[Row]:
+def _rows(setting: Setting, runs: Errors, quick: bool) -> Iterable[Row]:
     found = {name: figures(errors) for name, errors in runs.items()}
     floor = found.pop(ORACLE).late_average
     best = min(found[f"{name}/{OURS}"].late_average for name in STATICS)
-    plan = min(found[f"{name}/{OURS}"].late_average for name in PLANS if f"{name}/{OURS}" in found)
+    plan = min(found[f"{name}/{OURS}"].late_average for name in PLANS)
     for name, each in found.items():
         who, _, sharpness = name.partition("/")
         yield {
+            "part": setting.part,
             "stream": setting.name,
             "epsilon": float(setting.epsilon),
             "who": who,
@@ -62,6 +74,7 @@ def _rows(setting: Setting, runs: dict[str, list[FloatArray]]) -> Iterable[Row]:
             "oracle": round(floor, 4),
             "loss_to_best_static": round(each.late_average / best, 3),
             "loss_to_best_plan": round(each.late_average / plan, 3),
+            "to_c7b2b41": None if quick else to_recorded(setting, each),
             "releases_to_recover": _recovery(setting, who, runs[name]),
         }
 
@@ -78,4 +91,8 @@ def _recovery(setting: Setting, who: str, errors: list[FloatArray]) -> int | Non
 
 
 if __name__ == "__main__":
-    main("Learning over streams: rank error of the last three quarters", rows)
+    asked = argparse.ArgumentParser(add_help=False)
+    asked.add_argument("--final", action="store_true", help="streams that nothing is tuned on")
+    known, _ = asked.parse_known_args()
+    title = "Learning over streams: rank error of the last three quarters"
+    main(title, partial(rows, last=known.final), parser=asked)

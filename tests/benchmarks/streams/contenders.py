@@ -173,11 +173,10 @@ PLANS = ("always-few", "always-all", "last-release", NO_LEARNING)
 """Single plans, which the default learner is to be as good as."""
 
 
-def names(setting: Setting, quick: bool) -> list[str]:
-    """Who is measured, as `learner/sharpness`; who takes long comes first."""
-    ours = [f"{name}/{OURS}" for name in LEARNERS]
-    slow = [f"{NO_LEARNING}/{OURS}"] if not setting.long else []
-    return slow + ours + [f"{name}/{TEXTBOOK}" for name in (BOTH[-1:] if quick else BOTH)]
+def names(quick: bool) -> list[str]:
+    """Who is measured, as `learner/sharpness`."""
+    ours = [f"{name}/{OURS}" for name in (NO_LEARNING, *LEARNERS)]
+    return ours + [f"{name}/{TEXTBOOK}" for name in (BOTH[-1:] if quick else BOTH)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from importlib import resources
+from typing import Literal
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.kinds.quantiles import synthetic
@@ -14,8 +15,11 @@ from streamdp.kinds.study import Stream
 from streamdp.simulation.table import table_stream
 from streamdp.sources.windows import DAY, WindowSource
 from streamdp.types import CellQuery, Grid
+from tests.benchmarks.streams.stored import Entry, entries, stored
 
 DECILES = tuple(Fraction(index, 10) for index in range(1, 10))
+
+Part = Literal["development", "synthetic", "final"]
 
 YEAR_2013 = 1_356_998_400
 
@@ -34,6 +38,9 @@ GUESSES = {
 }
 """Round numbers that a user would write down."""
 
+LENGTH, PAPERS_LENGTH = 200, 1000
+"""Batches of a stream that are measured, and of the paper's sequence, which has 2,500."""
+
 
 @dataclass(frozen=True, slots=True)
 class Setting:
@@ -47,8 +54,8 @@ class Setting:
         guess: Location and scale a user would write down, in the unit of the column.
         rows: Expected number of rows of a batch, public.
         event: Share of the stream after which recovery is counted; None where nothing happens.
-        long: Whether there are thousands of batches: one replay is enough, and the mechanism
-            without learning, whose joint nodes take long, is left out.
+        part: Of the suite: real streams are for development or final.
+        length: Batches that are measured.
     """
 
     name: str
@@ -58,15 +65,22 @@ class Setting:
     guess: tuple[float, float]
     rows: int
     event: Fraction | None = None
-    long: bool = False
+    part: Part = "development"
+    length: int = LENGTH
+
+    @property
+    def key(self) -> str:
+        """Names it among all."""
+        return f"{self.name} {float(self.epsilon):g}"
 
 
 def settings() -> tuple[Setting, ...]:
-    """All of them."""
+    """All of development, the synthetic streams last."""
     return (
         _flights("air_time", "0.1", 900),
         _flights("air_time", "0.3", 900),
         _flights("arrival_delay", "0.1", 900),
+        _flights("arrival_delay", "1", 900),
         _flights("departure_delay", "0.1", 900),
         _flights("departure_delay", "0.3", 320, "origin", "EWR"),
         _flights("arrival_delay", "0.3", 290, "origin", "LGA"),
@@ -77,6 +91,7 @@ def settings() -> tuple[Setting, ...]:
         _flights("air_time", "1", 70, "carrier", "MQ"),
         _flights("departure_delay", "1", 55, "hour", 8),
         _flights("arrival_delay", "1", 55, "hour", 17),
+        *(_stored("development", entry) for entry in entries("development")),
         _synthetic("linear", "1"),
         _synthetic("linear", "3"),
         _synthetic("level-shift", "0.2", Fraction(1, 2)),
@@ -87,6 +102,11 @@ def settings() -> tuple[Setting, ...]:
         _synthetic("strange-day", "0.2", Fraction(1, 2)),
         _synthetic("iid", "0.2"),
     )
+
+
+def final() -> tuple[Setting, ...]:
+    """Real streams on which nothing is tuned."""
+    return tuple(_stored("final", entry) for entry in entries("final"))
 
 
 def stream_of(setting: Setting, length: int | None, seed: int) -> Stream:
@@ -105,12 +125,23 @@ def _synthetic(name: str, epsilon: str, event: Fraction | None = None) -> Settin
         synthetic.GUESS,
         synthetic.expected_rows(name),
         event,
-        long=paper,
+        "synthetic",
+        PAPERS_LENGTH if paper else LENGTH,
     )
 
 
 def _moving(name: str, seed: int, length: int | None) -> Stream:
     return synthetic.synthetic(name, DECILES, seed, length)
+
+
+def _stored(part: Part, entry: Entry) -> Setting:
+    make = functools.partial(_head, part, entry.name)
+    return Setting(entry.name, entry.epsilon, make, entry.grid, entry.guess, entry.rows, None, part)
+
+
+def _head(part: Part, name: str, seed: int, length: int | None) -> Stream:
+    stream = stored(part, name)
+    return stream if length is None else stream.take(length)
 
 
 def _flights(
