@@ -213,3 +213,23 @@ def test_charts_of_little_are_charts() -> None:
         assert bool(svg) == (rows == [{"value": 1}])
         if svg:
             ElementTree.fromstring(svg)  # noqa: S314
+
+
+def test_a_row_is_shown_by_an_estimate_that_it_has() -> None:
+    """A mean is never nonnegative, so its line is smoothed; one with an interval comes first."""
+    columns = (
+        *(Column("measure", "text", "label"), Column("cell", "text", "label")),
+        *(Column("value", "number", "value"), Column("nonnegative", "number", "estimate")),
+        Column("smoothed", "number", "estimate"),
+    )
+    ends = (Column("low", "number", "lower", about="smoothed"),)
+    wide = (*columns, *ends, Column("high", "number", "upper", about="smoothed"))
+    rows: list[Row] = [
+        {"measure": name, "cell": "", "value": -1, "nonnegative": whole, "smoothed": smoothed}
+        for name, whole, smoothed in (("flights", 0, 2), ("delay", None, -2), ("bare", None, None))
+    ]
+    for declared, best in ((columns, "nonnegative"), (wide, "smoothed")):
+        given: list[Row] = [{**row, "low": None, "high": None} for row in rows]
+        found = picture([release(1, given if declared is wide else rows)], declared).series
+        assert [each.name for each in found] == ["flights", "delay", "bare"]
+        assert [each.best.column for each in found] == [best, "smoothed", "value"]

@@ -41,7 +41,8 @@ class Series:
     Args:
         labels: What each label column says; None where it does not name this row.
         raw: What was drawn.
-        estimate: What follows from this and earlier releases, where the kind publishes it.
+        estimate: What follows from this and earlier releases: a column that has values in this row,
+            one with an interval if there is one.
         cells: What was drawn as a table shows it: a number, or the name of a candidate.
     """
 
@@ -53,7 +54,7 @@ class Series:
     @property
     def name(self) -> str:
         """The labels in one text."""
-        return " · ".join(each for each in self.labels if each is not None) or "value"
+        return " · ".join(filter(None, self.labels)) or "value"
 
     @property
     def best(self) -> Line:
@@ -193,11 +194,19 @@ def _series(
     labels: tuple[str | None, ...], rows: Sequence[Row], columns: Sequence[Column]
 ) -> Series:
     raw = next((each.name for each in columns if each.role == "value"), "value")
-    estimates = [each.name for each in columns if each.role == "estimate"]
-    estimate = next((_line(each, rows, columns) for each in estimates), None)
+    estimates = [_line(each.name, rows, columns) for each in columns if each.role == "estimate"]
+    estimate = next(iter(sorted(filter(_has_values, estimates), key=_has_no_interval)), None)
     names = [each.name for each in columns if each.chart == "choices"]
     cells = [candidate(row, names) if names else row.get(raw) for row in rows]
     return Series(labels, _line(raw, rows, columns), estimate, tuple(cells))
+
+
+def _has_values(line: Line) -> bool:
+    return any(value is not None for value in line.values)
+
+
+def _has_no_interval(line: Line) -> bool:
+    return line.lower is None
 
 
 def candidate(row: Row, names: Sequence[str]) -> str:
