@@ -5,12 +5,13 @@ import gc
 import os
 import signal
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
 import pytest
 
-from tests.children import FOREIGN, in_child
+from tests.children import FOREIGN, in_child, program
 
 ROOT = Path(__file__).parent
 
@@ -26,6 +27,32 @@ def test_a_child_ends_and_reports() -> None:
     killed = in_child(lambda: os.kill(os.getpid(), signal.SIGKILL))
     with pytest.raises(AssertionError, match="ended with -9"):
         killed.require(0)
+
+
+@pytest.mark.parametrize(
+    ("ending", "code", "last"),
+    [
+        (lambda: None, 0, ""),
+        (lambda: sys.exit(3), 3, ""),
+        (lambda: sys.exit("no"), 1, "no"),
+        (lambda: 1 // 0, 1, "ZeroDivisionError: integer division or modulo by zero"),
+    ],
+)
+def test_a_program_ends_as_python_ends_one(
+    ending: Callable[[], object], code: int, last: str
+) -> None:
+    """Its code, what it printed, what it complained of, and the traceback of its exception."""
+
+    def main() -> None:
+        print(sys.argv[1:])
+        print("first", file=sys.stderr)
+        ending()
+
+    ran = program(main, "-x", "y")
+    assert (ran.returncode, ran.stdout) == (code, "['-x', 'y']\n")
+    assert ran.stderr.splitlines()[0] == "first"
+    assert ran.stderr.splitlines()[-1] == (last or "first")
+    assert ("Traceback" in ran.stderr) == ("Error" in last)
 
 
 def test_a_child_does_not_close_what_its_parent_left() -> None:

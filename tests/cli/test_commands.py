@@ -16,19 +16,19 @@ import pytest
 from click import unstyle
 from click.testing import CliRunner, Result
 
-from streamdp.cli import COMMANDS, cli
+from streamdp.cli import COMMANDS, cli, main
 from streamdp.cli.output import print_rows
 from streamdp.errors import StreamdpError
 from streamdp.log.setup import close
 from streamdp.mechanisms.quantile_tree.planning import accuracy
+from tests.children import program
 
 DEMO = Path(__file__).parents[2] / "config.yaml"
 
 
 def process(*arguments: str) -> subprocess.CompletedProcess[str]:
     """The same as a process: with its exit code and without anything caught."""
-    command = [sys.executable, "-m", "streamdp", *arguments]
-    return subprocess.run(command, capture_output=True, text=True)
+    return program(main, *arguments)
 
 
 def typed(*arguments: str, answer: str | None = None) -> Result:
