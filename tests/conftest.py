@@ -16,3 +16,9 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
     """Look for doctests in `streamdp` alone: no worker imports all benchmarks and sweeps."""
     helper = collection_path.suffix == ".py" and not collection_path.name.startswith("test_")
     return True if helper and Path(__file__).parent in collection_path.parents else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the questions to Spark: one worker gets them all, and alone starts a Spark."""
+    items.sort(key=lambda item: "spark" not in item.nodeid.lower())
