@@ -32,7 +32,7 @@ from tests.privacy.ways import AgainError, coin, even, law_of
 EPSILON = Fraction(3, 2)
 TURNING = Fraction(3)
 REACH = 2
-"""Noise that is followed; outcomes of one less are compared, as neighbours shift them by one."""
+"""Noise that is followed; outcomes within its reach of both neighbours are compared."""
 
 Law = dict[tuple[tuple[int, tuple[int, ...]], ...], float]
 PAIRS: dict[Relation, list[tuple[tuple[int, ...], tuple[int, ...]]]] = {
@@ -66,9 +66,9 @@ def noise(scale: Fraction, walk: Any, reach: int = REACH) -> int:
 
 
 @contextlib.contextmanager
-def forking() -> Iterator[None]:
+def forking(reach: int = REACH) -> Iterator[None]:
     choice = patch.multiple(finite_choice, exactly_below=even, exponential_coin=coin)
-    with choice, patch.object(additive_noise, "discrete_laplace", noise):
+    with choice, patch.object(additive_noise, "discrete_laplace", partial(noise, reach=reach)):
         yield
 
 
@@ -112,6 +112,7 @@ def largest_loss(
     memory: Callable[[tuple[int, ...]], Memory] | None = None,
     start: Memory | None = None,
     pairs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]] | None = None,
+    reach: int = REACH,
 ) -> float:
     """Largest log ratio of two neighbours' laws, over the epsilon of the ledger's event."""
     workload = Workload.of((2, 2), marginals)
@@ -122,21 +123,13 @@ def largest_loss(
     design = mechanism.design(start)
     worst = 0.0
     for one, other in pairs or PAIRS[neighbours][-1 if rounds > 1 else 0 :]:
-        laws = law(mechanism, design, memory, one), law(mechanism, design, memory, other)
-        within = inner(laws[0], tables(workload, one)) & inner(laws[1], tables(workload, other))
+        chance = partial(forking, reach)
+        laws = [law(mechanism, design, memory, each, chance) for each in (one, other)]
+        within = laws[0].keys() & laws[1].keys()
         assert within
         ratios = [abs(math.log(laws[0][each] / laws[1][each])) for each in within]
         worst = max(worst, *ratios)
     return worst / float(epsilon_of(design.event()) or 0)
-
-
-def inner(found: Law, counts: list[IntArray]) -> set[Any]:
-    """Outcomes whose noise is one short of the reach, or less."""
-    return {
-        outcome
-        for outcome in found
-        if all(np.abs(np.array(y) - counts[place]).max() < REACH for place, y in outcome)
-    }
 
 
 def seen(cells: tuple[int, ...], workload: Workload) -> Memory:
@@ -274,7 +267,7 @@ def test_a_choice_on_unrounded_scores_is_caught() -> None:
 def test_a_round_that_is_not_charged_is_caught() -> None:
     """Two rounds at the price of one round of two."""
     with patch.object(Design, "event", once):
-        assert largest_loss("add-remove", 2, ONE_WAY) > 1.2
+        assert largest_loss("add-remove", 2, ONE_WAY, reach=1) > 1.2
 
 
 def once(design: Design) -> Any:
