@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import socket
 import sys
 import threading
 from pathlib import Path
@@ -11,6 +13,8 @@ import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from streamdp.config import Configuration
+from streamdp.config.sections.web import Web
+from streamdp.errors import StreamdpError
 from streamdp.web.app import application, configured
 from streamdp.web.reader import Declared, Reader
 
@@ -73,13 +77,13 @@ def serve(
 
     Raises:
         ConfigurationError: The token cannot be read.
+        StreamdpError: The address is in use, or not this machine's.
     """
     web = configured(configuration)
+    sockets = listening(web)
     server = uvicorn.Server(
         uvicorn.Config(
             application(Reader(path, configuration, declared), web),
-            host=web.host(),
-            port=web.port(),
             http=ImpatientProtocol,
             ws="none",
             lifespan="off",
@@ -95,7 +99,40 @@ def serve(
     )
     if until_eof:
         threading.Thread(target=_leave_with_parent, args=[server], daemon=True).start()
-    server.run()
+    server.run(sockets)
+
+
+def listening(web: Web) -> list[socket.socket]:
+    """A socket on each address that the configured one means, as `localhost` may mean two.
+
+    Raises:
+        StreamdpError: There is none: it is in use, or not this machine's.
+    """
+    found: list[socket.socket] = []
+    why = ""
+    try:
+        meant = socket.getaddrinfo(web.host(), web.port(), type=socket.SOCK_STREAM)
+        for family, _, _, _, place in meant:
+            try:
+                found.append(socket.create_server(place[:2], family=family))
+            except OSError as error:
+                if error.errno not in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT):
+                    raise
+                why = _reason(error)
+    except OSError as error:
+        found, why = [], _reason(error)
+    if not found:
+        raise StreamdpError(
+            f"the page cannot be served on {web.listen}: {why}",
+            where="web.listen",
+            hint="name another address or port: `web: {listen: 127.0.0.1:8766}`",
+        )
+    return found
+
+
+def _reason(error: OSError) -> str:
+    """The system's words, without Python's in brackets."""
+    return (error.strerror or "").partition(" (")[0]
 
 
 def _leave_with_parent(server: uvicorn.Server) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -15,13 +16,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 from starlette.testclient import TestClient
 
 from streamdp.cli.look.web import columns_of
 from streamdp.config import load
 from streamdp.config.sections.web import Web
+from streamdp.errors import StreamdpError
 from streamdp.web.app import application
 from streamdp.web.reader import Reader
+from streamdp.web.serve import listening
 from tests.children import in_child
 from tests.crash.home import Home
 from tests.web.addresses import HOST
@@ -62,6 +66,21 @@ def test_the_page_lives_and_ends_with_the_daemon(tmp_path: Path, end: signal.Sig
     finally:
         daemon.kill()
         daemon.wait()
+
+
+def test_an_address_that_cannot_be_served_on_is_told() -> None:
+    """In use, another machine's, or of no name: one message, and no exit code of a cap."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        for host, why in (("127.0.0.1", "in use"), ("192.0.2.1", "assign")):
+            with pytest.raises(StreamdpError, match=why) as refused:
+                listening(Web(listen=f"{host}:{port}", token=SecretStr("t" * 40)))
+            assert refused.value.exit_code == 1
+    found = listening(Web(listen=f"localhost:{port}"))
+    with socket.create_connection(("localhost", port)):
+        assert {each.getsockname()[1] for each in found} == {port}
+    for each in found:
+        each.close()
 
 
 @pytest.fixture
