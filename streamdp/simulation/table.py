@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable
 
 from streamdp.errors import SourceError
@@ -16,9 +15,8 @@ def table_stream(
     backend: Backend,
     query: Callable[[Batch], Query],
     group: int = 0,
-    length: int | None = None,
 ) -> Stream:
-    """The first `length` batches of a table, all if None.
+    """All batches of a table, each with its exact answer.
 
     Args:
         name: Of its source.
@@ -26,14 +24,13 @@ def table_stream(
         backend: Reads them.
         query: The question of each.
         group: Which of the question's groups is meant.
-        length: How many.
 
     Privacy: none. Every record is counted without noise; `permission` decides whether it may be.
 
     Raises:
         SourceError: There are no batches, or the table cannot be read.
     """
-    taken = tuple(itertools.islice(batches, length))
+    taken = tuple(batches)
     if not taken:
         raise SourceError(
             f"the table has no batches that source {name} would see",

@@ -91,8 +91,9 @@ def steps(points: Sequence[tuple[int, float]], limit: float | None, *, title: st
     return whole(parts, title)
 
 
-def spark(values: Numbers, *, title: str, width: int = 160, height: int = 36) -> str:
+def spark(values: Numbers, *, title: str) -> str:
     """A line the size of a word."""
+    width, height = 160, 36
     up = spanning(values, height - 3, 3)
     across = Scale(0, max(len(values) - 1, 1), 2, width - 2)
     line = "".join(_polylines(range(len(values)), values, across, up))

@@ -41,22 +41,22 @@ def spanning(
     return Scale(low if zero and low == 0 else low - room, high + room, start, end)
 
 
-def round_numbers(scale: Scale, count: int = 5) -> list[float]:
-    """About so many multiples of 1, 2 or 5 times a power of ten within a scale.
+def round_numbers(scale: Scale) -> list[float]:
+    """About five multiples of 1, 2 or 5 times a power of ten within a scale.
 
     >>> round_numbers(Scale(0, 103, 0, 1))
     [0.0, 20.0, 40.0, 60.0, 80.0, 100.0]
     """
-    rough = (scale.high - scale.low) / count
+    rough = (scale.high - scale.low) / 5
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(each * power for each in (1, 2, 5, 10) if each * power >= rough * 0.9)
     first = math.ceil(scale.low / step)
     return [number * step for number in range(first, math.floor(scale.high / step) + 1)]
 
 
-def round_moments(low: int, high: int, count: int = 8) -> list[tuple[int, str]]:
-    """About so many round moments from one time to another, and how to write them."""
-    rough = max(high - low, 1) / count
+def round_moments(low: int, high: int) -> list[tuple[int, str]]:
+    """About eight round moments from one time to another, and how to write them."""
+    rough = max(high - low, 1) / 8
     step = next((each for each in _STEPS if each >= rough), None)
     if step is not None and step < DAY:
         moments: Iterable[int] = range(-(-low // step) * step, high + 1, step)

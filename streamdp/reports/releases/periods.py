@@ -8,7 +8,6 @@ from typing import Literal
 from streamdp.store.reading.browse import Stretch
 
 Period = Literal["day", "week", "month", "quarter", "year", "all"]
-PERIODS: tuple[Period, ...] = ("day", "week", "month", "quarter", "year", "all")
 
 
 def period_of(moment: int, period: Period) -> Stretch:

@@ -147,9 +147,9 @@ class Clip:
         shares: FloatArray = beyond[:-1] - beyond[1:]
         return shares
 
-    def overshoot(self, reach: float, most: float = LIKELY) -> float:
+    def overshoot(self, reach: float) -> float:
         """Mean of what lies beyond a reach."""
-        return float(self.shares(most) @ self._beyond(reach)[0])
+        return float(self.shares(LIKELY) @ self._beyond(reach)[0])
 
     def _beyond(self, reach: float) -> tuple[FloatArray, FloatArray]:
         """Means of max(d - reach, 0) and max(d² - reach², 0) by distance, even within a cell."""
