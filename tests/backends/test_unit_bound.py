@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamdp.backends.memory.engine import MemoryBackend
 from streamdp.errors import ConfigurationError
 from streamdp.types import Batch, CellQuery, Grid, UnitBound
+from tests.contract.memory.engine import MemoryBackend
 
 GRID = Grid(Fraction(1), 0, 20)
 Records = list[tuple[str, int]]

@@ -16,11 +16,11 @@ from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.duckdb.objects import ObjectsBackend
 from streamdp.backends.mariadb.connection import Address
 from streamdp.backends.mariadb.engine import MariaDBBackend
-from streamdp.backends.memory.engine import MemoryBackend
 from streamdp.backends.postgres.engine import PostgresBackend
 from streamdp.backends.spark.engine import SparkBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.types import Backend
+from tests.contract.memory.engine import MemoryBackend
 from tests.contract.servers import asked
 from tests.objects.servers import Storage
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from streamdp.backends.memory.engine import MemoryBackend
 from streamdp.errors import SourceError
 from streamdp.types import Backend, Batch, CellCounts, CellQuery, Grid, UnitBound
 from tests.contract.engines import (
@@ -22,6 +21,7 @@ from tests.contract.engines import (
     Spark,
     held,
 )
+from tests.contract.memory.engine import MemoryBackend
 from tests.contract.values import GRIDS, HOW_MANY, KINDS, UNITS, columns, same
 from tests.worlds import parts
 

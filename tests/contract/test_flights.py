@@ -13,11 +13,11 @@ import pytest
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.mariadb.connection import Address
 from streamdp.backends.mariadb.engine import MariaDBBackend
-from streamdp.backends.memory.engine import MemoryBackend
 from streamdp.backends.postgres.engine import PostgresBackend
 from streamdp.backends.spark.engine import SparkBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.types import Backend, Batch, CellQuery, Grid, UnitBound
+from tests.contract.memory.engine import MemoryBackend
 from tests.contract.servers import asked
 from tests.worlds import parts
 

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from streamdp.backends.memory.engine import MemoryBackend
 from streamdp.backends.sql.engine import SqlBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.config.base.dialects import Dialect
@@ -16,6 +15,7 @@ from streamdp.config.sections.queries import table_query
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellQuery, Grid, UnitBound
 from tests.contract.engines import Column, Columns, DuckDBTable, Engine, MariaDB, Postgres, Spark
+from tests.contract.memory.engine import MemoryBackend
 from tests.contract.test_contract import shown
 from tests.worlds import parts
 

@@ -14,7 +14,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
-from streamdp.backends.memory.engine import MemoryBackend
 from streamdp.backends.sql import scan
 from streamdp.backends.sql.relation import Relation
 from streamdp.config.base.dialects import Dialect
@@ -36,6 +35,7 @@ from streamdp.types import (
     UnitBound,
 )
 from tests.contract.engines import Column, Columns, Engine, MariaDB, Memory, Postgres, Spark
+from tests.contract.memory.engine import MemoryBackend
 from tests.contract.test_contract import BATCH, SOME, reference
 from tests.contract.values import HOW_MANY, KINDS, columns, same
 

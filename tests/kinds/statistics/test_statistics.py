@@ -13,7 +13,6 @@ import pytest
 from pydantic import ValidationError
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
-from streamdp.backends.memory.engine import MemoryBackend
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.spec import BuildContext
 from streamdp.kinds.statistics.build import build
@@ -22,6 +21,7 @@ from streamdp.kinds.statistics.section import StatisticsSection
 from streamdp.kinds.statistics.spec import SPEC
 from streamdp.privacy.price import Price
 from streamdp.types import Batch, UnitBound
+from tests.contract.memory.engine import MemoryBackend
 from tests.worlds import ReplayedEntropy
 
 DAY = 86_400

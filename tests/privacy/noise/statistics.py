@@ -16,7 +16,6 @@ from fractions import Fraction
 from typing import Any
 from unittest.mock import patch
 
-from streamdp.backends.memory.engine import MemoryBackend
 from streamdp.kinds.statistics.kind import Statistics
 from streamdp.kinds.statistics.measures.counts import Count
 from streamdp.kinds.statistics.measures.moments import Moment, MomentOf
@@ -27,6 +26,7 @@ from streamdp.mechanisms.gaussian_noise import GaussianNoise
 from streamdp.privacy.filters import Measure as MeasureOfLoss
 from streamdp.privacy.price import Price
 from streamdp.types import Batch, Dimension, Entropy, Grid, Neighbours
+from tests.contract.memory.engine import MemoryBackend
 
 PURE, CONCENTRATED = Price(Fraction(1)), Price(Fraction(1, 50), "rho")
 BATCH = Batch("s", "b")

@@ -1,4 +1,4 @@
-"""Records in memory: the reference that every engine must agree with, and for tests."""
+"""Records in memory: the reference that every engine must agree with."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from streamdp.backends.fields import fields_of
-from streamdp.backends.memory.scan import scan_records
-from streamdp.backends.memory.values import chosen, double_of, text_of
 from streamdp.backends.sql.cells import cells_of
 from streamdp.backends.sql.scan import answer_of
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellCounts, CellQuery, Query
+from tests.contract.memory.scan import scan_records
+from tests.contract.memory.values import chosen, double_of, text_of
 
 Record = Mapping[str, Any]
 

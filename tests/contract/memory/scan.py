@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.backends.memory.values import chosen, double_of, text_of
 from streamdp.backends.sql.cells import cells_of
 from streamdp.backends.sql.scan import Scan, ScanQuery
 from streamdp.types import (
@@ -21,6 +20,7 @@ from streamdp.types import (
     TableQuery,
     Term,
 )
+from tests.contract.memory.values import chosen, double_of, text_of
 
 Code = tuple[int, tuple[int, ...], tuple[tuple[int, ...], ...]]
 """Group, cell of each dimension (its size for none), and each term's summand, if it has one."""
