@@ -171,7 +171,7 @@ def test_settings_of_a_role_change_no_count(postgres_server: str) -> None:
 def test_a_byte_that_no_encoding_knows_fails_no_question(
     postgres_server: str, encoding: str
 ) -> None:
-    """A unit whose name has no UTF-8 is bounded like others."""
+    """A unit whose name has no UTF-8 is bounded like others; a group of no letters is refused."""
     made = {"encoding": f"'{encoding}'", "template": "template0", "locale": "'C'"}
     with psycopg.connect(postgres_server, autocommit=True) as server:
         server.execute(
@@ -183,6 +183,15 @@ def test_a_byte_that_no_encoding_knows_fails_no_question(
         unknown = f"convert_from('\\x81', '{encoding}')"
         server.execute(f"INSERT INTO hostile SELECT 7, {unknown} FROM generate_series(1, 3)")
     assert counts_of(within, asked("unit")) == [2]
+    backend = PostgresBackend(within, Relation("hostile"))
+    listed = TableQuery((Dimension("h", values=("A", "日"), other=True, nulls="cell"),), ((0,),))
+    for query in (CellQuery("x", GRID, by=("h",), groups=(("A",), ("日",))), listed):
+        if encoding == "SQL_ASCII":
+            backend.check(query, FILE)
+            continue
+        with pytest.raises(SourceError, match="letters"):
+            backend.check(query, FILE)
+    backend.close()
 
 
 @pytest.mark.parametrize("kind", HOSTILE)

@@ -13,8 +13,10 @@ import numpy as np
 from streamdp.backends.limits import NO_LIMITS, Limits
 from streamdp.backends.postgres.words import PostgresWords
 from streamdp.backends.sql.relation import Relation
+from streamdp.backends.sql.scan import Scan
 from streamdp.backends.sql.server import ServerBackend
-from streamdp.types import Batch, IntArray
+from streamdp.errors import SourceError
+from streamdp.types import Batch, CellQuery, IntArray, Query
 
 if TYPE_CHECKING:
     import psycopg
@@ -87,6 +89,26 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
         """Columns whose collation calls different texts equal."""
         found = self.connected().execute(_NONDETERMINISTIC, [self.relation.bare(self.words())])
         return [name for (name,) in found.fetchall()]
+
+    def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
+        """Refuse groups and values that the encoding of the database has no letters for."""
+        import psycopg
+
+        connection = self.connected()
+        if connection.info.parameter_status("server_encoding") == "UTF8":
+            return
+        texts = {text for group in query.groups for text in group}
+        if not isinstance(query, CellQuery):
+            texts.update(text for axis in Scan.of(query).dimensions for text in axis.values or ())
+        try:
+            connection.execute("SELECT %s::text[]", [sorted(texts)])
+        except psycopg.errors.UntranslatableCharacter:
+            raise SourceError(
+                f"no record of source {batch.source} can have all of the listed groups and values",
+                where=self.place(batch),
+                hint="the encoding of this database lacks some of their letters: leave those out",
+                source=batch.source,
+            ) from None
 
     def origins(self, batch: Batch) -> tuple[str, ...]:
         """The table, its parts, and its name, in the server's own numbers.
