@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 from unittest.mock import patch
 
@@ -41,13 +42,18 @@ class Mutant:
 
     def real_loss(self) -> float:
         """Largest loss of production on the case."""
-        with patch.object(exponential, "CLIP", self.clip):
-            return largest_loss(self.case).loss
+        return _of_production(self.case, self.clip)
 
     def loss(self) -> float:
         """Largest loss of the mutant."""
         with patch.object(exponential, "CLIP", self.clip), self.mutation():
             return largest_loss(self.case).loss
+
+
+@cache
+def _of_production(case: Case, clip: float) -> float:
+    with patch.object(exponential, "CLIP", clip):
+        return largest_loss(case).loss
 
 
 def _floor_of_target() -> Any:
