@@ -15,13 +15,16 @@ import numpy as np
 import pytest
 
 from streamdp.kinds.workload.drawing import design as design_module
+from streamdp.kinds.workload.drawing import weights
 from streamdp.kinds.workload.drawing.design import Design
 from streamdp.kinds.workload.drawing.rounds import Course
 from streamdp.kinds.workload.drawing.weights import PrivateWeights
 from streamdp.kinds.workload.fitting import hypotheses
 from streamdp.kinds.workload.fitting.concentration import Concentration
-from streamdp.kinds.workload.fitting.hypotheses import Memory
+from streamdp.kinds.workload.fitting.fitted import Fitting
+from streamdp.kinds.workload.fitting.hypotheses import Fit, Memory
 from streamdp.kinds.workload.fitting.marginals import Workload
+from streamdp.kinds.workload.fitting.refit import Measurement
 from streamdp.mechanisms import additive_noise, finite_choice
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.privacy import events
@@ -94,14 +97,36 @@ def law(
     cells: tuple[int, ...],
     chance: Callable[[], contextlib.AbstractContextManager[None]] = forking,
 ) -> Law:
-    counts = tables(mechanism.workload, cells)
+    counts, past = tables(mechanism.workload, cells), memory(cells)
 
     def draw(walk: Any) -> tuple[tuple[int, tuple[int, ...]], ...]:
-        drawn = mechanism.draw(design, memory(cells), counts, walk)
+        drawn = mechanism.draw(design, past, counts, walk)
         return tuple((each.place, tuple(map(int, each.values))) for each in drawn.measured)
 
-    with chance():
+    with chance(), fitted_once(mechanism.workload, past):
         return law_of(draw, whole=False)
+
+
+class FittedOnce(Fitting):
+    """Computes the fit to the same measurements once: many walks begin alike."""
+
+    def __init__(self, workload: Workload, memory: Memory) -> None:
+        super().__init__(workload, memory)
+        self._known: dict[Any, Fit] = {}
+
+    def fit(self, measurements: tuple[Measurement, ...]) -> Fit:
+        key = tuple((each.place, each.values.tobytes(), each.variance) for each in measurements)
+        if key not in self._known:
+            self._known[key] = super().fit(measurements)
+        return self._known[key]
+
+
+@contextlib.contextmanager
+def fitted_once(workload: Workload, memory: Memory) -> Iterator[None]:
+    """All draws of a law fit around one memory."""
+    fitting = FittedOnce(workload, memory)
+    with patch.object(weights, "Fitting", lambda *arguments: fitting):
+        yield
 
 
 def largest_loss(

@@ -32,7 +32,14 @@ from streamdp.mechanisms.quantile_tree.sharpness import Relation
 from streamdp.mechanisms.sparse_vector import above_threshold
 from streamdp.privacy.events import epsilon_of
 from streamdp.types import Batch, IntArray, TableCounts
-from tests.kinds.workload.test_enumeration import ONE_WAY, REACH, noise, remembered, tables
+from tests.kinds.workload.test_enumeration import (
+    ONE_WAY,
+    REACH,
+    fitted_once,
+    noise,
+    remembered,
+    tables,
+)
 from tests.privacy.ways import AgainError, law_of
 
 EPSILON = Fraction(12)
@@ -71,7 +78,7 @@ def law(mechanism: PrivateWeights, memory: Memory, cells: tuple[int, ...]) -> di
         measured = tuple((each.place, tuple(map(int, each.values))) for each in drawn.measured)
         return measured, tuple(drawn.passed)
 
-    with forking():
+    with forking(), fitted_once(mechanism.workload, memory):
         return law_of(draw, whole=False)
 
 
