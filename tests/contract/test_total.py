@@ -151,7 +151,7 @@ def answers(backends: Sequence[Backend], query: CellQuery, batch: Batch) -> list
 
 
 @pytest.mark.parametrize("format", WRITERS)
-@pytest.mark.parametrize("step", [4, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize("step", [6, pytest.param(1, marks=pytest.mark.long)])
 def test_no_value_of_a_file_fails_a_question_after_its_check(
     tmp_path: Path, format: str, step: int
 ) -> None:

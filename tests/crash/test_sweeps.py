@@ -21,6 +21,7 @@ from streamdp.database import Database
 from streamdp.kinds import registry
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.selection.kind import Selection
+from streamdp.mechanisms.quantile_tree.planning import accuracy
 from streamdp.privacy.events import charge_of
 from streamdp.reports.releases.digest import Digest, digest
 from streamdp.sinks.jsonl import JsonLinesSink
@@ -82,6 +83,12 @@ def gate(tmp_path_factory: pytest.TempPathFactory) -> GatedHome:
 @pytest.fixture(scope="module")
 def life_of_gate(gate: GatedHome) -> Life:
     return kills.first_life(gate)
+
+
+@pytest.fixture(autouse=True)
+def few_simulations(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`plan` simulates a tenth of what it does: it is looked at for what it says and writes."""
+    monkeypatch.setattr(accuracy, "REPEATS", 8)
 
 
 def some(cases: Iterable[T], count: int) -> list[T]:
