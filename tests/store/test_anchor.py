@@ -74,6 +74,32 @@ def test_an_ordinary_life_is_accepted(world: World) -> None:
     assert world.count("SELECT sum(epsilon_nano) FROM ledger") == 5 * EPSILON_NANO
 
 
+def test_memory_that_runs_out_while_a_line_is_written_locks_nobody_out(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The line is not taken for that of another process; nothing is charged, and work goes on."""
+    world.open()
+    sync = os.fsync
+    failures: list[int] = []
+
+    def starved(file: int) -> None:
+        sync(file)
+        if not failures:
+            failures.append(file)
+            raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", starved)
+        with pytest.raises(StoreError, match="not enough memory"):
+            charge(world.store, "never")
+    assert failures
+    charge(world.store, "next")
+    world.store.close()
+    world.open()
+    burnt = "SELECT count(*) FROM ledger WHERE purpose = 'burn' AND batch = "
+    assert [world.count(f"{burnt}'{key}'") for key in ("never", "next")] == [0, 1]
+
+
 @pytest.mark.parametrize("reopened", [False, True])
 def test_every_older_copy_is_refused(tmp_path: Path, reopened: bool) -> None:
     """A copy made after any transaction is refused once a charge, or only a start, has followed."""

@@ -152,26 +152,38 @@ class Anchor:
         self._write(Line(not unfinished, True, base, target, tuple(spent)))
 
     def _write(self, line: Line) -> None:
-        self._append(words(line))
-        self.last = line
+        self._append(words(line), last=line)
 
-    def _append(self, *lines: Json) -> None:
-        """Write lines and wait for the disk; all of them or, as far as can be, none."""
+    def _append(self, *lines: Json, last: Line | None = None) -> None:
+        """Write lines and wait for the disk; all of them or, as far as can be, none.
+
+        What is in the file and what is known of it change together: memory may run out anywhere.
+        """
         check, text = self._check, b""
         for word in lines:
             check, line = sealed(check, word)
             text += line
+        after = check, self._size + len(text), last or self.last
         with _alone(self.path, self._file):
             self._require_mine()
             try:
                 if os.write(self._file, text) != len(text):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
                 os.fsync(self._file)
+                self._check, self._size, self.last = after
             except OSError as error:
-                with contextlib.suppress(OSError):
-                    os.ftruncate(self._file, self._size)
+                self._cut()
                 raise _unusable(self.path, error) from None
-        self._check, self._size = check, self._size + len(text)
+            except BaseException:
+                self._cut()
+                raise
+
+    def _cut(self) -> None:
+        """Leave out what was not written to its end."""
+        try:  # noqa: SIM105  a context would want memory
+            os.ftruncate(self._file, self._size)
+        except OSError:
+            pass
 
     def _require_mine(self) -> None:
         """Refuse a file that was replaced, cut, or written to by others; cut off a torn line."""
