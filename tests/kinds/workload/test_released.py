@@ -120,4 +120,4 @@ def test_other_kinds_cannot_be_asked(folder: Path) -> None:
     (folder / "config.yaml").write_text(demo.read_text())
     result = CliRunner().invoke(cli, ["ask", "air_time", "2013-01-01", "count"])
     assert result.exit_code != 0
-    assert "nothing else" in str(result.exception or result.output)
+    assert "answer no further questions" in str(result.exception or result.output)
