@@ -134,7 +134,9 @@ def binary_law(tree, priors):
     return by_cell(table)
 
 
-@pytest.mark.parametrize("relation", ["add-remove", "substitute"])
+@pytest.mark.parametrize(
+    "relation", ["add-remove", pytest.param("substitute", marks=pytest.mark.long)]
+)
 @pytest.mark.parametrize(
     ("law", "options"),
     [
