@@ -1,6 +1,6 @@
 """The protocol of learners of quantiles: pure functions over past releases.
 
-A learner makes the priors of the next release, or plans the whole draw (a `Way`). It has no
+A learner makes the priors of the next release, or plans the whole of it (a `Way`). It has no
 argument for data: an `Observation` is all that it is told of a batch, and every part of that is
 released or bought.
 """
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Protocol, Self
 
+from streamdp.mechanisms.histograms import Histogram, Histograms, NextCuts
 from streamdp.mechanisms.quantile_tree.noisy_gradient import Slope
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
@@ -19,9 +20,6 @@ from streamdp.types import Json, Prior
 
 Features = tuple[float, ...]
 """Public numbers of one batch (`learning.features`)."""
-
-Cells = tuple[int, ...]
-"""Cells of some quantiles, non-decreasing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,20 +32,41 @@ class Smoothed:
 
 
 @dataclass(frozen=True, slots=True)
-class Way:
-    """How one batch is drawn, fixed before data is touched.
+class Drawn:
+    """A batch whose quantiles are drawn.
 
     Args:
-        number: Its place in `Learner.trees`.
+        number: Place of the way in `Learner.ways`.
+        planned: What the learner planned it from.
         tree: The mechanism.
-        prior: Of the quantiles that it draws.
-        targets: Which of all quantiles those are.
+        prior: Of the quantiles.
     """
 
     number: int
+    planned: Any
     tree: QuantileTree
     prior: JointPrior
-    targets: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """A batch whose records are counted between cuts; its quantiles follow from the counts.
+
+    Args:
+        number: Place of the way in `Learner.ways`.
+        planned: What the learner planned it from.
+        histograms: The mechanism.
+        next_cuts: Where it cuts, from the counts so far.
+    """
+
+    number: int
+    planned: Any
+    histograms: Histograms
+    next_cuts: NextCuts
+
+
+Way = Drawn | Counted
+"""How one batch is released, fixed before data is touched."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,18 +76,20 @@ class Observation:
     Args:
         values: Released, one a quantile.
         features: Public numbers of the batch.
-        way: How the batch was drawn, where the learner planned it.
+        way: How the batch was released, where the learner planned it.
         gradient: Noisy gradient by each θ' and then by each φ', where the learner bought one.
+        counted: Noisy counts, where records were counted.
     """
 
     values: tuple[float, ...]
     features: Features = ()
     way: Any = None
     gradient: tuple[float, ...] | None = None
+    counted: tuple[Histogram, ...] | None = None
 
 
 class Learner(Protocol):
-    """Plans draws from past releases; has no argument for data.
+    """Plans releases from past ones; has no argument for data.
 
     A learner that makes priors alone inherits the rest: every quantile is drawn, none inferred.
     """
@@ -101,32 +122,24 @@ class Learner(Protocol):
         """The state after one more release."""
         ...
 
-    def trees(self) -> tuple[QuantileTree, ...]:
-        """Trees of all ways that it plans; none if it makes priors alone."""
+    def ways(self) -> tuple[QuantileTree | Histograms, ...]:
+        """Mechanisms of all ways that it plans; none if it makes priors alone."""
         return ()
 
     def way(self, state: Json, features: Features = (), calendar: Features = ()) -> Way | None:
-        """How to draw the next batch; None to draw every quantile under `priors`."""
+        """How to release the next batch; None to draw every quantile under `priors`."""
         return None
 
-    def values(self, way: Any, drawn: Cells) -> Cells:
-        """Cells of all quantiles, from those that were drawn in a planned way."""
-        return drawn
-
-    def inferred(self, way: Any, drawn: Cells, known: Cells) -> dict[int, tuple[float, float]]:
-        """Intervals of the quantiles that were not drawn, by index."""
-        return {}
-
-    def width_of_rank(self, way: Any, value: float) -> float:
-        """Value for a unit of rank at a single quantile, at most; 0 where nobody knows."""
-        return 0.0
+    def read(self, way: Any, counted: tuple[Histogram, ...]) -> tuple[tuple[int, int, int], ...]:
+        """Cell of each quantile, and the first and the last in which it may lie, from counts."""
+        return ()
 
     def told(self, way: Any, shown: Sequence[Any]) -> Any:
-        """How the batch is drawn, now that other groups of it showed what `shown` returned."""
+        """How the batch is released, now that other groups of it showed what `shown` returned."""
         return way
 
-    def shown(self, way: Any, values: tuple[float, ...]) -> tuple[Any, ...]:
-        """Evidence of released values for groups of the same batch that are drawn later."""
+    def shown(self, seen: Observation) -> tuple[Any, ...]:
+        """Evidence of a release for groups of the same batch that are released later."""
         return ()
 
     def slope(self, state: Json, count: int, features: Features = ()) -> Slope | None:

@@ -10,9 +10,10 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from streamdp.kinds.quantiles.error_bars.intervals import LEVEL
-from streamdp.kinds.quantiles.rows import drawn_rows, smoothed_columns
+from streamdp.kinds.quantiles.rows import counted_rows, drawn_rows, smoothed_columns
 from streamdp.learning.features import Feature, calendar
-from streamdp.learning.learner import Features, Learner, Observation, Way
+from streamdp.learning.learner import Counted, Drawn, Features, Learner, Observation, Way
+from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.exponential import Restriction
 from streamdp.mechanisms.quantile_tree.noisy_gradient import NoisyGradient
 from streamdp.mechanisms.quantile_tree.planning.accuracy import STANDARD, Believed
@@ -38,13 +39,19 @@ from streamdp.types import (
 
 @dataclass(frozen=True, slots=True)
 class QuantilePlan:
-    """Input of `draw`, fixed before data is touched."""
+    """Input of `draw`, fixed before data is touched.
 
-    tree: QuantileTree
-    prior: JointPrior
+    Args:
+        way: How the batch is released.
+        planned: Whether the learner planned that.
+        features: Public numbers of the batch.
+        gradient: Bought beside it.
+    """
+
+    way: Way
+    planned: bool
     features: Features
     gradient: NoisyGradient | None
-    way: Way | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,33 +164,32 @@ class Quantiles:
         min(k, groups) groups at most: together they cost it the share of k times epsilon, once.
         """
         features = self.features(batch) if self.features else ()
-        way = self.learner.way(state, features, calendar(batch))
-        tree, prior = (
-            (way.tree, way.prior) if way else (self.tree(), self.believed(state, features))
-        )
-        described = json.dumps(prior.describe(), sort_keys=True)
-        event = self._event(way) | {
+        planned = self.learner.way(state, features, calendar(batch))
+        way = planned or Drawn(0, None, self.tree(), self.believed(state, features))
+        event = self._event(planned) | {
             "column": self.column,
             "resolution": str(self.grid.resolution),
             "cells": [self.grid.lower, self.grid.upper],
-            "prior": hashlib.sha256(described.encode()).hexdigest(),
         }
+        if isinstance(way, Drawn):
+            described = json.dumps(way.prior.describe(), sort_keys=True)
+            event["prior"] = hashlib.sha256(described.encode()).hexdigest()
         gradient = self._gradient(state, features)
-        mechanism = QuantilePlan(tree, prior, features, gradient, way)
+        mechanism = QuantilePlan(way, planned is not None, features, gradient)
         return Plan(self.query(), event, mechanism, gradient and gradient.event())
 
     def _event(self, way: Way | None) -> Json:
-        """Event of one record, whichever way past releases make a batch be drawn.
+        """Event of one record, whichever way past releases make a batch be released.
 
-        All ways cost the same epsilon but not the same rho: were the drawn one booked, a sum of
+        All ways cost the same epsilon but not the same rho: were the one taken booked, a sum of
         rho would depend on releases, and would bound no adversary who can steer them.
         """
-        trees = self.learner.trees()
+        ways = self.learner.ways()
         whole = _event_of(self.tree())
-        if way is None or len(trees) == 1:
+        if way is None or len(ways) == 1:
             return whole
         about = {name: whole[name] for name in ("mechanism", "quantiles", "relation")}
-        return choice([_event_of(tree) for tree in trees], **about, drawn=way.number)
+        return choice([_event_of(each) for each in ways], **about, drawn=way.number)
 
     def _gradient(self, state: Json, features: Features) -> NoisyGradient | None:
         """Noisy gradient of this part of the batch, for the learner."""
@@ -197,51 +203,53 @@ class Quantiles:
     def first_way(self) -> tuple[QuantileTree, JointPrior]:
         """How a first release is drawn."""
         way = self.learner.way(self.init())
-        return (way.tree, way.prior) if way else (self.tree(), self.believed(self.init()))
+        if isinstance(way, Drawn):
+            return way.tree, way.prior
+        return self.tree(), self.believed(self.init())
 
     def told(self, plan: Plan, shown: tuple[Any, ...]) -> Plan:
-        """The plan of the same batch, now that other groups of it are drawn.
+        """The plan of the same batch, now that other groups of it are released.
 
         Privacy: the question, and the event up to its prior, are those of `plan`: all ways that the
-        learner may draw in cost one epsilon, and are booked as the worst of them.
+        learner may release in cost one epsilon, and are booked as the worst of them.
         """
         mechanism: QuantilePlan = plan.mechanism
-        if mechanism.way is None or not shown:
+        if not mechanism.planned or not shown:
             return plan
         way = self.learner.told(mechanism.way, shown)
-        drawn = replace(mechanism, tree=way.tree, prior=way.prior, way=way)
-        return replace(plan, mechanism=drawn)
+        return replace(plan, mechanism=replace(mechanism, way=way))
 
     def shown(self, plan: Plan, outcome: Outcome) -> tuple[Any, ...]:
-        """Evidence of a release for other groups of the same batch, from its rows alone.
+        """Evidence of a release for other groups of the same batch, from what was released alone.
 
-        Without expected rows nobody knows how noisy they are: there is none.
+        Without expected rows nobody knows how noisy it is: there is none.
         """
-        way = plan.mechanism.way
-        if way is None or self.expected_rows is None:
+        if not plan.mechanism.planned or self.expected_rows is None:
             return ()
-        return self.learner.shown(way, _values(outcome))
+        return self.learner.shown(_observation(plan.mechanism, outcome))
 
     def draw(self, plan: Plan, statistic: CellCounts, entropy: Entropy) -> Outcome:
         """One row a quantile; with expected rows, each says where the true quantile lies.
 
-        Privacy: `relation` of one record, pure epsilon; `QuantileTree.draw` and, of what only the
-        learner is told, `NoisyGradient.draw` have the argument. Values are points of the public
-        grid; intervals follow from them and from public facts.
+        Privacy: `relation` of one record, pure epsilon; `QuantileTree.draw`, `Histograms.draw` and,
+        of what only the learner is told, `NoisyGradient.draw` have the argument. Values are points
+        of the public grid; they and their intervals follow from what was drawn or counted and from
+        public facts.
         """
         mechanism: QuantilePlan = plan.mechanism
-        cells = mechanism.tree.draw(statistic, mechanism.prior, entropy)
-        gradient = mechanism.gradient
+        way, gradient = mechanism.way, mechanism.gradient
+        if isinstance(way, Counted):
+            counted = way.histograms.draw(statistic, way.next_cuts, entropy)
+            return Outcome(counted_rows(self, way, counted), counted)
+        cells = way.tree.draw(statistic, way.prior, entropy)
         return Outcome(
-            drawn_rows(self, mechanism, cells),
+            drawn_rows(self, way, cells),
             None if gradient is None else gradient.draw(statistic, entropy),
         )
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
         """Tell the learner what was released, or what was bought for it."""
-        mechanism: QuantilePlan = plan.mechanism
-        seen = Observation(_values(outcome), mechanism.features, mechanism.way, outcome.auxiliary)
-        return self.learner.observe(state, seen)
+        return self.learner.observe(state, _observation(plan.mechanism, outcome))
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
         """The release, and beside it what all releases so far say of the same quantiles.
@@ -257,11 +265,16 @@ class Quantiles:
         return Outcome(tuple({**row, **smoothed_columns(self, row, each)} for row, each in pairs))
 
 
-def _values(outcome: Outcome) -> tuple[float, ...]:
-    return tuple(float(row["value"] or 0) for row in outcome.rows)
+def _observation(mechanism: QuantilePlan, outcome: Outcome) -> Observation:
+    """A release, as the learner is told of it."""
+    values = tuple(float(row["value"] or 0) for row in outcome.rows)
+    way = mechanism.way if mechanism.planned else None
+    if isinstance(way, Counted):
+        return Observation(values, mechanism.features, way, counted=outcome.auxiliary)
+    return Observation(values, mechanism.features, way, outcome.auxiliary)
 
 
 @functools.lru_cache(maxsize=256)
-def _event_of(tree: QuantileTree) -> Json:
+def _event_of(mechanism: QuantileTree | Histograms) -> Json:
     """Its event, which is written and never changed."""
-    return tree.event()
+    return mechanism.event()

@@ -71,31 +71,33 @@ def learner(section: QuantilesSection, tree: QuantileTree, data: PublicData) -> 
 
 
 def _experts(basis: Basis) -> Learner:
-    """Experts that measure few quantiles, unless the mechanism is configured or rows are unknown.
+    """Experts that count records, unless the mechanism is configured or rows are unknown.
 
-    While nothing is known they draw as `learner: none` does, where that is jointly.
+    Their first release is drawn as `learner: none` does.
     """
-    from streamdp.learning.experts.drawing.ways import BroadShapes
     from streamdp.learning.experts.mixture import ExpertMixture
+    from streamdp.mechanisms.histograms import Histograms
     from streamdp.mechanisms.quantile_tree.planning.choice import choose_tree
+    from streamdp.priors.joint import JointPrior
+    from streamdp.privacy.price import Price
 
-    section, tree, robust = basis.section, basis.tree, basis.robust
-    rows, auto = section.expected_rows or 1, section.mechanism == "auto"
-    form, broad = choose_tree(len(section.quantiles), tree.epsilon, section.expected_rows), None
-    if auto and form.node == "joint":
-        like = form.tree(section.quantiles, tree.epsilon, tree.grid, tree.relation)
-        alike = shapes(section) if form.shapes else None
-        prior = form.prior((robust,) * len(section.quantiles), alike)
-        broad = BroadShapes(like, prior, rows)
+    section, tree = basis.section, basis.tree
+    quantiles, rows, auto = section.quantiles, section.expected_rows, section.mechanism == "auto"
+    first = tree, JointPrior(_first(basis))
+    if auto:
+        form = choose_tree(len(quantiles), tree.epsilon, rows)
+        like = form.tree(quantiles, tree.epsilon, tree.grid, tree.relation)
+        first = like, form.prior(_first(basis), shapes(section) if form.shapes else None)
+    counts = auto and rows is not None and section.prior.measure == "counts"
+    price = Price(tree.epsilon)
     return ExpertMixture(
         tree,
-        robust,
+        basis.robust,
         section.prior.robust_weight,
         guess_of(section),
-        rows,
-        basis.fitted,
-        few=auto and section.expected_rows is not None and section.prior.measure == "few",
-        broad=broad,
+        rows or 1,
+        first,
+        Histograms(price, tree.grid, relation=tree.relation) if counts else None,
     )
 
 

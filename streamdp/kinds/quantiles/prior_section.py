@@ -145,11 +145,11 @@ class PriorSection(Section):
         description="How priors are learned from past releases. Default: `experts` if"
         " `expected_rows` is given, else `last-release`; `none` with joint nodes.",
     )
-    measure: Literal["few", "all"] = Field(
-        default="few",
-        description="Which quantiles the learner `experts` measures: a few in turn, each with more"
-        " of epsilon, while it infers the others (`few`), or every one in every release"
-        " (`all`). Default `few`.",
+    measure: Literal["counts", "quantiles"] = Field(
+        default="counts",
+        description="What the learner `experts` measures after its first release: noisy counts of"
+        " records between cuts, from which all quantiles follow (`counts`), or every quantile"
+        " in a draw of its own (`quantiles`), which errs more. Default `counts`.",
     )
     features: tuple[Literal["weekday", "month", "season", "hour", "trend"], ...] = Field(
         default=(),

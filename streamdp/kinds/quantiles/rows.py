@@ -5,37 +5,43 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamdp.kinds.quantiles.error_bars.intervals import intervals
-from streamdp.learning.learner import Smoothed
+from streamdp.learning.learner import Counted, Drawn, Smoothed
+from streamdp.mechanisms.histograms import Histogram
 from streamdp.types import Row
 
 if TYPE_CHECKING:
-    from streamdp.kinds.quantiles.kind import QuantilePlan, Quantiles
+    from streamdp.kinds.quantiles.kind import Quantiles
 
 
-def drawn_rows(kind: Quantiles, plan: QuantilePlan, cells: tuple[int, ...]) -> tuple[Row, ...]:
-    """Rows of a release, from drawn cells and public facts alone."""
-    way, learner = plan.way, kind.learner
-    drawn: tuple[int, ...] = tuple(range(len(cells)))
-    known, ends = cells, dict[int, tuple[float, float]]()
-    if way is not None:
-        drawn, known = way.targets, learner.values(way, cells)
-        ends = learner.inferred(way, cells, known)
+def drawn_rows(kind: Quantiles, way: Drawn, cells: tuple[int, ...]) -> tuple[Row, ...]:
+    """Rows of drawn quantiles, from their cells and public facts alone."""
+    values = tuple(kind.grid.value(cell) for cell in cells)
+    ends: list[Row] = [{} for _ in cells]
     if kind.expected_rows is not None:
-        values = tuple(kind.grid.value(cell) for cell in cells)
-        thin = 0.0 if way is None else learner.width_of_rank(way, values[0])
-        about = kind.expected_rows, values, kind.believed_batch, thin
-        found = intervals(plan.tree, plan.prior, *about)
-        for index, each in zip(drawn, found, strict=True):
-            ends[index] = each.lower, each.upper
-    rows: list[Row] = []
-    for index, (quantile, cell) in enumerate(zip(kind.quantiles, known, strict=True)):
-        row: Row = {"quantile": float(quantile), "value": kind.grid.value(cell)}
-        if way is not None:
-            row = {**row, "origin": "measured" if index in drawn else "inferred"}
-        if kind.expected_rows is not None:
-            row = {**row, "lower": ends[index][0], "upper": ends[index][1]}
-        rows.append(row)
-    return tuple(rows)
+        found = intervals(way.tree, way.prior, kind.expected_rows, values, kind.believed_batch)
+        ends = [{"lower": each.lower, "upper": each.upper} for each in found]
+    return _rows(kind, values, "measured", ends)
+
+
+def counted_rows(kind: Quantiles, way: Counted, counted: tuple[Histogram, ...]) -> tuple[Row, ...]:
+    """Rows of quantiles that follow from noisy counts, and from public facts alone."""
+    cells = kind.learner.read(way, counted)
+    values = tuple(kind.grid.value(value) for value, _, _ in cells)
+    ends: list[Row] = [{} for _ in cells]
+    if kind.expected_rows is not None:
+        value = kind.grid.value
+        ends = [{"lower": value(first), "upper": value(last)} for _, first, last in cells]
+    return _rows(kind, values, "inferred", ends)
+
+
+def _rows(
+    kind: Quantiles, values: tuple[float, ...], origin: str, ends: list[Row]
+) -> tuple[Row, ...]:
+    said: Row = {"origin": origin} if kind.learner.infers else {}
+    return tuple(
+        {"quantile": float(quantile), "value": value, **said, **each}
+        for quantile, value, each in zip(kind.quantiles, values, ends, strict=True)
+    )
 
 
 def smoothed_columns(kind: Quantiles, row: Row, each: Smoothed) -> Row:

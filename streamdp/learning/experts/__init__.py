@@ -1,1 +1,1 @@
-"""The default learner: experts over past releases, mixed by what each release shows."""
+"""The default learner: a belief about the distribution of a batch, learned from past releases."""

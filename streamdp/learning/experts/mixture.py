@@ -1,56 +1,76 @@
-"""The default learner: measure few quantiles, know all.
+"""The default learner: count records between believed quantiles, and know all quantiles from it.
 
-Before a release experts make a belief over all quantiles together; a few are drawn with the whole
-of epsilon, in turn, and the others follow from them. After it, every draw is weighed by the law of
-its own noise (`noise`), so that an uninformative release teaches nothing. How a batch is drawn
-depends on past releases alone, and costs the same epsilon whichever way it is.
+The first release is drawn by a tree, as without learning. From then on noisy counts between public
+cuts show the whole distribution of a batch, with less noise than drawn quantiles have. What past
+releases say is a mixture of many believed distributions (`belief`), weighted by how well they
+foretold releases; the law of the noise is known, so a release that says little teaches little.
+How a batch is released depends on past releases alone, and costs the same epsilon in either way.
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
 
 import numpy as np
 
-from streamdp.learning.experts.drawing.ways import BroadShapes, Way
-from streamdp.learning.experts.facts import Facts
-from streamdp.learning.experts.memory.cold_start import first_panel
-from streamdp.learning.experts.memory.levels import DRIFT_NAMES
-from streamdp.learning.experts.memory.other_groups import Others, Profile
-from streamdp.learning.experts.memory.panel import Inputs, Panel
-from streamdp.learning.experts.plans import Plans
-from streamdp.learning.experts.publishing import inferred
-from streamdp.learning.experts.publishing.moves import width_of_rank
-from streamdp.learning.experts.update import Update
-from streamdp.learning.learner import Features, Learner, Observation, Smoothed
-from streamdp.learning.public_fit import PublicFit
+from streamdp.learning.experts.arrays import packed, unpacked
+from streamdp.learning.experts.belief import After, Belief, Known
+from streamdp.learning.experts.broad import broad_curves
+from streamdp.learning.experts.cuts import cut_shares, cuts
+from streamdp.learning.experts.evidence import Evidence
+from streamdp.learning.experts.memory import Around, Memory
+from streamdp.learning.experts.other_groups import Shown, together
+from streamdp.learning.learner import (
+    Counted,
+    Drawn,
+    Features,
+    Learner,
+    Observation,
+    Smoothed,
+    Way,
+)
+from streamdp.mechanisms.histograms import Histogram, Histograms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
-from streamdp.types import Json, Prior
+from streamdp.priors.mixture import robust_laplaces
+from streamdp.types import FloatArray, Json, Prior
 
-VERSION = 7
+VERSION = 8
 """Of the form of the state."""
 
-MOST_CALENDAR = 12
-"""Quantiles up to which experts know the calendar: their states grow with the square."""
+REACH = 1.96
+"""Deviations of the belief within which a quantile lies with about 95 %."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Planned:
+    """What the learner planned a release from.
+
+    Args:
+        memory: Of the releases before.
+        around: The batch.
+        belief: About the batch.
+    """
+
+    memory: Memory
+    around: Around
+    belief: Belief
 
 
 @dataclass(frozen=True, slots=True)
 class ExpertMixture(Learner):
-    """Mixture of experts: how a batch is drawn, and all its quantiles, from past releases.
+    """Believed distributions, mixed; and how a batch is released.
 
     Args:
-        tree: Over all quantiles.
+        tree: Draws all quantiles where batches are not counted, with learned priors.
         robust: Prior that holds when the past misleads.
         robust_weight: λ in (0, 1]: never more than (1/c)·ln(1/λ) worse than `robust`.
         guess: Location and spread of the column, before any release.
-        expected_rows: Public guess of the number of rows of a batch; sets the noise law.
-        public: What public rows of the same kind say, before any release.
-        few: Whether a few quantiles may be measured, and the others inferred.
-        broad: How batches are drawn of which nothing is known.
+        expected_rows: Public guess of the number of rows of a batch.
+        first: Tree and prior of a first release.
+        histograms: Counts every later batch; None where each quantile is to be drawn.
     """
 
     tree: QuantileTree
@@ -58,21 +78,15 @@ class ExpertMixture(Learner):
     robust_weight: float
     guess: tuple[float, float]
     expected_rows: int
-    public: PublicFit | None = None
-    few: bool = False
-    broad: BroadShapes | None = None
-    facts: Facts = field(init=False, repr=False, compare=False)
-    plans: Plans = field(init=False, repr=False, compare=False)
+    first: tuple[QuantileTree, JointPrior]
+    histograms: Histograms | None = None
+    targets: FloatArray = field(init=False, repr=False, compare=False)
 
     infers: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        targets = np.array([float(q) for q in self.tree.quantiles])
-        about = self.expected_rows, self.guess, self.robust, self.robust_weight
-        facts = Facts(targets, self.tree.grid, *about)
-        object.__setattr__(self, "facts", facts)
-        plans = Plans.of(facts, self.tree, self.broad, few=self.few)
-        object.__setattr__(self, "plans", plans)
+        targets = np.array([float(quantile) for quantile in self.tree.quantiles])
+        object.__setattr__(self, "targets", targets)
 
     def describe(self) -> Json:
         """Public parameters a state depends on."""
@@ -82,67 +96,61 @@ class ExpertMixture(Learner):
         """Nothing released yet."""
         return {}
 
-    def trees(self) -> tuple[QuantileTree, ...]:
-        """Of all ways a batch may be drawn, the turns first; all cost the same epsilon."""
-        return self.plans.trees()
+    def ways(self) -> tuple[QuantileTree | Histograms, ...]:
+        """The first release, and those after it; all cost the same epsilon."""
+        return self.first[0], self.tree if self.histograms is None else self.histograms
 
     def way(self, state: Json, features: Features = (), calendar: Features = ()) -> Way:
-        """How the next batch is drawn, from releases and public facts alone.
+        """How the next batch is released, from releases and public facts alone.
 
         Args:
             state: What was learned before.
             features: Configured public numbers of the batch.
             calendar: Where its window lies in the week, the day or the year.
         """
-        inputs = self._inputs(features, calendar)
-        point = np.array(state["point"]) if state else None
-        return self.plans.way(self._panel(state, inputs), inputs, point)
+        numbers = calendar if calendar == features else (*calendar, *features)
+        broad = broad_curves(self.tree.grid, self.guess)
+        around = Around(self.tree.grid, broad, np.array([1.0, *numbers]))
+        return self._way(self._memory(state), around)
 
-    def told(self, way: Way, shown: Sequence[Profile]) -> Way:
-        """How the batch is drawn, now that other groups of it are.
+    def told(self, way: Way, shown: Sequence[Shown]) -> Way:
+        """How the batch is released, now that other groups of it are.
 
         Args:
             way: How it would be without them.
             shown: What their releases show, of one group or more.
         """
-        panel = way.panel.with_others(Others.of(shown), self.facts)
-        return self.plans.way(panel, way.inputs, way.point)
+        planned: Planned = way.planned
+        return self._way(planned.memory, replace(planned.around, others=together(shown)))
 
-    def shown(self, way: Way, values: tuple[float, ...]) -> tuple[Profile, ...]:
-        """Profile of a release, for the groups that are drawn after it."""
-        profile = Update(self.plans, self.public, way, values).profile()
-        return (profile,) if profile.finite() else ()
+    def shown(self, seen: Observation) -> tuple[Shown, ...]:
+        """What a release shows, for the groups that are released after it."""
+        return (Shown(self.expected_rows, self._after(seen).known.distribution()),)
 
     def priors(self, state: Json, count: int, features: Features = ()) -> JointPrior:
         """Priors of all quantiles, were all drawn."""
-        return self.drawing_all().way(state, features).prior
+        planned: Planned = self.way(state, features).planned
+        return self._priors(planned.belief)
 
-    def values(self, way: Way, drawn: tuple[int, ...]) -> tuple[int, ...]:
-        """Cells of all quantiles: those drawn as they are, the others as they follow from them."""
-        return inferred.cells(self.facts, way, drawn)
-
-    def inferred(
-        self, way: Way, drawn: tuple[int, ...], known: tuple[int, ...]
-    ) -> dict[int, tuple[float, float]]:
-        """Intervals that hold about 95 % of the quantiles that were not drawn, by index."""
-        return inferred.intervals(self.facts, way, drawn, known)
-
-    def width_of_rank(self, way: Way, value: float) -> float:
-        """Value for a unit of rank at a single quantile, at most; 0 where nobody knows."""
-        return width_of_rank(self.facts, way, value)
+    def read(self, way: Way, counted: tuple[Histogram, ...]) -> tuple[tuple[int, int, int], ...]:
+        """Cell of each quantile, and the first and the last in which it may lie, from counts."""
+        known = self._after(Observation((), way=way, counted=counted)).known
+        grid, found = self.tree.grid, known.distribution().quantiles(self.targets)
+        low, high = known.ends(self.targets, REACH)
+        ends = np.minimum(np.floor(low), found), found, np.maximum(np.ceil(high), found)
+        lower, value, upper = (each.clip(grid.lower, grid.upper).astype(np.int64) for each in ends)
+        return tuple(zip(value.tolist(), lower.tolist(), upper.tolist(), strict=True))
 
     def observe(self, state: Json, seen: Observation) -> Json:
         """The state after one more release, from the way that it was drawn in."""
-        return self.learn(seen.way, seen.values)
-
-    def learn(self, way: Way, values: tuple[float, ...]) -> Json:
-        """The state after one more release; starts anew if it ceased to be finite.
-
-        Args:
-            way: How it was drawn.
-            values: Of all quantiles; only those measured are looked at.
-        """
-        return Update(self.plans, self.public, way, values).state() or self.init()
+        planned: Planned = seen.way.planned
+        after = self._after(seen)
+        memory = planned.memory.learned(planned.around, planned.belief, after)
+        if not memory.finite():
+            return self.init()
+        known = after.known
+        last = np.array([known.cells, known.shares, known.deviations])
+        return memory.to_json() | {"last": packed(last)}
 
     def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
         """Belief about each quantile of the last batch, after its release.
@@ -153,32 +161,64 @@ class ExpertMixture(Learner):
         """
         if not state:
             return ()
-        each = zip(state["point"], state["lower"], state["upper"], strict=True)
-        return tuple(itertools.starmap(Smoothed, each))
+        known = Known(*unpacked(state["last"]))
+        low, high = known.ends(self.targets, REACH)
+        point = known.distribution().place(self.targets)
+        unit = float(self.tree.grid.resolution)
+        ends = np.floor(np.minimum(low, point)), point + 0.5, np.ceil(np.maximum(high, point))
+        lower, middle, upper = (
+            each.clip(self.tree.grid.lower, self.tree.grid.upper) * unit for each in ends
+        )
+        each = zip(middle.tolist(), lower.tolist(), upper.tolist(), strict=True)
+        return tuple(Smoothed(*one) for one in each)
 
     def weights(self, state: Json) -> dict[str, float]:
-        """Of the experts of each drift; equal before any release."""
-        inputs = self._inputs((), ())
-        panel = Panel.from_json(state) if state else self._panel(state, inputs)
-        return dict(zip(DRIFT_NAMES, panel.drift_shares().tolist(), strict=True))
+        """Of believed distributions, by what they remember."""
+        return self._memory(state).shares()
 
     def expecting(self, rows: int) -> ExpertMixture:
-        """The same trees, read by the noise law of so many records."""
-        broad = None if self.broad is None else replace(self.broad, rows=rows)
-        return replace(self, expected_rows=rows, broad=broad)
+        """The same, for batches of so many records."""
+        return replace(self, expected_rows=rows)
 
     def drawing_all(self) -> ExpertMixture:
-        """The same experts, with every quantile drawn each time."""
-        return replace(self, few=False, broad=None)
+        """The same beliefs, with every quantile drawn each time."""
+        return replace(self, histograms=None)
 
-    def _inputs(self, features: Features, calendar: Features) -> Inputs:
-        calendar = calendar if len(self.facts.targets) <= MOST_CALENDAR else ()
-        told = [each for each in (calendar, features) if each]
-        told = told[:1] if calendar == features else told
-        return tuple(np.array([1.0, *each]) for each in ((), *told))
+    def _memory(self, state: Json) -> Memory:
+        return Memory.from_json(state) if state else Memory.start(self.expected_rows)
 
-    def _panel(self, state: Json, inputs: Inputs) -> Panel:
-        """State, for these inputs."""
-        if not state:
-            return first_panel(self.facts, self.public, inputs)
-        return Panel.from_json(state).told(inputs, self.facts)
+    def _way(self, memory: Memory, around: Around) -> Way:
+        planned = Planned(memory, around, memory.belief(around))
+        if memory.releases == 0:
+            tree, prior = self.first
+            return Drawn(0, planned, tree, prior)
+        if self.histograms is None:
+            return Drawn(1, planned, self.tree, self._priors(planned.belief))
+        wanted = cut_shares(self.targets)
+
+        def next_cuts(stages: tuple[Histogram, ...]) -> list[int]:
+            return cuts(planned.belief.marginal, wanted)
+
+        return Counted(1, planned, self.histograms, next_cuts)
+
+    def _priors(self, belief: Belief) -> JointPrior:
+        """A law about each believed quantile, as wide as curves differ there."""
+        unit = float(self.tree.grid.resolution)
+        places, scales = belief.quantiles(self.targets)
+        each = places * unit, np.maximum(scales, 1.0) * unit
+        return JointPrior(robust_laplaces(*each, self.robust, self.robust_weight))
+
+    def _after(self, seen: Observation) -> After:
+        """The belief after a release."""
+        planned: Planned = seen.way.planned
+        records = planned.memory.records
+        match seen.way:
+            case Drawn(tree=tree):
+                unit = float(tree.grid.resolution)
+                cells = np.rint(np.array(seen.values) / unit)
+                evidence = Evidence.drawn(tree, cells, records.mean)
+            case Counted(histograms=histograms):
+                stages = seen.counted or ()
+                variances = [histograms.noise(stage).variance for stage in range(len(stages))]
+                evidence = Evidence.counted(stages, variances, records)
+        return planned.belief.after(evidence)

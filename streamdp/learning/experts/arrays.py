@@ -21,19 +21,3 @@ def unpacked(state: Json) -> FloatArray:
     """The inverse of `packed`."""
     numbers = np.frombuffer(base64.b64decode(state["numbers"]), dtype=state["kind"])
     return numbers.astype(np.float64).reshape(state["shape"])
-
-
-def packed_halves(matrices: FloatArray) -> Json:
-    """The lower halves of symmetric matrices, shape (k, n, n), to seven digits."""
-    rows, columns = np.tril_indices(matrices.shape[1])
-    return packed(matrices[:, rows, columns], "<f4") | {"size": matrices.shape[1]}
-
-
-def unpacked_halves(state: Json) -> FloatArray:
-    """The inverse of `packed_halves`."""
-    halves, size = unpacked(state), int(state["size"])
-    rows, columns = np.tril_indices(size)
-    matrices = np.empty((len(halves), size, size))
-    matrices[:, rows, columns] = halves
-    matrices[:, columns, rows] = halves
-    return matrices

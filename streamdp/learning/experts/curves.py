@@ -1,0 +1,56 @@
+"""Curves: believed distributions, each of them moved and stretched by some lengths."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamdp.learning.experts.distribution import Distribution
+from streamdp.types import FloatArray
+
+_FAR = np.array([0.1, 0.2, 0.4, 0.8, 1.5, 3.0, 6.0])
+SHIFTS = np.concatenate((-_FAR[::-1], [0.0], _FAR))
+"""Moves of a distribution that was learned, in half widths."""
+
+STRETCHES = np.array([-1.2, -0.5, -0.2, 0.0, 0.2, 0.5, 1.2])
+"""Logarithms of what it is stretched by."""
+
+MOVES = np.array(list(itertools.product(SHIFTS, STRETCHES)))
+"""All pairs, shape (r, 2)."""
+
+LEVELS = np.concatenate(([0.0, 0.01, 0.025], np.arange(2, 39) / 40.0, [0.975, 0.99, 1.0]))
+"""Shares at which curves are looked at, to find where they lie."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Curves:
+    """One distribution, moved and stretched about its middle in several ways.
+
+    Args:
+        of: The distribution.
+        moves: Shifts in half widths, and logarithms of stretches, shape (r, 2).
+    """
+
+    of: Distribution
+    moves: FloatArray
+
+    def shares(self, cells: FloatArray) -> FloatArray:
+        """Of the records at or below some cells, by curve; shape (r, c)."""
+        centre, width = self.of.centre(), self.of.width()
+        shifts, stretches = self.moves[:, :1] * width, np.exp(self.moves[:, 1:])
+        return self.of.share((cells - centre - shifts) / stretches + centre)
+
+    def places(self) -> FloatArray:
+        """Where each curve reaches `LEVELS`, shape (r, l)."""
+        centre, width = self.of.centre(), self.of.width()
+        shifts, stretches = self.moves[:, :1] * width, np.exp(self.moves[:, 1:])
+        return np.asarray((self.of.place(LEVELS) - centre) * stretches + centre + shifts)
+
+
+def first_weights() -> FloatArray:
+    """Of `MOVES` before any release; they sum to one."""
+    shifts, stretches = np.abs(MOVES).T
+    weights = np.exp(-2.0 * np.sqrt(shifts) - 1.5 * stretches)
+    return np.asarray(weights / weights.sum())

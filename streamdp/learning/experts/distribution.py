@@ -1,0 +1,127 @@
+"""Believed distributions of the records of a batch over the cells of a grid."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from streamdp.learning.experts.arrays import packed, unpacked
+from streamdp.types import FloatArray, Grid, IntArray, Json
+
+KNOTS = 200
+"""The most knots of a distribution that is remembered."""
+
+TINY = 1e-12
+"""Share that is told from none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Distribution:
+    """A distribution function, straight between knots.
+
+    Cell c holds what lies between c - 1 and c; a cell of many equal records has knots at both.
+
+    Args:
+        cells: Knots, increasing, shape (k,).
+        shares: Of the records at or below each, non-decreasing from 0 to 1, shape (k,).
+    """
+
+    cells: FloatArray
+    shares: FloatArray
+
+    @classmethod
+    def through(cls, grid: Grid, cells: FloatArray, shares: FloatArray) -> Self:
+        """The distribution on a grid through some points of its function.
+
+        Args:
+            grid: Public cells.
+            cells: Non-decreasing, shape (k,); those out of the grid are left out.
+            shares: At or below each, shape (k,).
+        """
+        first, last = float(grid.lower - 1), float(grid.upper)
+        knots, place = np.unique(cells.clip(first, last), return_inverse=True)
+        means = np.bincount(place, shares) / np.bincount(place)
+        inner = (knots > first) & (knots < last)
+        ordered = np.maximum.accumulate(means[inner].clip(0.0, 1.0))
+        return cls(
+            np.concatenate(([first], knots[inner], [last])),
+            np.concatenate(([0.0], ordered, [1.0])),
+        )
+
+    def share(self, cells: FloatArray) -> FloatArray:
+        """Of the records at or below some cells, same shape."""
+        return np.interp(cells, self.cells, self.shares)
+
+    def place(self, shares: FloatArray) -> FloatArray:
+        """Where the function reaches some shares, between two cells in general, same shape."""
+        return np.interp(shares, self.shares + TINY * np.arange(len(self.shares)), self.cells)
+
+    def quantiles(self, shares: FloatArray) -> IntArray:
+        """The first cells at or below which some shares of the records lie, same shape."""
+        found = np.ceil(self.place(shares) - 1e-6).clip(self.cells[0] + 1.0, self.cells[-1])
+        return found.astype(np.int64)
+
+    def centre(self) -> float:
+        """Where its middle lies."""
+        return float(self.place(np.array([0.5]))[0])
+
+    def width(self) -> float:
+        """Half of what lies between its outer tenths, a cell at least."""
+        low, high = self.place(np.array([0.1, 0.9])).tolist()
+        return float(max((high - low) / 2.0, 0.5))
+
+    def moved(self, shift: float, stretch: float) -> Distribution:
+        """The same, shifted by some half widths and stretched about its middle.
+
+        Args:
+            shift: In half widths.
+            stretch: Logarithm of the stretch.
+        """
+        centre = self.centre()
+        cells = (self.cells - centre) * math.exp(stretch) + centre + shift * self.width()
+        return Distribution(cells, self.shares)
+
+    def against(self, other: Distribution) -> tuple[float, float]:
+        """Shift and stretch that move another distribution's middle and width to this one's."""
+        shift = (self.centre() - other.centre()) / other.width()
+        return shift, math.log(self.width() / other.width())
+
+    def towards(self, other: Distribution, step: float) -> Distribution:
+        """The quantiles of both, so far from these to those: shapes do not blur as places move.
+
+        Args:
+            other: Another distribution.
+            step: 1 for the other one.
+        """
+        shares = np.union1d(self.shares, other.shares)
+        cells = (1.0 - step) * self.place(shares) + step * other.place(shares)
+        return Distribution(*_thinned(np.maximum.accumulate(cells), shares))
+
+    def to_json(self) -> Json:
+        """Exact."""
+        return {"cells": packed(self.cells), "shares": packed(self.shares)}
+
+    @classmethod
+    def from_json(cls, state: Json) -> Self:
+        """The inverse of `to_json`."""
+        return cls(unpacked(state["cells"]), unpacked(state["shares"]))
+
+
+def _thinned(cells: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Without the inner knots that change the function least, no two neighbours at once."""
+    kept = np.append(np.diff(cells) > 0.0, True)
+    kept[0] = True
+    cells, shares = cells[kept], shares[kept]
+    while len(cells) > KNOTS:
+        rise = np.diff(shares) / np.maximum(np.diff(cells), 1e-9)
+        change = np.abs(rise[1:] - rise[:-1]) * np.diff(cells)[:-1]
+        change = np.minimum(change, np.diff(shares)[:-1] + np.diff(shares)[1:])
+        change[1::2] = np.inf
+        gone = min(len(cells) - KNOTS, (len(change) + 1) // 2)
+        left = np.ones(len(cells), dtype=bool)
+        left[1 + np.argpartition(change, gone - 1)[:gone]] = False
+        cells, shares = cells[left], shares[left]
+    return cells, shares

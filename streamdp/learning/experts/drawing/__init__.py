@@ -1,1 +1,0 @@
-"""Draws of a batch: which quantiles, from which priors, and how they are read."""

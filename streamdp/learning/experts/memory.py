@@ -1,0 +1,179 @@
+"""What the learner remembers of past releases, and what it believes of the next batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from streamdp.learning.experts.arrays import packed, unpacked
+from streamdp.learning.experts.belief import SIZES, After, Belief
+from streamdp.learning.experts.broad import broad_weights
+from streamdp.learning.experts.curves import MOVES, Curves, first_weights
+from streamdp.learning.experts.distribution import Distribution
+from streamdp.learning.experts.evidence import Records
+from streamdp.learning.experts.inputs import Regression
+from streamdp.types import FloatArray, Grid, Json
+
+STEPS = {"usual": 0.05, "of late": 0.3, "last": 1.0}
+"""How far each remembered distribution goes towards that of a new batch, by its name."""
+
+INPUTS, OTHERS, BROAD = "inputs", "other groups", "broad"
+"""Names of further curves: as public numbers of the batch say, as other groups show, as guessed."""
+
+FIRST_BROAD, LEAST_BROAD = 0.03, 0.01
+"""Weight of broad curves at first, and at least."""
+
+FORGET = 0.03
+"""Least weight of a new release in the weights of curves and sizes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Around:
+    """Public facts of one batch, and what other groups of it show.
+
+    Args:
+        grid: Public cells.
+        broad: Curves of which none was learned.
+        inputs: Public numbers of the batch, a one first; shape (d,).
+        others: Distribution of other groups of the batch, from their releases.
+    """
+
+    grid: Grid
+    broad: Curves
+    inputs: FloatArray
+    others: Distribution | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Memory:
+    """Of past releases.
+
+    Args:
+        releases: How many there were.
+        past: Distributions by the names of `STEPS`; none before the first release.
+        weights: Of curves by their names; those of one batch are normalised together.
+        sizes: Of `SIZES`.
+        records: How many a batch has.
+        numbers: What public numbers of a batch say of it.
+        beside: What the distribution of other groups says of it.
+    """
+
+    releases: int
+    past: Mapping[str, Distribution]
+    weights: Mapping[str, FloatArray]
+    sizes: FloatArray
+    records: Records
+    numbers: Regression
+    beside: Regression
+
+    @classmethod
+    def start(cls, rows: int) -> Self:
+        """Before any release.
+
+        Args:
+            rows: Expected number of records of a batch.
+        """
+        sizes = np.full(len(SIZES), 1.0 / len(SIZES))
+        nothing = Regression.start(1)
+        return cls(0, {}, {}, sizes, Records.expected(rows), nothing, nothing)
+
+    def curves(self, around: Around) -> dict[str, Curves]:
+        """All curves that may be those of a batch, by name."""
+        moved = dict(self.past)
+        if self.past and len(around.inputs) > 1:
+            numbers = self._numbers(around)
+            moved[INPUTS] = numbers.moved(self.past["usual"], around.inputs)
+        if around.others is not None:
+            moved[OTHERS] = self.beside.moved(around.others, np.ones(1))
+        found = {name: Curves(each, MOVES) for name, each in moved.items()}
+        return found | {BROAD: around.broad}
+
+    def belief(self, around: Around) -> Belief:
+        """Belief about the next batch."""
+        curves = self.curves(around)
+        share = (1.0 - FIRST_BROAD) / max(len(curves) - 1, 1)
+        first = {name: share * first_weights() for name in curves}
+        first[BROAD] = FIRST_BROAD * broad_weights(around.broad)
+        weights = np.concatenate([self.weights.get(name, first[name]) for name in curves])
+        groups = tuple(curves.values())
+        return Belief(around.grid, groups, weights / weights.sum(), self.sizes, self.records)
+
+    def learned(self, around: Around, before: Belief, after: After) -> Memory:
+        """The memory after one more release.
+
+        Args:
+            around: The batch.
+            before: The belief about it.
+            after: What that became by the release.
+        """
+        found, count = after.known.distribution(), self.releases + 1
+        rate = max(1.0 / (count + 5), FORGET)
+        mixed = (1.0 - rate) * before.weights + rate * after.weights
+        names = self.curves(around)
+        ends = np.cumsum([len(each.moves) for each in names.values()])[:-1]
+        weights = dict(zip(names, np.split(mixed, ends), strict=True))
+        broad = max(float(weights[BROAD].sum()), LEAST_BROAD)
+        weights[BROAD] = broad * broad_weights(around.broad)
+        if not self.past:
+            weights = {}
+        past = {
+            name: self.past[name].towards(found, max(step, 1.0 / count)) if self.past else found
+            for name, step in STEPS.items()
+        }
+        usual = self.past.get("usual", found)
+        return Memory(
+            count,
+            past,
+            {**self.weights, **weights},
+            (1.0 - rate) * self.sizes + rate * after.sizes,
+            self.records.learned(after.records, count),
+            self._numbers(around).learned(usual, around.inputs, found),
+            self.beside
+            if around.others is None
+            else self.beside.learned(around.others, np.ones(1), found),
+        )
+
+    def shares(self) -> dict[str, float]:
+        """Weights of curves by their names; they sum to one."""
+        sums = {name: float(each.sum()) for name, each in self.weights.items()} or {BROAD: 1.0}
+        whole = sum(sums.values())
+        return {name: each / whole for name, each in sums.items()}
+
+    def finite(self) -> bool:
+        """Whether no number overflowed."""
+        arrays = [*self.weights.values(), self.sizes]
+        arrays += [part for each in self.past.values() for part in (each.cells, each.shares)]
+        return all(np.isfinite(each).all() for each in arrays)
+
+    def to_json(self) -> Json:
+        """Exact."""
+        return {
+            "releases": self.releases,
+            "past": {name: each.to_json() for name, each in self.past.items()},
+            "weights": {name: packed(each) for name, each in self.weights.items()},
+            "sizes": packed(self.sizes),
+            "records": self.records.to_json(),
+            "numbers": self.numbers.to_json(),
+            "beside": self.beside.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, state: Json) -> Self:
+        """The inverse of `to_json`."""
+        return cls(
+            int(state["releases"]),
+            {name: Distribution.from_json(each) for name, each in state["past"].items()},
+            {name: unpacked(each) for name, each in state["weights"].items()},
+            unpacked(state["sizes"]),
+            Records.from_json(state["records"]),
+            Regression.from_json(state["numbers"]),
+            Regression.from_json(state["beside"]),
+        )
+
+    def _numbers(self, around: Around) -> Regression:
+        """The regression, anew where the numbers are others."""
+        count = len(around.inputs)
+        return self.numbers if len(self.numbers.products) == count else Regression.start(count)

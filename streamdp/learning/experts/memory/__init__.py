@@ -1,1 +1,0 @@
-"""Memory of the experts between releases, and how a release changes it."""

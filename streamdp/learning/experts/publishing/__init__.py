@@ -1,1 +1,0 @@
-"""Values and intervals of all quantiles, from those that were drawn."""
