@@ -24,9 +24,9 @@ import numpy as np
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.study import Stream
-from streamdp.learning.experts.drawing.ways import Way
-from streamdp.learning.experts.memory.other_groups import Profile
 from streamdp.learning.experts.mixture import ExpertMixture
+from streamdp.learning.experts.other_groups import Shown
+from streamdp.learning.learner import Observation
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
@@ -77,7 +77,7 @@ Part = Literal["development", "final"]
 class Alone(ExpertMixture):
     """The default learner of a group that shows nothing to others."""
 
-    def shown(self, way: Way, values: tuple[float, ...]) -> tuple[Profile, ...]:
+    def shown(self, seen: Observation) -> tuple[Shown, ...]:
         return ()
 
 

@@ -5,12 +5,12 @@ import pytest
 from streamdp.kinds.charging import UnitCharging, disjoint
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import Quantiles
-from streamdp.learning.experts.mixture import ExpertMixture
+from streamdp.learning.learner import Counted, Drawn, Way
 from streamdp.privacy.amounts import nano_up
 from streamdp.privacy.events import bounded_range, epsilon_of, pure, rho_of
-from streamdp.types import Batch, CellQuery, UnitBound
+from streamdp.types import Batch, CellQuery, Json, UnitBound
 from tests.privacy.quantiles.neighbours import unit_grid
-from tests.privacy.quantiles.test_few_measured import BATCH, EPSILON, kind, learned
+from tests.privacy.quantiles.test_counted import APART, BATCH, EPSILON, kind, learned
 
 OLD = '["old"]'
 
@@ -19,12 +19,11 @@ OLD = '["old"]'
 def test_groups_are_charged_the_worst_of_their_ways(first: str) -> None:
     """One group is drawn from what was learned, the other as at its first release."""
     made = kind()
-    state = learned(made, (0.0, 1.0, 2.0, 3.0), 5)
+    state = learned(made, APART, 2)
     groups = ((first,), ("new" if first == "old" else "old",))
     plan = Grouped(made, ("group",), groups).plan({OLD: state}, BATCH)
-    assert len({each.mechanism.tree for each in plan.mechanism}) == 2
-    assert isinstance(made.learner, ExpertMixture)
-    worst = max(rho_of(tree.event()) for tree in made.learner.trees())
+    assert {type(each.mechanism.way) for each in plan.mechanism} == {Drawn, Counted}
+    worst = max(rho_of(way.event()) for way in made.learner.ways())
     assert UnitCharging().charge(plan).rho_nano == nano_up(worst)
 
 
@@ -34,8 +33,12 @@ def test_groups_of_different_trees_are_charged_the_largest_rho(
 ) -> None:
     """Also where a kind books one way at a time."""
     made = kind()
-    state = learned(made, (0.0, 1.0, 2.0, 3.0), 5)
-    monkeypatch.setattr(Quantiles, "_event", lambda self, way: way.tree.event())
+    state = learned(made, APART, 2)
+
+    def one_way(self: Quantiles, way: Way) -> Json:
+        return (way.histograms if isinstance(way, Counted) else way.tree).event()
+
+    monkeypatch.setattr(Quantiles, "_event", one_way)
     groups = ((first,), ("new" if first == "old" else "old",))
     plan = Grouped(made, ("group",), groups).plan({OLD: state}, BATCH)
     drawn = [rho_of(each.event) for each in plan.mechanism]

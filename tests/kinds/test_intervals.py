@@ -15,8 +15,6 @@ from streamdp.kinds.quantiles.error_bars.plausible import plausible
 from streamdp.kinds.quantiles.error_bars.steps import step_of
 from streamdp.kinds.quantiles.rows import smoothed_columns
 from streamdp.kinds.quantiles.section import QuantilesSection
-from streamdp.learning.experts import mixture
-from streamdp.learning.experts.publishing import error_bars
 from streamdp.learning.learner import Smoothed
 from streamdp.mechanisms.quantile_tree.planning.accuracy import Believed
 from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, Choice
@@ -290,8 +288,6 @@ def test_one_quantile_is_held_where_batches_are_six_times_as_wide_as_guessed(
 
     assert min(held()) >= 0.9
     monkeypatch.setattr(curve, "WRONG", curve.WRONG_IF_SEEN)
-    for module in (mixture, error_bars):
-        monkeypatch.setattr(module, "width_of_rank", lambda facts, way, value: 0.0)
     assert max(held()) < 0.9
 
 

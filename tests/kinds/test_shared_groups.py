@@ -13,14 +13,15 @@ import pytest
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.baselines import LastRelease
-from streamdp.learning.experts.drawing.ways import BroadShapes
-from streamdp.learning.experts.memory.panel import Panel
+from streamdp.learning.experts.memory import OTHERS, Memory
 from streamdp.learning.experts.mixture import ExpertMixture
-from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, choose_tree
+from streamdp.mechanisms.histograms import Histograms
+from streamdp.mechanisms.quantile_tree.planning.choice import choose_tree
 from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.priors.shapes import shapes_from_guess
+from streamdp.privacy.price import Price
 from streamdp.simulation.comparison import chance
 from streamdp.types import Batch, CellCounts, Grid, Json, Outcome, ReleaseKind
 from tests.privacy.quantiles.neighbours import counts_of
@@ -35,12 +36,10 @@ SMALL, LARGE = ("small",), ("large",)
 def quantiles(rows: int, targets: tuple[Fraction, ...] = QUARTILES) -> Quantiles:
     """As the configuration makes it of experts."""
     tree, form = QuantileTree(targets, EPSILON, GRID), choose_tree(len(targets), EPSILON, rows)
-    prior = CANDIDATES["joint"].prior(
-        (Cauchy(*GUESS),) * len(targets), shapes_from_guess(targets, *GUESS)
-    )
-    broad = BroadShapes(form.tree(targets, EPSILON, GRID), prior, rows)
-    wide = broad if form.node == "joint" else None
-    learner = ExpertMixture(tree, Cauchy(*GUESS), 0.05, GUESS, rows, None, True, wide)
+    shapes = shapes_from_guess(targets, *GUESS) if form.shapes else None
+    prior = form.prior((Cauchy(*GUESS),) * len(targets), shapes)
+    first, counts = form.tree(targets, EPSILON, GRID), Histograms(Price(EPSILON), GRID)
+    learner = ExpertMixture(tree, Cauchy(*GUESS), 0.05, GUESS, rows, (first, prior), counts)
     return Quantiles("x", targets, EPSILON, GRID, learner, expected_rows=rows)
 
 
@@ -106,7 +105,7 @@ def test_a_small_group_is_nearer_for_what_the_large_one_released(
 def test_groups_that_move_apart_soon_trust_their_own_past(
     common: bool, least: float, most: float
 ) -> None:
-    """Weight of what is believed of the distance from the other group, after some days."""
+    """Weight of what is believed beside the other group, after some days."""
     random = np.random.default_rng(2)
     batches = []
     for move, other in random.normal(0.0, 40.0, (20, 2)):
@@ -120,9 +119,7 @@ def test_groups_that_move_apart_soon_trust_their_own_past(
     kind = grouped()
     kind = replace(kind, own={**kind.own, SMALL: quantiles(300)})
     _, state = run(kind, batches, {}, 0)
-    known = Panel.from_json(state[json.dumps(SMALL)])
-    assert known.beside is not None
-    beside = float(np.exp(known.beside.log_weights).sum())
+    beside = Memory.from_json(state[json.dumps(SMALL)]).shares()[OTHERS]
     assert least <= beside <= most
 
 
@@ -131,8 +128,8 @@ def test_rows_are_in_the_order_of_the_list_whatever_is_drawn_first(
 ) -> None:
     released, state = run(grouped(), moving[:2], {}, 0)
     assert [row["g"] for row in released[-1]] == ["small"] * 3 + ["large"] * 3
-    assert "beside" in state[json.dumps(SMALL)]
-    assert "beside" not in state[json.dumps(LARGE)]
+    assert OTHERS in state[json.dumps(SMALL)]["weights"]
+    assert OTHERS not in state[json.dumps(LARGE)]["weights"]
 
 
 def test_the_first_group_is_drawn_as_if_alone(
@@ -182,7 +179,7 @@ def test_a_group_may_come_later_and_others_may_go(
     assert set(later) == {*state, '["new"]'}
     alone = replace(kind, groups=(SMALL,))
     _, left = run(alone, [(both[0],) for both in moving[5:6]], later, 2)
-    assert "beside" in left[json.dumps(SMALL)]
+    assert OTHERS in left[json.dumps(SMALL)]["weights"]
     assert left[json.dumps(LARGE)] == later[json.dumps(LARGE)]
 
 
@@ -218,5 +215,6 @@ def test_what_is_shown_follows_from_the_rows_alone() -> None:
     outcome = kind.draw(plan, counts_of((1, 2, 3)), chance(0))
     (one,) = kind.shown(plan, outcome)
     (other,) = kind.shown(plan, Outcome(outcome.rows, "something else"))
-    assert np.array_equal(one.values, other.values)
-    assert np.array_equal(one.covariance, other.covariance)
+    assert one.rows == other.rows == 1000
+    assert np.array_equal(one.distribution.cells, other.distribution.cells)
+    assert np.array_equal(one.distribution.shares, other.distribution.shares)

@@ -16,8 +16,11 @@ from streamdp.kinds.quantiles.synthetic import RESOLUTION, moving, synthetic
 from streamdp.kinds.study import ORACLE, Stream, Trace
 from streamdp.learning.baselines import Fixed
 from streamdp.learning.experts.mixture import ExpertMixture
+from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
+from streamdp.priors.joint import JointPrior
+from streamdp.privacy.price import Price
 from streamdp.simulation.comparison import Comparison, Trial, chance, run
 from streamdp.simulation.replay import errors_of, replay
 from streamdp.simulation.table import table_stream
@@ -32,7 +35,9 @@ def kind(learner: str, epsilon: Fraction, stream: Stream) -> Quantiles:
     grid, robust = Grid(RESOLUTION, -(2**40), 2**40), Cauchy(0.0, 1.0)
     tree = QuantileTree(QUARTILES, epsilon, grid)
     if learner in ("experts", ORACLE):
-        mixture = ExpertMixture(tree, robust, 0.05, (0.0, 1.0), 500)
+        first = tree, JointPrior((robust,) * len(QUARTILES))
+        counts = Histograms(Price(epsilon), grid)
+        mixture = ExpertMixture(tree, robust, 0.05, (0.0, 1.0), 500, first, counts)
         return Quantiles("x", QUARTILES, epsilon, grid, mixture)
     return Quantiles("x", QUARTILES, epsilon, grid, Fixed((robust,) * len(QUARTILES)))
 

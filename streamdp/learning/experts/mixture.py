@@ -165,7 +165,8 @@ class ExpertMixture(Learner):
         low, high = known.ends(self.targets, REACH)
         point = known.distribution().place(self.targets)
         unit = float(self.tree.grid.resolution)
-        ends = np.floor(np.minimum(low, point)), point + 0.5, np.ceil(np.maximum(high, point))
+        first, last = np.floor(np.minimum(low, point)), np.ceil(np.maximum(high, point))
+        ends = first, np.minimum(point + 0.5, last), last
         lower, middle, upper = (
             each.clip(self.tree.grid.lower, self.tree.grid.upper) * unit for each in ends
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -11,21 +11,18 @@ import numpy as np
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.study import ORACLE, Stream
 from streamdp.learning.baselines import Fixed, LastRelease
-from streamdp.learning.experts.belief.density import Usual
-from streamdp.learning.experts.drawing.ways import BroadShapes, Drawn
-from streamdp.learning.experts.memory.cold_start import OPENING
-from streamdp.learning.experts.memory.forecast import Seen
-from streamdp.learning.experts.memory.panel import Panel
 from streamdp.learning.experts.mixture import ExpertMixture
-from streamdp.learning.experts.plans import Plans
 from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.learner import Learner
+from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, choose_tree
 from streamdp.mechanisms.quantile_tree.sharpness import Level
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
+from streamdp.priors.joint import JointPrior
 from streamdp.priors.shapes import shapes_from_guess
+from streamdp.privacy.price import Price
 from tests.benchmarks.streams.settings import DECILES, Setting
 
 OURS, TEXTBOOK = "ours", "textbook"
@@ -96,59 +93,36 @@ def paper(setting: Setting, tree: QuantileTree, stream: Stream) -> Learner:
     return OnlineGradient(Cauchy(*guess), ROBUST, guess, half, narrowest)
 
 
-def broad(setting: Setting, epsilon: Fraction) -> BroadShapes | None:
+def first(setting: Setting, epsilon: Fraction) -> tuple[QuantileTree, JointPrior]:
     """How the default learner draws while it knows nothing."""
     form = choose_tree(len(DECILES), epsilon, setting.rows)
     assert form in CANDIDATES.values()
-    if form.node == "independent":
-        return None
     shapes = shapes_from_guess(DECILES, *setting.guess) if form.shapes else None
     prior = form.prior((Cauchy(*setting.guess),) * len(DECILES), shapes)
-    return BroadShapes(form.tree(DECILES, epsilon, setting.grid), prior, setting.rows)
+    return form.tree(DECILES, epsilon, setting.grid), prior
 
 
 def experts(setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixture:
     """The default learner; of the textbook's tree, every quantile is drawn."""
-    few, guess = not isinstance(tree, TextbookTree), setting.guess
-    wide = broad(setting, tree.epsilon) if few else None
-    return ExpertMixture(tree, Cauchy(*guess), 0.05, guess, setting.rows, None, few, wide)
-
-
-class FewPlans(Plans):
-    """Never draws all quantiles, but for the first releases."""
-
-    def best(self, panel: Panel, seen: Seen, usual: Usual) -> Drawn:
-        return Plans.best(self, panel, seen, usual) if panel.releases < OPENING else "few"
-
-
-class AlwaysFew(ExpertMixture):
-    """The default learner with these plans."""
-
-    def __post_init__(self) -> None:
-        ExpertMixture.__post_init__(self)
-        plans = self.plans
-        few = FewPlans(plans.facts, plans.whole, plans.turns, plans.broad)
-        object.__setattr__(self, "plans", few)
-
-
-def few(setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixture:
-    """A single plan: few quantiles in turn, always."""
-    known = experts(setting, tree, stream)
-    values = {each.name: getattr(known, each.name) for each in fields(known) if each.init}
-    return AlwaysFew(**values)
+    guess, robust = setting.guess, Cauchy(*setting.guess)
+    about = tree, robust, 0.05, guess, setting.rows
+    if isinstance(tree, TextbookTree):
+        return ExpertMixture(*about, (tree, JointPrior((robust,) * len(DECILES))))
+    counts = Histograms(Price(tree.epsilon), setting.grid)
+    return ExpertMixture(*about, first(setting, tree.epsilon), counts)
 
 
 def every(setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixture:
     """A single plan: all quantiles from learned priors, always."""
-    return replace(experts(setting, tree, stream), few=False, broad=None)
+    return experts(setting, tree, stream).drawing_all()
 
 
 Made = Learner | ExpertMixture
 
 LEARNERS: dict[str, Callable[[Setting, QuantileTree, Stream], Made]] = {
     "experts": experts,
-    "always-few": few,
-    "always-all": every,
+    "counts": experts,
+    "quantiles": every,
     "paper-cocob": paper,
     "last-release": last_release,
     "static": static,
@@ -169,7 +143,7 @@ STATICS = ("static", "static-narrow", "static-wide", "static-hindsight")
 NO_LEARNING = "no-learning"
 """What `learner: none` makes of `mechanism: auto`: another tree, mostly with joint nodes."""
 
-PLANS = ("always-few", "always-all", "last-release", NO_LEARNING)
+PLANS = ("counts", "quantiles", "last-release", NO_LEARNING)
 """Single plans, which the default learner is to be as good as."""
 
 

@@ -10,11 +10,11 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 from unittest.mock import patch
 
 from streamdp.kinds.charging import UnitCharging
@@ -33,6 +33,7 @@ from tests.privacy.ways import coin, even_again, law_of
 
 Outcome = tuple[Histogram, ...]
 Law = dict[Outcome, float]
+T = TypeVar("T")
 
 CELLS, MOST = 3, 2
 """Of the grid, and records of the larger neighbour."""
@@ -164,15 +165,21 @@ def law(
     window: int,
 ) -> Law:
     """P(outcome) of all outcomes whose noise lies in the window."""
-    found: Law = {}
+    noise = range(-window, window + 1)
+    return noisy_law(lambda entropy: plan.draw(batch, next_cuts, entropy), noise)
+
+
+def noisy_law(draw: Callable[[Any], T], noise: Sequence[int]) -> dict[T, float]:
+    """P(outcome) of all outcomes of a draw whose noise is among these integers."""
+    found: dict[T, float] = {}
     waiting: list[tuple[int, ...]] = [()]
     with _forking():
         while waiting:
-            run = _Run(waiting.pop(), window)
+            run = _Run(waiting.pop())
             try:
-                drawn = plan.draw(batch, next_cuts, run)
+                drawn = draw(run)
             except _ForkError:
-                waiting += [(*run.path, z) for z in range(-window, window + 1)]
+                waiting += [(*run.path, z) for z in noise]
             else:
                 found[drawn] = found.get(drawn, 0.0) + run.share
     return found
@@ -185,8 +192,8 @@ class _ForkError(Exception):
 class _Run:
     """Noise as a path says, and its probability."""
 
-    def __init__(self, path: tuple[int, ...], window: int) -> None:
-        self.path, self.window, self.share, self._place = path, window, 1.0, 0
+    def __init__(self, path: tuple[int, ...]) -> None:
+        self.path, self.share, self._place = path, 1.0, 0
 
     def noise(self, gaussian: bool, scale: Fraction) -> int:
         if self._place == len(self.path):

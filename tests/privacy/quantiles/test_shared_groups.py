@@ -7,17 +7,21 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, cast
 
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import QuantilePlan, Quantiles
 from streamdp.learning.baselines import Fixed
 from streamdp.learning.experts.mixture import ExpertMixture
+from streamdp.learning.learner import Drawn
+from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.priors.joint import JointPrior
+from streamdp.privacy.price import Price
 from streamdp.simulation.comparison import chance
 from streamdp.types import Batch, CellCounts, Entropy, Json, Outcome, Plan
+from tests.privacy.noise.histograms import noisy_law
 from tests.privacy.quantiles.law import Law, forking, law_of
 from tests.privacy.quantiles.neighbours import Records, counts_of, log_ratio, nearly_sure, unit_grid
 
@@ -35,8 +39,9 @@ class Follower(Quantiles):
         if not shown:
             return plan
         mechanism: QuantilePlan = plan.mechanism
-        prior = JointPrior((nearly_sure(shown[-1], CELLS),))
-        return replace(plan, mechanism=replace(mechanism, prior=prior))
+        assert isinstance(mechanism.way, Drawn)
+        way = replace(mechanism.way, prior=JointPrior((nearly_sure(shown[-1], CELLS),)))
+        return replace(plan, mechanism=replace(mechanism, way=way))
 
     def shown(self, plan: Plan, outcome: Outcome) -> tuple[Any, ...]:
         return (int(outcome.rows[0]["value"] or 0),)
@@ -134,11 +139,13 @@ def test_an_order_by_the_records_of_the_batch_is_caught() -> None:
     assert any(loss(kind, {}, neighbours(), most) > most for kind in kinds)
 
 
-def learned() -> tuple[Grouped, Json]:
+def learned(measure: str) -> tuple[Grouped, Json]:
     """Experts after some releases of two groups, which then move together."""
     grid = unit_grid(CELLS)
     tree, guess = QuantileTree(MEDIAN, EPSILON, grid), (1.0, 1.0)
-    learner = ExpertMixture(tree, Cauchy(*guess), 0.05, guess, 30)
+    robust, counts = Cauchy(*guess), Histograms(Price(EPSILON), grid)
+    about = tree, robust, 0.05, guess, 30, (tree, JointPrior((robust,)))
+    learner = ExpertMixture(*about, counts if measure == "counts" else None)
     one = Quantiles("x", MEDIAN, EPSILON, grid, learner, expected_rows=30, smooth=False)
     kind = Grouped(one, ("o",), GROUPS)
     state, entropy = kind.init(), chance(0)
@@ -149,12 +156,44 @@ def learned() -> tuple[Grouped, Json]:
     return kind, state
 
 
+def second(kind: Grouped, state: Json, cell: int) -> QuantilePlan:
+    """How the second group is released where all of the first lie in one cell."""
+    plan = kind.plan(state, BATCH)
+    first = kind.of.draw(plan.mechanism[0], counts_of((cell,) * 30), chance(1))
+    shown = kind.of.shown(plan.mechanism[0], first)  # type: ignore[attr-defined]
+    told: Plan = kind.of.told(plan.mechanism[1], shown)  # type: ignore[attr-defined]
+    return cast("QuantilePlan", told.mechanism)
+
+
 def test_experts_that_know_the_other_groups_of_a_day_cost_no_more() -> None:
     """The production learner, where the second group's prior follows from the first draw."""
-    kind, state = learned()
-    plan = kind.plan(state, BATCH)
-    first = kind.of.draw(plan.mechanism[0], counts_of((2,) * 30), chance(1))
-    inner = plan.mechanism[1]
-    told = kind.of.told(inner, kind.of.shown(plan.mechanism[0], first))  # type: ignore[attr-defined]
-    assert told.mechanism.prior.describe() != inner.mechanism.prior.describe()
+    kind, state = learned("quantiles")
+    priors = [second(kind, state, cell).way.prior.describe() for cell in (0, 2)]  # type: ignore[union-attr]
+    assert priors[0] != priors[1]
     assert loss(kind, state, neighbours(1)) <= EPSILON
+
+
+def test_experts_that_cut_where_the_other_groups_lie_cost_no_more() -> None:
+    """Cuts of the second group follow from the noisy counts of the first."""
+    kind, state = learned("counts")
+    cuts = [tuple(second(kind, state, cell).way.next_cuts(())) for cell in (0, 2)]  # type: ignore[union-attr]
+    assert cuts[0] != cuts[1]
+    plan = kind.plan(state, BATCH)
+
+    def law(first: Records, other: Records) -> dict[Any, float]:
+        statistic = counts_of(first), counts_of(other)
+
+        def draw(entropy: Entropy) -> tuple[Any, ...]:
+            outcome = kind.draw(plan, statistic, entropy)
+            counted = tuple(each.outcome.auxiliary for each in outcome.auxiliary)
+            return _values(outcome), counted
+
+        return noisy_law(draw, range(2))
+
+    worst = 0.0
+    for records in ((0,), (2,)):
+        for pair in (((), (1,)), (records, (1,))), (((1,), ()), ((1,), records)):
+            one, more = (law(*each) for each in pair)
+            ratios = [abs(math.log(one[seen] / more[seen])) for seen in one.keys() & more.keys()]
+            worst = max(worst, *ratios)
+    assert 0.99 <= worst <= EPSILON + 1e-9
