@@ -94,20 +94,21 @@ class QuantilesStudy(Study):
         """The lowest, middle and highest quantile, and which expert is trusted."""
         count = len(kind.quantiles)
         targets = sorted({0, count // 2, count - 1})
-        truth, bands, weights, names = [], [], [], tuple[str, ...]()
+        truth, bands, weights = [], [], []
         for step in steps:
             empty = bool(np.isnan(step.errors).any())
             values = [np.nan if empty else step.truth.rows[j]["value"] for j in targets]
             truth.append(values)
             priors = kind.believed(step.state, step.plan.mechanism.features).robust
             bands.append([band(priors[j], kind.grid) for j in targets])
-            mixed = kind.learner.weights(step.state)
-            weights.append(tuple(mixed.values()))
-            names = tuple(mixed)
+            weights.append(kind.learner.weights(step.state))
+        names = tuple(dict.fromkeys(name for mixed in weights for name in mixed))
         return Trace(
             tuple(f"quantile {float(kind.quantiles[j]):g}" for j in targets),
             np.array(truth, dtype=float),
             np.array(bands).reshape(-1, len(targets), len(SHARES)),
-            np.array(weights) if names else None,
+            np.array([[mixed.get(name, 0.0) for name in names] for mixed in weights])
+            if names
+            else None,
             names,
         )

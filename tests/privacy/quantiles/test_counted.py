@@ -102,7 +102,7 @@ def largest_loss(made: Quantiles, state: Json) -> float:
     return worst
 
 
-@pytest.mark.parametrize(("records", "releases"), [(APART, 3), (TOGETHER, 1), (TOGETHER, 4)])
+@pytest.mark.parametrize(("records", "releases"), [(APART, 3), (TOGETHER, 1), (TOGETHER, 6)])
 def test_what_is_counted_and_inferred_loses_no_more_than_epsilon(
     records: Records, releases: int
 ) -> None:
@@ -120,7 +120,7 @@ def test_cuts_follow_from_the_state_and_not_from_the_batch() -> None:
     made = kind()
     cuts: list[tuple[int, ...]] = []
     for past in (APART, TOGETHER):
-        plan = made.plan(learned(made, past, 4), BATCH)
+        plan = made.plan(learned(made, past, 6), BATCH)
         drawn = {
             made.draw(plan, counts_of(records), chance(seed)).auxiliary[0].cuts
             for seed, records in enumerate(((), (0,) * 50, (3,) * 50, (0, 1, 2, 3)))
@@ -182,7 +182,7 @@ class LearnsExactly(Quantiles):
 def test_mistakes_are_caught(mistake: Callable[..., Quantiles]) -> None:
     """What looks at the batch beside its noisy counts loses more than is charged."""
     wrong = kind(made=mistake)
-    assert largest_loss(wrong, learned(kind(), TOGETHER, 4)) > 1.5 * EPSILON
+    assert largest_loss(wrong, learned(kind(), TOGETHER, 6)) > 1.5 * EPSILON
 
 
 def test_every_way_costs_the_same_epsilon_whatever_was_released() -> None:
