@@ -13,6 +13,7 @@ from streamdp.kinds.quantiles.prior_section import Guess
 from streamdp.kinds.quantiles.section import QuantilesSection
 from streamdp.kinds.quantiles.synthetic import GUESS, NAMES, RESOLUTION, expected_rows, synthetic
 from streamdp.kinds.study import ORACLE, Step, Stream, Study, Trace
+from streamdp.learning.learner import Drawn
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.simulation import rank_errors
 from streamdp.types import CellCounts, FloatArray, Outcome
@@ -99,7 +100,9 @@ class QuantilesStudy(Study):
             empty = bool(np.isnan(step.errors).any())
             values = [np.nan if empty else step.truth.rows[j]["value"] for j in targets]
             truth.append(values)
-            priors = kind.believed(step.state, step.plan.mechanism.features).robust
+            way, features = step.plan.mechanism.way, step.plan.mechanism.features
+            drawn = isinstance(way, Drawn)
+            priors = (way.prior if drawn else kind.believed(step.state, features)).robust
             bands.append([band(priors[j], kind.grid) for j in targets])
             weights.append(kind.learner.weights(step.state))
         names = tuple(dict.fromkeys(name for mixed in weights for name in mixed))
