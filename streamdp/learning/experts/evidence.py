@@ -35,7 +35,8 @@ class Evidence:
     Args:
         cells: Shape (k,).
         shares: Of the records at or below each, as far as noise lets one see; shape (k,).
-        noise: Covariance of their errors, shape (k, k).
+        noise: Covariance of their errors, shape (k, k); half a record in any case, so that it has
+            an inverse.
         records: Believed number of records of the batch.
     """
 
@@ -46,10 +47,7 @@ class Evidence:
 
     @classmethod
     def drawn(cls, tree: QuantileTree, cells: FloatArray, rows: float) -> Evidence:
-        """What drawn quantiles show.
-
-        A record more or less beside a cell is no news, so every share is off by 1/(2·rows) more.
-        """
+        """What drawn quantiles show."""
         targets = np.array([float(quantile) for quantile in tree.quantiles])
         noise = _noise_of(tree, round(rows)) + np.eye(len(targets)) / (4.0 * rows**2)
         return cls(cells - 0.5, targets, noise, rows)
@@ -80,11 +78,11 @@ class Evidence:
             cells.append(np.array(stage.cuts, dtype=float))
             shares.append((sums + (whole - total) * each) / whole)
             blocks.append(below @ below.T * (variance / whole**2))
-        noise = np.zeros((sum(map(len, cells)),) * 2)
+        noise = np.eye(sum(map(len, cells))) / (4.0 * whole**2)
         start = 0
         for block in blocks:
             end = start + len(block)
-            noise[start:end, start:end] = block
+            noise[start:end, start:end] += block
             start = end
         return cls(np.concatenate(cells), np.concatenate(shares), noise, whole)
 
