@@ -70,9 +70,13 @@ class Histograms:
             raise ValueError("the shares of stages must be positive and add up to 1")
 
     def noise(self, stage: int) -> Noise:
-        """Of each count of a stage: one record changes one count by one, or moves between two."""
+        """Of each count of a stage."""
+        return self.noise_at(self.shares[stage])
+
+    def noise_at(self, share: Fraction) -> Noise:
+        """For a share of the price: one record changes one count by one, or moves between two."""
         changed = 2 if self.relation == "substitute" else 1
-        return noise_at(self.price.share(self.shares[stage]), changed, changed)
+        return noise_at(self.price.share(share), changed, changed)
 
     def event(self) -> Json:
         """The event of one record: the stages one after the other.

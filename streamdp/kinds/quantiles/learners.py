@@ -76,6 +76,7 @@ def _experts(basis: Basis) -> Learner:
     Their first release is drawn as `learner: none` does.
     """
     from streamdp.learning.experts.mixture import ExpertMixture
+    from streamdp.learning.experts.stages import PLANS
     from streamdp.mechanisms.histograms import Histograms
     from streamdp.mechanisms.quantile_tree.planning.choice import choose_tree
     from streamdp.priors.joint import JointPrior
@@ -97,7 +98,7 @@ def _experts(basis: Basis) -> Learner:
         guess_of(section),
         rows or 1,
         first,
-        Histograms(price, tree.grid, relation=tree.relation) if counts else None,
+        tuple(Histograms(price, tree.grid, plan, tree.relation) for plan in PLANS if counts),
     )
 
 

@@ -18,13 +18,23 @@ from functools import cached_property
 
 import numpy as np
 
-from streamdp.learning.experts.curves import LEVELS, Curves
+from streamdp.learning.experts.curves import Curves
 from streamdp.learning.experts.distribution import Distribution
 from streamdp.learning.experts.evidence import Evidence, Records
 from streamdp.types import FloatArray, Grid
 
 SIZES = np.array([0.01, 0.03, 0.07, 0.15, 0.3, 0.6])
 """Deviations s that are held."""
+
+VARIANCES = SIZES[:, None, None] ** 2
+"""The same squared, shape (k, 1, 1)."""
+
+LEVELS = np.concatenate(([0.0, 0.01, 0.025], np.arange(2, 39) / 40.0, [0.975, 0.99, 1.0]))
+"""Shares at which curves are looked at, to find where they lie."""
+
+_BETWEEN = np.concatenate(([0.0], (LEVELS[1:] + LEVELS[:-1]) / 2.0, [1.0]))
+PARTS = np.diff(_BETWEEN)
+"""Share of the records about each of them."""
 
 PLACES = 160
 """About as many places at which a batch's distribution is kept."""
@@ -34,9 +44,6 @@ HARDLY = 1e-5
 
 ROUNDS = 2
 """Rounds of reading a release: the marginal distribution is that after the last one."""
-
-LEAST = 1e-9
-"""Share between two places at least, so that marginal shares increase."""
 
 
 @dataclass(frozen=True)
@@ -57,72 +64,63 @@ class Belief:
     sizes: FloatArray
     records: Records
 
+    @cached_property
+    def marginal(self) -> Distribution:
+        """Of a record of the batch."""
+        at = self._support(self.weights, np.empty(0))
+        return Distribution.about(at, self.weights @ self.shares(at))
+
     def shares(self, cells: FloatArray) -> FloatArray:
         """Of the records at or below some cells, by curve; shape (i, c)."""
         return np.concatenate([group.shares(cells) for group in self.groups])
 
-    @cached_property
-    def marginal(self) -> Distribution:
-        """Of a record of the batch."""
-        at = self.places(np.empty(0))
-        return _distribution(at, self.weights @ self.shares(at))
-
-    @cached_property
-    def _support(self) -> FloatArray:
-        """Places that share the marginal distribution out evenly."""
-        between = (LEVELS[1:] + LEVELS[:-1]) / 2.0
-        parts = np.diff(np.concatenate(([0.0], between, [1.0])))
-        places = np.concatenate([group.places() for group in self.groups])
-        kept = self.weights > HARDLY
-        flat = places[kept].clip(self.grid.lower - 1, self.grid.upper).ravel()
-        order = np.argsort(flat)
-        sums = np.cumsum((self.weights[kept, None] * parts).ravel()[order])
-        wanted = np.linspace(0.001, 0.999, PLACES) * sums[-1]
-        return np.asarray(flat[order][np.searchsorted(sums, wanted).clip(max=len(flat) - 1)])
-
-    def quantiles(self, targets: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Believed quantiles and the mean distance of the curves' from them, each shape (m,)."""
-        middles = self.marginal.place(targets)
-        places = np.concatenate([group.places() for group in self.groups])
-        each = np.array([np.interp(targets, LEVELS, row) for row in places])
-        return middles, self.weights @ np.abs(each - middles)
-
-    def places(self, cells: FloatArray) -> FloatArray:
-        """Cells at which the distribution is kept, some of them given; increasing."""
-        support = self._support
-        found = np.unique(np.concatenate((np.floor(support), cells)))
-        return found[(found >= self.grid.lower) & (found < self.grid.upper)]
+    def places(self, shares: FloatArray) -> FloatArray:
+        """Where each curve reaches some shares, shape (i, s)."""
+        return np.concatenate([group.places(shares) for group in self.groups])
 
     def after(self, evidence: Evidence) -> After:
         """The belief after a release."""
-        at = self.places(evidence.cells)
-        curves, seen = self.shares(at), self.shares(evidence.cells)
-        off = evidence.shares - seen
-        mean = self.weights @ curves
+        off = evidence.shares - self.shares(evidence.cells)
+        marginal, weights = self.marginal, np.empty(0)
         for _ in range(ROUNDS):
-            marginal = Distribution(*_rising(at, mean))
-            here, there = marginal.share(at), marginal.share(evidence.cells)
-            bridge, carried = _bridge(there, there), _bridge(here, there)
-            spreads = SIZES[:, None, None] ** 2 * bridge + evidence.noise
+            there = marginal.share(evidence.cells)
+            spreads = VARIANCES * bridge(there, there) + evidence.noise
             inverse = np.asarray(np.linalg.inv(spreads))
-            pulled = off @ inverse
-            logs = -0.5 * (pulled * off).sum(axis=2) - 0.5 * np.linalg.slogdet(spreads)[1][:, None]
-            logs = logs.T + np.log(self.weights)[:, None] + np.log(self.sizes)
-            weights = np.exp(logs - logs.max())
-            weights /= weights.sum()
-            gains = SIZES[:, None, None] ** 2 * carried @ inverse
-            moved = np.einsum("kpc,kc->p", gains, np.einsum("ik,ic->kc", weights, off))
-            mean = (weights.sum(axis=1) @ curves + moved).clip(0.0, 1.0)
-            mean = np.maximum.accumulate(mean)
-        left = SIZES[:, None] ** 2 * (here * (1.0 - here)) - (
-            gains * SIZES[:, None, None] ** 2 * carried
-        ).sum(axis=2)
-        # curves times sizes, at each place
-        second = np.einsum("k,kp->p", weights.sum(axis=0), np.maximum(left, 0.0))
-        for size, gain in zip(weights.T, gains, strict=True):
+            weights = self._weights(off, inverse)
+            pulled = np.einsum("ik,ic,kcd->kd", weights, off, inverse)
+            at = self._support(weights.sum(axis=1), evidence.cells)
+            here, curves = marginal.share(at), self.shares(at)
+            gains = VARIANCES * bridge(here, there)
+            mean = weights.sum(axis=1) @ curves + np.einsum("kpc,kc->p", gains, pulled)
+            mean = np.maximum.accumulate(mean.clip(0.0, 1.0))
+            marginal = Distribution.about(at, mean)
+        left = VARIANCES[:, :, 0] * (here * (1.0 - here)) - ((gains @ inverse) * gains).sum(axis=2)
+        second = weights.sum(axis=0) @ np.maximum(left, 0.0)
+        for size, gain in zip(weights.T, gains @ inverse, strict=True):
             second += size @ (curves + off @ gain.T - mean) ** 2
         known = Known(at, mean, np.sqrt(second))
         return After(known, weights.sum(axis=1), weights.sum(axis=0), evidence.records)
+
+    def _weights(self, off: FloatArray, inverse: FloatArray) -> FloatArray:
+        """Of curves and sizes, once shares are seen that are off the curves'; shape (i, k)."""
+        logs = (
+            -0.5 * ((off @ inverse) * off).sum(axis=2)
+            + 0.5 * np.linalg.slogdet(inverse)[1][:, None]
+        )
+        logs = logs.T + np.log(self.weights)[:, None] + np.log(self.sizes)
+        weights = np.exp(logs - logs.max())
+        return np.asarray(weights / weights.sum())
+
+    def _support(self, weights: FloatArray, cells: FloatArray) -> FloatArray:
+        """Cells that share the records of weighted curves out evenly, and some given ones."""
+        kept = weights > HARDLY
+        flat = self.places(LEVELS)[kept].clip(self.grid.lower - 1, self.grid.upper).ravel()
+        order = np.argsort(flat)
+        sums = np.cumsum((weights[kept, None] * PARTS).ravel()[order])
+        wanted = np.linspace(0.001, 0.999, PLACES) * sums[-1]
+        inner = flat[order][np.searchsorted(sums, wanted).clip(max=len(flat) - 1)]
+        found = np.unique(np.concatenate((np.floor(inner), cells)))
+        return found[(found >= self.grid.lower) & (found < self.grid.upper)]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,14 +139,14 @@ class Known:
 
     def distribution(self) -> Distribution:
         """The believed distribution."""
-        return _distribution(self.cells, self.shares)
+        return Distribution.about(self.cells, self.shares)
 
     def ends(self, targets: FloatArray, reach: float) -> tuple[FloatArray, FloatArray]:
         """Cells between which quantiles lie, in reach of the deviations; each shape (m,)."""
         away = reach * self.deviations
         high = np.maximum.accumulate((self.shares + away).clip(0.0, 1.0))
         low = np.minimum.accumulate((self.shares - away).clip(0.0, 1.0)[::-1])[::-1]
-        first, last = (_distribution(self.cells, each).place(targets) for each in (high, low))
+        first, last = (Distribution.about(self.cells, each).place(targets) for each in (high, low))
         return first, last
 
 
@@ -169,17 +167,6 @@ class After:
     records: float
 
 
-def _bridge(one: FloatArray, other: FloatArray) -> FloatArray:
+def bridge(one: FloatArray, other: FloatArray) -> FloatArray:
+    """Covariance of a Brownian bridge between some shares and others."""
     return np.asarray(np.minimum.outer(one, other) - np.multiply.outer(one, other))
-
-
-def _rising(cells: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """The function with ends, a place below the first cell and one above the last."""
-    first = cells[0] - max(cells[1] - cells[0] if len(cells) > 1 else 1.0, 1.0)
-    last = cells[-1] + max(cells[-1] - cells[-2] if len(cells) > 1 else 1.0, 1.0)
-    rising = shares * (1.0 - 2e-6) + 1e-6
-    return np.concatenate(([first], cells, [last])), np.concatenate(([0.0], rising, [1.0]))
-
-
-def _distribution(cells: FloatArray, shares: FloatArray) -> Distribution:
-    return Distribution(*_rising(cells, shares))

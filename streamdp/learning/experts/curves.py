@@ -20,9 +20,6 @@ STRETCHES = np.array([-1.2, -0.5, -0.2, 0.0, 0.2, 0.5, 1.2])
 MOVES = np.array(list(itertools.product(SHIFTS, STRETCHES)))
 """All pairs, shape (r, 2)."""
 
-LEVELS = np.concatenate(([0.0, 0.01, 0.025], np.arange(2, 39) / 40.0, [0.975, 0.99, 1.0]))
-"""Shares at which curves are looked at, to find where they lie."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curves:
@@ -42,11 +39,11 @@ class Curves:
         shifts, stretches = self.moves[:, :1] * width, np.exp(self.moves[:, 1:])
         return self.of.share((cells - centre - shifts) / stretches + centre)
 
-    def places(self) -> FloatArray:
-        """Where each curve reaches `LEVELS`, shape (r, l)."""
+    def places(self, shares: FloatArray) -> FloatArray:
+        """Where each curve reaches some shares, shape (r, s)."""
         centre, width = self.of.centre(), self.of.width()
         shifts, stretches = self.moves[:, :1] * width, np.exp(self.moves[:, 1:])
-        return np.asarray((self.of.place(LEVELS) - centre) * stretches + centre + shifts)
+        return np.asarray((self.of.place(shares) - centre) * stretches + centre + shifts)
 
 
 def first_weights() -> FloatArray:

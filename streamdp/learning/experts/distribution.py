@@ -9,10 +9,13 @@ from typing import Self
 import numpy as np
 
 from streamdp.learning.experts.arrays import packed, unpacked
-from streamdp.types import FloatArray, Grid, IntArray, Json
+from streamdp.types import FloatArray, IntArray, Json
 
 KNOTS = 200
 """The most knots of a distribution that is remembered."""
+
+OUTSIDE = 1e-6
+"""Share beyond either end of what is known."""
 
 TINY = 1e-12
 """Share that is told from none."""
@@ -33,23 +36,17 @@ class Distribution:
     shares: FloatArray
 
     @classmethod
-    def through(cls, grid: Grid, cells: FloatArray, shares: FloatArray) -> Self:
-        """The distribution on a grid through some points of its function.
+    def about(cls, cells: FloatArray, shares: FloatArray) -> Self:
+        """The distribution through some points of its function, and as far again beyond the ends.
 
         Args:
-            grid: Public cells.
-            cells: Non-decreasing, shape (k,); those out of the grid are left out.
-            shares: At or below each, shape (k,).
+            cells: Increasing, shape (k,).
+            shares: At or below each, non-decreasing in [0, 1], shape (k,).
         """
-        first, last = float(grid.lower - 1), float(grid.upper)
-        knots, place = np.unique(cells.clip(first, last), return_inverse=True)
-        means = np.bincount(place, shares) / np.bincount(place)
-        inner = (knots > first) & (knots < last)
-        ordered = np.maximum.accumulate(means[inner].clip(0.0, 1.0))
-        return cls(
-            np.concatenate(([first], knots[inner], [last])),
-            np.concatenate(([0.0], ordered, [1.0])),
-        )
+        steps = np.maximum(np.diff(cells), 1.0) if len(cells) > 1 else np.ones(1)
+        ends = cells[:1] - steps[0], cells[-1:] + steps[-1]
+        inner = shares * (1.0 - 2.0 * OUTSIDE) + OUTSIDE
+        return cls(np.concatenate((ends[0], cells, ends[1])), np.concatenate(([0.0], inner, [1.0])))
 
     def share(self, cells: FloatArray) -> FloatArray:
         """Of the records at or below some cells, same shape."""

@@ -19,9 +19,11 @@ from streamdp.learning.experts.arrays import packed, unpacked
 from streamdp.learning.experts.belief import After, Belief, Known
 from streamdp.learning.experts.broad import broad_curves
 from streamdp.learning.experts.cuts import cut_shares, cuts
+from streamdp.learning.experts.distribution import Distribution
 from streamdp.learning.experts.evidence import Evidence
 from streamdp.learning.experts.memory import Around, Memory
 from streamdp.learning.experts.other_groups import Shown, together
+from streamdp.learning.experts.stages import foretold
 from streamdp.learning.learner import (
     Counted,
     Drawn,
@@ -70,7 +72,7 @@ class ExpertMixture(Learner):
         guess: Location and spread of the column, before any release.
         expected_rows: Public guess of the number of rows of a batch.
         first: Tree and prior of a first release.
-        histograms: Counts every later batch; None where each quantile is to be drawn.
+        histograms: Ways in which later batches are counted; none if each quantile is to be drawn.
     """
 
     tree: QuantileTree
@@ -79,14 +81,16 @@ class ExpertMixture(Learner):
     guess: tuple[float, float]
     expected_rows: int
     first: tuple[QuantileTree, JointPrior]
-    histograms: Histograms | None = None
+    histograms: tuple[Histograms, ...] = ()
     targets: FloatArray = field(init=False, repr=False, compare=False)
+    shares: FloatArray = field(init=False, repr=False, compare=False)
 
     infers: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         targets = np.array([float(quantile) for quantile in self.tree.quantiles])
         object.__setattr__(self, "targets", targets)
+        object.__setattr__(self, "shares", cut_shares(targets))
 
     def describe(self) -> Json:
         """Public parameters a state depends on."""
@@ -97,8 +101,8 @@ class ExpertMixture(Learner):
         return {}
 
     def ways(self) -> tuple[QuantileTree | Histograms, ...]:
-        """The first release, and those after it; all cost the same epsilon."""
-        return self.first[0], self.tree if self.histograms is None else self.histograms
+        """Of the first release, and of those after it; all cost the same epsilon."""
+        return self.first[0], *(self.histograms or (self.tree,))
 
     def way(self, state: Json, features: Features = (), calendar: Features = ()) -> Way:
         """How the next batch is released, from releases and public facts alone.
@@ -183,7 +187,7 @@ class ExpertMixture(Learner):
 
     def drawing_all(self) -> ExpertMixture:
         """The same beliefs, with every quantile drawn each time."""
-        return replace(self, histograms=None)
+        return replace(self, histograms=())
 
     def _memory(self, state: Json) -> Memory:
         return Memory.from_json(state) if state else Memory.start(self.expected_rows)
@@ -193,19 +197,39 @@ class ExpertMixture(Learner):
         if memory.releases == 0:
             tree, prior = self.first
             return Drawn(0, planned, tree, prior)
-        if self.histograms is None:
+        if not self.histograms:
             return Drawn(1, planned, self.tree, self._priors(planned.belief))
-        wanted = cut_shares(self.targets)
+        number = self._best(planned.belief)
+        histograms = self.histograms[number]
 
         def next_cuts(stages: tuple[Histogram, ...]) -> list[int]:
-            return cuts(planned.belief.marginal, wanted)
+            return cuts(self._so_far(planned, histograms, stages), self.shares)
 
-        return Counted(1, planned, self.histograms, next_cuts)
+        return Counted(1 + number, planned, histograms, next_cuts)
+
+    def _best(self, belief: Belief) -> int:
+        """The way of counting that is foretold to err least."""
+        if len(self.histograms) == 1:
+            return 0
+        at = np.unique(cuts(belief.marginal, self.shares)).astype(float)
+        plans = tuple(each.shares for each in self.histograms)
+        noise = self.histograms[0].noise_at
+        errors = foretold(belief, self.targets, at, plans, lambda share: noise(share).variance)
+        return int(np.argmin(errors))
+
+    def _so_far(
+        self, planned: Planned, histograms: Histograms, stages: tuple[Histogram, ...]
+    ) -> Distribution:
+        """The distribution of a batch of which some stages are counted."""
+        if not stages:
+            return planned.belief.marginal
+        return self._read(planned, histograms, stages).known.distribution()
 
     def _priors(self, belief: Belief) -> JointPrior:
         """A law about each believed quantile, as wide as curves differ there."""
         unit = float(self.tree.grid.resolution)
-        places, scales = belief.quantiles(self.targets)
+        places = belief.marginal.place(self.targets)
+        scales = belief.weights @ np.abs(belief.places(self.targets) - places)
         each = places * unit, np.maximum(scales, 1.0) * unit
         return JointPrior(robust_laplaces(*each, self.robust, self.robust_weight))
 
@@ -219,7 +243,13 @@ class ExpertMixture(Learner):
                 cells = np.rint(np.array(seen.values) / unit)
                 evidence = Evidence.drawn(tree, cells, records.mean)
             case Counted(histograms=histograms):
-                stages = seen.counted or ()
-                variances = [histograms.noise(stage).variance for stage in range(len(stages))]
-                evidence = Evidence.counted(stages, variances, records)
+                return self._read(planned, histograms, seen.counted or ())
         return planned.belief.after(evidence)
+
+    def _read(
+        self, planned: Planned, histograms: Histograms, stages: tuple[Histogram, ...]
+    ) -> After:
+        """The belief after some stages of counts."""
+        variances = [histograms.noise(stage).variance for stage in range(len(stages))]
+        records = planned.memory.records
+        return planned.belief.after(Evidence.counted(stages, variances, records))

@@ -1,0 +1,132 @@
+"""How many stages a batch is counted in, by what each plan is foretold to err.
+
+One stage has all of the price, so the least noise; but between its cuts a quantile lies where
+curves say, and they may be wrong. The cuts of a second stage lie at the quantiles as the first has
+shown them, so that little is left open. Foretold from past releases and public facts alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from streamdp.learning.experts.belief import SIZES, Belief, bridge
+from streamdp.types import FloatArray
+
+PLANS = (
+    (Fraction(1),),
+    (Fraction(1, 4), Fraction(3, 4)),
+    (Fraction(1, 10), Fraction(3, 10), Fraction(6, 10)),
+)
+"""Shares of the price, by stage."""
+
+HARDLY = 1e-4
+"""Weight of a curve that decides nothing."""
+
+TRUST = 0.3
+"""Of what a curve is off by within a cell, in squares, the part that remains: the counts on either
+side say which curve it is."""
+
+ABOUT = 0.8
+"""Mean distance of a normal law from its mean, in deviations."""
+
+LEAST = 1e-9
+"""Share of the records that is told from none."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Open:
+    """What one stage leaves open between its cuts, by curve and quantile, in squared ranks.
+
+    Args:
+        misfit: As curves differ, shape (i, m).
+        inside: As batches are off their curves, shape (i, m).
+        before: Squared distance from the believed quantile, shape (i, m).
+    """
+
+    misfit: FloatArray
+    inside: FloatArray
+    before: FloatArray
+
+
+def foretold(
+    belief: Belief,
+    targets: FloatArray,
+    cuts: FloatArray,
+    plans: tuple[tuple[Fraction, ...], ...],
+    variance: Callable[[Fraction], float],
+) -> list[float]:
+    """Mean error of all quantiles under each plan, in ranks.
+
+    Args:
+        belief: About the batch.
+        targets: Quantiles.
+        cuts: Of one stage, increasing.
+        plans: Shares of the price.
+        variance: Of the noise of a count that has a share of the price.
+    """
+    kept = belief.weights > HARDLY
+    weights = belief.weights[kept] / belief.weights[kept].sum()
+    at = belief.shares(cuts)[kept]
+    mean, size = weights @ at, float(belief.sizes @ SIZES**2)
+    off = at - mean
+    prior = off.T @ (off * weights[:, None]) + size * bridge(mean, mean)
+    below = np.tri(len(cuts), len(cuts) + 1) - mean[:, None]
+    noise = below @ below.T / belief.records.mean**2
+    opened = _opened(belief, targets, cuts, at, belief.places(targets)[kept], mean)
+
+    def left(each: float) -> float:
+        """At the cuts, by so much noise, in squared ranks."""
+        spread = prior + each * noise + LEAST * np.eye(len(cuts))
+        return float(np.trace(prior - prior @ np.linalg.solve(spread, prior))) / len(cuts)
+
+    errors = []
+    gap = 1.0 / (len(cuts) + 1)
+    for plan in plans:
+        between, precision, after = opened.misfit + opened.inside * size, 0.0, opened.before
+        for stage, share in enumerate(plan):
+            precision += 1.0 / variance(share)
+            if stage:
+                near = np.minimum(ABOUT * np.sqrt(after) / gap, 0.5)
+                now = opened.misfit * np.minimum(1.0, after / opened.before)
+                between = np.minimum(between, now + size * gap * near * (1.0 - near))
+            after = left(1.0 / precision) + between
+        errors.append(float(weights @ np.sqrt(np.maximum(after, 0.0)).mean(axis=1)))
+    return errors
+
+
+def _opened(
+    belief: Belief,
+    targets: FloatArray,
+    cuts: FloatArray,
+    at: FloatArray,
+    places: FloatArray,
+    mean: FloatArray,
+) -> _Open:
+    """What lies between the cuts.
+
+    Args:
+        belief: About the batch.
+        targets: Quantiles, shape (m,).
+        cuts: Shape (k,).
+        at: Shares of the curves at the cuts, shape (i, k).
+        places: Quantiles of the curves, shape (i, m).
+        mean: Shares at the cuts, all curves together, shape (k,).
+    """
+    cell, ends = np.searchsorted(cuts, places), ((0, 0), (1, 1))
+    of, whole = np.pad(at, ends, constant_values=((0, 0), (0, 1))), np.pad(mean, 1)
+    whole[-1] = 1.0
+    first = np.take_along_axis(of, cell, axis=1)
+    held = np.maximum(np.take_along_axis(of, cell + 1, axis=1) - first, LEAST)
+    inside = ((targets - first) / held).clip(0.0, 1.0)
+    believed = belief.marginal.share(places)
+    rise = np.maximum(whole[cell + 1] - whole[cell], LEAST)
+    guessed = ((believed - whole[cell]) / rise).clip(0.0, 1.0)
+    return _Open(
+        TRUST * ((guessed - inside) * held) ** 2,
+        held * inside * (1.0 - inside),
+        np.maximum((believed - targets) ** 2, LEAST),
+    )
