@@ -42,6 +42,15 @@ PLACES = 160
 HARDLY = 1e-5
 """Weight of a curve that decides no place."""
 
+DOUBT = 0.3
+"""Variance of a share that all curves may have wrong before any release, in units of what a record
+varies."""
+
+REMEMBERED = 6
+"""Releases that curves rest on at most."""
+
+TINY = 1e-12
+
 ROUNDS = 2
 """Rounds of reading a release: the marginal distribution is that after the last one."""
 
@@ -56,6 +65,7 @@ class Belief:
         weights: Of all curves, in the order of the groups; they sum to one. Shape (i,).
         sizes: Weights of `SIZES`; they sum to one.
         records: How many there may be.
+        releases: How many there were.
     """
 
     grid: Grid
@@ -63,6 +73,7 @@ class Belief:
     weights: FloatArray
     sizes: FloatArray
     records: Records
+    releases: int
 
     @cached_property
     def marginal(self) -> Distribution:
@@ -80,26 +91,35 @@ class Belief:
 
     def after(self, evidence: Evidence) -> After:
         """The belief after a release."""
-        off = evidence.shares - self.shares(evidence.cells)
+        seen = self.shares(evidence.cells)
+        off = evidence.shares - seen
         marginal, weights = self.marginal, np.empty(0)
         for _ in range(ROUNDS):
             there = marginal.share(evidence.cells)
-            spreads = VARIANCES * bridge(there, there) + evidence.noise
-            inverse = np.asarray(np.linalg.inv(spreads))
+            among = VARIANCES * bridge(there, there)
+            inverse = np.asarray(np.linalg.inv(among + evidence.noise))
             weights = self._weights(off, inverse)
             pulled = np.einsum("ik,ic,kcd->kd", weights, off, inverse)
-            at = self._support(weights.sum(axis=1), evidence.cells)
+            of_curve = weights.sum(axis=1)
+            at = self._support(of_curve, evidence.cells)
             here, curves = marginal.share(at), self.shares(at)
-            gains = VARIANCES * bridge(here, there)
-            mean = weights.sum(axis=1) @ curves + np.einsum("kpc,kc->p", gains, pulled)
-            mean = np.maximum.accumulate(mean.clip(0.0, 1.0))
+            known = of_curve @ seen + np.einsum("kpc,kc->p", among, pulled)
+            mean = _through(of_curve @ curves, of_curve @ seen, known)
             marginal = Distribution.about(at, mean)
-        left = VARIANCES[:, :, 0] * (here * (1.0 - here)) - ((gains @ inverse) * gains).sum(axis=2)
-        second = weights.sum(axis=0) @ np.maximum(left, 0.0)
-        for size, gain in zip(weights.T, gains @ inverse, strict=True):
-            second += size @ (curves + off @ gain.T - mean) ** 2
-        known = Known(at, mean, np.sqrt(second))
-        return After(known, weights.sum(axis=1), weights.sum(axis=0), evidence.records)
+        gains = VARIANCES * bridge(here, there) @ inverse
+        left = VARIANCES[:, :, 0] * (here * (1.0 - here)) - (
+            gains * (VARIANCES * bridge(here, there))
+        ).sum(axis=2)
+        variances = weights.sum(axis=0) @ np.maximum(left, 0.0) + self._doubt(mean, evidence)
+        for size, gain in zip(weights.T, gains, strict=True):
+            variances += size @ (curves + off @ gain.T - mean) ** 2
+        found = Known(at, mean, np.sqrt(variances))
+        return After(found, of_curve, weights.sum(axis=0), evidence.records)
+
+    def _doubt(self, shares: FloatArray, evidence: Evidence) -> FloatArray:
+        """Variance of what all curves may have wrong, as far as so many releases show it."""
+        told = min(self.releases + 1, REMEMBERED) / evidence.unit
+        return np.asarray(1.0 / (1.0 / np.maximum(DOUBT * shares * (1.0 - shares), TINY) + told))
 
     def _weights(self, off: FloatArray, inverse: FloatArray) -> FloatArray:
         """Of curves and sizes, once shares are seen that are off the curves'; shape (i, k)."""
@@ -165,6 +185,19 @@ class After:
     weights: FloatArray
     sizes: FloatArray
     records: float
+
+
+def _through(shares: FloatArray, curve: FloatArray, known: FloatArray) -> FloatArray:
+    """The shares of a curve, changed so that it goes through what is known at the cuts.
+
+    Args:
+        shares: Of the curve at some cells, shape (p,).
+        curve: The same at the cuts, shape (c,).
+        known: There, shape (c,).
+    """
+    order = np.argsort(curve, kind="stable")
+    rising = np.concatenate(([0.0], np.maximum.accumulate(known[order].clip(0.0, 1.0)), [1.0]))
+    return np.interp(shares, np.concatenate(([0.0], curve[order], [1.0])), rising)
 
 
 def bridge(one: FloatArray, other: FloatArray) -> FloatArray:

@@ -38,19 +38,21 @@ class Evidence:
         noise: Covariance of their errors, shape (k, k); half a record in any case, so that it has
             an inverse.
         records: Believed number of records of the batch.
+        unit: Variance of the noise of the share of records between two cells.
     """
 
     cells: FloatArray
     shares: FloatArray
     noise: FloatArray
     records: float
+    unit: float
 
     @classmethod
     def drawn(cls, tree: QuantileTree, cells: FloatArray, rows: float) -> Evidence:
         """What drawn quantiles show."""
         targets = np.array([float(quantile) for quantile in tree.quantiles])
         noise = _noise_of(tree, round(rows)) + np.eye(len(targets)) / (4.0 * rows**2)
-        return cls(cells - 0.5, targets, noise, rows)
+        return cls(cells - 0.5, targets, noise, rows, float(np.trace(noise)) / len(noise))
 
     @classmethod
     def counted(
@@ -84,7 +86,8 @@ class Evidence:
             end = start + len(block)
             noise[start:end, start:end] += block
             start = end
-        return cls(np.concatenate(cells), np.concatenate(shares), noise, whole)
+        unit = 1.0 / sum(1.0 / variance for variance in variances) / whole**2
+        return cls(np.concatenate(cells), np.concatenate(shares), noise, whole, unit)
 
 
 @dataclass(frozen=True, slots=True)

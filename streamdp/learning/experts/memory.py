@@ -59,6 +59,8 @@ class Memory:
         records: How many a batch has.
         numbers: What public numbers of a batch say of it.
         beside: What the distribution of other groups says of it.
+        lost: Weight of broad curves after the last release: as far as nothing that was learned
+            holds, weights are those of a stream that begins.
     """
 
     releases: int
@@ -68,6 +70,7 @@ class Memory:
     records: Records
     numbers: Regression
     beside: Regression
+    lost: float = 0.0
 
     @classmethod
     def start(cls, rows: int) -> Self:
@@ -97,9 +100,13 @@ class Memory:
         share = (1.0 - FIRST_BROAD) / max(len(curves) - 1, 1)
         first = {name: share * first_weights() for name in curves}
         first[BROAD] = FIRST_BROAD * broad_weights(around.broad)
-        weights = np.concatenate([self.weights.get(name, first[name]) for name in curves])
+        each = [self.weights.get(name, first[name]) for name in curves]
+        weights = (1.0 - self.lost) * np.concatenate(each)
+        weights += self.lost * np.concatenate([first[name] for name in curves])
         groups = tuple(curves.values())
-        return Belief(around.grid, groups, weights / weights.sum(), self.sizes, self.records)
+        return Belief(
+            around.grid, groups, weights / weights.sum(), self.sizes, self.records, self.releases
+        )
 
     def learned(self, around: Around, before: Belief, after: After) -> Memory:
         """The memory after one more release.
@@ -134,6 +141,7 @@ class Memory:
             self.beside
             if around.others is None
             else self.beside.learned(around.others, np.ones(1), found),
+            float(after.weights[ends[-1] :].sum()) if len(ends) else 0.0,
         )
 
     def shares(self) -> dict[str, float]:
@@ -158,6 +166,7 @@ class Memory:
             "records": self.records.to_json(),
             "numbers": self.numbers.to_json(),
             "beside": self.beside.to_json(),
+            "lost": self.lost,
         }
 
     @classmethod
@@ -171,6 +180,7 @@ class Memory:
             Records.from_json(state["records"]),
             Regression.from_json(state["numbers"]),
             Regression.from_json(state["beside"]),
+            float(state["lost"]),
         )
 
     def _numbers(self, around: Around) -> Regression:

@@ -19,7 +19,6 @@ from streamdp.learning.experts.arrays import packed, unpacked
 from streamdp.learning.experts.belief import After, Belief, Known
 from streamdp.learning.experts.broad import broad_curves
 from streamdp.learning.experts.cuts import cut_shares, cuts
-from streamdp.learning.experts.distribution import Distribution
 from streamdp.learning.experts.evidence import Evidence
 from streamdp.learning.experts.memory import Around, Memory
 from streamdp.learning.experts.other_groups import Shown, together
@@ -54,11 +53,21 @@ class Planned:
         memory: Of the releases before.
         around: The batch.
         belief: About the batch.
+        read: What stages of counts made of it.
     """
 
     memory: Memory
     around: Around
     belief: Belief
+    read: dict[tuple[Histogram, ...], After] = field(default_factory=dict, repr=False)
+
+    def after(self, stages: tuple[Histogram, ...], histograms: Histograms) -> After:
+        """The belief after some stages of counts; every stage, the rows and the state ask."""
+        if stages not in self.read:
+            variances = [histograms.noise(stage).variance for stage in range(len(stages))]
+            evidence = Evidence.counted(stages, variances, self.memory.records)
+            self.read[stages] = self.belief.after(evidence)
+        return self.read[stages]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +81,7 @@ class ExpertMixture(Learner):
         guess: Location and spread of the column, before any release.
         expected_rows: Public guess of the number of rows of a batch.
         first: Tree and prior of a first release.
-        histograms: Ways in which later batches are counted; none if each quantile is to be drawn.
+        histograms: Ways of counting later batches; none where quantiles are drawn.
     """
 
     tree: QuantileTree
@@ -199,31 +208,23 @@ class ExpertMixture(Learner):
             return Drawn(0, planned, tree, prior)
         if not self.histograms:
             return Drawn(1, planned, self.tree, self._priors(planned.belief))
-        number = self._best(planned.belief)
-        histograms = self.histograms[number]
+        best = self._best(planned.belief)
+        histograms = self.histograms[best]
 
         def next_cuts(stages: tuple[Histogram, ...]) -> list[int]:
-            return cuts(self._so_far(planned, histograms, stages), self.shares)
+            if not stages:
+                return cuts(planned.belief.marginal, self.shares)
+            return cuts(planned.after(stages, histograms).known.distribution(), self.shares)
 
-        return Counted(1 + number, planned, histograms, next_cuts)
+        return Counted(1 + best, planned, histograms, next_cuts)
 
     def _best(self, belief: Belief) -> int:
         """The way of counting that is foretold to err least."""
-        if len(self.histograms) == 1:
-            return 0
         at = np.unique(cuts(belief.marginal, self.shares)).astype(float)
         plans = tuple(each.shares for each in self.histograms)
         noise = self.histograms[0].noise_at
         errors = foretold(belief, self.targets, at, plans, lambda share: noise(share).variance)
         return int(np.argmin(errors))
-
-    def _so_far(
-        self, planned: Planned, histograms: Histograms, stages: tuple[Histogram, ...]
-    ) -> Distribution:
-        """The distribution of a batch of which some stages are counted."""
-        if not stages:
-            return planned.belief.marginal
-        return self._read(planned, histograms, stages).known.distribution()
 
     def _priors(self, belief: Belief) -> JointPrior:
         """A law about each believed quantile, as wide as curves differ there."""
@@ -235,21 +236,10 @@ class ExpertMixture(Learner):
 
     def _after(self, seen: Observation) -> After:
         """The belief after a release."""
-        planned: Planned = seen.way.planned
-        records = planned.memory.records
-        match seen.way:
-            case Drawn(tree=tree):
-                unit = float(tree.grid.resolution)
-                cells = np.rint(np.array(seen.values) / unit)
-                evidence = Evidence.drawn(tree, cells, records.mean)
-            case Counted(histograms=histograms):
-                return self._read(planned, histograms, seen.counted or ())
+        way: Way = seen.way
+        planned: Planned = way.planned
+        if isinstance(way, Counted):
+            return planned.after(seen.counted or (), way.histograms)
+        cells = np.rint(np.array(seen.values) / float(way.tree.grid.resolution))
+        evidence = Evidence.drawn(way.tree, cells, planned.memory.records.mean)
         return planned.belief.after(evidence)
-
-    def _read(
-        self, planned: Planned, histograms: Histograms, stages: tuple[Histogram, ...]
-    ) -> After:
-        """The belief after some stages of counts."""
-        variances = [histograms.noise(stage).variance for stage in range(len(stages))]
-        records = planned.memory.records
-        return planned.belief.after(Evidence.counted(stages, variances, records))
