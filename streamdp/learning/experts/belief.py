@@ -139,8 +139,8 @@ class Belief:
         sums = np.cumsum((weights[kept, None] * PARTS).ravel()[order])
         wanted = np.linspace(0.001, 0.999, PLACES) * sums[-1]
         inner = flat[order][np.searchsorted(sums, wanted).clip(max=len(flat) - 1)]
-        found = np.unique(np.concatenate((np.floor(inner), cells)))
-        return found[(found >= self.grid.lower) & (found < self.grid.upper)]
+        first, last = self.grid.lower, max(self.grid.upper - 1, self.grid.lower)
+        return np.unique(np.concatenate((np.floor(inner), cells)).clip(first, last))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,6 +24,9 @@ LEAST_RECORDS = 0.2
 FIRST_SPREAD, LEAST_SPREAD = 0.5, 0.02
 """Deviation of the number of records about its mean, as a part of it: at first, and at least."""
 
+LEAST_VARIANCE = 1e-3
+"""Of a noisy total; less is no news of a whole number."""
+
 FORGET = 0.05
 """Least weight of a new release in the number of records."""
 
@@ -86,7 +89,7 @@ class Evidence:
             end = start + len(block)
             noise[start:end, start:end] += block
             start = end
-        unit = 1.0 / sum(1.0 / variance for variance in variances) / whole**2
+        unit = 1.0 / sum(1.0 / max(each, LEAST_VARIANCE) for each in variances) / whole**2
         return cls(np.concatenate(cells), np.concatenate(shares), noise, whole, unit)
 
 
@@ -113,8 +116,9 @@ class Records:
         """Number of records of a batch, once noisy totals are seen."""
         precision, weighted = 1.0 / self.variance, self.mean / self.variance
         for total, variance in zip(totals, variances, strict=True):
-            precision += 1.0 / variance
-            weighted += total / variance
+            known = 1.0 / max(variance, LEAST_VARIANCE)
+            precision += known
+            weighted += total * known
         return max(weighted / precision, self.least)
 
     def learned(self, total: float, releases: int) -> Records:

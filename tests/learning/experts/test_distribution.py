@@ -1,0 +1,133 @@
+"""Distribution functions: places and shares are inverse, moves are read back, knots stay few."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from streamdp.learning.experts.distribution import KNOTS, Distribution
+from streamdp.types import FloatArray, Grid
+
+GRID = Grid(Fraction(1), -1000, 1000)
+SHARES = np.linspace(0.0, 1.0, 101)
+
+
+def of(weights: Sequence[float], widths: Sequence[float], start: float = -500.0) -> Distribution:
+    """Some mass in each of some stretches, one after the other."""
+    cells = start + np.concatenate(([0.0], np.cumsum(widths)))
+    shares = np.concatenate(([0.0], np.cumsum(weights))) / np.sum(weights)
+    return Distribution(cells, shares)
+
+
+@st.composite
+def distributions(draw: st.DrawFn) -> Distribution:
+    count = draw(st.integers(1, 12))
+    masses = st.lists(st.floats(0.01, 10.0), min_size=count, max_size=count)
+    cells = st.lists(st.integers(1, 10**6), min_size=count, max_size=count)
+    return of(draw(masses), draw(cells), draw(st.integers(-(10**8), 10**8)))
+
+
+def normal(centre: float = 0.0, width: float = 50.0, knots: int = 60) -> Distribution:
+    """Logistic, between its outer thousandths."""
+    shares = np.linspace(0.001, 0.999, knots)
+    inner = centre + width * np.log(shares / (1.0 - shares))
+    cells = np.concatenate(([inner[0] - width], inner, [inner[-1] + width]))
+    return Distribution(cells, np.concatenate(([0.0], shares, [1.0])))
+
+
+@settings(max_examples=60, deadline=None)
+@given(distributions(), st.lists(st.floats(0.001, 0.999), min_size=1, max_size=9))
+def test_a_share_lies_where_that_share_of_records_ends(
+    each: Distribution, wanted: list[float]
+) -> None:
+    """Where the function rises, places and shares are inverse; places stay in order."""
+    shares = np.sort(wanted)
+    places = each.place(shares)
+    assert each.share(places) == pytest.approx(shares, abs=1e-9)
+    assert (np.diff(places) >= 0.0).all()
+    assert each.cells[0] <= places[0] <= places[-1] <= each.cells[-1]
+    found = each.quantiles(shares)
+    assert (found >= places - 1e-6).all()
+    assert (found <= places + 1.0 + 1e-6).all()
+
+
+def test_equal_records_are_one_cell() -> None:
+    """A cell with most of the mass is the quantile of all shares in it, and of no other."""
+    each = Distribution(np.array([-50.0, 6.0, 7.0, 60.0]), np.array([0.0, 0.2, 0.9, 1.0]))
+    assert each.quantiles(np.array([0.2001, 0.5, 0.8999])).tolist() == [7, 7, 7]
+    assert each.quantiles(np.array([0.2]))[0] == 6
+    assert each.quantiles(np.array([0.91]))[0] > 7
+
+
+def test_places_of_a_gap_are_at_its_start() -> None:
+    """No record lies in it, so the share is reached where it begins."""
+    each = Distribution(np.array([0.0, 1.0, 9.0, 10.0]), np.array([0.0, 0.5, 0.5, 1.0]))
+    assert each.place(np.array([0.5 - 1e-6, 0.5 + 1e-6])) == pytest.approx([1.0, 9.0], abs=1e-4)
+
+
+def test_points_make_a_function_that_does_not_fall() -> None:
+    """Points in disorder, twice and out of the grid."""
+    cells = np.array([-5000.0, -10.0, -10.0, 0.0, 10.0, 1000.0])
+    each = Distribution.through(GRID, cells, np.array([0.3, 0.1, 0.3, 0.15, 1.4, 0.2]))
+    assert each.cells.tolist() == [-1001.0, -10.0, 0.0, 10.0, 1000.0]
+    assert each.shares.tolist() == pytest.approx([0.0, 0.2, 0.2, 1.0, 1.0])
+    assert Distribution.through(GRID, np.empty(0), np.empty(0)).shares.tolist() == [0.0, 1.0]
+
+
+@settings(max_examples=60, deadline=None)
+@given(distributions(), st.floats(-4.0, 4.0), st.floats(-1.0, 1.0))
+def test_a_move_is_read_back(each: Distribution, shift: float, stretch: float) -> None:
+    """Shift and stretch against the unmoved one, where none is narrower than a cell."""
+    wide = Distribution(each.cells * 10.0, each.shares)
+    assert wide.moved(shift, stretch).against(wide) == pytest.approx((shift, stretch), abs=1e-5)
+
+
+def test_a_step_goes_so_far_in_places() -> None:
+    """Quantiles move, so the shape of two that are alike stays; the last step is the other."""
+    near, far = normal(0.0), normal(400.0)
+    for step in (0.0, 0.05, 0.3, 1.0):
+        between = near.towards(far, step)
+        wanted = (1.0 - step) * near.place(SHARES) + step * far.place(SHARES)
+        assert between.place(SHARES[1:-1]) == pytest.approx(wanted[1:-1], abs=1e-3)
+    assert near.towards(far, 0.5).width() == pytest.approx(near.width(), rel=1e-6)
+
+
+def test_knots_are_thinned_where_the_function_is_straight() -> None:
+    """Few are left of many, and the function hardly changes; jumps stay where they are."""
+    random = np.random.default_rng(0)
+    jumps = of([1.0] * 40 + [200.0] + [1.0] * 40, [3.0] * 40 + [1e-3] + [3.0] * 40)
+    both = normal(3.0, 40.0, 900), jumps
+    for each in both:
+        other = Distribution(each.cells + 1e-3 * random.random(len(each.cells)), each.shares)
+        found = each.towards(other, 0.5)
+        places: FloatArray = np.linspace(-400.0, 400.0, 500)
+        assert len(found.cells) <= KNOTS
+        assert np.abs(found.share(places) - each.share(places)).max() < 2e-3
+        assert (np.diff(found.cells) > 0.0).all()
+        assert (np.diff(found.shares) >= 0.0).all()
+        assert (found.shares[0], found.shares[-1]) == (0.0, 1.0)
+
+
+def test_many_steps_stay_small_and_in_place() -> None:
+    """A stream that stands still does not wander, nor gather knots."""
+    random, mean = np.random.default_rng(1), normal()
+    for _ in range(60):
+        mean = mean.towards(normal(random.normal(0.0, 10.0), 50.0, 150), 0.1)
+    assert len(mean.cells) <= KNOTS
+    assert abs(mean.centre()) < 10.0
+    assert mean.width() == pytest.approx(normal().width(), rel=0.02)
+
+
+@settings(max_examples=20, deadline=None)
+@given(distributions())
+def test_it_survives_json(each: Distribution) -> None:
+    """To the bit."""
+    again = Distribution.from_json(json.loads(json.dumps(each.to_json())))
+    assert np.array_equal(again.cells, each.cells)
+    assert np.array_equal(again.shares, each.shares)

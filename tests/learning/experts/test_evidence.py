@@ -1,0 +1,100 @@
+"""Evidence of counts and of drawn quantiles: its errors have the covariance that it says."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from streamdp.learning.experts.evidence import LEAST_RECORDS, Evidence, Records
+from streamdp.mechanisms.histograms import Histogram
+from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
+from streamdp.priors.families import Cauchy
+from streamdp.priors.joint import JointPrior
+from streamdp.types import CellCounts, FloatArray, Grid
+
+CUTS = ((100, 200, 300), (150, 250))
+COUNTS = (np.array([50, 100, 150, 200]), np.array([120, 60, 320]))
+"""Of 500 records, in the bins of two stages."""
+
+TRUE = np.array([0.1, 0.3, 0.6, 0.24, 0.36])
+VARIANCES = (8.0, 30.0)
+
+
+def noisy(random: np.random.Generator, records: Records) -> Evidence:
+    """What two stages show, with Gaussian noise rounded to integers."""
+    stages = [
+        Histogram(cuts, tuple(np.rint(counts + random.normal(0.0, size, len(counts))).astype(int)))
+        for cuts, counts, size in zip(CUTS, COUNTS, np.sqrt(VARIANCES), strict=True)
+    ]
+    return Evidence.counted(stages, VARIANCES, records)
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_shares_of_counts_err_as_they_say(known: bool) -> None:
+    """Around the truth, with the covariance of the noise, two stages together."""
+    random, records = np.random.default_rng(0), Records(500.0, 1e-4 if known else 1e6, 1.0)
+    found = [noisy(random, records) for _ in range(4000)]
+    off: FloatArray = np.array([each.shares for each in found]) - TRUE
+    assert off.mean(axis=0) == pytest.approx(np.zeros(5), abs=5e-4)
+    seen, told = np.cov(off.T), found[0].noise
+    assert np.diag(seen) == pytest.approx(np.diag(told), rel=0.12)
+    scale = np.sqrt(np.outer(np.diag(told), np.diag(told)))
+    assert (np.abs(seen - told) / scale)[:3, :3].max() < 0.12
+    assert (np.abs(seen - told) / scale)[3:, 3:].max() < 0.12
+
+
+def test_totals_tell_the_number_of_records() -> None:
+    """Where it is not known, by all stages; a sure belief stays."""
+    stages = [Histogram((5,), (300, 300)), Histogram((5,), (300, 300))]
+    assert Evidence.counted(stages, (4.0, 4.0), Records(100.0, 1e6, 1.0)).records > 595.0
+    assert Evidence.counted(stages, (4.0, 4.0), Records(100.0, 1e-3, 1.0)).records < 101.0
+
+
+@pytest.mark.parametrize("counts", [(0, 0, 0), (-9, -900, 2), (10**15, 0, -5), (0, 10**15, 0)])
+@pytest.mark.parametrize("variance", [0.0, 1e-300, 2.0, 1e14])
+def test_any_counts_are_evidence(counts: tuple[int, ...], variance: float) -> None:
+    """Finite, of the least number of records at least, with a covariance that is one."""
+    found = Evidence.counted([Histogram((1, 2), counts)], (variance,), Records.expected(100))
+    assert found.records >= LEAST_RECORDS * 100
+    assert np.isfinite(found.shares).all()
+    assert np.isfinite(found.noise).all()
+    assert np.allclose(found.noise, found.noise.T)
+    assert np.linalg.eigvalsh(found.noise).min() >= -1e-9 * np.abs(found.noise).max()
+
+
+def test_stages_without_cuts_say_nothing_of_shares() -> None:
+    """As on a grid of one cell."""
+    found = Evidence.counted([Histogram((), (90,))], (2.0,), Records.expected(100))
+    assert found.shares.shape == (0,)
+    assert found.noise.shape == (0, 0)
+    assert found.records == pytest.approx(90.0, abs=0.1)
+
+
+def test_drawn_quantiles_err_in_rank_as_they_say() -> None:
+    """Against production draws from an even batch, under an even prior."""
+    targets = (Fraction(1, 4), Fraction(1, 2), Fraction(3, 4))
+    tree = QuantileTree(targets, Fraction(1, 4), Grid(Fraction(1), 0, 999))
+    batch = CellCounts(np.arange(1000), np.ones(1000, dtype=np.int64))
+    entropy, even = PublicEntropy("ranks"), JointPrior((Cauchy(500.0, 1e6),) * 3)
+    drawn = np.array([tree.draw(batch, even, entropy) for _ in range(300)])
+    told = Evidence.drawn(tree, drawn[0].astype(float), 1000.0)
+    assert told.cells.tolist() == (drawn[0] - 0.5).tolist()
+    off = (drawn + 0.5) / 1000.0 - told.shares
+    assert (off**2).mean(axis=0) == pytest.approx(np.diag(told.noise), rel=0.35)
+
+
+def test_records_are_learned_and_forgotten() -> None:
+    """Towards what batches have; never below the least, nor surer than the least spread."""
+    records = Records.expected(100)
+    for count in range(1, 60):
+        records = records.learned(700.0, count)
+    assert records.mean == pytest.approx(700.0, rel=0.02)
+    first = records.variance
+    for count in range(60, 200):
+        records = records.learned(0.0, count)
+    assert records.mean == pytest.approx(LEAST_RECORDS * 100, abs=1.0)
+    assert 0.0 < records.variance < first + 700.0**2
+    assert Records.from_json(records.to_json()) == records
