@@ -38,7 +38,7 @@ def quantiles(rows: int, targets: tuple[Fraction, ...] = QUARTILES) -> Quantiles
     tree, form = QuantileTree(targets, EPSILON, GRID), choose_tree(len(targets), EPSILON, rows)
     shapes = shapes_from_guess(targets, *GUESS) if form.shapes else None
     prior = form.prior((Cauchy(*GUESS),) * len(targets), shapes)
-    first, counts = form.tree(targets, EPSILON, GRID), Histograms(Price(EPSILON), GRID)
+    first, counts = form.tree(targets, EPSILON, GRID), (Histograms(Price(EPSILON), GRID),)
     learner = ExpertMixture(tree, Cauchy(*GUESS), 0.05, GUESS, rows, (first, prior), counts)
     return Quantiles("x", targets, EPSILON, GRID, learner, expected_rows=rows)
 

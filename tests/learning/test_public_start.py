@@ -27,7 +27,7 @@ BATCH = Batch("s", "b", 0, 86_400)
 ROBUST, ROWS = Cauchy(*GUESS), 900
 FIRST = TREE, JointPrior((ROBUST,) * len(TARGETS))
 UNTAUGHT = ExpertMixture(
-    TREE, ROBUST, 0.05, GUESS, ROWS, FIRST, Histograms(Price(TREE.epsilon), TREE.grid)
+    TREE, ROBUST, 0.05, GUESS, ROWS, FIRST, (Histograms(Price(TREE.epsilon), TREE.grid),)
 )
 
 

@@ -36,7 +36,7 @@ def kind(learner: str, epsilon: Fraction, stream: Stream) -> Quantiles:
     tree = QuantileTree(QUARTILES, epsilon, grid)
     if learner in ("experts", ORACLE):
         first = tree, JointPrior((robust,) * len(QUARTILES))
-        counts = Histograms(Price(epsilon), grid)
+        counts = (Histograms(Price(epsilon), grid),)
         mixture = ExpertMixture(tree, robust, 0.05, (0.0, 1.0), 500, first, counts)
         return Quantiles("x", QUARTILES, epsilon, grid, mixture)
     return Quantiles("x", QUARTILES, epsilon, grid, Fixed((robust,) * len(QUARTILES)))

@@ -12,6 +12,7 @@ from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.study import ORACLE, Stream
 from streamdp.learning.baselines import Fixed, LastRelease
 from streamdp.learning.experts.mixture import ExpertMixture
+from streamdp.learning.experts.stages import PLANS
 from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.learner import Learner
 from streamdp.mechanisms.histograms import Histograms
@@ -108,7 +109,8 @@ def experts(setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixtu
     about = tree, robust, 0.05, guess, setting.rows
     if isinstance(tree, TextbookTree):
         return ExpertMixture(*about, (tree, JointPrior((robust,) * len(DECILES))))
-    counts = Histograms(Price(tree.epsilon), setting.grid)
+    price, grid = Price(tree.epsilon), setting.grid
+    counts = tuple(Histograms(price, grid, plan) for plan in PLANS)
     return ExpertMixture(*about, first(setting, tree.epsilon), counts)
 
 

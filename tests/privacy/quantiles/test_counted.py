@@ -59,7 +59,7 @@ def kind(robust_weight: float = SURE, *, made: Callable[..., Quantiles] = Quanti
     grid, robust = unit_grid(CELLS), Cauchy(1.0, 1.0)
     tree = QuantileTree(TARGETS, EPSILON, grid)
     first = replace(tree, branching=4), JointPrior((robust,) * len(TARGETS))
-    counts = Histograms(Price(EPSILON), grid)
+    counts = (Histograms(Price(EPSILON), grid),)
     learner = ExpertMixture(tree, robust, robust_weight, (1.0, 1.0), 3, first, counts)
     return made("x", TARGETS, EPSILON, grid, learner, expected_rows=3)
 

@@ -143,9 +143,9 @@ def learned(measure: str) -> tuple[Grouped, Json]:
     """Experts after some releases of two groups, which then move together."""
     grid = unit_grid(CELLS)
     tree, guess = QuantileTree(MEDIAN, EPSILON, grid), (1.0, 1.0)
-    robust, counts = Cauchy(*guess), Histograms(Price(EPSILON), grid)
+    robust, counts = Cauchy(*guess), (Histograms(Price(EPSILON), grid),)
     about = tree, robust, 0.05, guess, 30, (tree, JointPrior((robust,)))
-    learner = ExpertMixture(*about, counts if measure == "counts" else None)
+    learner = ExpertMixture(*about, counts if measure == "counts" else ())
     one = Quantiles("x", MEDIAN, EPSILON, grid, learner, expected_rows=30, smooth=False)
     kind = Grouped(one, ("o",), GROUPS)
     state, entropy = kind.init(), chance(0)
