@@ -11,8 +11,8 @@ import numpy as np
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.study import ORACLE, Stream
 from streamdp.learning.baselines import Fixed, LastRelease
+from streamdp.learning.experts import stages
 from streamdp.learning.experts.mixture import ExpertMixture
-from streamdp.learning.experts.stages import PLANS
 from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.learner import Learner
 from streamdp.mechanisms.histograms import Histograms
@@ -110,7 +110,7 @@ def experts(setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixtu
     if isinstance(tree, TextbookTree):
         return ExpertMixture(*about, (tree, JointPrior((robust,) * len(DECILES))))
     price, grid = Price(tree.epsilon), setting.grid
-    counts = tuple(Histograms(price, grid, plan) for plan in PLANS)
+    counts = tuple(Histograms(price, grid, plan) for plan in stages.PLANS)
     return ExpertMixture(*about, first(setting, tree.epsilon), counts)
 
 
