@@ -13,7 +13,7 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,7 +21,7 @@ import numpy as np
 from streamdp.learning.experts.curves import Curves
 from streamdp.learning.experts.distribution import Distribution
 from streamdp.learning.experts.evidence import Evidence, Records
-from streamdp.types import FloatArray, Grid
+from streamdp.types import BoolArray, FloatArray, Grid
 
 SIZES = np.array([0.01, 0.03, 0.07, 0.15, 0.3, 0.6])
 """Deviations s that are held."""
@@ -81,39 +81,35 @@ class Belief:
         at = self._support(self.weights, np.empty(0))
         return Distribution.about(at, self.weights @ self.shares(at))
 
-    def shares(self, cells: FloatArray) -> FloatArray:
+    def shares(self, cells: FloatArray, kept: BoolArray | None = None) -> FloatArray:
         """Of the records at or below some cells, by curve; shape (i, c)."""
-        return np.concatenate([group.shares(cells) for group in self.groups])
+        return np.concatenate([group.shares(cells) for group in self._groups(kept)])
 
-    def places(self, shares: FloatArray) -> FloatArray:
+    def places(self, shares: FloatArray, kept: BoolArray | None = None) -> FloatArray:
         """Where each curve reaches some shares, shape (i, s)."""
-        return np.concatenate([group.places(shares) for group in self.groups])
+        return np.concatenate([group.places(shares) for group in self._groups(kept)])
 
     def after(self, evidence: Evidence) -> After:
         """The belief after a release."""
         seen = self.shares(evidence.cells)
-        off = evidence.shares - seen
-        marginal, weights = self.marginal, np.empty(0)
+        off, marginal = evidence.shares - seen, self.marginal
         for _ in range(ROUNDS):
             there = marginal.share(evidence.cells)
             among = VARIANCES * bridge(there, there)
             inverse = np.asarray(np.linalg.inv(among + evidence.noise))
             weights = self._weights(off, inverse)
-            pulled = np.einsum("ik,ic,kcd->kd", weights, off, inverse)
             of_curve = weights.sum(axis=1)
+            kept = of_curve > HARDLY
+            likely = weights[kept] / weights[kept].sum()
+            pulled = np.einsum("ik,ic,kcd->kd", likely, off[kept], inverse)
             at = self._support(of_curve, evidence.cells)
-            here, curves = marginal.share(at), self.shares(at)
-            known = of_curve @ seen + np.einsum("kpc,kc->p", among, pulled)
-            mean = _through(of_curve @ curves, of_curve @ seen, known)
+            here, curves = marginal.share(at), self.shares(at, kept)
+            before = likely.sum(axis=1) @ seen[kept]
+            known = before + np.einsum("kcd,kd->c", among, pulled)
+            mean = _through(likely.sum(axis=1) @ curves, before, known)
             marginal = Distribution.about(at, mean)
-        gains = VARIANCES * bridge(here, there) @ inverse
-        left = VARIANCES[:, :, 0] * (here * (1.0 - here)) - (
-            gains * (VARIANCES * bridge(here, there))
-        ).sum(axis=2)
-        variances = weights.sum(axis=0) @ np.maximum(left, 0.0) + self._doubt(mean, evidence)
-        for size, gain in zip(weights.T, gains, strict=True):
-            variances += size @ (curves + off @ gain.T - mean) ** 2
-        found = Known(at, mean, np.sqrt(variances))
+        variances = _variances(likely, curves - mean, off[kept], (here, there), inverse)
+        found = Known(at, mean, np.sqrt(variances + self._doubt(mean, evidence)))
         return After(found, of_curve, weights.sum(axis=0), evidence.records)
 
     def _doubt(self, shares: FloatArray, evidence: Evidence) -> FloatArray:
@@ -134,13 +130,21 @@ class Belief:
     def _support(self, weights: FloatArray, cells: FloatArray) -> FloatArray:
         """Cells that share the records of weighted curves out evenly, and some given ones."""
         kept = weights > HARDLY
-        flat = self.places(LEVELS)[kept].clip(self.grid.lower - 1, self.grid.upper).ravel()
+        flat = self.places(LEVELS, kept).clip(self.grid.lower - 1, self.grid.upper).ravel()
         order = np.argsort(flat)
         sums = np.cumsum((weights[kept, None] * PARTS).ravel()[order])
         wanted = np.linspace(0.001, 0.999, PLACES) * sums[-1]
         inner = flat[order][np.searchsorted(sums, wanted).clip(max=len(flat) - 1)]
         first, last = self.grid.lower, max(self.grid.upper - 1, self.grid.lower)
         return np.unique(np.concatenate((np.floor(inner), cells)).clip(first, last))
+
+    def _groups(self, kept: BoolArray | None) -> tuple[Curves, ...]:
+        """All curves, or some of them."""
+        if kept is None:
+            return self.groups
+        parts = np.split(kept, np.cumsum([len(group.moves) for group in self.groups])[:-1])
+        pairs = zip(self.groups, parts, strict=True)
+        return tuple(replace(group, moves=group.moves[part]) for group, part in pairs)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,6 +189,32 @@ class After:
     weights: FloatArray
     sizes: FloatArray
     records: float
+
+
+def _variances(
+    weights: FloatArray,
+    away: FloatArray,
+    off: FloatArray,
+    shares: tuple[FloatArray, FloatArray],
+    inverse: FloatArray,
+) -> FloatArray:
+    """Of the shares at some places: between curves and sizes, and within them.
+
+    Args:
+        weights: Of curves and sizes, shape (i, k).
+        away: Of the curves from what is believed, shape (i, p).
+        off: Of what was seen from the curves, shape (i, c).
+        shares: Marginal ones at the places and at the cuts, shapes (p,) and (c,).
+        inverse: Of the covariance of what is seen, by size, shape (k, c, c).
+    """
+    here, there = shares
+    carried = VARIANCES * bridge(here, there)
+    gains = carried @ inverse
+    left = VARIANCES[:, :, 0] * (here * (1.0 - here)) - (gains * carried).sum(axis=2)
+    found = weights.sum(axis=0) @ np.maximum(left, 0.0)
+    for size, gain in zip(weights.T, gains, strict=True):
+        found += size @ (away + off @ gain.T) ** 2
+    return np.asarray(found)
 
 
 def _through(shares: FloatArray, curve: FloatArray, known: FloatArray) -> FloatArray:

@@ -42,7 +42,7 @@ def broad_curves(grid: Grid, guess: tuple[float, float]) -> Curves:
         np.concatenate((ends[:1], inner, ends[1:])), np.concatenate(([0.0], shares, [1.0]))
     )
     span, step = float(grid.upper - grid.lower + 1), STRETCHES[-1] - STRETCHES[-2]
-    farther = np.arange(STRETCHES[-1] + step, math.log(span / law.width()), step)
+    farther = np.arange(STRETCHES[-1] + step, math.log(span / law.width), step)
     return Curves(law, np.array(list(itertools.product(SHIFTS, (*STRETCHES, *farther)))))
 
 

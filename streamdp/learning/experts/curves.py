@@ -35,13 +35,13 @@ class Curves:
 
     def shares(self, cells: FloatArray) -> FloatArray:
         """Of the records at or below some cells, by curve; shape (r, c)."""
-        centre, width = self.of.centre(), self.of.width()
+        centre, width = self.of.centre, self.of.width
         shifts, stretches = self.moves[:, :1] * width, np.exp(self.moves[:, 1:])
         return self.of.share((cells - centre - shifts) / stretches + centre)
 
     def places(self, shares: FloatArray) -> FloatArray:
         """Where each curve reaches some shares, shape (r, s)."""
-        centre, width = self.of.centre(), self.of.width()
+        centre, width = self.of.centre, self.of.width
         shifts, stretches = self.moves[:, :1] * width, np.exp(self.moves[:, 1:])
         return np.asarray((self.of.place(shares) - centre) * stretches + centre + shifts)
 

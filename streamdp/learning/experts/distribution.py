@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -21,7 +22,7 @@ TINY = 1e-12
 """Share that is told from none."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Distribution:
     """A distribution function, straight between knots.
 
@@ -54,17 +55,19 @@ class Distribution:
 
     def place(self, shares: FloatArray) -> FloatArray:
         """Where the function reaches some shares, between two cells in general, same shape."""
-        return np.interp(shares, self.shares + TINY * np.arange(len(self.shares)), self.cells)
+        return np.interp(shares, self._rising, self.cells)
 
     def quantiles(self, shares: FloatArray) -> IntArray:
         """The first cells at or below which some shares of the records lie, same shape."""
         found = np.ceil(self.place(shares) - 1e-6).clip(self.cells[0] + 1.0, self.cells[-1])
         return found.astype(np.int64)
 
+    @cached_property
     def centre(self) -> float:
         """Where its middle lies."""
         return float(self.place(np.array([0.5]))[0])
 
+    @cached_property
     def width(self) -> float:
         """Half of what lies between its outer tenths, a cell at least."""
         low, high = self.place(np.array([0.1, 0.9])).tolist()
@@ -77,14 +80,14 @@ class Distribution:
             shift: In half widths.
             stretch: Logarithm of the stretch.
         """
-        centre = self.centre()
-        cells = (self.cells - centre) * math.exp(stretch) + centre + shift * self.width()
+        centre = self.centre
+        cells = (self.cells - centre) * math.exp(stretch) + centre + shift * self.width
         return Distribution(cells, self.shares)
 
     def against(self, other: Distribution) -> tuple[float, float]:
         """Shift and stretch that move another distribution's middle and width to this one's."""
-        shift = (self.centre() - other.centre()) / other.width()
-        return shift, math.log(self.width() / other.width())
+        shift = (self.centre - other.centre) / other.width
+        return shift, math.log(self.width / other.width)
 
     def towards(self, other: Distribution, step: float) -> Distribution:
         """The quantiles of both, so far from these to those: shapes do not blur as places move.
@@ -96,6 +99,11 @@ class Distribution:
         shares = np.union1d(self.shares, other.shares)
         cells = (1.0 - step) * self.place(shares) + step * other.place(shares)
         return Distribution(*_thinned(np.maximum.accumulate(cells), shares))
+
+    @cached_property
+    def _rising(self) -> FloatArray:
+        """Shares that increase everywhere."""
+        return np.asarray(self.shares + TINY * np.arange(len(self.shares)))
 
     def to_json(self) -> Json:
         """Exact."""

@@ -95,7 +95,7 @@ def test_a_step_goes_so_far_in_places() -> None:
         between = near.towards(far, step)
         wanted = (1.0 - step) * near.place(SHARES) + step * far.place(SHARES)
         assert between.place(SHARES[1:-1]) == pytest.approx(wanted[1:-1], abs=1e-3)
-    assert near.towards(far, 0.5).width() == pytest.approx(near.width(), rel=1e-6)
+    assert near.towards(far, 0.5).width == pytest.approx(near.width, rel=1e-6)
 
 
 def test_knots_are_thinned_where_the_function_is_straight() -> None:
@@ -120,8 +120,8 @@ def test_many_steps_stay_small_and_in_place() -> None:
     for _ in range(60):
         mean = mean.towards(normal(random.normal(0.0, 10.0), 50.0, 150), 0.1)
     assert len(mean.cells) <= KNOTS
-    assert abs(mean.centre()) < 10.0
-    assert mean.width() == pytest.approx(normal().width(), rel=0.02)
+    assert abs(mean.centre) < 10.0
+    assert mean.width == pytest.approx(normal().width, rel=0.02)
 
 
 @settings(max_examples=20, deadline=None)
