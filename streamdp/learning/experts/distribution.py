@@ -22,6 +22,19 @@ TINY = 1e-12
 """Share that is told from none."""
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a distribution lies.
+
+    Args:
+        centre: Of it, in cells.
+        width: Half of what lies between its outer tenths, in cells.
+    """
+
+    centre: float
+    width: float
+
+
 @dataclass(frozen=True, eq=False)
 class Distribution:
     """A distribution function, straight between knots.
@@ -73,21 +86,26 @@ class Distribution:
         low, high = self.place(np.array([0.1, 0.9])).tolist()
         return float(max((high - low) / 2.0, 0.5))
 
-    def moved(self, shift: float, stretch: float) -> Distribution:
-        """The same, shifted by some half widths and stretched about its middle.
+    def lies(self) -> Place:
+        """Where it lies."""
+        return Place(self.centre, self.width)
+
+    def moved(self, place: Place, shift: float, stretch: float) -> Distribution:
+        """The same shape, a shift and a stretch away from some place.
 
         Args:
-            shift: In half widths.
-            stretch: Logarithm of the stretch.
+            place: Where from.
+            shift: In its half widths.
+            stretch: Logarithm of the new width in units of it.
         """
-        centre = self.centre
-        cells = (self.cells - centre) * math.exp(stretch) + centre + shift * self.width
+        scale = place.width * math.exp(stretch) / self.width
+        cells = (self.cells - self.centre) * scale + place.centre + shift * place.width
         return Distribution(cells, self.shares)
 
-    def against(self, other: Distribution) -> tuple[float, float]:
-        """Shift and stretch that move another distribution's middle and width to this one's."""
-        shift = (self.centre - other.centre) / other.width
-        return shift, math.log(self.width / other.width)
+    def away(self, place: Place) -> tuple[float, float]:
+        """Shift and stretch that lead from some place to this distribution."""
+        shift = (self.centre - place.centre) / place.width
+        return shift, math.log(self.width / place.width)
 
     def towards(self, other: Distribution, step: float) -> Distribution:
         """The quantiles of both, so far from these to those: shapes do not blur as places move.

@@ -1,7 +1,7 @@
 """Where batches lie and how wide they are, as public numbers of them say: a linear regression.
 
-Place and width are those of a batch against a distribution that is remembered: by how many half
-widths its middle is shifted, and the logarithm of what it is stretched by.
+Place and width are those of a batch against a reference: by how many of its half widths the middle
+is shifted, and the logarithm of what it is stretched by.
 
 References:
     West & Harrison 1997, chapter 4 (regression that forgets by a discount).
@@ -15,19 +15,18 @@ from typing import Self
 import numpy as np
 
 from streamdp.learning.experts.arrays import packed, unpacked
-from streamdp.learning.experts.distribution import Distribution
 from streamdp.types import FloatArray, Json
 
-FIRST = 0.3
-"""Deviation of a coefficient before any release."""
+FIRST_LEVEL, FIRST_EFFECT = 3.0, 0.5
+"""Deviations before any release: of what all batches have in common, and of what an input does."""
 
 ERROR = 0.2
 """Deviation of a batch from what its numbers say."""
 
-DISCOUNT = 0.99
+DISCOUNT = 0.995
 """What a release counts after the next, in units of that."""
 
-FARTHEST = np.array([6.0, 2.0])
+FARTHEST = np.array([30.0, 3.0])
 """Shift and logarithm of a stretch, at most."""
 
 
@@ -36,7 +35,7 @@ class Regression:
     """Shift and stretch as linear functions of a batch's inputs.
 
     Args:
-        products: Σ x·xᵀ of past inputs and the precision before them, shape (d, d).
+        products: Σ x·xᵀ of past inputs, shape (d, d).
         moments: Σ x·yᵀ, shape (d, 2).
     """
 
@@ -46,26 +45,21 @@ class Regression:
     @classmethod
     def start(cls, count: int) -> Self:
         """Before any release, for so many inputs."""
-        return cls(np.eye(count) * (ERROR / FIRST) ** 2, np.zeros((count, 2)))
+        return cls(np.zeros((count, count)), np.zeros((count, 2)))
 
-    def moved(self, usual: Distribution, inputs: FloatArray) -> Distribution:
-        """The distribution that batches with these inputs have."""
-        each = inputs @ np.linalg.solve(self.products, self.moments)
+    def foretold(self, inputs: FloatArray) -> tuple[float, float]:
+        """Shift and stretch of a batch with these inputs, a one first; shape (d,)."""
+        first = np.full(len(inputs), (ERROR / FIRST_EFFECT) ** 2)
+        first[0] = (ERROR / FIRST_LEVEL) ** 2
+        each = inputs @ np.linalg.solve(self.products + np.diag(first), self.moments)
         shift, stretch = each.clip(-FARTHEST, FARTHEST).tolist()
-        return usual.moved(shift, stretch)
+        return shift, stretch
 
-    def learned(self, usual: Distribution, inputs: FloatArray, found: Distribution) -> Regression:
-        """After one more batch.
-
-        Args:
-            usual: What its place and width are counted from.
-            inputs: Of the batch, shape (d,).
-            found: Its believed distribution.
-        """
-        each = np.array(found.against(usual)).clip(-FARTHEST, FARTHEST)
-        first = np.eye(len(inputs)) * (ERROR / FIRST) ** 2
+    def learned(self, inputs: FloatArray, found: tuple[float, float]) -> Regression:
+        """After one more batch, of this shift and stretch."""
+        each = np.array(found).clip(-FARTHEST, FARTHEST)
         return Regression(
-            first + DISCOUNT * (self.products - first) + np.outer(inputs, inputs),
+            DISCOUNT * self.products + np.outer(inputs, inputs),
             DISCOUNT * self.moments + np.outer(inputs, each),
         )
 

@@ -12,7 +12,7 @@ from streamdp.learning.experts.arrays import packed, unpacked
 from streamdp.learning.experts.belief import SIZES, After, Belief
 from streamdp.learning.experts.broad import broad_weights
 from streamdp.learning.experts.curves import MOVES, Curves, first_weights
-from streamdp.learning.experts.distribution import Distribution
+from streamdp.learning.experts.distribution import Distribution, Place
 from streamdp.learning.experts.evidence import Records
 from streamdp.learning.experts.inputs import Regression
 from streamdp.types import FloatArray, Grid, Json
@@ -59,6 +59,7 @@ class Memory:
         records: How many a batch has.
         numbers: What public numbers of a batch say of it.
         beside: What the distribution of other groups says of it.
+        origin: Where the first batch lay: numbers say how far others lie from it.
         lost: Weight of broad curves after the last release: as far as nothing that was learned
             holds, weights are those of a stream that begins.
     """
@@ -70,6 +71,7 @@ class Memory:
     records: Records
     numbers: Regression
     beside: Regression
+    origin: Place
     lost: float = 0.0
 
     @classmethod
@@ -81,16 +83,17 @@ class Memory:
         """
         sizes = np.full(len(SIZES), 1.0 / len(SIZES))
         nothing = Regression.start(1)
-        return cls(0, {}, {}, sizes, Records.expected(rows), nothing, nothing)
+        return cls(0, {}, {}, sizes, Records.expected(rows), nothing, nothing, Place(0.0, 1.0))
 
     def curves(self, around: Around) -> dict[str, Curves]:
         """All curves that may be those of a batch, by name."""
         moved = dict(self.past)
         if self.past and len(around.inputs) > 1:
-            numbers = self._numbers(around)
-            moved[INPUTS] = numbers.moved(self.past["usual"], around.inputs)
+            away = self._numbers(around).foretold(around.inputs)
+            moved[INPUTS] = self.past["usual"].moved(self.origin, *away)
         if around.others is not None:
-            moved[OTHERS] = self.beside.moved(around.others, np.ones(1))
+            away = self.beside.foretold(np.ones(1))
+            moved[OTHERS] = around.others.moved(around.others.lies(), *away)
         found = {name: Curves(each, MOVES) for name, each in moved.items()}
         return found | {BROAD: around.broad}
 
@@ -130,17 +133,19 @@ class Memory:
             name: self.past[name].towards(found, max(step, 1.0 / count)) if self.past else found
             for name, step in STEPS.items()
         }
-        usual = self.past.get("usual", found)
+        origin = self.origin if self.past else found.lies()
+        beside = self.beside
+        if around.others is not None:
+            beside = beside.learned(np.ones(1), found.away(around.others.lies()))
         return Memory(
             count,
             past,
             {**self.weights, **weights},
             (1.0 - rate) * self.sizes + rate * after.sizes,
             self.records.learned(after.records, count),
-            self._numbers(around).learned(usual, around.inputs, found),
-            self.beside
-            if around.others is None
-            else self.beside.learned(around.others, np.ones(1), found),
+            self._numbers(around).learned(around.inputs, found.away(origin)),
+            beside,
+            origin,
             float(after.weights[ends[-1] :].sum()) if len(ends) else 0.0,
         )
 
@@ -166,6 +171,7 @@ class Memory:
             "records": self.records.to_json(),
             "numbers": self.numbers.to_json(),
             "beside": self.beside.to_json(),
+            "origin": [self.origin.centre, self.origin.width],
             "lost": self.lost,
         }
 
@@ -180,6 +186,7 @@ class Memory:
             Records.from_json(state["records"]),
             Regression.from_json(state["numbers"]),
             Regression.from_json(state["beside"]),
+            Place(*map(float, state["origin"])),
             float(state["lost"]),
         )
 

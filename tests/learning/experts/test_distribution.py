@@ -71,21 +71,12 @@ def test_places_of_a_gap_are_at_its_start() -> None:
     assert each.place(np.array([0.5 - 1e-6, 0.5 + 1e-6])) == pytest.approx([1.0, 9.0], abs=1e-4)
 
 
-def test_points_make_a_function_that_does_not_fall() -> None:
-    """Points in disorder, twice and out of the grid."""
-    cells = np.array([-5000.0, -10.0, -10.0, 0.0, 10.0, 1000.0])
-    each = Distribution.through(GRID, cells, np.array([0.3, 0.1, 0.3, 0.15, 1.4, 0.2]))
-    assert each.cells.tolist() == [-1001.0, -10.0, 0.0, 10.0, 1000.0]
-    assert each.shares.tolist() == pytest.approx([0.0, 0.2, 0.2, 1.0, 1.0])
-    assert Distribution.through(GRID, np.empty(0), np.empty(0)).shares.tolist() == [0.0, 1.0]
-
-
 @settings(max_examples=60, deadline=None)
 @given(distributions(), st.floats(-4.0, 4.0), st.floats(-1.0, 1.0))
 def test_a_move_is_read_back(each: Distribution, shift: float, stretch: float) -> None:
     """Shift and stretch against the unmoved one, where none is narrower than a cell."""
     wide = Distribution(each.cells * 10.0, each.shares)
-    assert wide.moved(shift, stretch).against(wide) == pytest.approx((shift, stretch), abs=1e-5)
+    assert wide.moved(wide.lies(), shift, stretch).away(wide.lies()) == pytest.approx((shift, stretch), abs=1e-5)
 
 
 def test_a_step_goes_so_far_in_places() -> None:
