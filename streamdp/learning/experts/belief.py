@@ -149,7 +149,7 @@ class Belief:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Known:
-    """What is believed of a batch after its release.
+    """Belief about a batch after its release.
 
     Args:
         cells: Increasing, shape (p,).

@@ -1,4 +1,4 @@
-"""What a release shows of its batch: noisy shares of the records at or below some cells.
+"""Evidence of a release about its batch: noisy shares of the records at or below some cells.
 
 Counts between cuts show them by their running sums; drawn quantiles show them too, for at a value
 that was drawn for rank q about a share q of the records lies. Releases alone are looked at: free.
@@ -52,7 +52,7 @@ class Evidence:
 
     @classmethod
     def drawn(cls, tree: QuantileTree, cells: FloatArray, rows: float) -> Evidence:
-        """What drawn quantiles show."""
+        """Evidence of drawn quantiles."""
         targets = np.array([float(quantile) for quantile in tree.quantiles])
         noise = _noise_of(tree, round(rows)) + np.eye(len(targets)) / (4.0 * rows**2)
         return cls(cells - 0.5, targets, noise, rows, float(np.trace(noise)) / len(noise))
@@ -61,7 +61,7 @@ class Evidence:
     def counted(
         cls, stages: Sequence[Histogram], variances: Sequence[float], records: Records
     ) -> Evidence:
-        """What noisy counts show.
+        """Evidence of noisy counts.
 
         Args:
             stages: What was counted, with at least one cut in all.

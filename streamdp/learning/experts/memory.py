@@ -1,4 +1,4 @@
-"""What the learner remembers of past releases, and what it believes of the next batch."""
+"""Memory of past releases, and the belief about the next batch that follows from it."""
 
 from __future__ import annotations
 

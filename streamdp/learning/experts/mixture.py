@@ -47,7 +47,7 @@ REACH = 1.96
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Planned:
-    """What the learner planned a release from.
+    """Basis on which the learner planned a release.
 
     Args:
         memory: Of the releases before.
@@ -137,7 +137,7 @@ class ExpertMixture(Learner):
         return self._way(planned.memory, replace(planned.around, others=together(shown)))
 
     def shown(self, seen: Observation) -> tuple[Shown, ...]:
-        """What a release shows, for the groups that are released after it."""
+        """Evidence of a release, for the groups that are released after it."""
         return (Shown(self.expected_rows, self._after(seen).known.distribution()),)
 
     def priors(self, state: Json, count: int, features: Features = ()) -> JointPrior:

@@ -1,4 +1,4 @@
-"""What the groups of a batch that are released already show for the others.
+"""Evidence of the groups of a batch that are released already, for the others.
 
 Groups of one batch have its day in common, and often places and shapes too. The groups before, as
 their releases show them, make one distribution; how a group lies beside it is learned
