@@ -51,6 +51,9 @@ REMEMBERED = 6
 
 TINY = 1e-12
 
+FLOOR = 1e-12
+"""Variance of a noisy share at least: the covariance of shares that say the same has an inverse."""
+
 ROUNDS = 2
 """Rounds of reading a release: the marginal distribution is that after the last one."""
 
@@ -93,10 +96,11 @@ class Belief:
         """The belief after a release."""
         seen = self.shares(evidence.cells)
         off, marginal = evidence.shares - seen, self.marginal
+        noise = evidence.noise + FLOOR * np.eye(len(evidence.cells))
         for _ in range(ROUNDS):
             there = marginal.share(evidence.cells)
             among = VARIANCES * bridge(there, there)
-            inverse = np.asarray(np.linalg.inv(among + evidence.noise))
+            inverse = np.asarray(np.linalg.inv(among + noise))
             weights = self._weights(off, inverse)
             of_curve = weights.sum(axis=1)
             kept = of_curve > HARDLY

@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from streamdp.learning.experts.belief import SIZES, Belief, bridge
+from streamdp.learning.experts.evidence import LEAST_VARIANCE
 from streamdp.types import FloatArray
 
 PLANS = (
@@ -39,7 +40,7 @@ LEAST = 1e-9
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Open:
-    """What one stage leaves open between its cuts, by curve and quantile, in squared ranks.
+    """Gaps that one stage leaves open between its cuts, by curve and quantile, in squared ranks.
 
     Args:
         misfit: As curves differ, shape (i, m).
@@ -88,7 +89,7 @@ def foretold(
     for plan in plans:
         between, precision, after = opened.misfit + opened.inside * size, 0.0, opened.before
         for stage, share in enumerate(plan):
-            precision += 1.0 / variance(share)
+            precision += 1.0 / max(variance(share), LEAST_VARIANCE)
             if stage:
                 near = np.minimum(ABOUT * np.sqrt(after) / gap, 0.5)
                 now = opened.misfit * np.minimum(1.0, after / opened.before)
@@ -106,7 +107,7 @@ def _opened(
     places: FloatArray,
     mean: FloatArray,
 ) -> _Open:
-    """What lies between the cuts.
+    """All that lies between the cuts.
 
     Args:
         belief: About the batch.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -12,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from streamdp.learning.experts.distribution import KNOTS, Distribution
-from streamdp.types import FloatArray, Grid
+from streamdp.types import FloatArray
 
-GRID = Grid(Fraction(1), -1000, 1000)
 SHARES = np.linspace(0.0, 1.0, 101)
 
 
@@ -69,6 +67,16 @@ def test_places_of_a_gap_are_at_its_start() -> None:
     """No record lies in it, so the share is reached where it begins."""
     each = Distribution(np.array([0.0, 1.0, 9.0, 10.0]), np.array([0.0, 0.5, 0.5, 1.0]))
     assert each.place(np.array([0.5 - 1e-6, 0.5 + 1e-6])) == pytest.approx([1.0, 9.0], abs=1e-4)
+
+
+@pytest.mark.parametrize("cells", [[5.0], [-10.0, 0.0, 40.0]], ids=str)
+def test_a_distribution_goes_through_points_and_ends_beyond_them(cells: list[float]) -> None:
+    """Hardly anything lies beyond, as far again as the last stretch or a cell."""
+    shares = np.linspace(0.0, 1.0, len(cells) + 2)[1:-1]
+    each = Distribution.about(np.array(cells), shares)
+    assert each.share(np.array(cells)) == pytest.approx(shares, abs=1e-5)
+    assert each.cells[[0, -1]].tolist() == ([4.0, 6.0] if len(cells) == 1 else [-20.0, 80.0])
+    assert (each.shares[0], each.shares[-1]) == (0.0, 1.0)
 
 
 @settings(max_examples=60, deadline=None)
