@@ -24,7 +24,7 @@ ERROR = 0.2
 """Deviation of a batch from what its numbers say."""
 
 DISCOUNT = 0.995
-"""What a release counts after the next, in units of that."""
+"""Weight of a release relative to that of the next."""
 
 FARTHEST = np.array([30.0, 3.0])
 """Shift and logarithm of a stretch, at most."""

@@ -84,7 +84,9 @@ def test_a_distribution_goes_through_points_and_ends_beyond_them(cells: list[flo
 def test_a_move_is_read_back(each: Distribution, shift: float, stretch: float) -> None:
     """Shift and stretch against the unmoved one, where none is narrower than a cell."""
     wide = Distribution(each.cells * 10.0, each.shares)
-    assert wide.moved(wide.lies(), shift, stretch).away(wide.lies()) == pytest.approx((shift, stretch), abs=1e-5)
+    assert wide.moved(wide.lies(), shift, stretch).away(wide.lies()) == pytest.approx(
+        (shift, stretch), abs=1e-5
+    )
 
 
 def test_a_step_goes_so_far_in_places() -> None:
