@@ -185,7 +185,7 @@ class Quantiles:
         rho would depend on releases, and would bound no adversary who can steer them.
         """
         ways = self.learner.ways()
-        whole = _event_of(self.tree())
+        whole = _event_of(ways[0] if way else self.tree())
         if way is None or len(ways) == 1:
             return whole
         about = {name: whole[name] for name in ("mechanism", "quantiles", "relation")}

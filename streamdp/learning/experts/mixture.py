@@ -75,12 +75,12 @@ class ExpertMixture(Learner):
     """Believed distributions, mixed; and how a batch is released.
 
     Args:
-        tree: Draws all quantiles where batches are not counted, with learned priors.
+        tree: Over all quantiles.
         robust: Prior that holds when the past misleads.
         robust_weight: λ in (0, 1]: never more than (1/c)·ln(1/λ) worse than `robust`.
         guess: Location and spread of the column, before any release.
         expected_rows: Public guess of the number of rows of a batch.
-        first: Tree and prior of a first release.
+        first: Tree and prior of a first release; of later ones too, where no batch is counted.
         histograms: Ways of counting later batches; none where quantiles are drawn.
     """
 
@@ -111,7 +111,7 @@ class ExpertMixture(Learner):
 
     def ways(self) -> tuple[QuantileTree | Histograms, ...]:
         """Of the first release, and of those after it; all cost the same epsilon."""
-        return self.first[0], *(self.histograms or (self.tree,))
+        return self.first[0], *self.histograms
 
     def way(self, state: Json, features: Features = (), calendar: Features = ()) -> Way:
         """How the next batch is released, from releases and public facts alone.
@@ -143,7 +143,7 @@ class ExpertMixture(Learner):
     def priors(self, state: Json, count: int, features: Features = ()) -> JointPrior:
         """Priors of all quantiles, were all drawn."""
         planned: Planned = self.way(state, features).planned
-        return self._priors(planned.belief)
+        return self._priors(planned)
 
     def read(self, way: Way, counted: tuple[Histogram, ...]) -> tuple[tuple[int, int, int], ...]:
         """Cell of each quantile, and the first and the last in which it may lie, from counts."""
@@ -203,11 +203,8 @@ class ExpertMixture(Learner):
 
     def _way(self, memory: Memory, around: Around) -> Way:
         planned = Planned(memory, around, memory.belief(around))
-        if memory.releases == 0:
-            tree, prior = self.first
-            return Drawn(0, planned, tree, prior)
-        if not self.histograms:
-            return Drawn(1, planned, self.tree, self._priors(planned.belief))
+        if memory.releases == 0 or not self.histograms:
+            return Drawn(0, planned, self.first[0], self._priors(planned))
         best = self._best(planned.belief)
         histograms = self.histograms[best]
 
@@ -226,13 +223,19 @@ class ExpertMixture(Learner):
         errors = foretold(belief, self.targets, at, plans, lambda share: noise(share).variance)
         return int(np.argmin(errors))
 
-    def _priors(self, belief: Belief) -> JointPrior:
-        """A law about each believed quantile, as wide as curves differ there."""
+    def _priors(self, planned: Planned) -> JointPrior:
+        """First priors; after a release laws about believed quantiles take the robust ones' place.
+
+        They are as wide as curves differ there. First shapes stay: they hold where the guess does.
+        """
+        belief, first = planned.belief, self.first[1]
+        if planned.memory.releases == 0:
+            return first
         unit = float(self.tree.grid.resolution)
         places = belief.marginal.place(self.targets)
         scales = belief.weights @ np.abs(belief.places(self.targets) - places)
         each = places * unit, np.maximum(scales, 1.0) * unit
-        return JointPrior(robust_laplaces(*each, self.robust, self.robust_weight))
+        return replace(first, robust=robust_laplaces(*each, self.robust, self.robust_weight))
 
     def _after(self, seen: Observation) -> After:
         """The belief after a release."""
