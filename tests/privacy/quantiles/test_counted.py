@@ -224,5 +224,6 @@ def test_the_ledger_names_the_way_that_is_drawn(count: int, measure: str, neighb
         mechanism = way.histograms if isinstance(way, Counted) else way.tree
         counts = measure == "counts" and count > 1
         assert isinstance(way, Counted) == (releases > 0 and counts)
-        assert plan.event["events"][plan.event["drawn"]] == mechanism.event()
+        event = plan.event["events"][plan.event["drawn"]] if counts else plan.event
+        assert event.items() >= mechanism.event().items()
         assert epsilon_of(plan.event) == 1
