@@ -97,7 +97,7 @@ class Learner(Protocol):
     __slots__ = ()
 
     infers: ClassVar[bool] = False
-    """Whether some released values may follow from others instead of being drawn."""
+    """Whether released values may follow from noisy counts instead of being drawn."""
 
     @property
     def share(self) -> Fraction:

@@ -38,7 +38,7 @@ class PublicFit:
     scales: tuple[float, ...]
 
     def priors(self, robust: Prior, weight: float, resolution: float) -> tuple[Prior, ...]:
-        """First priors of a learner without experts; no scale is below a cell."""
+        """First priors of the quantiles; no scale is below a cell."""
         scales = [max(scale, resolution) for scale in self.scales]
         return robust_laplaces(self.locations, scales, robust, weight)
 

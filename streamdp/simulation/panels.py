@@ -78,8 +78,8 @@ def priors(axes: Axes, when: Times, seen: Trace) -> None:
 
 
 def weights(axes: Axes, when: Times, shares: FloatArray, names: Sequence[str]) -> None:
-    """Weights of the experts, stacked."""
-    colours = PACES[: shares.shape[1] - 1] + PACES[3:4]
+    """Weights of what is believed, stacked; the last is what is believed without the past."""
+    colours = PACES[: shares.shape[1] - 1] + PACES[-1:]
     axes.stackplot(when, shares.T, colors=colours, linewidth=0)
     axes.set_ylim(0.0, 1.0)
     tops = np.cumsum(shares[-max(1, len(shares) // 20) :].mean(axis=0))
@@ -97,7 +97,7 @@ def column_title(axes: Axes, text: str) -> None:
 ROWS = (
     ("{measure} of each release", "mean of all values, running median"),
     ("Prior before each release", "middle 50 % and 90 % (bands), and the truth (line)"),
-    ("Which expert is trusted", "weight, by how fast it believes the values to drift"),
+    ("Weights of what is believed", "by what each part rests on"),
 )
 """Heading of each row of panels, and what it shows."""
 

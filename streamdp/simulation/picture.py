@@ -1,4 +1,4 @@
-"""The picture of a study: errors over time, priors against the truth, weights of experts.
+"""The picture of a study: errors over time, priors against the truth, weights of what is believed.
 
 One column a price; below the errors of all learners, one learner from inside.
 """

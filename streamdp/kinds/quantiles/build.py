@@ -76,8 +76,8 @@ def question(section: QuantilesSection, dialect: Dialect) -> CellQuery:
 def _form(section: QuantilesSection, epsilon: Fraction) -> Choice:
     """The form of the tree: the configured one, or that of the public table.
 
-    The table was made for priors that do not learn. Where one learns it is the binary tree, whose
-    noise the learner of experts models, and the table's form while it knows too little.
+    The table was made for priors that do not learn; learned ones are drawn from by the binary tree.
+    The learner `experts` takes the table's form for its first release by itself (`learners`).
     """
     from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, Choice, choose_tree
 

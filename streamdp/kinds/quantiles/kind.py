@@ -56,7 +56,7 @@ class QuantilePlan:
 
 @dataclass(frozen=True, slots=True)
 class Quantiles:
-    """Quantiles of a column, drawn by the quantile tree under learned priors.
+    """Quantiles of a column: drawn by the quantile tree, or computed from noisy counts.
 
     Args:
         column: Name of the column.
@@ -188,8 +188,10 @@ class Quantiles:
         whole = _event_of(ways[0] if way else self.tree())
         if way is None or len(ways) == 1:
             return whole
-        about = {name: whole[name] for name in ("mechanism", "quantiles", "relation")}
-        return choice([_event_of(each) for each in ways], **about, drawn=way.number)
+        events = [_event_of(each) for each in ways]
+        about = {name: whole[name] for name in ("quantiles", "relation")}
+        about["mechanism"] = events[way.number]["mechanism"]
+        return choice(events, **about, drawn=way.number)
 
     def _gradient(self, state: Json, features: Features) -> NoisyGradient | None:
         """Noisy gradient of this part of the batch, for the learner."""

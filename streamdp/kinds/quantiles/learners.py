@@ -71,11 +71,7 @@ def learner(section: QuantilesSection, tree: QuantileTree, data: PublicData) -> 
 
 
 def _experts(basis: Basis) -> Learner:
-    """Experts that count records, unless the mechanism is configured or rows are unknown.
-
-    Their first release is drawn as `learner: none` does. A single quantile is drawn each time: one
-    draw has less noise than counts on all sides of it.
-    """
+    """The default learner; its first release is drawn as that of `learner: none`."""
     from streamdp.learning.experts.mixture import ExpertMixture
     from streamdp.learning.experts.stages import PLANS
     from streamdp.mechanisms.histograms import Histograms
@@ -90,8 +86,7 @@ def _experts(basis: Basis) -> Learner:
         form = choose_tree(len(quantiles), tree.epsilon, rows)
         like = form.tree(quantiles, tree.epsilon, tree.grid, tree.relation)
         first = like, form.prior(_first(basis), shapes(section) if form.shapes else None)
-    counts = auto and rows is not None and section.prior.measure == "counts"
-    counts = counts and len(quantiles) > 1
+    plans = PLANS if section.counts() else ()
     price = Price.of_loss_range(tree.epsilon, section.price.measure)
     return ExpertMixture(
         tree,
@@ -100,7 +95,7 @@ def _experts(basis: Basis) -> Learner:
         guess_of(section),
         rows or 1,
         first,
-        tuple(Histograms(price, tree.grid, plan, tree.relation) for plan in PLANS if counts),
+        tuple(Histograms(price, tree.grid, plan, tree.relation) for plan in plans),
     )
 
 

@@ -142,14 +142,15 @@ class PriorSection(Section):
 
     learner: LearnerName | None = Field(
         default=None,
-        description="How priors are learned from past releases. Default: `experts` if"
+        description="What is learned from past releases. Default: `experts` if"
         " `expected_rows` is given, else `last-release`; `none` with joint nodes.",
     )
     measure: Literal["counts", "quantiles"] = Field(
         default="counts",
         description="What the learner `experts` measures after its first release: noisy counts of"
         " records between cuts, from which all quantiles follow (`counts`), or every quantile"
-        " in a draw of its own (`quantiles`), which errs more. Default `counts`.",
+        " in a draw of its own (`quantiles`), which errs more. One quantile alone is drawn either"
+        " way, as all are with a configured `mechanism`. Default `counts`.",
     )
     features: tuple[Literal["weekday", "month", "season", "hour", "trend"], ...] = Field(
         default=(),
@@ -181,16 +182,16 @@ class PriorSection(Section):
     )
     robust: FamilyName | Family | MixtureOf | None = Field(
         default=None,
-        description="Prior that limits the error when the past misleads: a family or a mixture."
-        " Default: `cauchy` if there is a guess, else `uniform` within the bounds.",
+        description="Prior of a first release, and of drawn quantiles whose past misleads: a family"
+        " or a mixture. Default: `cauchy` if there is a guess, else `uniform` within the bounds.",
         examples=["cauchy", {"family": "laplace", "location": 120, "scale": 60}],
     )
     robust_weight: float = Field(
         default=0.05,
         ge=0.01,
         le=1.0,
-        description="Weight of the robust prior beside the learned one, from 0.01 to 1. Default"
-        " 0.05.",
+        description="Weight of the robust prior beside the learned one where quantiles are drawn,"
+        " from 0.01 to 1. Default 0.05.",
     )
     private_gradient: PositiveRational | None = Field(
         default=None,

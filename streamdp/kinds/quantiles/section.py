@@ -184,27 +184,43 @@ class QuantilesSection(ReleaseSection):
                 "no lower and upper, for noise is in ranks: add expected_rows, about how many"
                 " records a batch has"
             )
+        if self.counts():
+            return (
+                "lower and upper are meant to hold the batch's own quantile 95 times in 100; of the"
+                " first release they take it to have about the expected rows; later ones are"
+                " computed from noisy counts and from how past batches lay, whose number of records"
+                " is learned: they hold less often where a batch has below a fifth of the expected"
+                f" rows{self._about_outermost('; in the first release ')}"
+            )
         alone = ""
         if len(self.quantiles) == 1:
             alone = "; of a single quantile they take a batch to be as widely spread as the guess"
         return (
             "lower and upper hold the batch's own quantile 95 times in 100 if it has about the"
             " expected rows; with a tenth of them 2 or 3 times in 10, with ten times as many they"
-            f" are wider than need be{alone}{self._about_outermost()}"
+            f" are wider than need be{alone}{self._about_outermost('; ')}"
         )
 
-    def _about_outermost(self) -> str:
-        """Why intervals of quantiles with few records beyond them are wide."""
+    def counts(self) -> bool:
+        """Whether releases after the first count records, so that all quantiles follow.
+
+        A single quantile is drawn each time: one draw has less noise than counts on both its sides.
+        """
+        auto, several = self.mechanism == "auto", len(self.quantiles) > 1
+        return self.learner() == "experts" and auto and several and self.prior.measure == "counts"
+
+    def _about_outermost(self, before: str) -> str:
+        """Why intervals of drawn quantiles with few records beyond them are wide."""
         information = float(self.price.loss_range) * (self.expected_rows or 0)
         few = [q for q in self.quantiles if information * min(q, 1 - q) < FEW_BEYOND]
         if not few:
             return ""
         named = ", ".join(f"{float(quantile):g}" for quantile in few)
         return (
-            f"; epsilon times the records beyond {named} is below {FEW_BEYOND}, so a draw may lie"
-            " outside the batch: the interval reaches to the next quantile that surely lies inside,"
-            " or to the guess, and outwards by the heaviest of usual tails or by gaps that go on"
-            " growing"
+            f"{before}epsilon times the records beyond {named} is below {FEW_BEYOND}, so a"
+            " draw may lie outside the batch: the interval reaches to the next quantile that surely lies"
+            " inside, or to the guess, and outwards by the heaviest of usual tails or by gaps that"
+            " go on growing"
         )
 
     def believed(self) -> tuple[float, float]:

@@ -92,7 +92,7 @@ class QuantilesStudy(Study):
         return rank_errors(statistic, kind.quantiles, cells)
 
     def trace(self, kind: Quantiles, steps: Iterable[Step]) -> Trace:
-        """The lowest, middle and highest quantile, and which expert is trusted."""
+        """The lowest, middle and highest quantile, and weights of what is believed."""
         count = len(kind.quantiles)
         targets = sorted({0, count // 2, count - 1})
         truth, bands, weights = [], [], []
@@ -105,7 +105,8 @@ class QuantilesStudy(Study):
             priors = (way.prior if drawn else kind.believed(step.state, features)).robust
             bands.append([band(priors[j], kind.grid) for j in targets])
             weights.append(kind.learner.weights(step.state))
-        names = tuple(dict.fromkeys(name for mixed in weights for name in mixed))
+        last_first = reversed(weights)
+        names = tuple(dict.fromkeys(name for mixed in last_first for name in mixed))
         return Trace(
             tuple(f"quantile {float(kind.quantiles[j]):g}" for j in targets),
             np.array(truth, dtype=float),

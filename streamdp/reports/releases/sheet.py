@@ -15,8 +15,8 @@ from streamdp.types import Column, Json, Release
 
 WORDS = {
     "label": "names the row",
-    "value": "what was drawn, with its noise, or inferred from what was",
-    "origin": "whether the value was measured in this batch or inferred",
+    "value": "what was published, noise included",
+    "origin": "measured: drawn by itself; inferred: computed from noisy counts and past releases",
     "estimate": "what this and earlier releases say together",
     "lower": "lower end of an interval",
     "upper": "upper end of an interval",
