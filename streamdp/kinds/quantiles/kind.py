@@ -190,7 +190,7 @@ class Quantiles:
             return whole
         events = [_event_of(each) for each in ways]
         about = {name: whole[name] for name in ("quantiles", "relation")}
-        about["mechanism"] = events[way.number]["mechanism"]
+        about["mechanism"] = " or ".join(dict.fromkeys(each["mechanism"] for each in events))
         return choice(events, **about, drawn=way.number)
 
     def _gradient(self, state: Json, features: Features) -> NoisyGradient | None:

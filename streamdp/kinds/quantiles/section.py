@@ -218,9 +218,9 @@ class QuantilesSection(ReleaseSection):
         named = ", ".join(f"{float(quantile):g}" for quantile in few)
         return (
             f"{before}epsilon times the records beyond {named} is below {FEW_BEYOND}, so a"
-            " draw may lie outside the batch: the interval reaches to the next quantile that surely lies"
-            " inside, or to the guess, and outwards by the heaviest of usual tails or by gaps that"
-            " go on growing"
+            " draw may lie outside the batch: the interval reaches to the next quantile that surely"
+            " lies inside, or to the guess, and outwards by the heaviest of usual tails or by gaps"
+            " that go on growing"
         )
 
     def believed(self) -> tuple[float, float]:
