@@ -1,0 +1,175 @@
+"""Belief after a release: Bayes' rule, also where a release says nothing, or nothing likely."""
+
+from __future__ import annotations
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from streamdp.learning.experts import belief as module
+from streamdp.learning.experts.belief import SIZES, After, Belief
+from streamdp.learning.experts.curves import Curves
+from streamdp.learning.experts.distribution import Distribution
+from streamdp.learning.experts.evidence import Evidence, Records
+from streamdp.mechanisms.histograms import Histogram
+from streamdp.types import FloatArray, Grid
+
+GRID = Grid(Fraction(1), -500, 500)
+MOVES = np.array([[0.0, 0.0], [0.4, 0.0], [-0.6, 0.3]])
+WEIGHTS = np.array([0.5, 0.2, 0.3])
+SIZE_WEIGHTS = np.array([0.3, 0.2, 0.2, 0.1, 0.1, 0.1])
+TARGETS = np.arange(1, 10) / 10.0
+
+
+def even(low: float = -100.0, high: float = 100.0) -> Distribution:
+    return Distribution(np.linspace(low, high, 41), np.linspace(0.0, 1.0, 41))
+
+
+def before(grid: Grid = GRID, weights: FloatArray = WEIGHTS) -> Belief:
+    """Three curves, of a hundred records."""
+    records = Records.expected(100)
+    return Belief(grid, (Curves(even(), MOVES),), weights, SIZE_WEIGHTS, records, 3)
+
+
+def seen(cells: list[float], shares: list[float], noise: FloatArray) -> Evidence:
+    return Evidence(np.array(cells), np.array(shares), noise, 100.0, float(noise[0, 0]))
+
+
+def by_hand(
+    prior: Belief, evidence: Evidence, span: float, steps: int
+) -> tuple[FloatArray, FloatArray]:
+    """Weights of curves and sizes, and the mean at two cells, by sums over a grid of values.
+
+    What a batch does about its curve at the two cells is summed over all pairs of values in
+    [-span, span]: no inverse and no rule of conditioning but Bayes'.
+    """
+    axis = np.linspace(-span, span, steps)
+    pairs = np.array(list(itertools.product(axis, axis)))
+    at = prior.marginal.share(evidence.cells)
+    covariance = np.array(
+        [[min(u, v) - u * v for v in at.tolist()] for u in at.tolist()], dtype=float
+    )
+    curves = prior.shares(evidence.cells)
+    joint, moved = np.zeros((len(curves), len(SIZES))), np.zeros((len(SIZES), 2))
+    for (i, curve), (k, size) in itertools.product(enumerate(curves), enumerate(SIZES)):
+        law = density(pairs, size**2 * covariance)
+        law /= law.sum()
+        mass = prior.weights[i] * prior.sizes[k] * law
+        mass *= density(evidence.shares - curve - pairs, evidence.noise)
+        joint[i, k] = mass.sum()
+        moved[k] += mass @ (curve + pairs)
+    return joint / joint.sum(), moved.sum(axis=0) / joint.sum()
+
+
+def density(off: FloatArray, covariance: FloatArray) -> FloatArray:
+    """Of a normal law of two numbers."""
+    (a, b), (_, d) = covariance
+    determinant = a * d - b * b
+    squares = (d * off[:, 0] ** 2 - 2.0 * b * off[:, 0] * off[:, 1] + a * off[:, 1] ** 2) / (
+        determinant
+    )
+    return np.asarray(np.exp(-0.5 * squares) / np.sqrt(determinant))
+
+
+@pytest.mark.parametrize("shares", [[0.4, 0.55], [0.2, 0.35], [0.45, 0.8]], ids=str)
+def test_the_belief_after_a_release_is_bayes_rule(
+    shares: list[float], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Against sums over a grid: weights of curves and of sizes, and shares where it was cut."""
+    monkeypatch.setattr(module, "ROUNDS", 1)
+    prior = before()
+    monkeypatch.setattr(module, "SIZES", SIZES)
+    noise = np.array([[4e-3, 1e-3], [1e-3, 5e-3]])
+    evidence = seen([-20.0, 15.0], shares, noise)
+    joint, mean = by_hand(prior, evidence, 1.6, 641)
+    after = prior.after(evidence)
+    assert after.weights == pytest.approx(joint.sum(axis=1), abs=2e-3)
+    assert after.sizes == pytest.approx(joint.sum(axis=0), abs=2e-3)
+    assert after.known.distribution().share(evidence.cells) == pytest.approx(mean, abs=2e-3)
+
+
+def test_a_release_that_says_nothing_changes_nothing() -> None:
+    """Of huge noise: weights, sizes and the believed distribution stay."""
+    prior = before()
+    after = prior.after(seen([-20.0, 15.0], [0.1, 0.2], 1e8 * np.eye(2)))
+    assert after.weights == pytest.approx(WEIGHTS, abs=1e-6)
+    assert after.sizes == pytest.approx(SIZE_WEIGHTS, abs=1e-6)
+    at = np.linspace(-150.0, 150.0, 31)
+    assert after.known.distribution().share(at) == pytest.approx(prior.marginal.share(at), abs=0.01)
+
+
+def test_a_release_without_noise_is_believed() -> None:
+    """The distribution goes through it, and nothing is in doubt there."""
+    truth = [0.3, 0.5, 0.65]
+    after = before().after(seen([-60.0, 0.0, 30.0], truth, 1e-10 * np.eye(3)))
+    assert after.known.distribution().share(np.array([-60.0, 0.0, 30.0])) == pytest.approx(
+        truth, abs=1e-3
+    )
+    at = np.isin(after.known.cells, [-60.0, 0.0, 30.0])
+    assert at.sum() == 3
+    assert after.known.deviations[at].max() < 1e-3 < after.known.deviations[~at].max()
+
+
+def test_the_curve_that_foretold_the_release_gains_weight() -> None:
+    """And sizes are as far as the batch is from it."""
+    prior = before(weights=np.ones(3) / 3.0)
+    cells = np.array([-60.0, 0.0, 60.0])
+    for curve, shares in enumerate(prior.shares(cells)):
+        after = prior.after(Evidence(cells, shares, 1e-5 * np.eye(3), 100.0, 1e-5))
+        assert int(after.weights.argmax()) == curve
+        assert after.weights[curve] > 0.9
+        assert after.sizes[0] > SIZE_WEIGHTS[0]
+
+
+STAGES = {
+    "no records": [Histogram((-50, 0, 50), (0, 0, 0, 0))],
+    "negative": [Histogram((-50, 0, 50), (-40, -3, -90, -1))],
+    "huge": [Histogram((-50, 0, 50), (10**14, 10**13, 3, 10**14))],
+    "one bin": [Histogram((-50, 0, 50), (0, 0, 10**6, 0))],
+    "one cut": [Histogram((499,), (100, 0))],
+    "the first cell": [Histogram((-500,), (100, 0))],
+    "neighbours": [Histogram((0, 1, 2, 3), (50, 0, 1, 0, 50))],
+    "the same twice": [Histogram((0,), (90, 10)), Histogram((0,), (10, 90))],
+    "three stages": [Histogram((0,), (7, -9)), Histogram((0, 1), (1, 2, 3)), Histogram((), (5,))],
+}
+GRIDS = {
+    "plain": GRID,
+    "wide": Grid(Fraction(1), -(10**8), 10**8),
+    "two cells": Grid(Fraction(1), 0, 1),
+}
+
+
+def check(after: After) -> None:
+    """Finite, in order."""
+    known = after.known
+    assert all(np.isfinite(each).all() for each in (known.cells, known.shares, known.deviations))
+    assert np.isfinite(after.weights).all()
+    assert after.weights.sum() == pytest.approx(1.0)
+    assert after.sizes.sum() == pytest.approx(1.0)
+    assert (np.diff(known.cells) > 0.0).all()
+    assert (np.diff(known.shares) >= 0.0).all()
+    found = known.distribution().quantiles(TARGETS)
+    low, high = known.ends(TARGETS, 1.96)
+    assert (np.diff(found) >= 0).all()
+    assert (np.diff(low) >= 0.0).all()
+    assert (np.diff(high) >= 0.0).all()
+    assert (low <= high + 1e-6).all()
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("name", STAGES)
+@pytest.mark.parametrize("variance", [0.0, 2.0, 1e12])
+def test_any_release_is_read(name: str, grid: str, variance: float) -> None:
+    """Finite numbers, shares and quantiles in order, whatever was counted."""
+    stages, prior = STAGES[name], before(GRIDS[grid])
+    check(prior.after(Evidence.counted(stages, (variance,) * len(stages), prior.records)))
+
+
+@pytest.mark.parametrize("cells", [[3.0] * 5, [-1e9, -1e8, 0.0, 1e8, 1e9]], ids=str)
+def test_drawn_values_are_read_wherever_they_lie(cells: list[float]) -> None:
+    """All equal, or out of all that is believed."""
+    shares = np.arange(1, 6) / 6.0
+    noise = 1e-4 * np.minimum.outer(shares, shares)
+    check(before().after(Evidence(np.array(cells) - 0.5, shares, noise, 100.0, 1e-4)))
