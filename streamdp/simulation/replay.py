@@ -25,7 +25,7 @@ def replay(
         stream: The batches.
         entropy: Chance; seeded, since nothing here is released.
         shown: Learns the truth of every past batch instead of `kind` learning its own releases:
-            the oracle, which no learning from private releases can beat by knowing the past better.
+            the oracle, which knows past values exactly, and nothing else of past batches.
     """
     taught = None if shown is None else study.taught(shown)
     state = (taught or kind).init()

@@ -6,8 +6,9 @@ all quantiles and batches of the cell; `width_ratio` is their median width over 
 would hold 95 % of the true errors, 1 at best. Rows of `plan` say whether the epsilon it recommends
 reaches the rank error that was asked for. Synthetic batches are drawn anew for each release;
 real ones are the days of the flights. Any learner of the configuration can be asked for; `experts`
-is the default, which draws its first release and counts later ones, so its rows `value` are of counts
-but for a single quantile. `reason` says why intervals of a cell are wider than they need be, from public facts alone.
+is the default, which draws its first release and counts later ones, so its rows `value` are of
+counts but for a single quantile. `reason` says why intervals of a cell are wider than they need be,
+from public facts alone.
 """
 
 from __future__ import annotations

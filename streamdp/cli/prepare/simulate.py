@@ -80,8 +80,9 @@ def simulate(
     Spends nothing, writes no release, opens no store. Figures are errors as the kind of release
     measures them (of a quantile the rank error: the share of records by which it is off), on
     average over all values and batches, and of the worst value of each batch; `late` leaves out the
-    first quarter of the stream. The row `oracle` is the default learner shown the truth of all past
-    batches: about what a learner could reach that knew the past better than from private releases.
+    first quarter of the stream. The row `oracle` is the default learner shown the true values of
+    all past batches in place of releases. Where releases are counted, counts show more of a batch
+    than its quantiles do, so the learner itself may err less.
 
     A table is cut into batches as the release's source is. Synthetic streams bring their own unit
     and number of records; a kind has its own, such as `seasonal`, `season-ends`, `level-shift`,

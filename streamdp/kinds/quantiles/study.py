@@ -72,7 +72,7 @@ class QuantilesStudy(Study):
         return replace(made, features=feature, feature_names=("of the stream",))
 
     def taught(self, kind: Quantiles) -> Quantiles:
-        """With every quantile drawn: a truth is known of all."""
+        """With every quantile drawn: true values are read as draws, not as counts."""
         return replace(kind, learner=kind.learner.drawing_all())
 
     def truth(self, kind: Quantiles, statistic: CellCounts) -> Outcome:
