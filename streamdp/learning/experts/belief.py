@@ -50,9 +50,7 @@ REMEMBERED = 6
 """Releases that curves rest on at most."""
 
 TINY = 1e-12
-
-FLOOR = 1e-12
-"""Variance of a noisy share at least: the covariance of shares that say the same has an inverse."""
+"""Weight of a curve, variance of a record and of a noisy share, at least: none is zero."""
 
 ROUNDS = 2
 """Rounds of reading a release: the marginal distribution is that after the last one."""
@@ -96,7 +94,7 @@ class Belief:
         """The belief after a release."""
         seen = self.shares(evidence.cells)
         off, marginal = evidence.shares - seen, self.marginal
-        noise = evidence.noise + FLOOR * np.eye(len(evidence.cells))
+        noise = evidence.noise + TINY * np.eye(len(evidence.cells))
         for _ in range(ROUNDS):
             there = marginal.share(evidence.cells)
             among = VARIANCES * bridge(there, there)
@@ -127,7 +125,7 @@ class Belief:
             -0.5 * ((off @ inverse) * off).sum(axis=2)
             + 0.5 * np.linalg.slogdet(inverse)[1][:, None]
         )
-        logs = logs.T + np.log(self.weights)[:, None] + np.log(self.sizes)
+        logs = logs.T + np.log(np.maximum(self.weights, TINY))[:, None] + np.log(self.sizes)
         weights = np.exp(logs - logs.max())
         return np.asarray(weights / weights.sum())
 

@@ -100,54 +100,62 @@ class Memory:
     def belief(self, around: Around) -> Belief:
         """Belief about the next batch."""
         curves = self.curves(around)
-        share = (1.0 - FIRST_BROAD) / max(len(curves) - 1, 1)
-        first = {name: share * first_weights() for name in curves}
-        first[BROAD] = FIRST_BROAD * broad_weights(around.broad)
-        each = [self.weights.get(name, first[name]) for name in curves]
-        weights = (1.0 - self.lost) * np.concatenate(each)
-        weights += self.lost * np.concatenate([first[name] for name in curves])
-        groups = tuple(curves.values())
-        return Belief(
-            around.grid, groups, weights / weights.sum(), self.sizes, self.records, self.releases
-        )
+        weights = (1.0 - self.lost) * self._learned_weights(curves)
+        weights += self.lost * _first_weights(curves)
+        groups, records = tuple(curves.values()), self.records
+        return Belief(around.grid, groups, weights, self.sizes, records, self.releases)
 
-    def learned(self, around: Around, before: Belief, after: After) -> Memory:
+    def learned(self, around: Around, after: After) -> Memory:
         """The memory after one more release.
 
         Args:
             around: The batch.
-            before: The belief about it.
-            after: What that became by the release.
+            after: Belief about it after the release.
         """
         found, count = after.known.distribution(), self.releases + 1
         rate = max(1.0 / (count + 5), FORGET)
-        mixed = (1.0 - rate) * before.weights + rate * after.weights
-        names = self.curves(around)
-        ends = np.cumsum([len(each.moves) for each in names.values()])[:-1]
-        weights = dict(zip(names, np.split(mixed, ends), strict=True))
-        broad = max(float(weights[BROAD].sum()), LEAST_BROAD)
-        weights[BROAD] = broad * broad_weights(around.broad)
-        if not self.past:
-            weights = {}
-        past = {
-            name: self.past[name].towards(found, max(step, 1.0 / count)) if self.past else found
-            for name, step in STEPS.items()
-        }
         origin = self.origin if self.past else found.lies()
-        beside = self.beside
-        if around.others is not None:
-            beside = beside.learned(np.ones(1), found.away(around.others.lies()))
         return Memory(
             count,
-            past,
-            {**self.weights, **weights},
+            {name: self._step(name, found) for name in STEPS},
+            {**self.weights, **self._reweighed(around, after, rate)},
             (1.0 - rate) * self.sizes + rate * after.sizes,
             self.records.learned(after.records, count),
             self._numbers(around).learned(around.inputs, found.away(origin)),
-            beside,
+            self._beside(around, found),
             origin,
-            float(after.weights[ends[-1] :].sum()) if len(ends) else 0.0,
+            float(after.weights[-len(around.broad.moves) :].sum()) if self.past else 0.0,
         )
+
+    def _learned_weights(self, curves: Mapping[str, Curves]) -> FloatArray:
+        """Of the curves of a batch, as releases say; they sum to one."""
+        ends = np.cumsum([len(each.moves) for each in curves.values()])[:-1]
+        first = zip(curves, np.split(_first_weights(curves), ends), strict=True)
+        weights = np.concatenate([self.weights.get(name, each) for name, each in first])
+        return np.asarray(weights / weights.sum())
+
+    def _reweighed(self, around: Around, after: After, rate: float) -> dict[str, FloatArray]:
+        """Weights of the curves of a batch, by name; none before two releases."""
+        if not self.past:
+            return {}
+        curves = self.curves(around)
+        mixed = (1.0 - rate) * self._learned_weights(curves) + rate * after.weights
+        ends = np.cumsum([len(each.moves) for each in curves.values()])[:-1]
+        weights = dict(zip(curves, np.split(mixed, ends), strict=True))
+        broad = max(float(weights[BROAD].sum()), LEAST_BROAD)
+        return weights | {BROAD: broad * broad_weights(around.broad)}
+
+    def _step(self, name: str, found: Distribution) -> Distribution:
+        """A remembered distribution, a step towards a new one."""
+        if not self.past:
+            return found
+        return self.past[name].towards(found, max(STEPS[name], 1.0 / (self.releases + 1)))
+
+    def _beside(self, around: Around, found: Distribution) -> Regression:
+        """What other groups say, once a batch was found beside them."""
+        if around.others is None:
+            return self.beside
+        return self.beside.learned(np.ones(1), found.away(around.others.lies()))
 
     def shares(self) -> dict[str, float]:
         """Weights of curves by their names; they sum to one."""
@@ -194,3 +202,11 @@ class Memory:
         """The regression, anew where the numbers are others."""
         count = len(around.inputs)
         return self.numbers if len(self.numbers.products) == count else Regression.start(count)
+
+
+def _first_weights(curves: Mapping[str, Curves]) -> FloatArray:
+    """Of the curves of a batch while nothing was learned, broad ones last; they sum to one."""
+    share = (1.0 - FIRST_BROAD) / max(len(curves) - 1, 1)
+    learned = [share * first_weights() for name in curves if name != BROAD]
+    broad = (FIRST_BROAD if learned else 1.0) * broad_weights(curves[BROAD])
+    return np.concatenate((*learned, broad))

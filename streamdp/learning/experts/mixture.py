@@ -158,7 +158,7 @@ class ExpertMixture(Learner):
         """The state after one more release, from the way that it was drawn in."""
         planned: Planned = seen.way.planned
         after = self._after(seen)
-        memory = planned.memory.learned(planned.around, planned.belief, after)
+        memory = planned.memory.learned(planned.around, after)
         if not memory.finite():
             return self.init()
         known = after.known
