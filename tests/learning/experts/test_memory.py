@@ -42,7 +42,7 @@ def shown(memory: Memory, of: Around, true: Distribution, random: np.random.Gene
     counts = np.rint(ROWS * np.diff(sums) + random.normal(0.0, VARIANCE**0.5, len(at) + 1))
     stage = Histogram(at, tuple(counts.astype(int).tolist()))
     evidence = Evidence.counted([stage], [VARIANCE], belief.records)
-    return memory.learned(of, belief, belief.after(evidence))
+    return memory.learned(of, belief.after(evidence))
 
 
 def along(
