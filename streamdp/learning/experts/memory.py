@@ -152,7 +152,7 @@ class Memory:
         return self.past[name].towards(found, max(STEPS[name], 1.0 / (self.releases + 1)))
 
     def _beside(self, around: Around, found: Distribution) -> Regression:
-        """What other groups say, once a batch was found beside them."""
+        """The regression on other groups, once a batch was found beside them."""
         if around.others is None:
             return self.beside
         return self.beside.learned(np.ones(1), found.away(around.others.lies()))
