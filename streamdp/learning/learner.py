@@ -134,6 +134,10 @@ class Learner(Protocol):
         """Cell of each quantile, and the first and the last in which it may lie, from counts."""
         return ()
 
+    def width_of_rank(self, way: Any, value: float) -> float:
+        """Value for a unit of rank at a single quantile, at most; 0 where nobody knows."""
+        return 0.0
+
     def told(self, way: Any, shown: Sequence[Any]) -> Any:
         """How the batch is released, now that other groups of it showed what `shown` returned."""
         return way

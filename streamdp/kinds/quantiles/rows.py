@@ -18,7 +18,9 @@ def drawn_rows(kind: Quantiles, way: Drawn, cells: tuple[int, ...]) -> tuple[Row
     values = tuple(kind.grid.value(cell) for cell in cells)
     ends: list[Row] = [{} for _ in cells]
     if kind.expected_rows is not None:
-        found = intervals(way.tree, way.prior, kind.expected_rows, values, kind.believed_batch)
+        thin = kind.learner.width_of_rank(way, values[0]) if way.planned else 0.0
+        about = kind.expected_rows, values, kind.believed_batch, thin
+        found = intervals(way.tree, way.prior, *about)
         ends = [{"lower": each.lower, "upper": each.upper} for each in found]
     return _rows(kind, values, "measured", ends)
 

@@ -42,13 +42,6 @@ PLACES = 160
 HARDLY = 1e-5
 """Weight of a curve that decides no place."""
 
-DOUBT = 0.3
-"""Variance of a share that all curves may have wrong before any release, in units of what a record
-varies."""
-
-REMEMBERED = 6
-"""Releases that curves rest on at most."""
-
 TINY = 1e-12
 """Weight of a curve, variance of a record and of a noisy share, at least: none is zero."""
 
@@ -111,13 +104,8 @@ class Belief:
             mean = _through(likely.sum(axis=1) @ curves, before, known)
             marginal = Distribution.about(at, mean)
         variances = _variances(likely, curves - mean, off[kept], (here, there), inverse)
-        found = Known(at, mean, np.sqrt(variances + self._doubt(mean, evidence)))
+        found = Known(at, mean, np.sqrt(variances))
         return After(found, of_curve, weights.sum(axis=0), evidence.records)
-
-    def _doubt(self, shares: FloatArray, evidence: Evidence) -> FloatArray:
-        """Variance of what all curves may have wrong, as far as so many releases show it."""
-        told = min(self.releases + 1, REMEMBERED) / evidence.unit
-        return np.asarray(1.0 / (1.0 / np.maximum(DOUBT * shares * (1.0 - shares), TINY) + told))
 
     def _weights(self, off: FloatArray, inverse: FloatArray) -> FloatArray:
         """Of curves and sizes, once shares are seen that are off the curves'; shape (i, k)."""

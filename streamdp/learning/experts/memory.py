@@ -62,6 +62,7 @@ class Memory:
         origin: Where the first batch lay: numbers say how far others lie from it.
         lost: Weight of broad curves after the last release: as far as nothing that was learned
             holds, weights are those of a stream that begins.
+        drawn: Newest values of a single quantile, in the unit of the column.
     """
 
     releases: int
@@ -73,6 +74,7 @@ class Memory:
     beside: Regression
     origin: Place
     lost: float = 0.0
+    drawn: tuple[float, ...] = ()
 
     @classmethod
     def start(cls, rows: int) -> Self:
@@ -181,6 +183,7 @@ class Memory:
             "beside": self.beside.to_json(),
             "origin": [self.origin.centre, self.origin.width],
             "lost": self.lost,
+            "drawn": list(self.drawn),
         }
 
     @classmethod
@@ -196,6 +199,7 @@ class Memory:
             Regression.from_json(state["beside"]),
             Place(*map(float, state["origin"])),
             float(state["lost"]),
+            tuple(map(float, state["drawn"])),
         )
 
     def _numbers(self, around: Around) -> Regression:

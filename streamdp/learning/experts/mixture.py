@@ -19,10 +19,12 @@ from streamdp.learning.experts.arrays import packed, unpacked
 from streamdp.learning.experts.belief import After, Belief, Known
 from streamdp.learning.experts.broad import broad_curves
 from streamdp.learning.experts.cuts import cut_shares, cuts
+from streamdp.learning.experts.doubt import doubted
 from streamdp.learning.experts.evidence import Evidence
 from streamdp.learning.experts.memory import Around, Memory
 from streamdp.learning.experts.other_groups import Shown, together
 from streamdp.learning.experts.stages import foretold
+from streamdp.learning.experts.width_of_rank import REMEMBERED, width_of_rank
 from streamdp.learning.learner import (
     Counted,
     Drawn,
@@ -38,7 +40,7 @@ from streamdp.priors.joint import JointPrior
 from streamdp.priors.mixture import robust_laplaces
 from streamdp.types import FloatArray, Json, Prior
 
-VERSION = 8
+VERSION = 9
 """Of the form of the state."""
 
 REACH = 1.96
@@ -54,20 +56,32 @@ class Planned:
         around: The batch.
         belief: About the batch.
         read: What stages of counts made of it.
+        doubts: The same with doubt, by release.
     """
 
     memory: Memory
     around: Around
     belief: Belief
     read: dict[tuple[Histogram, ...], After] = field(default_factory=dict, repr=False)
+    doubts: dict[tuple[Histogram, ...], Known] = field(default_factory=dict, repr=False)
 
     def after(self, stages: tuple[Histogram, ...], histograms: Histograms) -> After:
         """The belief after some stages of counts; every stage, the rows and the state ask."""
         if stages not in self.read:
-            variances = [histograms.noise(stage).variance for stage in range(len(stages))]
-            evidence = Evidence.counted(stages, variances, self.memory.records)
-            self.read[stages] = self.belief.after(evidence)
+            self.read[stages] = self.belief.after(self.evidence(stages, histograms))
         return self.read[stages]
+
+    def doubted(self, stages: tuple[Histogram, ...], histograms: Histograms) -> Known:
+        """What is known after all stages, for intervals; the rows and the state ask."""
+        if stages not in self.doubts:
+            evidence, after = self.evidence(stages, histograms), self.after(stages, histograms)
+            self.doubts[stages] = doubted(self.belief, evidence, after)
+        return self.doubts[stages]
+
+    def evidence(self, stages: tuple[Histogram, ...], histograms: Histograms) -> Evidence:
+        """What stages of counts show."""
+        variances = [histograms.noise(stage).variance for stage in range(len(stages))]
+        return Evidence.counted(stages, variances, self.memory.records)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +161,21 @@ class ExpertMixture(Learner):
 
     def read(self, way: Way, counted: tuple[Histogram, ...]) -> tuple[tuple[int, int, int], ...]:
         """Cell of each quantile, and the first and the last in which it may lie, from counts."""
-        known = self._after(Observation((), way=way, counted=counted)).known
-        grid, found = self.tree.grid, known.distribution().quantiles(self.targets)
+        seen = Observation((), way=way, counted=counted)
+        after = self._after(seen)
+        known = self._doubted(seen, after)
+        grid, found = self.tree.grid, after.known.distribution().quantiles(self.targets)
         low, high = known.ends(self.targets, REACH)
         ends = np.minimum(np.floor(low), found), found, np.maximum(np.ceil(high), found)
         lower, value, upper = (each.clip(grid.lower, grid.upper).astype(np.int64) for each in ends)
         return tuple(zip(value.tolist(), lower.tolist(), upper.tolist(), strict=True))
+
+    def width_of_rank(self, way: Way, value: float) -> float:
+        """Of a single quantile, as past values and this one differ."""
+        planned: Planned = way.planned
+        if not isinstance(way, Drawn) or len(self.targets) > 1:
+            return 0.0
+        return width_of_rank(way.tree, self.expected_rows, (*planned.memory.drawn, value))
 
     def observe(self, state: Json, seen: Observation) -> Json:
         """The state after one more release, from the way that it was drawn in."""
@@ -161,7 +184,10 @@ class ExpertMixture(Learner):
         memory = planned.memory.learned(planned.around, after)
         if not memory.finite():
             return self.init()
-        known = after.known
+        if len(self.targets) == 1:
+            drawn = (*planned.memory.drawn, *seen.values)[-REMEMBERED:]
+            memory = replace(memory, drawn=drawn)
+        known = self._doubted(seen, after)
         last = np.array([known.cells, known.shares, known.deviations])
         return memory.to_json() | {"last": packed(last)}
 
@@ -239,10 +265,20 @@ class ExpertMixture(Learner):
 
     def _after(self, seen: Observation) -> After:
         """The belief after a release."""
-        way: Way = seen.way
-        planned: Planned = way.planned
-        if isinstance(way, Counted):
-            return planned.after(seen.counted or (), way.histograms)
-        cells = np.rint(np.array(seen.values) / float(way.tree.grid.resolution))
-        evidence = Evidence.drawn(way.tree, cells, planned.memory.records.mean)
-        return planned.belief.after(evidence)
+        planned: Planned = seen.way.planned
+        if isinstance(seen.way, Counted):
+            return planned.after(seen.counted or (), seen.way.histograms)
+        return planned.belief.after(self._drawn(seen))
+
+    def _doubted(self, seen: Observation, after: After) -> Known:
+        """What is known after a release, with as much doubt as past ones leave."""
+        planned: Planned = seen.way.planned
+        if isinstance(seen.way, Counted):
+            return planned.doubted(seen.counted or (), seen.way.histograms)
+        return doubted(planned.belief, self._drawn(seen), after)
+
+    def _drawn(self, seen: Observation) -> Evidence:
+        """What drawn quantiles show."""
+        planned: Planned = seen.way.planned
+        cells = np.rint(np.array(seen.values) / float(seen.way.tree.grid.resolution))
+        return Evidence.drawn(seen.way.tree, cells, planned.memory.records.mean)

@@ -1,0 +1,47 @@
+"""How thin a batch may be at a single quantile, as released values show.
+
+Where one quantile is released, nothing tells how a batch is spread but the guess, which may be
+wrong. Releases differ by noise, and by what batches do as samples; both are known in ranks. So
+values that differ by more than these explain at the guessed density lie where batches are thinner,
+or batches move: the interval of a value is then too wide, and never too narrow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from streamdp.mechanisms.quantile_tree.planning.rank_law import deviations
+from streamdp.mechanisms.quantile_tree.tree import QuantileTree
+
+REMEMBERED = 60
+"""Values that are looked at: the newest."""
+
+LEAST = 5
+"""Differences that say something."""
+
+SHARE, DEVIATIONS = 0.8, 1.28
+"""Share of the differences that is looked at: one jump in five is none of the noise. As many
+deviations of a normal law hold it."""
+
+UNSURE = 1.5
+"""Over the root of the number of differences: how far off the deviation may be, as a part of it."""
+
+
+def width_of_rank(tree: QuantileTree, rows: int, values: Sequence[float]) -> float:
+    """Value for a unit of rank at a single quantile, at most; 0 where nobody knows.
+
+    Args:
+        tree: What draws the quantile.
+        rows: Expected number of records.
+        values: Released one after the other.
+    """
+    moves = np.abs(np.diff(values))
+    if len(moves) < LEAST:
+        return 0.0
+    target, noise = float(tree.quantiles[0]), float(deviations(tree, rows)[0])
+    ranks = math.sqrt(2.0 * (noise**2 + target * (1.0 - target) / rows))
+    unsure = 1.0 + UNSURE / math.sqrt(len(moves))
+    return float(np.quantile(moves, SHARE)) / DEVIATIONS / ranks * unsure
