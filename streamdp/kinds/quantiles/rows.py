@@ -50,7 +50,7 @@ def smoothed_columns(kind: Quantiles, row: Row, each: Smoothed) -> Row:
     """Belief about a quantile, on the grid.
 
     Both intervals are about one quantile: where they have nothing in common, one misses, and
-    that of the smoothed value reaches over both.
+    that of the smoothed value reaches over both. It is no wider than that of the release.
     """
     least, most = kind.grid.value(kind.grid.lower), kind.grid.value(kind.grid.upper)
     lower, upper = each.lower, each.upper
@@ -58,6 +58,8 @@ def smoothed_columns(kind: Quantiles, row: Row, each: Smoothed) -> Row:
         drawn = float(row["lower"] or 0), float(row["upper"] or 0)
         if lower > drawn[1] or upper < drawn[0]:
             lower, upper = min(lower, drawn[0]), max(upper, drawn[1])
+        elif drawn[1] - drawn[0] < upper - lower:
+            lower, upper = drawn
     return {
         "smoothed": each.point,
         "smoothed_lower": min(max(lower, least), each.point),

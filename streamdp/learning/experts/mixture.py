@@ -43,8 +43,9 @@ from streamdp.types import FloatArray, Json, Prior
 VERSION = 9
 """Of the form of the state."""
 
-REACH = 1.96
-"""Deviations of the belief within which a quantile lies with about 95 %."""
+REACH = 2.2
+"""Deviations of the belief within which a quantile lies with about 95 %: as of Student's law with
+ten degrees of freedom, for the deviations are learned from about so many releases."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
