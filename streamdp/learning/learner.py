@@ -134,7 +134,7 @@ class Learner(Protocol):
         """Cell of each quantile, and the first and the last in which it may lie, from counts."""
         return ()
 
-    def width_of_rank(self, way: Any, value: float) -> float:
+    def width_of_rank(self, seen: Observation) -> float:
         """Value for a unit of rank at a single quantile, at most; 0 where nobody knows."""
         return 0.0
 

@@ -279,7 +279,8 @@ def test_one_quantile_is_held_where_batches_are_six_times_as_wide_as_guessed(
 ) -> None:
     """Nothing but the guess tells how a batch is spread, until past values tell how they differ.
 
-    Were the guess taken within a factor of two and a half, intervals would miss more often.
+    Were the guess taken within a factor of two and a half, intervals would miss more often where
+    no past values tell.
     """
     narrow = replace(by_name("normal"), guess=(0.3, 0.17))
 
@@ -288,7 +289,7 @@ def test_one_quantile_is_held_where_batches_are_six_times_as_wide_as_guessed(
 
     assert min(held()) >= 0.9
     monkeypatch.setattr(curve, "WRONG", curve.WRONG_IF_SEEN)
-    assert max(held()) < 0.9
+    assert (max(held()) < 0.9) == (who == "auto")
 
 
 def test_an_outer_quantile_alone_is_as_thin_as_its_past_values_show() -> None:
@@ -347,9 +348,10 @@ def test_deviations_of_ranks_are_those_of_all_draws_that_lead_to_a_value(form: s
 
 @pytest.mark.parametrize("who", ["binary", "experts"])
 def test_intervals_of_noise_that_is_taken_for_a_tenth_hold_less_often(who: str) -> None:
-    """Power, and what fails where expected_rows is ten times too high: most of them, smoothed too.
+    """Power, and what fails where expected_rows is ten times too high: most that are drawn.
 
-    Ten times too low, they are wider than they need be and hold.
+    Of those that are counted some fail, since totals correct the number of records. Where it is ten
+    times too low, they are wider than they need be and hold.
     """
     held: dict[float, list[float]] = {}
     for factor in (0.1, 1.0, 10.0):
@@ -357,7 +359,8 @@ def test_intervals_of_noise_that_is_taken_for_a_tenth_hold_less_often(who: str) 
         rows = list(cell(wrong, "deciles", 300, who, 20))
         assert [row["what"] for row in rows] == ["value", "smoothed"][: len(rows)]
         held[factor] = [float(str(row["coverage"])) for row in rows]
-    assert max(held[10.0]) < 0.5 < 0.88 < min(held[1.0]) <= min(held[0.1])
+    assert max(held[10.0]) < {"binary": 0.5, "experts": 0.93}[who]
+    assert 0.88 < min(held[1.0]) <= min(held[0.1])
     assert min(held[0.1]) > 0.99
 
 
@@ -368,11 +371,18 @@ def test_where_noise_reaches_the_ends_of_a_batch_its_shape_is_a_question() -> No
 
 
 def test_a_smoothed_interval_that_misses_the_drawn_one_reaches_over_both() -> None:
-    """Both are about one quantile, so one of two that have nothing in common is wrong."""
+    """Both are about one quantile, so one of two that have nothing in common is wrong.
+
+    That of the release is taken, as far as the smoothed value, where it is narrower.
+    """
     kind = kind_of(data()[0], "median", 100, "experts")
-    away, near = Smoothed(5.0, 4.0, 6.0), Smoothed(0.5, 0.2, 3.0)
+    away, near, wide = (
+        Smoothed(5.0, 4.0, 6.0),
+        Smoothed(0.5, 0.2, 2.0),
+        Smoothed(1.5, -2.0, 3.0),
+    )
     row: Row = {"quantile": 0.5, "value": 0.0, "lower": -1.0, "upper": 1.0}
-    for each, ends in ((away, (-1.0, 6.0)), (near, (0.2, 3.0))):
+    for each, ends in ((away, (-1.0, 6.0)), (near, (0.2, 2.0)), (wide, (-1.0, 1.5))):
         published = smoothed_columns(kind, row, each)
         assert (published["smoothed_lower"], published["smoothed_upper"]) == ends
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamdp.kinds.quantiles.error_bars.intervals import intervals
-from streamdp.learning.learner import Counted, Drawn, Smoothed
+from streamdp.learning.learner import Counted, Drawn, Observation, Smoothed
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.types import Row
 
@@ -18,7 +18,8 @@ def drawn_rows(kind: Quantiles, way: Drawn, cells: tuple[int, ...]) -> tuple[Row
     values = tuple(kind.grid.value(cell) for cell in cells)
     ends: list[Row] = [{} for _ in cells]
     if kind.expected_rows is not None:
-        thin = kind.learner.width_of_rank(way, values[0]) if way.planned else 0.0
+        seen = Observation(values, way=way)
+        thin = kind.learner.width_of_rank(seen) if way.planned else 0.0
         about = kind.expected_rows, values, kind.believed_batch, thin
         found = intervals(way.tree, way.prior, *about)
         ends = [{"lower": each.lower, "upper": each.upper} for each in found]

@@ -1,4 +1,4 @@
-"""What is believed of a batch, with as much doubt as past releases leave: for intervals alone.
+"""Belief about a batch with as much doubt as past releases leave: for intervals alone.
 
 Curves are learned from few and noisy releases, and what learns may be surer of them than releases
 allow. So the error of every curve is taken to be a Brownian bridge, as that of a Dirichlet process
@@ -41,7 +41,7 @@ LEAST = 1e-9
 
 
 def doubted(before: Belief, evidence: Evidence, after: After) -> Known:
-    """What is believed of a batch after its release, with deviations that hold it.
+    """Belief about a batch after its release, with deviations that hold the truth.
 
     Args:
         before: The belief before the release.

@@ -73,14 +73,14 @@ class Planned:
         return self.read[stages]
 
     def doubted(self, stages: tuple[Histogram, ...], histograms: Histograms) -> Known:
-        """What is known after all stages, for intervals; the rows and the state ask."""
+        """The belief with doubt after all stages, for intervals; the rows and the state ask."""
         if stages not in self.doubts:
             evidence, after = self.evidence(stages, histograms), self.after(stages, histograms)
             self.doubts[stages] = doubted(self.belief, evidence, after)
         return self.doubts[stages]
 
     def evidence(self, stages: tuple[Histogram, ...], histograms: Histograms) -> Evidence:
-        """What stages of counts show."""
+        """Noisy shares that stages of counts show."""
         variances = [histograms.noise(stage).variance for stage in range(len(stages))]
         return Evidence.counted(stages, variances, self.memory.records)
 
@@ -171,12 +171,12 @@ class ExpertMixture(Learner):
         lower, value, upper = (each.clip(grid.lower, grid.upper).astype(np.int64) for each in ends)
         return tuple(zip(value.tolist(), lower.tolist(), upper.tolist(), strict=True))
 
-    def width_of_rank(self, way: Way, value: float) -> float:
+    def width_of_rank(self, seen: Observation) -> float:
         """Of a single quantile, as past values and this one differ."""
-        planned: Planned = way.planned
-        if not isinstance(way, Drawn) or len(self.targets) > 1:
+        if len(self.targets) > 1:
             return 0.0
-        return width_of_rank(way.tree, self.expected_rows, (*planned.memory.drawn, value))
+        values = (*seen.way.planned.memory.drawn, *seen.values)
+        return width_of_rank(seen.way.tree, self.expected_rows, values)
 
     def observe(self, state: Json, seen: Observation) -> Json:
         """The state after one more release, from the way that it was drawn in."""
@@ -272,14 +272,14 @@ class ExpertMixture(Learner):
         return planned.belief.after(self._drawn(seen))
 
     def _doubted(self, seen: Observation, after: After) -> Known:
-        """What is known after a release, with as much doubt as past ones leave."""
+        """The belief after a release, with as much doubt as past ones leave."""
         planned: Planned = seen.way.planned
         if isinstance(seen.way, Counted):
             return planned.doubted(seen.counted or (), seen.way.histograms)
         return doubted(planned.belief, self._drawn(seen), after)
 
     def _drawn(self, seen: Observation) -> Evidence:
-        """What drawn quantiles show."""
+        """Noisy shares that drawn quantiles show."""
         planned: Planned = seen.way.planned
         cells = np.rint(np.array(seen.values) / float(seen.way.tree.grid.resolution))
         return Evidence.drawn(seen.way.tree, cells, planned.memory.records.mean)
