@@ -209,7 +209,7 @@ def reason(kind: Any, about: str) -> str:
     tree, rows = kind.first_way()[0], kind.expected_rows
     if about == "smoothed":
         return "releases do not say that batches are alike by more than chance"
-    if kind.learner.infers:
+    if kind.learner.infers and len(kind.quantiles) > 1:
         return "between two cuts, what batches usually are decides"
     if faint(tree, rows):
         return "some were drawn with little budget: they reach from neighbour to neighbour"
