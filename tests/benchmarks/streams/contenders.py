@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -114,6 +115,12 @@ def experts(setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixtu
     return ExpertMixture(*about, first(setting, tree.epsilon), counts)
 
 
+def in_stages(number: int, setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixture:
+    """A single plan: counts in so many stages, always."""
+    known = experts(setting, tree, stream)
+    return replace(known, histograms=known.histograms[number - 1 : number])
+
+
 def every(setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixture:
     """A single plan: all quantiles from learned priors, always."""
     return experts(setting, tree, stream).drawing_all()
@@ -123,7 +130,9 @@ Made = Learner | ExpertMixture
 
 LEARNERS: dict[str, Callable[[Setting, QuantileTree, Stream], Made]] = {
     "experts": experts,
-    "counts": experts,
+    "one-stage": partial(in_stages, 1),
+    "two-stages": partial(in_stages, 2),
+    "three-stages": partial(in_stages, 3),
     "quantiles": every,
     "paper-cocob": paper,
     "last-release": last_release,
@@ -145,7 +154,14 @@ STATICS = ("static", "static-narrow", "static-wide", "static-hindsight")
 NO_LEARNING = "no-learning"
 """What `learner: none` makes of `mechanism: auto`: another tree, mostly with joint nodes."""
 
-PLANS = ("counts", "quantiles", "last-release", NO_LEARNING)
+PLANS = (
+    "one-stage",
+    "two-stages",
+    "three-stages",
+    "quantiles",
+    "last-release",
+    NO_LEARNING,
+)
 """Single plans, which the default learner is to be as good as."""
 
 
