@@ -68,7 +68,7 @@ def test_shares_add_up_to_the_price(bound: UnitBound | None, groups: int) -> Non
     mechanism = plan.mechanism[0].mechanism if groups else plan.mechanism
     assert mechanism.gradient.turned == min(4 if bound else 1, max(groups, 1))
     assert mechanism.gradient.epsilon == Fraction(1, 50)
-    assert mechanism.tree.epsilon == Fraction(4, 50) / (4 if bound else 1)
+    assert mechanism.way.tree.epsilon == Fraction(4, 50) / (4 if bound else 1)
 
 
 def test_what_is_not_bought_costs_and_tells_nothing() -> None:
@@ -77,7 +77,7 @@ def test_what_is_not_bought_costs_and_tells_nothing() -> None:
     kind = replace(bought(), learner=free)
     plan = kind.plan(kind.init(), BATCH)
     assert plan.event["mechanism"] == "quantile-tree"
-    assert plan.mechanism.tree.epsilon == Fraction(1, 10)
+    assert plan.mechanism.way.tree.epsilon == Fraction(1, 10)
     assert kind.draw(plan, counts([40, 50]), ReplayedEntropy()).auxiliary is None
     assert "private_gradient" not in kind.signature()
     assert kind.signature() != bought().signature()

@@ -168,7 +168,7 @@ def test_a_unit_with_many_records_counts_with_as_many_as_it_may() -> None:
 def test_a_ledger_may_count_zero_concentrated_loss() -> None:
     """With delta many small releases cost less than their sum."""
     pure, concentrated = streamdp.Ledger(0.5), streamdp.Ledger(0.5, delta=1e-6)
-    given = QUARTILES | {"epsilon": 0.05}
+    given = QUARTILES | {"epsilon": 0.05, "prior": {"learner": "none"}}
     for _ in range(12):
         streamdp.release(records(9), ledger=concentrated, **given)
     assert sum(float(row["epsilon"]) for row in concentrated.entries) > 0.5
