@@ -21,7 +21,7 @@ from streamdp.learning.experts.evidence import Evidence
 from streamdp.types import FloatArray, Grid
 
 FIRST = 0.3
-"""Variance of the bridge before any release, over `TIMES`."""
+"""Variance of the bridge before any release: that of a distribution function is below one."""
 
 REMEMBERED = 5.7
 """Releases that curves rest on at most: a mean that goes .3 of the way to each has the noise of so
@@ -78,8 +78,8 @@ def _beyond(known: Known, grid: Grid) -> tuple[FloatArray, FloatArray, FloatArra
 def _doubt(before: Belief, evidence: Evidence) -> float:
     """Variance of the bridge, as far as so many releases show it."""
     cells = len(np.unique(evidence.cells)) + 1
-    told = min(before.releases, REMEMBERED) / (cells * evidence.unit)
-    return TIMES / (1.0 / FIRST + told)
+    told = min(before.releases, REMEMBERED) / (TIMES * cells * evidence.unit)
+    return 1.0 / (1.0 / FIRST + told)
 
 
 def _surplus(before: Belief, evidence: Evidence, known: Known, places: FloatArray) -> FloatArray:
