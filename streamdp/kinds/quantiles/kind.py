@@ -159,7 +159,7 @@ class Quantiles:
     def plan(self, state: Json, batch: Batch) -> Plan:
         """Prior from the state; question and price from the configuration.
 
-        Privacy: the tree costs epsilon for one record, `relation`. Where a share of epsilon buys a
+        Privacy: tree or histograms cost epsilon for one record, `relation`. If a share of it buys a
         gradient, the tree has the rest of it, and a unit of k records can turn the gradients of
         min(k, groups) groups at most: together they cost it the share of k times epsilon, once.
         """
@@ -170,10 +170,8 @@ class Quantiles:
             "column": self.column,
             "resolution": str(self.grid.resolution),
             "cells": [self.grid.lower, self.grid.upper],
+            "prior": _digest(way),
         }
-        if isinstance(way, Drawn):
-            described = json.dumps(way.prior.describe(), sort_keys=True)
-            event["prior"] = hashlib.sha256(described.encode()).hexdigest()
         gradient = self._gradient(state, features)
         mechanism = QuantilePlan(way, planned is not None, features, gradient)
         return Plan(self.query(), event, mechanism, gradient and gradient.event())
@@ -274,6 +272,12 @@ def _observation(mechanism: QuantilePlan, outcome: Outcome) -> Observation:
     if isinstance(way, Counted):
         return Observation(values, mechanism.features, way, counted=outcome.auxiliary)
     return Observation(values, mechanism.features, way, outcome.auxiliary)
+
+
+def _digest(way: Way) -> str:
+    """Of the prior, or of the first cuts: what a release follows from besides its records."""
+    said = way.prior.describe() if isinstance(way, Drawn) else {"cuts": list(way.next_cuts(()))}
+    return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 
 
 @functools.lru_cache(maxsize=256)

@@ -194,6 +194,7 @@ def test_every_way_costs_the_same_epsilon_whatever_was_released() -> None:
     events = [made.plan(state, BATCH).event for state in states]
     assert {epsilon_of(event) for event in events} == {EPSILON}
     assert [event["drawn"] for event in events] == [0, 1, 1, 1]
+    assert len({event["prior"] for event in events}) > 1
     assert all(event["events"] == events[0]["events"] for event in events)
     worst = max(rho_of(each.event()) for each in made.learner.ways())
     assert {rho_of(event) for event in events} == {worst}
