@@ -1,10 +1,11 @@
 """The default learner: count records between believed quantiles, and know all quantiles from it.
 
-The first release is drawn by a tree, as without learning. From then on noisy counts between public
-cuts show the whole distribution of a batch, with less noise than drawn quantiles have. What past
-releases say is a mixture of many believed distributions (`belief`), weighted by how well they
-foretold releases; the law of the noise is known, so a release that says little teaches little.
-How a batch is released depends on past releases alone, and costs the same epsilon in either way.
+The first release is drawn by a tree, as without learning, unless other groups of the batch show
+where it may lie. From then on noisy counts between public cuts show the whole distribution of a
+batch, with less noise than drawn quantiles have. What past releases say is a mixture of many
+believed distributions (`belief`), weighted by how well they foretold releases; the law of the noise
+is known, so a release that says little teaches little. How a batch is released depends on past
+releases alone, and costs the same epsilon in either way.
 """
 
 from __future__ import annotations
@@ -230,7 +231,8 @@ class ExpertMixture(Learner):
 
     def _way(self, memory: Memory, around: Around) -> Way:
         planned = Planned(memory, around, memory.belief(around))
-        if memory.releases == 0 or not self.histograms:
+        alone = memory.releases == 0 and around.others is None
+        if alone or not self.histograms:
             return Drawn(0, planned, self.first[0], self._priors(planned))
         best = self._best(planned.belief)
         histograms = self.histograms[best]
