@@ -134,6 +134,8 @@ def _is_trace(home: Home, file: Path) -> bool:
 
 
 def _masked(content: bytes) -> bytes:
+    """Without moments, and without hashes of ledger rows: these follow from released values."""
     year = str(datetime.now(UTC).year).encode()
     moment = year + rb"-\d\d-\d\d[T ]\d\d:\d\d(:\d\d(\.\d+)?)?"
+    content = re.sub(rb'"hash": ?"[0-9a-f]{64}"', b'"hash": "<hash>"', content)
     return re.sub(moment, b"<now>", content)
