@@ -72,6 +72,10 @@ class Mechanism(Section):
         return self
 
 
+PLENTY = 3000.0
+"""Epsilon times records from which on quantiles are drawn: a draw errs by a thousandth of the ranks
+at most, whatever is believed, and counts would rest on beliefs about what lies between cuts."""
+
 FEW_BEYOND = 30
 """Epsilon times records beyond a quantile below which a draw of it may lie outside the batch."""
 
@@ -207,7 +211,9 @@ class QuantilesSection(ReleaseSection):
         A single quantile is drawn each time: one draw has less noise than counts on both its sides.
         """
         auto, several = self.mechanism == "auto", len(self.quantiles) > 1
-        return self.learner() == "experts" and auto and several and self.prior.measure == "counts"
+        noisy = float(self.price.loss_range) * (self.expected_rows or 0) < PLENTY
+        asked = self.learner() == "experts" and self.prior.measure == "counts"
+        return asked and auto and several and noisy
 
     def _about_outermost(self, before: str) -> str:
         """Why intervals of drawn quantiles with few records beyond them are wide."""

@@ -36,6 +36,9 @@ HEAVY = 0.05
 BEYOND = 2.0 ** np.arange(-1, 10)
 """Places beyond the believed ones at which it is looked at, in half widths."""
 
+WITHIN = 0.1
+"""Part of the records of a cell that may lie anywhere within it, squared."""
+
 LEAST = 1e-9
 """Share of the records that is told from none."""
 
@@ -84,9 +87,13 @@ def _doubt(before: Belief, evidence: Evidence) -> float:
 
 def _surplus(before: Belief, evidence: Evidence, known: Known, places: FloatArray) -> FloatArray:
     """Variance of where records lie that cells have beyond, or short of, what was believed."""
-    cuts = np.unique(evidence.cells)
+    cuts, found = np.unique(evidence.cells), known.distribution()
     usual = np.concatenate(([0.0], before.marginal.share(cuts), [1.0]))
-    now = np.concatenate(([0.0], known.distribution().share(cuts), [1.0]))
-    cell, held = np.searchsorted(cuts, places), np.maximum(np.diff(usual), LEAST)
-    inside = ((before.marginal.share(places) - usual[cell]) / held[cell]).clip(0.0, 1.0)
-    return np.asarray(np.diff(now - usual)[cell] ** 2 * inside * (1.0 - inside))
+    now = np.concatenate(([0.0], found.share(cuts), [1.0]))
+    cell, held = np.searchsorted(cuts, places), np.maximum(np.diff(now), LEAST)
+    inside = ((found.share(places) - now[cell]) / held[cell]).clip(0.0, 1.0)
+    ends = np.concatenate((places[:1], cuts, places[-1:]))
+    along = (places - ends[cell]) / np.maximum(np.diff(ends)[cell], 1.0)
+    surplus = (np.diff(now - usual) ** 2)[cell] * inside * (1.0 - inside)
+    either = np.maximum(inside * (1.0 - inside), along * (1.0 - along))
+    return np.asarray(surplus + WITHIN * (np.diff(now) ** 2)[cell] * either)
