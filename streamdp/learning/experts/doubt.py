@@ -18,7 +18,7 @@ import numpy as np
 
 from streamdp.learning.experts.belief import SIZES, TINY, After, Belief, Known, bridge
 from streamdp.learning.experts.evidence import Evidence
-from streamdp.types import FloatArray, Grid
+from streamdp.types import FloatArray, Grid, IntArray
 
 FIRST = 0.3
 """Variance of the bridge before any release: that of a distribution function is below one."""
@@ -88,12 +88,17 @@ def _doubt(before: Belief, evidence: Evidence) -> float:
 def _surplus(before: Belief, evidence: Evidence, known: Known, places: FloatArray) -> FloatArray:
     """Variance of where records lie that cells have beyond, or short of, what was believed."""
     cuts, found = np.unique(evidence.cells), known.distribution()
-    usual = np.concatenate(([0.0], before.marginal.share(cuts), [1.0]))
-    now = np.concatenate(([0.0], found.share(cuts), [1.0]))
-    cell, held = np.searchsorted(cuts, places), np.maximum(np.diff(now), LEAST)
-    inside = ((found.share(places) - now[cell]) / held[cell]).clip(0.0, 1.0)
-    ends = np.concatenate((places[:1], cuts, places[-1:]))
-    along = (places - ends[cell]) / np.maximum(np.diff(ends)[cell], 1.0)
-    surplus = (np.diff(now - usual) ** 2)[cell] * inside * (1.0 - inside)
-    either = np.maximum(inside * (1.0 - inside), along * (1.0 - along))
-    return np.asarray(surplus + WITHIN * (np.diff(now) ** 2)[cell] * either)
+    cell, ends = np.searchsorted(cuts, places), np.concatenate((places[:1], cuts, places[-1:]))
+    usual, now = (
+        np.concatenate(([0.0], each.share(cuts), [1.0])) for each in (before.marginal, found)
+    )
+    believed = _halfway(before.marginal.share(places), usual, cell)
+    either = np.maximum(_halfway(found.share(places), now, cell), _halfway(places, ends, cell))
+    surplus, within = np.diff(now - usual) ** 2, WITHIN * np.diff(now) ** 2
+    return np.asarray(surplus[cell] * believed + within[cell] * either)
+
+
+def _halfway(values: FloatArray, ends: FloatArray, cell: IntArray) -> FloatArray:
+    """a(1 - a) of the part a of its cell at which each value lies: most in the middle."""
+    part = (values - ends[cell]) / np.maximum(np.diff(ends)[cell], LEAST)
+    return np.asarray(part.clip(0.0, 1.0) * (1.0 - part.clip(0.0, 1.0)))

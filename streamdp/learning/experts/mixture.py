@@ -44,9 +44,9 @@ from streamdp.types import FloatArray, Json, Prior
 VERSION = 9
 """Of the form of the state."""
 
-REACH = 2.2
+REACH = 3.2
 """Deviations of the belief within which a quantile lies with about 95 %: as of Student's law with
-ten degrees of freedom, for the deviations are learned from about so many releases."""
+three degrees of freedom, since deviations are learned from few and noisy releases."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
