@@ -3,7 +3,6 @@
 import ast
 import subprocess
 import sys
-from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -233,24 +232,3 @@ def test_what_sections_are_made_of_knows_no_kind() -> None:
     for path in BASE.glob("*.py"):
         assert "kinds" not in rooms_imported(path), path
         assert config_parts(path) <= {"base"}, path
-
-
-def test_a_folder_holds_what_a_person_can_look_over() -> None:
-    """A folder of more modules than this wants folders of its own."""
-    sizes = Counter(path.parent for path in MODULES)
-    assert {folder: size for folder, size in sizes.items() if size > WIDEST} == {}
-
-
-WIDEST = 16
-"""Modules of a folder, `__init__` among them."""
-
-
-def test_docstrings_say_what_a_thing_is_or_does() -> None:
-    """First things first: "Price of a release", not "What a release costs"."""
-    texts = [
-        (path, str(node.value.value))
-        for path in MODULES
-        for node in nodes(path)
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-    ]
-    assert [(path, text) for path, text in texts if text.startswith(("What ", "Who "))] == []
