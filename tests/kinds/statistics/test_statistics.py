@@ -107,6 +107,26 @@ def test_a_sum_stays_a_sum_release_after_release(bounds: tuple[int, int], value:
         assert rows[0]["value"] == pytest.approx(100 * value, abs=1)
 
 
+@pytest.mark.parametrize("size", [10, 60])
+def test_no_moment_lies_outside_what_bounds_allow(size: int) -> None:
+    """Few records, wide bounds and much noise: values and their ends are still possible ones."""
+    about = {"resolution": 1, "bounds": [-100, 2000]}
+    positive = {"resolution": 1, "bounds": [0, 2000]}
+    measures: dict[str, Any] = {
+        "mean": {"mean": "x", **about},
+        "variance": {"variance": "x", **about},
+        "sum": {"sum": "x", **positive},
+    }
+    possible = {"mean": (-100, 2000), "variance": (0, 1050**2), "sum": (0, float("inf"))}
+    made = kind(measures=measures, epsilon="0.3", by="g", groups=["a", "b"])
+    for seed in range(3):
+        for rows in released(made, 6, backend(seed, size)):
+            for row in rows:
+                low, high = possible[row["measure"]]
+                numbers = {each: row[each] for each in row if isinstance(row[each], float)}
+                assert all(low <= number <= high for number in numbers.values()), row
+
+
 def test_totals_agree_with_their_parts() -> None:
     """In a column of their own: what was drawn stays, and so do counts below zero."""
     rows = released(kind(epsilon=Fraction(1, 50)))[-1]

@@ -155,16 +155,17 @@ class MomentOf:
         smoothed: tuple[FloatArray, FloatArray, FloatArray],
         hidden: tuple[FloatArray, FloatArray],
     ) -> Rows:
-        """Values with their ends, widened by what clipping may hide and cut to what is possible."""
+        """Values with ends that are widened by what clipping may hide, cut to what is possible."""
+        low, high = self._possible()
         (value, lower, upper), (point, least, largest) = raw, smoothed
         below, above = hidden
-        low, high = self._possible()
+        value, point = np.clip(value, low, high), np.clip(point, low, high)
         step = float(self.grid.resolution) ** (2 if self.moment == "variance" else 1)
         return Rows(
             value * step,
             np.minimum(value, np.maximum(lower - below, low)) * step,
             np.maximum(value, np.minimum(upper + above, high)) * step,
-            np.clip(point, low, high) * step,
+            point * step,
             np.clip(least - below, low, high) * step,
             np.clip(largest + above, low, high) * step,
             variance * step**2,
@@ -284,10 +285,13 @@ class MomentOf:
         return clip.following(centre, relative / float(n.mean()))
 
     def _possible(self) -> tuple[float, float]:
-        """The least and the most that the moment can be, in cells."""
+        """The least and the most that the moment can be, in cells.
+
+        No variance is above that of values half of which lie at either bound.
+        """
         if self.moment == "mean":
             return float(self.grid.lower), float(self.grid.upper)
         if self.moment == "variance":
-            return 0.0, np.inf
+            return 0.0, (self.grid.upper - self.grid.lower) ** 2 / 4.0
         low = 0.0 if self.grid.lower >= 0 else -np.inf
         return low, (0.0 if self.grid.upper <= 0 else np.inf)
