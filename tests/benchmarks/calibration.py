@@ -250,11 +250,11 @@ def planned(data: Data, quantiles: str, wanted: float, repeats: int) -> Row:
     epsilon = price.amount
     kind = kind_of(data, quantiles, float(epsilon) * data.rows, "auto")
     entropy, errors = PublicEntropy(f"plan {data.name}"), []
-    plan = kind.plan(kind.init(), Batch("s", "plan"))
+    way = kind.plan(kind.init(), Batch("s", "plan")).mechanism.way
     for number in range(repeats):
         cells = data.batch(number).clip(kind.grid.lower, kind.grid.upper).astype(np.int64)
         counts = CellCounts(*np.unique(cells, return_counts=True))
-        drawn = plan.mechanism.tree.draw(counts, plan.mechanism.prior, entropy)
+        drawn = way.tree.draw(counts, way.prior, entropy)
         errors.append(rank_error(counts, kind.quantiles, drawn))
     within = float(np.mean(np.array(errors) <= wanted))
     reached = round(float(np.quantile(errors, 0.95)) / wanted, 2)
