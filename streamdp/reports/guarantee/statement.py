@@ -32,6 +32,8 @@ FIXED = {
     "model": "central: one curator reads the records, readers see releases only",
     "trusted": "the host, its operator, the files of store and source, the engine, and whoever may"
     " read the source",
+    "reading": "a function from bytes to records, fixed by configuration, format and schema: it is"
+    " total, and one record more changes no other; known limits name what is left to an engine",
     "not_protected": [
         "records beyond what the unit says: a person with more records, or under several names",
         "units that return, beyond the caps over windows and the lifetime",

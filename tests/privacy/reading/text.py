@@ -1,0 +1,132 @@
+"""CSV and JSON lines, written as text."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyarrow as pa
+
+from tests.privacy.reading.pairs import Pair
+
+HOSTILE: dict[str, bytes] = {
+    "long": b"x" * 100_000,
+    "longer than a line may be": b"x" * (2**20 + 1),
+    "empty": b"",
+    "quote": b'"',
+    "quotes": b'"a""b"""',
+    "opening quote": b'"never ends',
+    "line end": b'"a\nb"',
+    "carriage return": b"a\rb",
+    "NUL": b"a\0b",
+    "bidi": "\u202ea\u2066b".encode(),
+    "no UTF-8": b"a\xff\xfe\x80",
+    "surrogate": b"\xed\xa0\x80",
+    "delimiters": b",,,,,,,",
+    "backslash": b"a\\",
+    "not a number": b"nan",
+    "infinite": b"-inf",
+    "extreme": b"1e400",
+    "nested": b"{[{[",
+    "byte order mark": b"\xef\xbb\xbf1",
+}
+
+ROLES: dict[str, tuple[str, str]] = {
+    "value": ("measures: {h: {histogram: value, cuts: [0, 50], nulls: cell}}", "record"),
+    "unit": ("measures: {records: count}", "{name: person, column: unit}"),
+    "group": ("measures: {records: count}, by: [group], groups: [a, b]", "record"),
+    "time": ("measures: {records: count}", "record"),
+    "condition": ("measures: {records: count}, where: condition", "record"),
+}
+"""Release and unit in which a column of this name plays its part."""
+
+COLUMNS = ("time", "value", "unit", "group", "condition")
+
+ROWS = 300
+
+
+@dataclass(frozen=True)
+class Csv:
+    """A CSV file whose record has one hostile field."""
+
+    role: str
+    text: bytes
+    end: bytes = b"\n"
+
+    name = "CSV"
+    ending = "csv"
+
+    def lines(self, extra: bool) -> Iterator[bytes]:
+        """The header and the records; the hostile one stands among the others."""
+        yield ",".join(COLUMNS).encode() + self.end
+        for row in range(ROWS):
+            if extra and row == ROWS // 2:
+                yield b",".join(self.fields()) + self.end
+            plain = f"2026-01-{1 + row % 2:02},{row},u{row},{'ab'[row % 2]},true"
+            yield plain.encode() + self.end
+
+    def fields(self) -> list[bytes]:
+        plain = dict(zip(COLUMNS, (b"2026-01-01", b"7", b"new", b"a", b"true"), strict=True))
+        return list((plain | {self.role: self.text}).values())
+
+
+@dataclass(frozen=True)
+class JsonLines(Csv):
+    """JSON lines whose record has one hostile field, its bytes within the quotes of a text."""
+
+    name = "JSON lines"
+    ending = "jsonl"
+
+    def lines(self, extra: bool) -> Iterator[bytes]:
+        for row in range(ROWS):
+            if extra and row == ROWS // 2:
+                named = zip(COLUMNS, self.fields(), strict=True)
+                inside = b",".join(b'"%s":"%s"' % (name.encode(), text) for name, text in named)
+                yield b"{%s}%s" % (inside, self.end)
+            found = (f"2026-01-{1 + row % 2:02}", row, f"u{row}", "ab"[row % 2], True)
+            yield json.dumps(dict(zip(COLUMNS, found, strict=True))).encode() + self.end
+
+
+PACKED: dict[str, Callable[[bytes], bytes]] = {
+    "": lambda data: data,
+    ".gz": lambda data: gzip.compress(data, 1),
+    ".zst": lambda data: bytes(pa.compress(data, "zstd", asbytes=True)),
+}
+
+
+def hostile(kind: type[Csv], role: str, record: str, end: bytes, packed: str) -> Pair:
+    """The pair of one hostile field."""
+    table = kind(role, HOSTILE[record], end)
+
+    def write(folder: Path, extra: bool) -> None:
+        data = b"".join(table.lines(extra))
+        (folder / f"data.{kind.ending}{packed}").write_bytes(PACKED[packed](data))
+
+    release, unit = ROLES[role]
+    cut = "{column: time, every: 1d, start: 2026-01-01, end: 2026-01-03}"
+    types = "{time: date, value: number, unit: text, group: text, condition: boolean}"
+    ends = "CRLF" if end == b"\r\n" else "LF"
+    return Pair(
+        format=kind.name,
+        writer=f"plain text{packed}, {ends}",
+        role=role,
+        record=record,
+        write=write,
+        source=f"path: 'data.{kind.ending}{packed}', types: {types}, batches: {cut}",
+        release=release,
+        unit=unit,
+        base=(kind, role, end, packed),
+    )
+
+
+def pairs(quick: bool) -> Iterator[Pair]:
+    """Each hostile field in each role; the long profile has all line ends and compressions."""
+    packings = [(b"\n", "")] if quick else [(e, p) for e in (b"\n", b"\r\n") for p in PACKED]
+    for kind in (Csv, JsonLines):
+        for role in ROLES:
+            for record in ("line end", "no UTF-8") if quick else HOSTILE:
+                for end, packed in packings:
+                    yield hostile(kind, role, record, end, packed)
