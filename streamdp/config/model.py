@@ -57,8 +57,9 @@ class Privacy(Section):
     )
     neighbours: Literal["add-remove", "substitute"] = Field(
         default="add-remove",
-        description="Neighbouring batches differ by one unit more or less (`add-remove`), or in"
-        " the records of one unit (`substitute`). Default `add-remove`.",
+        description="Neighbouring streams differ in one batch: by one unit more or less"
+        " (`add-remove`), or in the records of one unit (`substitute`). A record that changes its"
+        " batch is two steps. Default `add-remove`.",
     )
     caps: CapsSection = Field(
         description="Most epsilon that one unit may lose. A release beyond a cap is refused.",

@@ -499,6 +499,8 @@ def test_the_statement_says_what_was_promised(released: Path) -> None:
     (source,) = first["sources"]
     assert (source["unit"], source["neighbours"]) == ("flight", "add-remove")
     assert [cap["worst_so_far"] for cap in source["caps"]] == ["1", "0.1"]
+    steps = [(each["steps"], each["epsilon_at_most"]) for each in source["differences"]]
+    assert steps == [(1, "0.3"), (2, "0.6"), (2, "0.6")]  # more or less, replaced, moved
     assert float(source["spent_for_life"]["epsilon_at_delta"]) <= 1
     path = released / "config.yaml"
     text = path.read_text().replace("end: 2013-01-11", "end: 2013-01-13")

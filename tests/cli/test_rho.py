@@ -104,6 +104,8 @@ def test_commands_speak_in_the_measure_of_the_caps() -> None:
     said = json.loads(typed("statement", "--delta", "1e-9", "--json").stdout)
     (source,) = said["sources"]
     assert source["definition"].startswith("zero-concentrated differential privacy")
+    most = [(each["steps"], each["rho_at_most"]) for each in source["differences"]]
+    assert most == [(1, "0.02"), (2, "0.08"), (2, "0.04")]  # more or less, replaced, moved
     spent = source["spent_for_life"]
     assert (spent["epsilon"], spent["by"]) == ("no bound", "zero-concentrated")
     assert float(spent["epsilon_at_delta"]) == pytest.approx(1.46, abs=0.01)

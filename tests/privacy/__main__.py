@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.benchmarks.report import Row, main
-from tests.privacy import choices
+from tests.privacy import choices, streams
 from tests.privacy.gates import cases as gate_cases
 from tests.privacy.gates.mutants import GATE_MUTANTS
 from tests.privacy.noise import gaussian, histograms
@@ -28,6 +28,7 @@ def rows(quick: bool) -> Iterator[Row]:
     yield from (_row(name, "shift", ratio, mutant) for name, ratio, mutant in gaussian.rows())
     yield from _histograms(quick)
     yield from _choices()
+    yield from _streams()
     yield from _gates(quick)
 
 
@@ -55,6 +56,14 @@ def _choices() -> Iterator[Row]:
         yield _row(f"experts {name}", experts.neighbours, choices.experts_loss(experts))
     for mutant in choices.MUTANTS:
         yield _row(mutant.mechanism, mutant.relation, mutant.loss(), mutant.name)
+
+
+def _streams() -> Iterator[Row]:
+    """Pairs of streams of two batches, over what their steps may lose, then mutants."""
+    for case in streams.CASES:
+        yield _row(str(case), case.relation, case.ratio())
+    for mutant in streams.MUTANTS:
+        yield _row(str(mutant.case), mutant.case.relation, mutant.loss(), mutant.name)
 
 
 def _gates(quick: bool) -> Iterator[Row]:

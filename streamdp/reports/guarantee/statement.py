@@ -10,6 +10,7 @@ from streamdp.database import Database
 from streamdp.privacy.accountants import epsilon_of_rho
 from streamdp.privacy.amounts import epsilon_text, nano_up
 from streamdp.privacy.filters import Caps, Item
+from streamdp.privacy.steps import loss_of_steps
 from streamdp.store.ledger.cap_usage import Room, rooms
 from streamdp.store.ledger.ledger import caps_of, declaration_of
 from streamdp.store.ledger.privacy_guarantee import (
@@ -28,6 +29,8 @@ CAP_ASSUMES = "that no cap was raised by looking at releases"
 
 NO_BOUND = "no bound: charges may have been chosen by looking at releases"
 
+MOVED = "one record that changes its batch, or corrects one of another batch"
+
 FIXED = {
     "model": "central: one curator reads the records, readers see releases only",
     "trusted": "the host, its operator, the files of store and source, the engine, and whoever may"
@@ -37,6 +40,8 @@ FIXED = {
     "not_protected": [
         "records beyond what the unit says: a person with more records, or under several names",
         "units that return, beyond the caps over windows and the lifetime",
+        "a record that changes its batch or unit, beyond the caps of both: see the differences of"
+        " each source",
         "that a batch or file exists, when it came, and what the configuration says",
         "what is true of everybody: a release may tell it of a person who took no part",
     ],
@@ -97,6 +102,7 @@ def _source(
         "definition": f"{_definition(loss, caps)}, kept as caps on sums",
         "unit": meaning["unit"],
         "neighbours": meaning["neighbours"],
+        "differences": _differences(meaning, caps),
         "caps": [_cap(room, delta) for room in rooms(database, scope, price)],
         "spent_for_life": {
             "epsilon": "no bound" if loss.pure is None else epsilon_text(loss.pure),
@@ -108,6 +114,41 @@ def _source(
             "by_loss_distributions": by_draws,
         },
     }
+
+
+def _differences(meaning: dict[str, str], caps: Caps) -> list[dict[str, Json]]:
+    """What two streams of batches may differ in, in how many steps, and the most that loses.
+
+    Args:
+        meaning: Unit, neighbours, and whether batches grow.
+        caps: Of the source. A step in a batch that grows is one in all later batches.
+    """
+    growing, several = "growth" in meaning, " of one " in meaning["unit"]
+    cap = caps.lifetime_nano if growing else caps.batch_nano
+    who = "the records of one unit" if several else "one record"
+    replaced = 1 if meaning["neighbours"] == "substitute" else 2
+    found = [
+        (f"{who} more or less, {'from one batch on' if growing else 'in one batch'}", [(1, cap)]),
+        (f"{who}, replaced within the batch", [(replaced, cap)]),
+    ]
+    if several:
+        found.append(("a record that becomes another unit's", [(2, cap)]))
+    if not growing:
+        found.append((MOVED, [(1, cap), (1, cap)]))
+    return [
+        {
+            "between_streams": what,
+            "steps": sum(steps for steps, _ in batches),
+            f"{caps.measure}_at_most": epsilon_text(_most(batches, caps)),
+        }
+        for what, batches in found
+    ]
+
+
+def _most(batches: list[tuple[int, int]], caps: Caps) -> int:
+    """Steps in several batches also lose no more than the lifetime cap, which is over all."""
+    lost = loss_of_steps(batches, caps.measure)
+    return lost if len(batches) == 1 else min(lost, caps.lifetime_nano)
 
 
 def _definition(loss: Loss, caps: Caps) -> str:
@@ -158,7 +199,7 @@ def markdown(whole: dict[str, Json]) -> list[str]:
         lines += [f"## Source {source['source']}", ""]
         lines += [f"- {_words(key)}: {value}" for key, value in source.items() if _plain(value)][1:]
         if "caps" in source:
-            lines += ["", *_table(source["caps"]), ""]
+            lines += ["", *_table(source["differences"]), "", *_table(source["caps"]), ""]
             spent = source["spent_for_life"]
             lines += [f"- {_words(key)}: {value}" for key, value in spent.items()]
         lines.append("")
