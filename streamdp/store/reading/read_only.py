@@ -15,12 +15,13 @@ PRIVATE = frozenset(
         ("gate_run", "hidden"),
         ("gate_run", "tests"),
         ("gate_run", "asked"),
+        ("gate_run", "seal"),
         ("batch", "digest"),
         ("instance", "digest_key"),
         ("learner", "state"),
     }
 )
-"""Columns that are never shown: noisy thresholds, test counts, keyed digests, learned states."""
+"""Columns that are never shown: noisy thresholds and test counts, keyed digests, learned states."""
 
 _HARMLESS = {
     sqlite3.SQLITE_SELECT,

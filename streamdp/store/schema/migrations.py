@@ -179,10 +179,13 @@ _TIME_SEALED: Step = (row_checksums.update_time,)
 _SINKS: Step = (*ANSWERS_OF_SOURCES, *REASONS, row_checksums.update_debts)
 """Answers by source, and reasons in the outbox, under its seals."""
 
+_RUNS_KEYED: Step = (row_checksums.update_runs,)
+"""What is hidden of a gate's run is in no digest without a key."""
+
 STEPS: tuple[Step, ...] = (
     *(_FIRST, _RUNS, _ANCHORED, NOTICES),
     *(_SEALS, _TIMED, GATES, _TIME_SEALED, _SINKS, ORIGINS, COLUMNS),
-    *(ALERTS, VIEWS, LOSSES),
+    *(ALERTS, VIEWS, LOSSES, _RUNS_KEYED),
 )
 """Statements of each schema version; a step is never edited once it has been released."""
 
