@@ -28,6 +28,38 @@ def known_zone(name: str) -> str:
     return name
 
 
+@functools.cache
+def offsets(name: str) -> tuple[int, tuple[tuple[int, int], ...]]:
+    """Seconds by which clocks of a zone are ahead of UTC: first, and from each moment of change on.
+
+    Years before 1900 have the first, years from 2100 on the last.
+
+    >>> offsets("UTC"), offsets("Europe/Berlin")[1][-1]
+    ((0, ()), (4096573200, 3600))
+    """
+    zone, moves = ZoneInfo(name), list[tuple[int, int]]()
+    moment, last = _FIRST, _ahead(_FIRST, zone)
+    first = last
+    while moment < _LAST:
+        behind = min(moment + _STRIDE, _LAST)
+        if (ahead := _ahead(behind, zone)) != last:
+            moves.append((_gap(moment, behind, zone), ahead))
+            last = ahead
+        moment = behind
+    return first, tuple(moves)
+
+
+_FIRST, _LAST = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (1900, 2100))
+
+_STRIDE = 86_400
+"""Seconds; clocks are not changed twice in this time."""
+
+
+def _ahead(moment: int, zone: ZoneInfo) -> int:
+    offset = datetime.fromtimestamp(moment, zone).utcoffset()
+    return 0 if offset is None else int(offset.total_seconds())
+
+
 def shown(moment: int, zone: ZoneInfo) -> int:
     """Local time of a moment, as seconds of a clock that is never changed."""
     wall = datetime.fromtimestamp(moment, zone).replace(tzinfo=UTC)

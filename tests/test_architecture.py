@@ -29,7 +29,7 @@ BELOW = {
     "simulation": {
         *("types", "errors", "privacy", "priors", "mechanisms", "learning", "kinds", "gates"),
     },
-    "backends": {"types", "errors", "files", "objects", "lakes"},
+    "backends": {"types", "errors", "files", "objects", "lakes", "zones"},
     "sources": {"types", "errors", "files", "objects", "lakes", "zones"},
     "sinks": {"types", "errors", "database", "disk", "privacy", "text", "objects"},
     "store": {"types", "errors", "database", "disk", "privacy", "__init__"},

@@ -48,6 +48,7 @@ def fields_of(query: Query) -> Iterator[Field]:
         scan = Scan.of(query)
         for i, axis in enumerate(scan.dimensions):
             role: Role = "value" if axis.values is None else "listed"
+            role = "time" if axis.clock is not None else role
             yield Field(f"d{i}", role, axis.name, axis.sql)
         for i, term in enumerate(scan.terms):
             yield Field(f"w{i}", "value", term.name, term.sql)

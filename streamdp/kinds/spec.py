@@ -58,6 +58,7 @@ class BuildContext:
         groups: How many disjoint groups the release has; this kind is made for one of them.
         dialect: Of the engine that reads expressions.
         public: Reads public files.
+        zone: Time zone of the source's batches, whose clocks show parts of a time.
     """
 
     neighbours: Neighbours
@@ -65,6 +66,7 @@ class BuildContext:
     groups: int
     dialect: Dialect
     public: PublicData
+    zone: str = "UTC"
 
     def epsilon_of_record(self, section: ReleaseSection) -> Fraction:
         """Most that draws may cost one record: a unit has `rows` of them and pays the epsilon."""

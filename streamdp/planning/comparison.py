@@ -158,7 +158,8 @@ def _table(
     source = _read_from(configuration, section, typed, scene.table)
     every = list(wiring.source(section.source, source).batches(int(time.time())))
     batches, group, reader = every[: scene.length], _group(section, scene.group), backend(source)
-    kind = wiring.kind(section, privacy.neighbours, privacy.unit.rows, source.engine.kind)
+    dialect, zone = source.engine.kind, source.zone
+    kind = wiring.kind(section, privacy.neighbours, privacy.unit.rows, dialect, zone)
     charging = wiring.charging(privacy.unit)
     past = past_of_batches(configuration, section.source, source, reads, batches, reader)
     question = study.question(kind, batches[0]) if batches else None

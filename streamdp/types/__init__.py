@@ -42,6 +42,7 @@ from streamdp.types.tables import (
     TableCounts,
     TableQuery,
     Term,
+    TimePart,
 )
 
 __all__ = [
@@ -99,6 +100,7 @@ __all__ = [
     "TableCounts",
     "TableQuery",
     "Term",
+    "TimePart",
     "UnitBound",
     "with_bound",
     "with_groups",

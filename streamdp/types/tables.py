@@ -19,6 +19,32 @@ LARGEST_TERM = 2**52
 """Of one record in a sum: sums of 2^35 records stay exact in every engine."""
 
 
+Part = Literal["hour", "weekday", "month"]
+
+
+@dataclass(frozen=True, slots=True)
+class TimePart:
+    """A part of a time, as clocks of a zone show it; a date is a day in any zone.
+
+    Args:
+        part: Hour (0 to 23), weekday (1, Monday, to 7) or month (1 to 12).
+        zone: Whose clocks.
+    """
+
+    part: Part
+    zone: str = "UTC"
+
+    @property
+    def numbers(self) -> range:
+        """The values that it can have."""
+        return {"hour": range(24), "weekday": range(1, 8), "month": range(1, 13)}[self.part]
+
+    @property
+    def cuts(self) -> tuple[float, ...]:
+        """Cuts between these values."""
+        return tuple(map(float, self.numbers[1:]))
+
+
 @dataclass(frozen=True, slots=True)
 class Dimension:
     """A public axis of a table: the cells that a value of a record can fall in.
@@ -34,6 +60,7 @@ class Dimension:
             and c_(m+1) = infinity. NaN and the infinities are nulls.
         other: Whether a text that is not listed has a cell.
         nulls: Where a null counts: in a cell of its own, in `other`, or nowhere.
+        clock: Part of the value, which is a time; `cuts` are between what it shows.
     """
 
     name: str
@@ -42,6 +69,7 @@ class Dimension:
     cuts: tuple[float, ...] | None = None
     other: bool = False
     nulls: Literal["cell", "other", "drop"] = "drop"
+    clock: TimePart | None = None
 
     def __post_init__(self) -> None:
         if (self.values is None) == (self.cuts is None):

@@ -61,14 +61,17 @@ def _count(configuration: Configuration, named: RowsFrom) -> RowCount:
 
 def _of_groups(configuration: Configuration, section: ReleaseSection) -> ReleaseKind:
     privacy = configuration.privacy
-    dialect = configuration.sources[section.source].engine.kind
-    one = kind(section, privacy.neighbours, privacy.unit.rows, dialect)
+    source = configuration.sources[section.source]
+    dialect, zone = source.engine.kind, source.zone
+    one = kind(section, privacy.neighbours, privacy.unit.rows, dialect, zone)
     if not section.by or spec_of(section).pools_groups:
         return one
     from streamdp.kinds.grouped import Grouped
 
     own = {
-        group: kind(section.with_rows_of(group), privacy.neighbours, privacy.unit.rows, dialect)
+        group: kind(
+            section.with_rows_of(group), privacy.neighbours, privacy.unit.rows, dialect, zone
+        )
         for group in section.groups
         if ",".join(group) in section.group_rows
     }
@@ -76,7 +79,11 @@ def _of_groups(configuration: Configuration, section: ReleaseSection) -> Release
 
 
 def kind(
-    section: ReleaseSection, neighbours: Neighbours, rows: int = 1, dialect: Dialect = "duckdb"
+    section: ReleaseSection,
+    neighbours: Neighbours,
+    rows: int = 1,
+    dialect: Dialect = "duckdb",
+    zone: str = "UTC",
 ) -> ReleaseKind:
     """The kind of one group of records, at the price of one record.
 
@@ -85,11 +92,12 @@ def kind(
         neighbours: Relation of one record.
         rows: The most records of one unit that count.
         dialect: Of the engine that reads expressions.
+        zone: Of the source's batches.
     """
     from streamdp.kinds.spec import BuildContext
 
     groups = len(section.groups) or 1
-    context = BuildContext(neighbours, rows, groups, dialect, PublicFiles())
+    context = BuildContext(neighbours, rows, groups, dialect, PublicFiles(), zone)
     return spec_of(section).build(section, context)
 
 

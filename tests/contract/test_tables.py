@@ -2,10 +2,11 @@
 
 import math
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta, timezone
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import duckdb
 import numpy as np
@@ -34,6 +35,7 @@ from streamdp.types import (
     Term,
     UnitBound,
 )
+from streamdp.zones import offsets
 from tests.contract.engines import Column, Columns, Engine, MariaDB, Memory, Postgres, Spark
 from tests.contract.memory.engine import MemoryBackend
 from tests.contract.test_contract import BATCH, SOME, reference
@@ -200,15 +202,20 @@ def test_parts_alone(engine: Engine) -> None:
     agree(engine, mixed(), SumQuery(TERMS[:1], by=BY, groups=GROUPS))
 
 
+DIALECTS: dict[type[Any], Dialect] = {
+    Spark: "spark",
+    Postgres: "postgres",
+    MariaDB: "mariadb",
+}
+
+
 def test_parts_of_times(engine: Engine) -> None:
     """Hours, weekdays and months are cells of a workload; weekdays count alike in expressions."""
     if isinstance(engine, Memory):
         pytest.skip("memory reads no expressions")
     first = datetime.fromisoformat("2024-02-25T23:59:59")
     times = [first + timedelta(hours=31 * number) for number in range(40)]
-    dialects: dict[type[Engine], Dialect] = {Spark: "spark", Postgres: "postgres"}
-    dialects |= {MariaDB: "mariadb"}
-    dialect = dialects.get(type(engine), "duckdb")
+    dialect = DIALECTS.get(type(engine), "duckdb")
     axes = []
     for part in ("hour", "weekday", "month"):
         axis = DimensionSection.model_validate({"column": "at", "part": part})
@@ -223,6 +230,53 @@ def test_parts_of_times(engine: Engine) -> None:
     assert weekdays == [*np.bincount([at.isoweekday() - 1 for at in times], minlength=7), 1]
     assert months == [*np.bincount([at.month - 1 for at in times], minlength=12), 1]
     assert on_sunday == [weekdays[6], 40 - weekdays[6], 1]
+
+
+COLUMNS = ("at", '"day"')
+ZONES = ("Europe/Berlin", "Australia/Lord_Howe")
+
+
+@pytest.mark.parametrize("zone", ZONES)
+def test_parts_of_times_follow_clocks(engine: Engine, zone: str) -> None:
+    """Hours, weekdays and months are those of a zone, around its changes and far from them."""
+    if isinstance(engine, Memory):
+        pytest.skip("memory reads no expressions")
+    moves = [moment for moment, _ in offsets(zone)[1] if 1.6e9 < moment < 1.8e9]
+    near = [moment + step for moment in moves for step in (-3600, -1, 0, 1, 1799, 3600)]
+    far = range(int(-1e9), int(4e9), 299_999_999)
+    times = [datetime.fromtimestamp(at, UTC).replace(tzinfo=None) for at in (*near, *far)]
+    walls = [at.replace(tzinfo=UTC).astimezone(ZoneInfo(zone)) for at in times]
+    extreme = [datetime.fromisoformat(f"{each}T23:02:03") for each in ("1001-02-28", "9999-12-30")]
+    days = [date(2024, 2, 29), date(1969, 12, 31), date(2023, 7, 1)]
+    axes, dated = [], []
+    for part in ("hour", "weekday", "month"):
+        axis = DimensionSection.model_validate({"part": part})
+        at, day = (expression(name, DIALECTS.get(type(engine), "duckdb")) for name in COLUMNS)
+        axes.append(axis.dimension(part, at, zone))
+        dated.append(axis.dimension(part, day, zone))
+    query = TableQuery((*axes, *dated), tuple((axis,) for axis in range(6)))
+    stamps = [*times, *extreme, None]
+    each = [*days, *[None] * (len(stamps) - len(days))]
+    columns = {"at": Column("TIMESTAMP", stamps), "day": Column("DATE", each)}
+    backend = engine.load(columns)
+    backend.check(query, BATCH)
+    found = shown(backend.answer(query, BATCH))
+    outside = [at.replace(tzinfo=UTC).astimezone(_first_or_last(zone, at)) for at in extreme]
+    shows = [*walls, *outside]
+    assert found[0] == [*np.bincount([at.hour for at in shows], minlength=24), 1]
+    assert found[1] == [*np.bincount([at.isoweekday() - 1 for at in shows], minlength=7), 1]
+    assert found[2] == [*np.bincount([at.month - 1 for at in shows], minlength=12), 1]
+    assert found[3][0] == 3
+    assert found[4] == [
+        *np.bincount([at.isoweekday() - 1 for at in days], minlength=7),
+        len(each) - 3,
+    ]
+    assert found[5] == [*np.bincount([at.month - 1 for at in days], minlength=12), len(each) - 3]
+
+
+def _first_or_last(zone: str, at: datetime) -> timezone:
+    first, moves = offsets(zone)
+    return timezone(timedelta(seconds=first if at.year < 1900 else moves[-1][1]))
 
 
 def test_no_records_is_an_answer(engine: Engine) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from streamdp.backends.sql import clock
 from streamdp.backends.sql.bound import bounded
 from streamdp.backends.sql.cells import LARGEST, SMALL, cell_sql
 from streamdp.backends.sql.public_groups import key, public_groups
@@ -50,11 +51,19 @@ def _placed(
 ) -> str:
     """SQL whose rows are (part, d_0, …, w_0, …, u): one a record of a public group."""
     wanted, columns, joins = [], ["part" if query.by else f"CAST(0 AS {words.whole}) AS part"], ""
+    stages: list[list[str]] = []
     for i, axis in enumerate(scan.dimensions):
         value = words.name(axis.name) if axis.sql is None else words.tried(axis.sql)
         if i in scan.clips:
             wanted.append(f"{value} AS x{i}")
             columns.append(f"{scan.clips[i].sql(f'x{i}', words.whole)} AS d{i}")
+        elif axis.clock is not None:
+            kind = kinds[f"d{i}"]
+            wanted.append(f"{words.number(value, kind)} AS x{i}")
+            for depth, (name, step) in enumerate(clock.steps(words, axis, f"x{i}", kind)):
+                stages += [[]] * (depth == len(stages))
+                stages[depth] = [*stages[depth], f"{step} AS {name}"]
+            columns.append(f"{clock.cell(words, axis, f'x{i}')} AS d{i}")
         elif axis.values is None:
             wanted.append(f"{words.number(value, kinds[f'd{i}'])} AS x{i}")
             columns.append(f"{_cut(words, axis, f'x{i}')} AS d{i}")
@@ -72,6 +81,8 @@ def _placed(
     wanted += [f"{key(words, query, i, kinds)} AS b{i}" for i in range(len(query.by))]
     where = within if query.where is None else f"{within} AND {words.tried(query.where)}"
     source = f"(SELECT {', '.join(wanted) or '1 AS one'} FROM {table} WHERE {where}) AS record"
+    for made in stages:
+        source = f"(SELECT record.*, {', '.join(made)} FROM {source}) AS record"
     if query.by:
         source += f" JOIN {public_groups(words, query)}"
     return f"SELECT {', '.join(columns)} FROM {source}{joins}"

@@ -163,6 +163,11 @@ class Source(Section):
         """
         return column if self.query is None else table_query(self.query).origin(column)
 
+    @property
+    def zone(self) -> str:
+        """Time zone of the batches, whose clocks show parts of times."""
+        return self.batches.timezone if isinstance(self.batches, Windows) else "UTC"
+
     def is_growing(self) -> bool:
         """Whether a record is in all batches from its own on."""
         return isinstance(self.batches, Windows) and self.batches.growing

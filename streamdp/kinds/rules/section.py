@@ -181,14 +181,48 @@ class HalfspaceSection(Section):
 
 
 def refuse_column(value: Any) -> Any:
-    """Point to the kind that releases all values of a column at one price.
+    """Point to conditions, and to the kind that releases all values of a column at one price.
 
     Raises:
         ValueError: The candidates are values of a column.
     """
-    if isinstance(value, dict) and "column" in value:
-        raise ValueError(
-            "values of a column part the records: `kind: statistics` releases the counts of all of"
-            " them at the price of one, and the largest is chosen afterwards for nothing"
-        )
-    return value
+    found = _values_of_column(value)
+    if found is None:
+        return value
+    column, listed = found
+    texts = listed if all(isinstance(each, str | int) for each in listed) else ()
+    named = {str(each): f"{column} = {_literal(each)}" for each in texts}
+    named = named or {"web": f"{column} = 'web'", "app": f"{column} = 'app'"}
+    shown = ", ".join(f'{_key(name)}: "{sql}"' for name, sql in list(named.items())[:3])
+    more = ", …" if len(named) > 3 else ""
+    raise ValueError(
+        f"values of a column are named conditions here: among: {{conditions: {{{shown}{more}}}}}."
+        " To count records, `kind: statistics` with a histogram releases the counts of all values"
+        " at the price of one, and the largest is chosen afterwards for nothing"
+    )
+
+
+def _values_of_column(value: Any) -> tuple[str, tuple[Any, ...]] | None:
+    """Column and values where candidates were given so: `{column: c, values: […]}`, `{c: […]}`."""
+    if not isinstance(value, dict) or "sql" in value or "conditions" in value:
+        return None
+    if isinstance(value.get("column"), str):
+        listed = value.get("values")
+        return value["column"], tuple(listed) if isinstance(listed, list) else ()
+    lists = [(key, each) for key, each in value.items() if isinstance(each, list)]
+    if len(value) == len(lists) == 1:
+        return str(lists[0][0]), tuple(lists[0][1])
+    return None
+
+
+def _literal(value: str | int) -> str:
+    """A value as SQL writes it."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(value) if isinstance(value, int) else "'" + value.replace("'", "''") + "'"
+
+
+def _key(name: str) -> str:
+    """A name as a key of YAML: in quotes unless it is a plain word."""
+    plain = name.isidentifier() and name.lower() not in ("true", "false", "yes", "no", "on", "off")
+    return name if plain else "'" + name.replace("'", "''") + "'"

@@ -25,9 +25,14 @@ def labels(dimension: Dimension) -> tuple[str, ...]:
 
     >>> labels(Dimension("hour", cuts=(6, 12), nulls="cell"))
     ('< 6', '[6, 12)', '>= 12', '(null)')
+    >>> from streamdp.types import TimePart
+    >>> labels(Dimension("day", cuts=TimePart("weekday").cuts, clock=TimePart("weekday")))
+    ('1', '2', '3', '4', '5', '6', '7')
     """
     if dimension.values is not None:
         listed = dimension.values
+    elif dimension.clock is not None:
+        listed = tuple(map(str, dimension.clock.numbers))
     else:
         cuts = [f"{cut:.15g}" for cut in dimension.cuts or ()]
         inner = tuple(f"[{low}, {high})" for low, high in itertools.pairwise(cuts))
@@ -116,11 +121,12 @@ class _Reader:
         return self._by_name[tree.name]
 
     def _listed(self, dimension: Dimension, given: list[str]) -> Mask:
-        if dimension.values is None:
+        if dimension.values is None and dimension.clock is None:
             raise ValueError(f"{dimension.name} has cuts: compare it with < and >= at a cut")
-        if missing := [each for each in given if each not in dimension.values]:
+        known = labels(dimension)[: dimension.listed]
+        if missing := [each for each in given if each not in known]:
             raise ValueError(f"{missing[0]!r} is not among the values of {dimension.name}")
-        cells = [dimension.values.index(each) for each in given]
+        cells = [known.index(each) for each in given]
         return np.isin(np.arange(dimension.size), cells)
 
     def _below(self, dimension: Dimension, bound: float) -> Mask:

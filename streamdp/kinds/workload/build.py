@@ -22,7 +22,7 @@ def build(section: WorkloadSection, context: BuildContext) -> WorkloadRelease:
     """A workload with its mechanism, at the price of one record."""
     from streamdp.kinds.workload.kind import WorkloadRelease
 
-    axes = dimensions(section, context.dialect)
+    axes = dimensions(section, context.dialect, context.zone)
     names, _ = items(section, axes)
     weights = mechanism(section, context.price_of_record(section), context.neighbours)
     where = None if section.where is None else expression(section.where, context.dialect)
@@ -47,12 +47,14 @@ def mechanism(section: WorkloadSection, price: Price, neighbours: Neighbours) ->
     )
 
 
-def dimensions(section: WorkloadSection, dialect: Dialect = "duckdb") -> tuple[Dimension, ...]:
-    """The axes, in the words of an engine."""
+def dimensions(
+    section: WorkloadSection, dialect: Dialect = "duckdb", zone: str = "UTC"
+) -> tuple[Dimension, ...]:
+    """The axes, in the words of an engine; clocks of a zone show parts of a time."""
     made = []
     for name, each in section.dimensions.items():
         sql = each.source_sql(name)
-        made.append(each.dimension(name, None if sql is None else expression(sql, dialect)))
+        made.append(each.dimension(name, None if sql is None else expression(sql, dialect), zone))
     return tuple(made)
 
 

@@ -72,7 +72,10 @@ class WorkloadRelease:
 
     def signature(self) -> Json:
         """Axes and items: what was learned of others would mislead."""
-        axes = [[each.name, each.sql, list(labels(each)), each.nulls] for each in self.dimensions]
+        axes = [
+            [each.name, each.sql, list(labels(each)), each.nulls, *_clock(each)]
+            for each in self.dimensions
+        ]
         items = [
             [name, list(item.axes), None if item.labels is None else item.labels.tolist()]
             for name, item in zip(self.names, self.mechanism.workload.items, strict=True)
@@ -159,3 +162,8 @@ class WorkloadRelease:
     def _marginals(self) -> tuple[tuple[int, ...], ...]:
         """Of each item's axes, each once."""
         return tuple(dict.fromkeys(item.axes for item in self.mechanism.workload.items))
+
+
+def _clock(axis: Dimension) -> list[str]:
+    """What tells parts of times from each other, and those of one zone from those of another."""
+    return [] if axis.clock is None else [axis.clock.part, axis.clock.zone]

@@ -12,7 +12,8 @@ from streamdp.config.base.releases import FACTS, ReleaseSection
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational
 from streamdp.errors import ConfigurationError
-from streamdp.types import Dimension
+from streamdp.types import Dimension, TimePart
+from streamdp.types.tables import Part
 
 MOST_ANSWERS = 50_000
 MOST_ITEMS = 500
@@ -33,10 +34,12 @@ class DimensionSection(Section):
         description="SQL expression of one record, in place of `column`, in DuckDB's dialect.",
         examples=["distance / 100"],
     )
-    part: Literal["hour", "weekday", "month"] | None = Field(
+    part: Part | None = Field(
         default=None,
         description="Part of a time that makes the cells: hour (0 to 23), weekday (1, Monday, to"
-        " 7) or month (1 to 12). In place of `values` and `cuts`.",
+        " 7) or month (1 to 12), by the clocks of the `timezone` of the source's batches. The"
+        " column is a date or a timestamp. In place of `values` and `cuts`.",
+        examples=["hour"],
     )
     values: tuple[str, ...] | None = Field(
         default=None,
@@ -88,30 +91,22 @@ class DimensionSection(Section):
 
     def source_sql(self, name: str) -> str | None:
         """Expression that makes the axis; None if it is the column of its name."""
-        column = self.column or name
-        if self.part == "weekday":
-            return f"EXTRACT(isodow FROM {_quoted(column)})"
-        if self.part is not None:
-            return f"EXTRACT({self.part} FROM {_quoted(column)})"
-        return self.sql or (None if self.column in (None, name) else _quoted(column))
+        return self.sql or (None if self.column in (None, name) else _quoted(self.column))
 
-    def dimension(self, name: str, sql: str | None) -> Dimension:
+    def dimension(self, name: str, sql: str | None, zone: str = "UTC") -> Dimension:
         """The axis.
 
         Args:
             name: Of the axis.
             sql: Expression in the engine's words.
+            zone: Whose clocks show parts of a time.
         """
         if self.values is not None:
             return Dimension(name, sql, self.values, None, True, self.nulls or "other")
-        return Dimension(name, sql, None, self.cuts or _PARTS[self.part or "hour"], nulls="cell")
-
-
-_PARTS: dict[str, tuple[float, ...]] = {
-    "hour": tuple(map(float, range(1, 24))),
-    "weekday": tuple(map(float, range(2, 8))),
-    "month": tuple(map(float, range(2, 13))),
-}
+        if self.part is not None:
+            clock = TimePart(self.part, zone)
+            return Dimension(name, sql, None, clock.cuts, nulls="cell", clock=clock)
+        return Dimension(name, sql, None, self.cuts, nulls="cell")
 
 
 def _quoted(column: str) -> str:

@@ -63,6 +63,9 @@ def test_other_candidates_are_scored_by_sums(tmp_path: Path, body: str) -> None:
     ("body", "what"),
     [
         ("among: {column: carrier}", "kind: statistics"),
+        ("among: {c: [web, app]}", "among: {conditions: {web: \"c = 'web'\", app: \"c = 'app'\"}}"),
+        ("among: {column: c, values: [1, 2]}", "{conditions: {'1': \"c = 1\", '2': \"c = 2\"}}"),
+        ("among: {column: c}", "{conditions: {web: \"c = 'web'\", app: \"c = 'app'\"}}"),
         ('among: {sql: "x >= 3"}', "no parameter"),
         ('among: {sql: "x >= {t}"}', "values of t"),
         ('among: {sql: "x >= {t}", t: {from: 0, to: 9}, b: {from: 0, to: 1}}', "no parameter {b}"),
@@ -115,6 +118,18 @@ def test_a_guess_has_the_largest_prior(tmp_path: Path, body: str, place: int) ->
         assert set(guessed.values()) in ({3.0, 5.0}, {4.0}, {"high"})
         plain = selection(tmp_path, body.partition(", guess")[0])
         assert plan.event == plain.plan(plain.init(), Batch("trips", "1")).event
+
+
+def test_the_form_that_is_advised_is_taken(tmp_path: Path) -> None:
+    """What the refusal of `among: {channel: [...]}` says can be written instead."""
+    with pytest.raises(ConfigurationError) as refusal:
+        made(tmp_path, "among: {channel: [web, app, it's]}")
+    advised = "{" + str(refusal.value).partition("among: {")[2].partition("}}")[0] + "}}"
+    candidates = selection(tmp_path, f"among: {advised}").candidates
+    assert isinstance(candidates, Conditions)
+    assert candidates.conditions == tuple(
+        f"\"channel\" = '{each}'" for each in ("web", "app", "it''s")
+    )
 
 
 @pytest.mark.parametrize(

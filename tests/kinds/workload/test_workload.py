@@ -417,3 +417,28 @@ def test_questions_that_are_none_are_refused() -> None:
         ask(section, (), "how many")
     with pytest.raises(ConfigurationError, match="other answers"):
         ask(section, ({"answer": "carrier"},), "count")
+
+
+def test_parts_of_times_are_those_of_the_zone() -> None:
+    """Cells are called by the numbers that clocks show; another zone is another question."""
+    section = WorkloadSection.model_validate(
+        {
+            "kind": "workload",
+            "source": "s",
+            "epsilon": "1",
+            "expected_rows": 100,
+            "dimensions": {"hour": {"column": "at", "part": "hour"}, "at": {"part": "weekday"}},
+            "predicates": {"night": "hour IN (23, 0) OR hour < 5"},
+        }
+    )
+
+    def made(zone: str) -> WorkloadRelease:
+        return build(section, BuildContext("add-remove", 1, 1, "duckdb", None, zone))  # type: ignore[arg-type]
+
+    kind = made("Europe/Berlin")
+    assert labels(kind.dimensions[0]) == (*map(str, range(24)), "(null)")
+    assert labels(kind.dimensions[1]) == ("1", "2", "3", "4", "5", "6", "7", "(null)")
+    night = kind.mechanism.workload.items[-1].labels
+    assert night is not None
+    assert list(night.nonzero()[0]) == [0, 1, 2, 3, 4, 23]
+    assert kind.signature() != made("UTC").signature()
