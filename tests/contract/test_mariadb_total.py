@@ -111,17 +111,47 @@ def test_units_that_a_collation_calls_equal_are_two(
 ) -> None:
     """Case, accents, blanks and bytes of zero at the end, and what differs at the very end."""
     long = "x" * 511
-    units = ["A", "a", "á", "a ", "a\0", "", " ", f"{long}1", f"{long}2"]
+    units = ["A", "a", "á", "a ", "a\0", "a\0\0", "", " ", "\0", f"{long}1", f"{long}2"]
     with connected(mariadb_server) as server:
         make(server, "VARCHAR(512)")
         fill(server, units * 5)
-    for rows in (1, 2, 5):
-        query = CellQuery("x", GRID, bound=UnitBound("h", rows))
+    bounds = [(CellQuery("x", GRID, bound=UnitBound("h", rows)), rows) for rows in (1, 2, 5)]
+    for query, rows in bounds:
         backend.check(query, FILE)
         assert backend.answer(query, FILE).counts.tolist() == [rows * len(units)]
     query = CellQuery("x", GRID, by=("h",), groups=tuple((unit,) for unit in units))
     assert [each.counts.tolist() for each in backend.answer(query, FILE)] == [[5]] * len(units)
     assert backend.answer(CellQuery("x", GRID, where="h = 'a'"), FILE).counts.tolist() == [5]
+
+
+def test_units_are_told_apart_in_every_character_set(
+    mariadb_server: str, backend: MariaDBBackend
+) -> None:
+    """Bytes that Unicode has no letter for would be one `?`: one unit would push out another."""
+    told: dict[str, tuple[list[int], int, int]] = {}
+    with connected(mariadb_server) as server, server.cursor() as cursor:
+        cursor.execute("SELECT character_set_name FROM information_schema.character_sets")
+        for (charset,) in cursor.fetchall():
+            make(server, f"VARCHAR(9) CHARACTER SET {charset}")
+            for size, found in ((1, "seq_0_to_255"), (2, "seq_33024_to_65279_step_37")):
+                stored = f"UNHEX(LPAD(HEX(seq), {2 * size}, '0'))"
+                cursor.execute(
+                    f"INSERT INTO hostile SELECT 7, unit, NULL FROM (SELECT {stored} AS bytes,"
+                    f" CONVERT({stored} USING {charset}) AS unit FROM {found}) AS made"
+                    " WHERE CAST(unit AS BINARY) = bytes"
+                )
+            cursor.execute("INSERT INTO hostile SELECT * FROM hostile")
+            cursor.execute(
+                "SELECT count(DISTINCT CAST(h AS BINARY)),"
+                " count(DISTINCT CONVERT(h USING utf8mb4) COLLATE utf8mb4_nopad_bin) FROM hostile"
+            )
+            ((units, converted),) = cursor.fetchall()
+            query = CellQuery("x", GRID, bound=UnitBound("h", 1))
+            backend.check(query, FILE)
+            told[charset] = (backend.answer(query, FILE).counts.tolist(), units, converted)
+    assert [each for each, (counts, units, _) in told.items() if sum(counts) != units] == []
+    lossy = {each for each, (_, units, converted) in told.items() if converted < units}
+    assert lossy > {"euckr", "gbk", "sjis", "gb2312", "ascii", "hebrew", "tis620", "cp1250"}
 
 
 @pytest.mark.parametrize(

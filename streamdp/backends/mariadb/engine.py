@@ -37,6 +37,11 @@ _TABLES = (
     " AND lower(table_name) = lower(%s)"
 )
 
+_CHARSETS = (
+    "SELECT column_name, character_set_name FROM information_schema.columns"
+    " WHERE table_schema = %s AND table_name = %s"
+)
+
 _NUMBERS = (
     "SELECT table_id FROM information_schema.innodb_sys_tables"
     " WHERE lower(substring_index(name, '#', 1)) = %s"
@@ -81,6 +86,16 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
     def collated(self, columns: Mapping[str, str]) -> list[str]:
         """All texts: nearly every collation leaves out case, or blanks at the end."""
         return [name for name, kind in columns.items() if kind.startswith(("varchar", "text"))]
+
+    def bytewise(self, columns: Mapping[str, str]) -> dict[str, str]:
+        """SQL of all texts, told apart where their character set has what Unicode lacks."""
+        words = self.words()
+        sets = {
+            column: charset
+            for schema, table, _, _ in self._tables()
+            for column, charset in self._rows(_CHARSETS, schema, table)
+        }
+        return {name: words.stored(name, sets.get(name)) for name in self.collated(columns)}
 
     def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
         """Refuse tables without snapshots, and operands that MariaDB would silently convert."""

@@ -22,6 +22,9 @@ KINDS: dict[Role, tuple[str, ...]] = {
 COLLATION = "utf8mb4_nopad_bin"
 """Texts are compared by all of their bytes; others leave out case, accents or blanks at the end."""
 
+LOSSLESS = ("latin1", "utf8mb3", "utf8mb4")
+"""Character sets that have no two texts of one UTF-8."""
+
 LONGEST_UNIT = 2048
 """Bytes; a longer text or one without a length would be sorted by its first bytes alone."""
 
@@ -67,6 +70,15 @@ class MariaDBWords(Words):
     def is_whole(self, kind: str) -> bool:
         return kind in WHOLE
 
+    def unit(self, column: str, kind: str) -> str:
+        """A unit; a text as its bytes, whose sort knows how many there are.
+
+        Privacy: keys by which texts are sorted are filled up with zeros, so `A` and `A` before a
+        byte of zero would be sorted as one and counted as many.
+        """
+        name = self.name(column)
+        return f"CAST({name} AS BINARY)" if kind.startswith("varchar") else name
+
     def canonical(self, unit: str, kind: str) -> str:
         if kind in MOMENTS:
             return f"CAST({_micros(unit)} AS CHAR)"
@@ -81,6 +93,24 @@ class MariaDBWords(Words):
 
     def bytewise(self, column: str) -> str:
         return _bytewise(self.name(column))
+
+    def stored(self, column: str, charset: str | None) -> str:
+        """A text column as UTF-8 that no two texts share, compared byte by byte.
+
+        Character sets other than UTF-8 have letters that Unicode lacks, and all of these would
+        become one `?`. A text that does not come back from UTF-8 as it was is written as U+10FFFF,
+        which no such set has, and its bytes as the letters that latin1 has for them.
+
+        Privacy: two units are two texts, so records of one push out none of the other.
+        """
+        if charset is None or charset in LOSSLESS:
+            return self.bytewise(column)
+        name = self.name(column)
+        text = f"CONVERT({name} USING utf8mb4)"
+        same = f"CAST(CONVERT({text} USING {charset}) AS BINARY) = CAST({name} AS BINARY)"
+        spelt = f"CONVERT(CONVERT(CAST({name} AS BINARY) USING latin1) USING utf8mb4)"
+        lost = f"CONCAT(CONVERT(X'F48FBFBF' USING utf8mb4), {spelt})"
+        return _bytewise(f"CASE WHEN {same} THEN {text} ELSE {lost} END")
 
     def start(self, text: str) -> str:
         return f"CAST(conv(substr(md5({text}), 1, 4), 16, 10) AS SIGNED)"

@@ -136,12 +136,16 @@ class SqlBackend(ABC):
         """Columns of the relation's table that may be compared otherwise than by their bytes."""
         return ()
 
+    def bytewise(self, columns: Mapping[str, str]) -> Mapping[str, str]:
+        """SQL of these columns by which they are compared by their bytes."""
+        words = self.words()
+        return {name: words.bytewise(name) for name in self.collated(columns)}
+
     def relation_sql(self, relation: Relation) -> str:
         """A relation whose columns are compared byte by byte and record by record."""
         words = self.words()
         columns = self.describe(f"SELECT * FROM {relation.bare(words)} AS relation")
-        read = self.one_by_one(columns)
-        read |= {name: words.bytewise(name) for name in self.collated(columns)}
+        read = {**self.one_by_one(columns), **self.bytewise(columns)}
         return relation.sql(words, columns, read)
 
     def one_by_one(self, columns: Mapping[str, str]) -> dict[str, str]:

@@ -39,7 +39,7 @@ def question(
     where = within if query.where is None else f"{within} AND {words.tried(query.where)}"
     wanted = [f"{words.number(value.sql(words), kinds['value'])} AS v"]
     if query.bound is not None:
-        wanted.append(f"{words.name(query.bound.column)} AS u")
+        wanted.append(f"{words.unit(query.bound.column, kinds['unit'])} AS u")
     wanted += [f"{key(words, query, i, kinds)} AS b{i}" for i in range(len(query.by))]
     source = f"(SELECT {', '.join(wanted)} FROM {table} WHERE {where}) AS record"
     if query.by:

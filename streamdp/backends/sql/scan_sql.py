@@ -76,7 +76,7 @@ def _placed(
         wanted.append(f"{words.number(value, kinds[f'w{i}'])} AS y{i}")
         columns.append(f"{_summand(words, term, f'y{i}')} AS w{i}")
     if query.bound is not None:
-        wanted.append(f"{words.name(query.bound.column)} AS u")
+        wanted.append(f"{words.unit(query.bound.column, kinds['unit'])} AS u")
         columns.append("u")
     wanted += [f"{key(words, query, i, kinds)} AS b{i}" for i in range(len(query.by))]
     where = within if query.where is None else f"{within} AND {words.tried(query.where)}"

@@ -68,6 +68,10 @@ class Words(Protocol):
         """Whether values of this type are whole numbers, compared exactly with literal ones."""
         ...
 
+    def unit(self, column: str, kind: str) -> str:
+        """A unit, as it is sorted and compared."""
+        return self.name(column)
+
     def canonical(self, unit: str, kind: str) -> str:
         """A text that equal units share, the same in all engines."""
         ...
