@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +24,15 @@ DEATH_OF_PARENT = 1  # PR_SET_PDEATHSIG
 
 @contextmanager
 def postgres() -> Iterator[str | None]:
-    """Connection string of a fresh server, or None where there is none to start."""
+    """Connection string of a fresh server, or None where there is none to start.
+
+    It has a second socket in the folder `data` of the first one's.
+    """
     found = binaries()
     if found is None:
         yield None
         return
-    with tempfile.TemporaryDirectory(prefix="pg-", ignore_cleanup_errors=True) as folder:
+    with _folder("pg-") as folder:
         home = Path(folder)
         user = _unprivileged(home)
         if user is not None and not _reachable(found):
@@ -45,7 +48,7 @@ def postgres() -> Iterator[str | None]:
             group=user,
         )
         server = subprocess.Popen(
-            [str(found / "postgres"), "-D", str(data), "-k", str(home), "-h", "", "-F"],
+            [str(found / "postgres"), "-D", str(data), "-k", f"{home},{data}", "-h", "", "-F"],
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
             cwd=home,
@@ -106,17 +109,18 @@ def _ready(server: subprocess.Popen[bytes], conninfo: str) -> str:
 
 
 @contextmanager
-def mariadb(*options: str) -> Iterator[str | None]:
-    """Connection URL of a fresh server, asked as its root, or None where there is none to start.
+def mariadb(*options: str, home: Path | None = None) -> Iterator[str | None]:
+    """Connection URL of a server, asked as its root, or None where there is none to start.
 
     Args:
         options: Of the server; later ones win.
+        home: A folder whose data stay, or none for a fresh server.
     """
     install, server = shutil.which("mariadb-install-db"), shutil.which("mariadbd", path=_PATHS)
     if install is None or server is None or importlib.util.find_spec("pymysql") is None:
         yield None
         return
-    with tempfile.TemporaryDirectory(prefix="maria-", ignore_cleanup_errors=True) as folder:
+    with _folder("maria-") if home is None else nullcontext(str(home)) as folder:
         home = Path(folder)
         user = _unprivileged(home)
         data, socket = f"--datadir={home / 'data'}", home / "s"
@@ -129,7 +133,8 @@ def mariadb(*options: str) -> Iterator[str | None]:
         }
         as_user |= {"user": user, "group": user}
         create = [install, "--no-defaults", data, normal, "--skip-test-db"]
-        subprocess.run(create, check=True, **as_user)
+        if not (home / "data").exists():
+            subprocess.run(create, check=True, **as_user)
         small = ["--innodb-buffer-pool-size=16M", "--innodb-flush-log-at-trx-commit=0"]
         small += ["--skip-innodb-doublewrite"]
         here = [f"--socket={socket}", f"--pid-file={home / 'pid'}", "--skip-networking"]
@@ -143,6 +148,10 @@ def mariadb(*options: str) -> Iterator[str | None]:
         finally:
             running.send_signal(signal.SIGTERM)
             running.wait(30)
+
+
+def _folder(prefix: str) -> tempfile.TemporaryDirectory[str]:
+    return tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True)
 
 
 def asked(url: str) -> Any:
@@ -168,7 +177,7 @@ def _answers(server: subprocess.Popen[bytes], url: str) -> str:
             continue
         try:
             with asked(url) as connection, connection.cursor() as cursor:
-                cursor.execute("CREATE DATABASE w CHARACTER SET utf8mb4")
+                cursor.execute("CREATE DATABASE IF NOT EXISTS w CHARACTER SET utf8mb4")
         except pymysql.MySQLError:
             time.sleep(0.1)
         else:

@@ -102,6 +102,24 @@ def test_one_table_is_paid_from_one_budget(tmp_path: Path, server: str) -> None:
     assert tried(folder, {"second": second}).charged == {"first"}
 
 
+def test_a_server_that_is_reached_otherwise_is_the_same(tmp_path: Path, open_folder: Path) -> None:
+    """By a socket and, after a start with another port and number, by TCP, by another user."""
+    from tests.objects.servers import free_port
+
+    rows = "SELECT TIMESTAMP '2024-01-01 05:00' AS t, 10 * seq AS x FROM seq_0_to_9"
+    listening = ("--skip-networking=0", "--bind-address=127.0.0.1")
+    for user in ("root", "other"):
+        port = free_port()
+        with mariadb(*listening, f"--port={port}", "--server-id=7", home=open_folder) as url:
+            if url is None:
+                pytest.skip("no MariaDB here")
+            if user == "root":
+                told(url, f"CREATE TABLE one AS {rows}", *USERS)
+            way = url if user == "root" else f"mariadb://other@127.0.0.1:{port}/w"
+            source = f'engine: {{kind: mariadb, connection: "{way}"}}, table: one, {WINDOWS}'
+            assert tried(tmp_path, {user: source}).charged == {"root"}
+
+
 def test_a_server_is_remembered_without_user_and_password() -> None:
     """Host, port and database say whose the budget is."""
     url = SecretStr("mariadb://u:CANARY@db:3307/wh?sslmode=disable")
@@ -231,7 +249,7 @@ def test_a_server_is_asked_over_tls_that_names_it(open_folder: Path) -> None:
             finally:
                 backend.close()
 
-        assert len(origins(good)) == 2
+        assert len(origins(good)) == 4
         for each in bad:
             with pytest.raises(SourceError, match="cannot be reached") as caught:
                 origins(each)

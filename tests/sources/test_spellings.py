@@ -264,6 +264,13 @@ def test_one_table_of_a_server_is_paid_from_one_budget(
         for way, name in spellings:
             second = f'engine: {{kind: postgres, connection: "{way}"}}, table: {name}, {WINDOWS}'
             assert tried(folder, {"second": second}).charged == {"first"}, second
+        for who in ("PUBLIC", "other"):
+            with psycopg.connect(conninfo, autocommit=True) as connection:
+                connection.execute(f"REVOKE EXECUTE ON FUNCTION pg_control_system() FROM {who}")
+            for user in ("postgres", "other"):
+                way = f"host={host}/data user={user} dbname=postgres"
+                other = f'engine: {{kind: postgres, connection: "{way}"}}, table: rides, {WINDOWS}'
+                assert tried(folder, {user: other}).charged == {"first"}, other
         with psycopg.connect(conninfo, autocommit=True) as connection:
             connection.execute("ALTER TABLE rides RENAME TO trips")
         renamed = first.replace("table: rides", "table: trips")

@@ -76,6 +76,11 @@ encrypted=False, authority=None)
             options.get("sslrootcert"),
         )
 
+    @property
+    def is_here(self) -> bool:
+        """Whether the server is reached by a name that each machine has for itself."""
+        return self.socket is not None or self.host in _HERE
+
     def arguments(self) -> dict[str, Any]:
         """Arguments of PyMySQL for it.
 

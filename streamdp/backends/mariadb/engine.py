@@ -25,7 +25,7 @@ from streamdp.types import Batch, IntArray, Query
 if TYPE_CHECKING:
     import pymysql
 
-_SERVER = "SELECT @@version, @@server_uid, @@hostname, @@port"
+_SERVER = "SELECT @@version, @@server_uid, @@hostname, @@port, @@datadir"
 """The identifier is from 10.5.26, 10.6.19, 10.11.9 and 11.1.6 on."""
 
 _SNAPSHOTS = "InnoDB"
@@ -125,18 +125,24 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
     def origins(self, batch: Batch) -> tuple[str, ...]:
         """The table by its name in the server, and by its numbers where the user may ask for them.
 
+        A server is known by all that it says of itself: its identifier follows from port and
+        network card, and changes with them, while its data stay in their folder.
+
         Raises:
             SourceError: The server cannot be asked.
         """
         with self.session(), self._own_words(batch, "could not be asked", self.opening_hint):
-            ((_, *server),) = self._rows(_SERVER)
+            ((_, identifier, name, port, folder),) = self._rows(_SERVER)
+            servers = [f"{identifier}:{name}:{port}", f"{name}:{folder}"]
+            if not self.address.is_here:
+                servers.append(f"@{self.address.host}:{self.address.port}")
             found = []
-            for schema, name, _, _ in self._tables():
-                path = f"{schema}/{name}".lower()
+            for schema, table, _, _ in self._tables():
+                path = f"{schema}/{table}".lower()
                 found.append(path)
                 with suppress(*self.failures()):
                     found += [str(number) for (number,) in self._rows(_NUMBERS, path)]
-        return tuple(f"mariadb:{':'.join(map(str, server))}/{each}" for each in found)
+        return tuple(f"mariadb:{server}/{each}" for server in servers for each in found)
 
     def _tables(self) -> list[tuple[Any, ...]]:
         schema, _, name = self.relation.table.rpartition(".")

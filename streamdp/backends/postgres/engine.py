@@ -47,10 +47,11 @@ _ORIGINS = (
     " named AS (SELECT (SELECT oid FROM pg_database WHERE datname = current_database()) AS base,"
     " c.oid, nspname, relname FROM tree JOIN pg_class c ON c.oid = tree.oid"
     " JOIN pg_namespace n ON n.oid = relnamespace)"
-    " SELECT base::text, oid::text FROM named"
-    " UNION ALL SELECT base::text, nspname || '.' || relname FROM named"
+    " SELECT true, base::text, oid::text FROM named"
+    " UNION ALL SELECT true, base::text, nspname || '.' || relname FROM named"
+    " UNION ALL SELECT false, current_database(), nspname || '.' || relname FROM named"
 )
-"""A table, and those that are parts of it, by number and by name."""
+"""A table, and those that are parts of it, by number and by name; the last for addresses alone."""
 
 
 @dataclass(slots=True)
@@ -111,21 +112,42 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
             ) from None
 
     def origins(self, batch: Batch) -> tuple[str, ...]:
-        """The table, its parts, and its name, in the server's own numbers.
+        """The table, its parts, and its name, in the server's own numbers and at its address.
 
-        Where the role may not ask for the server's, it is told by host and port.
+        The address tells a cluster that was upgraded, whose number is new.
 
         Raises:
-            SourceError: The server cannot be asked.
+            SourceError: The server cannot be asked, or not for its number, without which the same
+                table at another address would be other data.
         """
         with self.session(), self._own_words(batch, "could not be asked", self.opening_hint):
             connection = self.connected()
-            try:
-                (server,) = connection.execute(_SERVER).fetchone() or ("",)
-            except self.failures():
-                server = f"{connection.info.host}:{connection.info.port}"
+            server = self._number(batch)
+            address = f"{connection.info.host}:{connection.info.port}"
             rows = connection.execute(_ORIGINS, [self.relation.bare(self.words())]).fetchall()
-        return tuple(f"postgres:{server}/{database}/{which}" for database, which in rows)
+        found = [f"{base}/{which}" for own, base, which in rows if own]
+        told = [f"{address}/{base}/{which}" for _, base, which in rows]
+        return tuple(f"postgres:{each}" for each in (*(f"{server}/{one}" for one in found), *told))
+
+    def _number(self, batch: Batch) -> str:
+        """The number of the cluster.
+
+        Raises:
+            SourceError: The role may not ask for it.
+        """
+        import psycopg
+
+        try:
+            (number,) = self.connected().execute(_SERVER).fetchone() or ("",)
+        except psycopg.errors.InsufficientPrivilege:
+            raise SourceError(
+                f"the role of source {batch.source} may not ask which server this is",
+                where=self.place(batch),
+                hint="a budget is bound to the server: as a superuser,"
+                " GRANT EXECUTE ON FUNCTION pg_control_system() TO PUBLIC",
+                source=batch.source,
+            ) from None
+        return str(number)
 
     def describe(self, select: str) -> dict[str, str]:
         """Names and types of the columns of a SELECT, which is not run."""
