@@ -1,8 +1,9 @@
 """Integer weights in proportion to e^(-c·d), by public tables, in a fixed number of steps.
 
-d is cut at D, where the weight has fallen to 2^-FEWEST of the largest, and written in digits of
-DIGIT bits; a weight is a product of one table entry a digit. Entries are e^(-c'·d)·2^BITS rounded
-down, with c' = c·(1 - MARGIN).
+d is cut at D >= 1, where the weight has fallen to about 2^-FEWEST of the largest, and written in
+digits of DIGIT bits; a weight is a product of one table entry a digit. Entries are
+e^(-c'·d)·2^BITS rounded down, with c' = c·(1 - MARGIN), or with c' = 70 if that is less: one point
+behind the best is then as far as any.
 
 Privacy: with weights that were exactly e^(-c'·min(d, D)) a choice would lose, between neighbours
 whose scores change by amounts of range R, bounded range c'·R: d = best - score changes by numbers
@@ -66,7 +67,7 @@ def exponential_weights(exponent: Fraction) -> ExponentialWeights:
     Args:
         exponent: c, positive.
     """
-    less = exponent * (1 - MARGIN)
+    less = min(exponent * (1 - MARGIN), Fraction(_DEEPEST))
     deepest = math.floor(_DEEPEST / less)
     digits = max(1, math.ceil(deepest.bit_length() / DIGIT))
     entries = range(2**DIGIT)

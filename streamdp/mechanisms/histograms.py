@@ -107,9 +107,9 @@ class Histograms:
 
         Args:
             statistic: The batch. Private.
-            next_cuts: Total; reads the stages before and public facts alone. What it returns is put
-                in order, without what occurs twice, and moved into the grid (`within`), so the cuts
-                that count are those of the result.
+            next_cuts: Reads the stages before and public facts alone. What it returns is put in
+                order, without what occurs twice, and moved into the grid (`within`), so the cuts
+                that count are those of the result. Where it fails, those of the stage before stay.
             entropy: Source of chance.
 
         Privacy: `relation` of one record. Bins are a partition of the grid, so that one record more
@@ -119,10 +119,22 @@ class Histograms:
         """
         drawn: tuple[Histogram, ...] = ()
         for stage in range(len(self.shares)):
-            cuts = within(self.grid, next_cuts(drawn))
+            cuts = self._cuts(next_cuts, drawn)
             counts = self.noise(stage).draw(exact_counts(statistic, cuts), entropy)
             drawn += (Histogram(cuts, counts),)
         return drawn
+
+    def _cuts(self, next_cuts: NextCuts, drawn: tuple[Histogram, ...]) -> tuple[int, ...]:
+        """The cuts of the next stage: total once a stage was drawn.
+
+        A failure would end the release by counts that nobody sees, and a retry pays anew.
+        """
+        try:
+            return within(self.grid, next_cuts(drawn))
+        except Exception:
+            if not drawn:
+                raise
+            return drawn[-1].cuts
 
 
 def within(grid: Grid, cuts: Iterable[int]) -> tuple[int, ...]:

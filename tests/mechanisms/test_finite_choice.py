@@ -113,7 +113,24 @@ def test_draws_are_total(name):
         assert scores[chosen] == max(scores)
 
 
-@pytest.mark.parametrize("sharpness", [Fraction(1, 3), Fraction(5), Fraction(7, 10**6)], ids=str)
+SHARP = [Fraction(69), Fraction(70), Fraction(71), Fraction(200), Fraction(10**9)]
+"""Exponents under which one point behind the best is as far as any, or nearly."""
+
+
+@pytest.mark.parametrize("sharpness", SHARP, ids=str)
+def test_a_best_candidate_is_chosen_however_sharp_the_choice(sharpness):
+    """Of scores 5, 0 and 0 the others have some weight, and hardly any."""
+    best, *others = integer_weights((5, 0, 0), sharpness)
+    assert all(0 < other < best / 10**29 for other in others)
+    drawn = [
+        CHOICES["exponential"]((0, 5, 4), sharpness, PublicEntropy(str(at))) for at in range(9)
+    ]
+    assert drawn == [1] * 9
+
+
+@pytest.mark.parametrize(
+    "sharpness", [Fraction(1, 3), Fraction(5), Fraction(7, 10**6), *SHARP[:4]], ids=str
+)
 @pytest.mark.parametrize("deep", [0, 1, 2, 10**9], ids=str)
 def test_weights_lose_what_is_written_with_nothing_on_top(sharpness, deep):
     """Exact ratios of neighbours' laws, beyond the deepest score too: below e^(c·range), always."""

@@ -83,6 +83,23 @@ def test_each_stage_sees_the_stages_before_it(price: Price, relation: Relation) 
     assert drawn[1] == Histogram((2, 3), (0, 50, 0))
 
 
+@pytest.mark.parametrize("error", [ValueError, KeyError, ZeroDivisionError, RuntimeError])
+def test_cuts_that_fail_are_those_of_the_stage_before(error: type[Exception]) -> None:
+    """A release does not end by counts that nobody has seen; before the first there are none."""
+
+    def next_cuts(stages: tuple[Histogram, ...]) -> Sequence[int]:
+        if len(stages) == failing:
+            raise error
+        return (0, 2)
+
+    plan, failing = Histograms(Price(Fraction(50)), GRID, HALVES), 1
+    drawn = plan.draw(BATCHES["all at one cell"], next_cuts, PublicEntropy("stages"))
+    assert [stage.cuts for stage in drawn] == [(0, 2), (0, 2)]
+    failing = 0
+    with pytest.raises(error):
+        plan.draw(BATCHES["all at one cell"], next_cuts, PublicEntropy("stages"))
+
+
 @pytest.mark.parametrize("shares", [(), (Fraction(1, 2),), (Fraction(0), Fraction(1))], ids=str)
 def test_shares_are_of_a_whole(shares: tuple[Fraction, ...]) -> None:
     """Others would cost something else than the price."""

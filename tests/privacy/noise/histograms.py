@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 from unittest.mock import patch
 
 from streamdp.kinds.charging import UnitCharging
@@ -58,6 +58,14 @@ def unruly(stages: Outcome) -> Iterable[int]:
     if not stages:
         return (7, -3)
     return () if stages[-1].counts[0] > 0 else (1, 1, 0)
+
+
+def failing(stages: Outcome) -> Iterable[int]:
+    """No cuts at all: an error, or none that is a number, as the noise has it."""
+    if not stages:
+        return (0,)
+    left, right = stages[-1].counts
+    return [cast(int, math.nan)] if left > right else [(0, 1)[right]]
 
 
 def every(stages: Outcome) -> Iterable[int]:
@@ -230,6 +238,7 @@ CASES = (
             Case(middle),
             Case(middle, shares=UNEVEN),
             Case(unruly, window=1),
+            Case(failing, window=1),
             Case(middle, RHO, WHOLE, window=6),
         )
     ),
