@@ -84,6 +84,42 @@ class SourceError(StreamdpError):
     code = "source"
 
 
+class TooSlowError(SourceError):
+    """A question took longer than it may."""
+
+    code = "timeout"
+
+
+class SourceLockedError(SourceError):
+    """Another session holds a lock on what is read."""
+
+    code = "source-locked"
+
+
+class UnreachableError(SourceError):
+    """A server does not answer, or went away."""
+
+    code = "unreachable"
+
+
+class AuthenticationError(SourceError):
+    """A server does not admit the user of a source."""
+
+    code = "authentication"
+
+
+class PermissionDeniedError(SourceError):
+    """The user of a source may not read it."""
+
+    code = "permission"
+
+
+class MissingColumnError(SourceError):
+    """A source lacks a column that the configuration names."""
+
+    code = "missing-column"
+
+
 class InternalError(StreamdpError):
     """A mistake in streamdp. Its own text is dropped: it may quote what was computed with."""
 

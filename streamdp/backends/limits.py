@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from threading import Event, Thread
 
@@ -30,26 +30,31 @@ NO_LIMITS = Limits()
 
 
 @contextmanager
-def ended_after(seconds: int | None, stop: Callable[[], object]) -> Iterator[None]:
+def ended_after(seconds: float | None, stop: Callable[[], object]) -> Iterator[Event]:
     """Call `stop` from another thread, until it is heard, when the body takes longer.
 
     Args:
         seconds: None for no limit.
         stop: Makes the engine end what it does with an error.
+
+    Yields:
+        An event that is set once the body has taken longer.
     """
+    late, done = Event(), Event()
     if seconds is None:
-        yield
+        yield late
         return
-    done = Event()
 
     def watch() -> None:
-        pause: float = seconds
+        pause = seconds
         while not done.wait(pause):
-            stop()
+            late.set()
+            with suppress(Exception):  # of a library whose connection ends at this moment
+                stop()
             pause = AGAIN
 
     Thread(target=watch, daemon=True).start()
     try:
-        yield
+        yield late
     finally:
         done.set()

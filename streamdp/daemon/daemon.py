@@ -1,7 +1,9 @@
 """The daemon: sleeps until a schedule wakes it, does what is due, and stops when it is told.
 
 A schedule only wakes. What is due follows from the store, so a wake that was missed, doubled or
-came late changes nothing but the hour. All work is done by one thread.
+came late changes nothing but the hour. The thread of the daemon gives the signs of life and tells
+alerts; sources are asked, sinks served, and copies and reports written by others, for none of
+which it waits.
 """
 
 from __future__ import annotations
@@ -9,11 +11,15 @@ from __future__ import annotations
 import os
 import queue
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 
+from streamdp.daemon.deliveries import Deliveries
+from streamdp.daemon.rounds import Rounds
 from streamdp.daemon.runtime import HEARTBEAT, Runtime, runtime
 from streamdp.daemon.wakes import Wakes
 from streamdp.errors import (
@@ -30,11 +36,24 @@ if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.engine.attempts import Task
 
+FINISH = 4.0
+"""Seconds after a stop in which running releases may end; then their questions are cancelled."""
+
+CANCEL = 7.0
+"""Seconds after a stop after which questions that cannot be cancelled are left, and burnt."""
+
+DELIVER = 8.5
+"""Seconds after a stop until which sinks are served; what they are owed stays owed."""
+
+MOMENT = 1.0
+"""Seconds between two looks at conditions, at least."""
+
 
 class Daemon:
     """Runs one configuration until SIGTERM or SIGINT; SIGHUP loads it anew.
 
-    A first SIGTERM lets the running release end; a second one kills, and the charge is burnt.
+    A first SIGTERM lets running releases end for a few seconds, and then cancels their questions;
+    a second one kills. The charge of what was cancelled or killed is burnt.
 
     Args:
         path: The configuration file.
@@ -42,6 +61,7 @@ class Daemon:
         entropy: Source of chance.
         clock: Source of time.
         start_log: Opens the log of a configuration.
+        leave: Ends the process at once, beside threads that cannot be ended.
     """
 
     def __init__(
@@ -51,14 +71,18 @@ class Daemon:
         entropy: Entropy,
         clock: Clock,
         start_log: Callable[[Configuration], Log],
+        leave: Callable[[int], object] = os._exit,
     ) -> None:
         self._path = path
         self._configuration = configuration
         self._entropy, self._clock = entropy, clock
         self._start_log, self._log = start_log, start_log(configuration)
+        self._leave = leave
         self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
         self._stopping = False
         self._reload_asked = False
+        self._chores: Thread | None = None
+        self._failure = ""
 
     def run(self) -> None:
         """Work until told to stop.
@@ -81,45 +105,117 @@ class Daemon:
         self._log("daemon.stopped")
 
     def _serve(self, running: Runtime) -> None:
-        """Do a full round, then rounds of the jobs that wake, until a stop."""
-        wakes, names = self._wakes(), set(self._configuration.tasks())
+        """Wake the jobs that are due, give signs of life, and tell alerts, until a stop."""
+        deliveries = Deliveries(running.store, self._clock, self._log)
+        rounds = Rounds(
+            running.store,
+            self._entropy,
+            self._clock,
+            self._interrupted,
+            deliveries.ring,
+            self._ring,
+        )
+        try:
+            self._watch(running, rounds, deliveries)
+        finally:
+            self._end(running, rounds, deliveries)
+
+    def _watch(self, running: Runtime, rounds: Rounds, deliveries: Deliveries) -> None:
+        wakes, names = self._adopt(running, rounds, deliveries)
+        beat_at = looked_at = float("-inf")
         while not self._stopping:
             if self._reload_asked:
                 self._reload_asked = False
-                self._reload(running)
-                wakes, names = self._wakes(), set(self._configuration.tasks())
-            left = self._work(running, names, wakes)
-            if not self._interrupted():
-                self._sleep(wakes.wait(HEARTBEAT))
-                names = left | wakes.due()
+                if self._reload(running, rounds):
+                    wakes, names = self._adopt(running, rounds, deliveries)
+            rounds.wake(self._tasks(running, names), names, self._log)
+            if self._clock.timer() - looked_at >= MOMENT:
+                looked_at = self._clock.timer()
+                beats = looked_at - beat_at >= HEARTBEAT - MOMENT
+                beat_at = looked_at if beats else beat_at
+                self._look(running, deliveries, beats=beats)
+            self._do_chores(running)
+            failed = rounds.left()
+            self._sleep(wakes.wait(HEARTBEAT))
+            names = wakes.due() | failed
 
-    def _work(self, running: Runtime, names: set[str], wakes: Wakes) -> set[str]:
-        """One round, with what wakes meanwhile; returns the jobs to try again soon.
+    def _adopt(
+        self, running: Runtime, rounds: Rounds, deliveries: Deliveries
+    ) -> tuple[Wakes, set[str]]:
+        """Work by the configuration in force: its schedules, and all of its jobs to begin with."""
+        from streamdp.wiring.sinks import table_sinks
 
-        These are its own after a full or busy store, a clock that jumped, or no memory.
-        """
-        worked = set(names)
+        configuration, sinks = self._configuration, running.runner.sinks
+        rounds.adopt(running.jobs)
+        deliveries.adopt(
+            set(sinks),
+            lambda: {**sinks, **table_sinks(configuration, running.store.database)},
+            self._log,
+        )
+        return self._wakes(), set(configuration.tasks())
 
-        def woken() -> list[Task]:
-            fresh = wakes.due()
-            worked.update(fresh)
-            return self._tasks(running, fresh)
-
-        running.runner.woken = woken
+    def _look(self, running: Runtime, deliveries: Deliveries, *, beats: bool) -> None:
+        """Give a sign of life if it is time, and tell alerts; a failure is told once."""
         try:
             with told_of_memory():
-                running.beat(self._clock, self._log)
-                running.runner.round(self._tasks(running, names))
-                running.watch(self._configuration, self._entropy, self._clock, self._log)
+                if beats:
+                    running.beat(self._clock, self._log)
+                running.alert(self._configuration, self._entropy, self._clock, self._log)
         except (ClockError, OutOfMemoryError, StoreError) as error:
-            self._log("store.failed", code=error.code, reason=error.line)
-            with suppress(ClockError, MemoryError, StoreError):
-                running.watch(self._configuration, self._entropy, self._clock, self._log)
+            if self._failure != error.line:
+                self._log("store.failed", code=error.code, reason=error.line)
+            self._failure = error.line
+            return
         except MemoryError:  # not enough to say so
-            pass
-        else:
-            return set()
-        return worked
+            return
+        self._failure = ""
+        deliveries.ring()
+
+    def _do_chores(self, running: Runtime) -> None:
+        """Write copies and reports that are due, in a thread: their places may not answer."""
+        if self._chores is not None and self._chores.is_alive():
+            return
+
+        def work() -> None:
+            with suppress(StreamdpError, MemoryError):
+                running.copy(self._clock)
+                running.report(self._configuration, self._clock, self._log)
+            running.store.leave()
+
+        self._chores = Thread(target=work, name="chores", daemon=True)
+        self._chores.start()
+
+    def _end(self, running: Runtime, rounds: Rounds, deliveries: Deliveries) -> None:
+        """End what runs: wait for it, cancel it, or leave it behind and burn its charge."""
+        began = self._clock.timer()
+
+        def until(seconds: float, holds: Callable[[], bool]) -> bool:
+            while not holds() and (left := began + seconds - self._clock.timer()) > 0:
+                self._sleep(min(left, 0.05))
+            return holds()
+
+        self._stopping = True
+        ended = until(FINISH, lambda: not rounds.busy())
+        if not ended:
+            rounds.interrupt()
+            ended = until(CANCEL, lambda: not rounds.busy())
+        failed = sys.exc_info()[1] is not None
+        if not ended:
+            with suppress(StreamdpError):  # a store that was taken over is another's to recover
+                for left in running.store.abandon(self._clock.now()):
+                    self._log("recovery.burnt", job=left.job, batch=left.batch)
+        deliveries.ring()
+        until(DELIVER, deliveries.is_idle)
+        deliveries.end()
+        if not ended and not failed:
+            with suppress(StreamdpError):
+                running.store.note_stop(self._clock.now())
+            self._log("daemon.stopped")
+            sys.stderr.flush()
+            self._leave(0)
+
+    def _ring(self) -> None:
+        self._bell.put(None)
 
     def _tasks(self, running: Runtime, names: set[str]) -> list[Task]:
         """Tasks that were woken, in the order of the configuration."""
@@ -137,10 +233,13 @@ class Daemon:
         of = self._configuration
         return Wakes({name: of.schedule_of(name) for name in of.tasks()}, self._clock)
 
-    def _reload(self, running: Runtime) -> None:
+    def _reload(self, running: Runtime, rounds: Rounds) -> bool:
         """Load the file anew; keep what runs if it cannot be used, or asks for more budget.
 
         All that it names is wired before anything that runs is let go of.
+
+        Returns:
+            Whether another configuration is in force.
         """
         from streamdp import wiring
         from streamdp.config import load
@@ -149,19 +248,21 @@ class Daemon:
             fresh = load(self._path)
             if fresh.store != self._configuration.store:
                 raise ConfigurationError("another store needs a restart", where="store")
-            wired = wiring.wire(fresh, self._clock)
+            wired = wiring.wire(fresh, self._clock, apart=True)
             log = self._start_log(fresh)
             try:
-                running.adopt(wired, self._clock, log)
+                busy = {each.source for each in rounds.busy()}
+                running.adopt(wired, self._clock, log, busy)
             except BaseException:
                 wiring.hang_up(wired.tasks.values())
                 self._log = self._start_log(self._configuration)
                 raise
         except StreamdpError as error:
             self._log("daemon.reload-refused", code=error.code, reason=error.line)
-            return
+            return False
         self._configuration, self._log = fresh, log
         self._log("daemon.reloaded")
+        return True
 
     def _interrupted(self) -> bool:
         return self._stopping or self._reload_asked
@@ -172,7 +273,7 @@ class Daemon:
         signal.signal(signal.SIGHUP, self._on_reload)
 
     def _on_stop(self, number: int, frame: object) -> None:
-        """Stop after the running release; the next such signal acts at once."""
+        """Begin to stop; the next such signal acts at once."""
         self._stopping = True
         signal.signal(signal.SIGTERM, signal.SIG_DFL)
         signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import resource
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -68,12 +68,24 @@ class Runtime:
         Raises:
             StoreError: It could not be written down.
         """
-        from streamdp.daemon.alerts import watch_over
-
         self.copy(clock)
         if configuration.alerts is not None:
-            watch_over(configuration, self.store, entropy, clock.now(), log)
+            self.alert(configuration, entropy, clock, log)
             self.runner.round([])
+        self.report(configuration, clock, log)
+
+    def alert(self, configuration: Configuration, entropy: Entropy, clock: Clock, log: Log) -> None:
+        """Write down which conditions began and which ended.
+
+        Raises:
+            StoreError: It could not be written down.
+        """
+        from streamdp.daemon.alerts import watch_over
+
+        watch_over(configuration, self.store, entropy, clock.now(), log)
+
+    def report(self, configuration: Configuration, clock: Clock, log: Log) -> None:
+        """Write the reports that are due."""
         if configuration.reports:
             from streamdp.daemon.reports import write_due
 
@@ -84,8 +96,16 @@ class Runtime:
         if self.copying is not None:
             self.copying.copy_if_due(clock.now())
 
-    def adopt(self, wired: Wired, clock: Clock, log: Log) -> None:
+    def adopt(
+        self, wired: Wired, clock: Clock, log: Log, busy: Collection[str] = frozenset()
+    ) -> None:
         """Work by another configuration from now on; the store stays open meanwhile.
+
+        Args:
+            wired: It, with all that it names.
+            clock: Source of time.
+            log: Of the new configuration.
+            busy: Sources that are being asked; who asks hangs up.
 
         Raises:
             ConfigurationError: The ledger allows less, or was opened in other terms; what ran
@@ -94,8 +114,8 @@ class Runtime:
         from streamdp import wiring
 
         wiring.declare(wired.configuration, self.store, clock.now(), log)
-        wiring.hang_up(self.jobs.values())
-        self.jobs = wired.tasks
+        before, self.jobs = self.jobs, wired.tasks
+        wiring.hang_up(each for each in before.values() if each.source.name not in busy)
         self.runner.sinks = wired.sinks_with(self.store.database)
         self.runner.around = replace(self.runner.around, log=log)
         self.copying = Copying(wired.configuration, self.store.database, log)
@@ -130,7 +150,7 @@ def runtime(
     section = configuration.store
     with store_lock(section.path):
         running: Runtime | None = None
-        wired = wiring.wire(configuration, clock)
+        wired = wiring.wire(configuration, clock, apart=pid is not None)
         try:
             wiring.require_admitted(configuration, clock.now())
             step = section.max_clock_step

@@ -9,19 +9,28 @@ from streamdp.errors import RefusedError, SinkError, StreamdpError
 from streamdp.types import Delivery, Failure, Log, Release, Sink
 
 
-def deliver(store: Store, sinks: Mapping[str, Sink], now: int, log: Log) -> list[StreamdpError]:
-    """Try every delivery that is due; a sink that fails holds up its own later ones alone.
+def deliver(
+    store: Store, sinks: Mapping[str, Sink], now: int, log: Log, most: int | None = None
+) -> tuple[int, list[StreamdpError]]:
+    """Try deliveries that are due; a sink that fails holds up its own later ones alone.
 
     A sink that is no longer configured keeps its debts until it is configured again. One that
     gives up after some attempts leaves a dead letter, which holds up nothing.
 
+    Args:
+        store: With the outbox.
+        sinks: By name.
+        now: POSIX time.
+        log: What was done.
+        most: Try no more of them; by default all.
+
     Returns:
-        Why sinks failed, one error a sink.
+        How many were taken, and why sinks failed, one error a sink.
     """
     delivered: list[Delivery] = []
     failed: dict[str, Failure] = {}
     errors: list[StreamdpError] = []
-    for delivery, release in store.due_deliveries(now, sinks.keys()):
+    for delivery, release in store.due_deliveries(now, sinks.keys(), most):
         if delivery.sink in failed:
             continue
         about = {"job": release.job, "batch": release.batch, "release": release.id}
@@ -38,7 +47,7 @@ def deliver(store: Store, sinks: Mapping[str, Sink], now: int, log: Log) -> list
         log(event, **about, sink=delivery.sink, code=error.code, reason=error.what)
     if delivered or failed:
         store.confirm(delivered, failed.values(), now)
-    return errors
+    return len(delivered), errors
 
 
 def _try(sink: Sink, release: Release) -> SinkError | None:

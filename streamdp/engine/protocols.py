@@ -187,7 +187,7 @@ class Store(Protocol):
         ...
 
     def due_deliveries(
-        self, now: int, sinks: Collection[str]
+        self, now: int, sinks: Collection[str], most: int | None = None
     ) -> Iterable[tuple[Delivery, Release]]:
         """Deliveries to these sinks to try now."""
         ...

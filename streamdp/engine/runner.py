@@ -57,6 +57,7 @@ class Runner:
         woken: Asked between turns: which tasks have come due since?
         progress: Told after each batch.
         patient: Whether jobs rest whose charges were burnt, and pass over what a cap refused.
+        posted: Called when something is owed, in place of a delivery by this thread.
     """
 
     around: EngineContext
@@ -65,6 +66,7 @@ class Runner:
     woken: Callable[[], Iterable[Task]] = tuple
     progress: Progress = lambda job, done, total: None
     patient: bool = True
+    posted: Callable[[], None] | None = None
     _attempts: Attempts = field(init=False)
     _arrived: dict[str, tuple[Batch, ...]] = field(default_factory=dict, init=False)
 
@@ -189,14 +191,20 @@ class Runner:
         if not isinstance(error, SourceError):
             self.around.log("release.failed", job=task.name, code=error.code, **number)
             return
+        if self.stop():  # the question was ended by who stops: no problem of its source
+            self.around.log("release.failed", job=task.name, code="stopped", **number)
+            return
         now = self.around.clock.now()
         if self.around.store.report_problem(task.name, "", error, now):
             said = {"code": error.code, "reason": error.line}
             self.around.log("release.failed", job=task.name, **said, **number)
 
     def _deliver(self, outcomes: Outcomes) -> None:
+        if self.posted is not None:
+            self.posted()
+            return
         store, now = self.around.store, self.around.clock.now()
-        outcomes.errors += deliver(store, self.sinks, now, self.around.log)
+        outcomes.errors += deliver(store, self.sinks, now, self.around.log)[1]
 
     def _is_paused(self, task: Task, outcomes: Outcomes) -> bool:
         """Whether a task is paused; asked before every release, as this may change meanwhile."""

@@ -53,7 +53,7 @@ def tests_left(database: Database | None, gate: str, horizon: int) -> int:
 
     from streamdp.store.gates import GateRuns
 
-    run = None if database is None else GateRuns(database, nullcontext).open_run(gate)
+    run = None if database is None else GateRuns(lambda: database, nullcontext).open_run(gate)
     return 0 if run is None else max(horizon - run.answered, 0)
 
 

@@ -42,8 +42,8 @@ class OwnedConnection(sqlite3.Connection):
             self.close()
 
 
-def connect(path: Path, *, create: bool = True) -> Database:
-    """Open the store for reading and writing; a connection belongs to its thread.
+def connect(path: Path, *, create: bool = True, own_thread: bool = True) -> Database:
+    """Open the store for reading and writing; a connection is used by one thread at a time.
 
     The file has mode 0600. A commit is on the disk when it returns (`synchronous=FULL`: with
     NORMAL the last commits, hence charges, could be lost with the power), and what is deleted is
@@ -63,6 +63,7 @@ def connect(path: Path, *, create: bool = True) -> Database:
             timeout=BUSY_SECONDS,
             isolation_level=None,
             factory=OwnedConnection,
+            check_same_thread=own_thread,
         )
         connection.turn = path.resolve().with_name(path.resolve().name + ".turn")
         _write_ahead(connection)
@@ -78,6 +79,24 @@ def connect(path: Path, *, create: bool = True) -> Database:
     except (OSError, sqlite3.Error, UnicodeDecodeError) as error:
         raise translate(error, path) from None
     return Database(connection, execute_plugins=False, strict=True)
+
+
+def beside(database: Database) -> Database:
+    """Another connection to the store that a connection is open to, for another thread.
+
+    It writes to the file that the first one was opened to, or to none.
+
+    Raises:
+        StoreError: It cannot be opened.
+    """
+    first: sqlite3.Connection = database.conn
+    if not isinstance(first, OwnedConnection) or first.place is None:
+        raise StoreError("a store in memory has one connection")
+    other = connect(first.place[0], create=False, own_thread=False)
+    connection: sqlite3.Connection = other.conn
+    if isinstance(connection, OwnedConnection):
+        connection.place = first.place
+    return other
 
 
 def _make(path: Path) -> None:

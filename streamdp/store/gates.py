@@ -24,20 +24,24 @@ class GateRuns:
     """Runs and answers of gates; each method that writes is one transaction.
 
     Args:
-        database: Of the store.
+        connection: To the store, of the calling thread.
         transaction: Opens one that only the newest holder of the store may commit.
         erase: Overwrites what was deleted, outside of the database's file too.
     """
 
     def __init__(
         self,
-        database: Database,
+        connection: Callable[[], Database],
         transaction: Callable[[], AbstractContextManager[None]],
         erase: Callable[[], None] = lambda: None,
     ) -> None:
-        self._database = database
+        self._connection = connection
         self._transaction = transaction
         self._erase = erase
+
+    @property
+    def _database(self) -> Database:
+        return self._connection()
 
     def open_run(self, gate: str) -> GateRun | None:
         """The run of a gate that is open, if one is."""

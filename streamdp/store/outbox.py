@@ -30,8 +30,10 @@ def post(database: Database, release_id: str, sinks: Iterable[str], now: int) ->
         row_checksums.update(database, "outbox", release_id=release_id, sink=sink)
 
 
-def due(database: Database, now: int, sinks: Collection[str]) -> tuple[Delivery, ...]:
-    """Deliveries to these sinks to try now, oldest first; a sink that waits holds later ones back.
+def due(
+    database: Database, now: int, sinks: Collection[str], most: int | None = None
+) -> tuple[Delivery, ...]:
+    """Deliveries to try now, at most so many, oldest first; a sink that waits holds its own back.
 
     A wait longer than the longest there is was set by a clock that has gone backwards since.
     """
@@ -40,8 +42,13 @@ def due(database: Database, now: int, sinks: Collection[str]) -> tuple[Delivery,
         " AND sink IN (SELECT value FROM json_each(:sinks))"
         f" AND sink NOT IN (SELECT sink FROM outbox WHERE {_OWED}"
         "   AND next_at > :now AND next_at <= :now + :longest)"
-        " ORDER BY seq",
-        {"now": now, "sinks": json.dumps(list(sinks)), "longest": LONGEST_WAIT},
+        " ORDER BY seq LIMIT :most",
+        {
+            "now": now,
+            "sinks": json.dumps(list(sinks)),
+            "longest": LONGEST_WAIT,
+            "most": -1 if most is None else most,
+        },
     )
     return tuple(Delivery(**row) for row in rows)
 

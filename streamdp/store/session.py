@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import RLock, local
 from typing import Self
 
 from streamdp.database import Database
 from streamdp.store.anchor.anchor import Anchor, default_anchor
 from streamdp.store.anchor.check import charges_after, state_of
 from streamdp.store.clock_guard import keep_time
-from streamdp.store.database import transaction, truncate_log
+from streamdp.store.database import beside, transaction, truncate_log
 from streamdp.store.verified_open import open_store, taken_over
 
 
@@ -20,10 +21,14 @@ class StoreSession:
 
     Every opening for work raises the store's epoch; a process that was suspended while another
     took over finds its own epoch outdated inside the transaction, and writes nothing.
+
+    Several threads may use it: each has a connection of its own, and one writes at a time.
     """
 
     def __init__(self, database: Database, anchor: Anchor, longest_step: int | None = None) -> None:
-        self.database = database
+        self._first, self._spare, self._own = database, list[Database](), local()
+        self._own.database = database
+        self._turn = RLock()
         self._anchor, self._longest_step = anchor, longest_step
         (self._epoch,) = database.execute("SELECT epoch FROM instance").fetchone()
         self._erased = truncate_log(database)
@@ -53,9 +58,30 @@ class StoreSession:
         """
         return cls(*open_store(path, anchor or default_anchor(path), now), longest_step)
 
+    @property
+    def database(self) -> Database:
+        """The connection of the calling thread, which sees what was committed.
+
+        Raises:
+            StoreError: It cannot be opened.
+        """
+        found: Database | None = getattr(self._own, "database", None)
+        if found is None:
+            found = self._spare.pop() if self._spare else beside(self._first)
+            self._own.database = found
+        return found
+
+    def leave(self) -> None:
+        """Give the connection of the calling thread to the next one that comes."""
+        found: Database | None = getattr(self._own, "database", None)
+        if found is not None and found is not self._first:
+            del self._own.database
+            self._spare.append(found)
+
     def close(self) -> None:
-        """Close the connection and the anchor."""
-        self.database.close()
+        """Close the connections and the anchor."""
+        for each in (*self._spare, self._first):
+            each.close()
         self._anchor.close()
 
     def beat(self, pid: int | None, now: int) -> int:
@@ -89,7 +115,7 @@ class StoreSession:
 
         What it adds to the ledger is in the anchor, on the disk, before it is committed.
         """
-        with transaction(self.database):
+        with self._turn, transaction(self.database):
             base = state_of(self.database)
             if base.epoch != self._epoch:
                 raise taken_over()

@@ -51,7 +51,9 @@ class SqliteStore(StoreSession):
 
     def __init__(self, database: Database, anchor: Anchor, longest_step: int | None = None) -> None:
         super().__init__(database, anchor, longest_step)
-        self.gates = GateRuns(database, self.transaction, self.erase)
+        self.gates = GateRuns(lambda: self.database, self.transaction, self.erase)
+        self._in_flight: set[int] = set()
+        self._left = self._epoch
 
     def declare(
         self,
@@ -219,10 +221,13 @@ class SqliteStore(StoreSession):
             BudgetExhaustedError: A cap refuses; nothing was spent.
             StoreError: It could not be written; nothing was spent.
         """
-        with self.transaction():
-            if archive.is_released(self.database, job, batch):
-                raise StoreError(f"{job} has already released {batch.key}")
-            return ledger.reserve(self.database, scope, job, batch, charge, now)
+        with self._turn:  # nobody recovers between the commit and the note of it
+            with self.transaction():
+                if archive.is_released(self.database, job, batch):
+                    raise StoreError(f"{job} has already released {batch.key}")
+                reservation = ledger.reserve(self.database, scope, job, batch, charge, now)
+            self._in_flight.add(reservation.seq)
+        return reservation
 
     def pass_over(self, scope: str, job: str, batch: str, cap: str, now: int) -> None:
         """Remember that a cap has refused a batch."""
@@ -235,8 +240,11 @@ class SqliteStore(StoreSession):
 
     def burn(self, reservation: Reservation, now: int) -> None:
         """Settle a charge without a release; it stays spent."""
-        with self.transaction():
-            ledger.settle(self.database, reservation, now)
+        try:
+            with self.transaction():
+                ledger.settle(self.database, reservation, now)
+        finally:
+            self._in_flight.discard(reservation.seq)
 
     def commit(
         self, reservation: Reservation, release: Release, learned: Learned, sinks: Iterable[str]
@@ -257,6 +265,7 @@ class SqliteStore(StoreSession):
             outbox.post(self.database, release.id, sinks, now)
             seal = archive.seal_of(self.database, release.id)
             ledger.settle(self.database, reservation, now, release.id, seal)
+        self._in_flight.discard(reservation.seq)
 
     def burns_in_a_row(self, scope: str, job: str) -> tuple[int, int]:
         """How many charges of a job were burnt since its last release, and when the last was.
@@ -266,21 +275,37 @@ class SqliteStore(StoreSession):
         return ledger.burns_in_a_row(self.database, scope, job)
 
     def recover(self, now: int) -> tuple[Reservation, ...]:
-        """Burn the charges that a dead process left open."""
+        """Burn the charges that a dead process left open, and those whose burning failed."""
         with self.transaction():
-            left = ledger.open_reservations(self.database)
+            found = ledger.open_reservations(self.database)
+            left = tuple(each for each in found if each.seq not in self._in_flight)
             for reservation in left:
                 ledger.settle(self.database, reservation, now)
         return left
 
+    def abandon(self, now: int) -> tuple[Reservation, ...]:
+        """Burn all open charges, and let no thread that still works commit anything any more."""
+        with self._turn:
+            self._in_flight.clear()
+            left = self.recover(now)
+            self._left, self._epoch = self._epoch, -1
+        return left
+
+    def note_stop(self, now: int) -> None:
+        """Note that the daemon stopped on purpose, beside threads that were abandoned."""
+        with self._turn:
+            self._epoch = self._left
+            self.stopped(now)
+            self._epoch = -1
+
     def due_deliveries(
-        self, now: int, sinks: Collection[str]
+        self, now: int, sinks: Collection[str], most: int | None = None
     ) -> Iterator[tuple[Delivery, Release]]:
-        """Deliveries to these sinks to try now, with their releases, read one by one.
+        """Deliveries to these sinks to try now, at most so many, with their releases, one by one.
 
         What is handed out is published: the anchor first learns that its commit is certain.
         """
-        deliveries = outbox.due(self.database, now, sinks)
+        deliveries = outbox.due(self.database, now, sinks, most)
         if deliveries:
             with self.transaction():
                 self._anchor.confirm(state_of(self.database))

@@ -97,13 +97,13 @@ def start_log(configuration: Configuration, *, console: bool) -> Log:
     return configure(section.path, section.level, rotate.size, rotate.keep, shown)
 
 
-def tasks(configuration: Configuration) -> dict[str, Task]:
+def tasks(configuration: Configuration, *, apart: bool = False) -> dict[str, Task]:
     """Task under each name of a release or of a gate; a gated release is its gate's.
 
     Raises:
         ConfigurationError: A gate is impractical.
     """
-    engines = backends(configuration)
+    engines = backends(configuration, apart=apart)
     plain = jobs(configuration, engines)
     asked = gates(configuration, plain, engines)
     gated = {job: asked[gate] for job, gate in configuration.gated().items()}
@@ -164,14 +164,19 @@ class Wired:
         return Runner(around, self.sinks_with(store.database))
 
 
-def wire(configuration: Configuration, clock: Clock) -> Wired:
+def wire(configuration: Configuration, clock: Clock, *, apart: bool = False) -> Wired:
     """Make all that a configuration names; the store is not needed.
+
+    Args:
+        configuration: It.
+        clock: Of the timestamps that sinks sign.
+        apart: Whether sources are asked at the same time, so that none may share an engine.
 
     Raises:
         ConfigurationError: A secret cannot be read, an engine is not installed, a gate is
             impractical.
     """
-    return Wired(configuration, tasks(configuration), sinks(configuration, clock))
+    return Wired(configuration, tasks(configuration, apart=apart), sinks(configuration, clock))
 
 
 def require_admitted(configuration: Configuration, now: int) -> None:

@@ -72,14 +72,15 @@ def _objects(name: str, section: SourceSection) -> Source:
     return ObjectSource(name, address, section.settle)
 
 
-def backends(configuration: Configuration) -> Callable[[str], Backend]:
+def backends(configuration: Configuration, *, apart: bool = False) -> Callable[[str], Backend]:
     """The engine that reads each source: one for all that is asked of it.
 
-    Sources that DuckDB reads within the same limits share one of it.
+    Sources that DuckDB reads within the same limits share one of it, unless they are asked at the
+    same time: its memory would be that of both questions.
     """
     from streamdp.backends.duckdb.instance import Instance
 
-    started = cache(Instance)
+    started = Instance if apart else cache(Instance)
     return cache(lambda name: backend(configuration.sources[name], started))
 
 

@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from threading import Timer
@@ -14,13 +15,23 @@ import pytest
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.limits import Limits
+from streamdp.backends.mariadb import connection as mariadb_connection
 from streamdp.backends.mariadb.connection import Address
 from streamdp.backends.mariadb.engine import MariaDBBackend
+from streamdp.backends.postgres import engine as postgres_engine
 from streamdp.backends.postgres.engine import PostgresBackend
 from streamdp.backends.spark.engine import SparkBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.backends.sql.server import PAUSES
-from streamdp.errors import SourceError
+from streamdp.errors import (
+    AuthenticationError,
+    MissingColumnError,
+    PermissionDeniedError,
+    SourceError,
+    SourceLockedError,
+    TooSlowError,
+    UnreachableError,
+)
 from streamdp.types import Batch, CellQuery, Grid, UnitBound
 from tests.contract.servers import asked
 
@@ -109,7 +120,11 @@ def test_a_question_that_is_left_is_cancelled(server: str) -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     with psycopg.connect(server) as other:
-        assert other.execute(running).fetchone() == (0,)
+        for _ in range(100):
+            if other.execute(running).fetchone() == (0,):
+                return
+            time.sleep(0.1)
+    pytest.fail("the server still works")
 
 
 def _leave(number: int, frame: object) -> None:
@@ -226,3 +241,94 @@ def test_spark_ends_a_question_that_takes_too_long() -> None:
     with pytest.raises(SourceError, match="could not be read") as caught:
         backend.answer(CellQuery("x", GRID, where="hash(x) % 7 = 1"), BATCH)
     assert caught.value.__suppress_context__
+
+
+def test_each_failure_of_postgres_has_its_own_words(server: str) -> None:
+    """A lock, missing rights, a time that is over, a user who is not admitted, nobody there."""
+    import psycopg
+
+    query = CellQuery("x", GRID)
+    with psycopg.connect(server, autocommit=True) as other:
+        other.execute("DROP ROLE IF EXISTS nobody; CREATE ROLE nobody LOGIN")
+        with pytest.raises(PermissionDeniedError, match="may not read"):
+            PostgresBackend(f"{server} user=nobody", Relation("slow")).check(query, BATCH)
+        other.execute("DROP ROLE nobody")
+    with pytest.raises(AuthenticationError, match="does not admit this user"):
+        PostgresBackend(f"{server} user=gone", Relation("slow")).check(query, BATCH)
+    with pytest.raises(UnreachableError):
+        PostgresBackend("host=/nowhere", Relation("t"), sleep=_hurry).check(query, BATCH)
+    with pytest.raises(MissingColumnError, match="no column 'z'"):
+        PostgresBackend(server, Relation("slow")).check(CellQuery("z", GRID), BATCH)
+    slow = CellQuery("x", GRID, where="pg_sleep(30) IS NOT NULL")
+    with pytest.raises(TooSlowError, match="longer than"):
+        PostgresBackend(server, Relation("slow"), limits=Limits(seconds=1)).answer(slow, BATCH)
+
+
+def _hurry(seconds: float) -> None:
+    """Do not wait between attempts."""
+
+
+def test_a_lock_of_postgres_is_waited_for_no_longer_than_locks_are(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without a `timeout` too, before anything is spent."""
+    import psycopg
+
+    monkeypatch.setattr(postgres_engine, "LOCK_SECONDS", 1)
+    with psycopg.connect(server) as other:
+        other.execute("LOCK TABLE slow IN ACCESS EXCLUSIVE MODE")
+        with pytest.raises(SourceLockedError, match="holds a lock"):
+            PostgresBackend(server, Relation("slow")).check(CellQuery("x", GRID), BATCH)
+
+
+def test_a_server_that_stands_still_is_not_waited_for(
+    server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its own limit never ends the question: the client hangs up, and says it took too long."""
+    query = CellQuery("x", GRID, where="pg_sleep(30) IS NOT NULL")
+    backend = PostgresBackend(server, Relation("slow"), limits=Limits(seconds=2))
+    monkeypatch.setattr(PostgresBackend, "slack", 1.0)
+    backend.check(query, BATCH)
+    pid = backend.connected().info.backend_pid
+    Timer(0.5, os.kill, [pid, signal.SIGSTOP]).start()
+    try:
+        with pytest.raises(TooSlowError):
+            backend.answer(query, BATCH)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+
+
+def test_each_failure_of_mariadb_has_its_own_words(
+    maria: MariaDBBackend, mariadb_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A lock, missing rights, a time that is over, a user who is not admitted, nobody there."""
+    query = CellQuery("x", GRID)
+    where = Address.of(mariadb_server)
+    with asked(mariadb_server) as server, server.cursor() as cursor:
+        cursor.execute("CREATE OR REPLACE USER u@localhost IDENTIFIED BY 'secret'")
+        cursor.execute("CREATE TABLE IF NOT EXISTS other AS SELECT 1 AS x")
+        cursor.execute("GRANT SELECT ON w.other TO u@localhost")
+        known = replace(where, user="u", password="secret")  # noqa: S106
+        with pytest.raises(PermissionDeniedError, match="may not read"):
+            MariaDBBackend(known, Relation("slow")).check(query, BATCH)
+        with pytest.raises(AuthenticationError, match="does not admit this user"):
+            MariaDBBackend(replace(known, password="no"), Relation("slow")).check(query, BATCH)  # noqa: S106
+        monkeypatch.setattr(mariadb_connection, "LOCK_SECONDS", 1)
+        cursor.execute("LOCK TABLES w.slow WRITE")
+        with pytest.raises(SourceLockedError, match="holds a lock"):
+            MariaDBBackend(where, Relation("slow")).check(query, BATCH)
+        cursor.execute("UNLOCK TABLES")
+    gone = replace(where, socket="/nowhere")
+    with pytest.raises(UnreachableError):
+        MariaDBBackend(gone, Relation("slow"), sleep=_hurry).check(query, BATCH)
+    maria.limits = Limits(seconds=1)
+    with pytest.raises(TooSlowError, match="longer than"):
+        maria.answer(CellQuery("x", GRID, where="SLEEP(30) = 0"), BATCH)
+
+
+def test_a_question_to_files_that_takes_too_long_says_so(large: Path) -> None:
+    """And names the key that would give it more."""
+    backend = DuckDBBackend(str(large), "parquet", limits=Limits(seconds=1, threads=1))
+    slow = "list_sum(list_transform(range(CAST(1000 + x AS BIGINT)), lambda y: y % 7))"
+    with pytest.raises(TooSlowError, match=r"engine\.timeout"):
+        backend.answer(CellQuery("z", GRID, expression=slow), BATCH)

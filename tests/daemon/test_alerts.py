@@ -13,6 +13,7 @@ from streamdp.config.sections.alerts import Alerts
 from streamdp.daemon.alerts import conditions, watch_over
 from streamdp.daemon.runtime import Runtime, runtime
 from streamdp.errors import ConfigurationError, SinkError, SourceError
+from streamdp.store.ledger.ledger import reserve
 from streamdp.store.pauses import pause_job
 from streamdp.store.problems import problems
 from streamdp.store.verified_open import verify
@@ -105,7 +106,8 @@ def test_a_charge_that_a_crash_burnt_is_told_though_its_batch_was_released(
     found, configuration, clock, _ = running
     batch = next(iter(found.jobs["daily"].source.batches(clock.now())))
     found.store.add_batches([(batch, None)], clock.now())
-    found.store.reserve("stream", "daily", batch, CHARGE, clock.now())
+    with found.store.transaction():  # as another process did that died
+        reserve(found.store.database, "stream", "daily", batch, CHARGE, clock.now())
     found.runner.round([found.jobs["daily"]])
     look(running)
     look(running)

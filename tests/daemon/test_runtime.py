@@ -8,17 +8,20 @@ import threading
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from streamdp.config import Configuration, load
-from streamdp.daemon.daemon import Daemon
 from streamdp.daemon.lock import is_locked, store_lock
+from streamdp.daemon.rounds import Rounds
 from streamdp.daemon.runtime import HEARTBEAT, Runtime, runtime
 from streamdp.engine.attempts import Outcomes
+from streamdp.engine.runner import Runner
 from streamdp.errors import IntegrityError, LockedError, StoreError
 from streamdp.store.database import connect_to_read
 from streamdp.store.reading.reports import Heart, heart
+from tests.daemon.test_daemon import wait_until
 from tests.worlds import EventLog, HandClock, ReplayedEntropy
 
 DEMO = Path(__file__).parents[2] / "config.yaml"
@@ -112,26 +115,35 @@ def test_a_link_to_a_store_has_its_lock(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("error", "lives"), [(StoreError, True), (IntegrityError, False)])
 def test_a_full_disk_is_waited_for(
-    configuration: Configuration, error: type[StoreError], lives: bool
+    configuration: Configuration,
+    error: type[StoreError],
+    lives: bool,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A store that is full or busy is tried again with the same jobs; a damaged one is the end."""
-    log = EventLog()
-    with runtime(configuration, ReplayedEntropy(), Hurrying(), log) as running:
-        daemon = Daemon(
-            Path(), configuration, ReplayedEntropy(), Hurrying(), lambda configuration: log
-        )
+    log, fails = EventLog(), [True]
+    real = Runner.round
 
-        class Failing:
-            woken = None
+    def round_(runner: Runner, *given: Any) -> Outcomes:
+        if fails.pop() if fails else False:
+            raise error("the disk is full")
+        return real(runner, *given)
 
-            def round(self, jobs: object) -> Outcomes:
-                raise error("the disk is full")
-
-        failing = Runtime(running.store, Failing(), running.jobs)  # type: ignore[arg-type]
+    monkeypatch.setattr(Runner, "round", round_)
+    clock, entropy = Hurrying(), ReplayedEntropy()
+    with runtime(configuration, entropy, clock, log, pid=os.getpid()) as running:
+        rounds = Rounds(running.store, entropy, clock, lambda: False, lambda: None, lambda: None)
+        rounds.adopt(running.jobs)
+        rounds.wake(running.jobs.values(), ["air_time"], log)
+        wait_until(lambda: not rounds.busy())
         if not lives:
             with pytest.raises(error):
-                daemon._work(failing, {"air_time"}, daemon._wakes())
+                rounds.left()
             return
-        assert daemon._work(failing, {"air_time"}, daemon._wakes()) == {"air_time"}
+        assert rounds.failure == "the disk is full"
+        assert rounds.left() == {"air_time"}
         assert "store.failed" in log.names()
-        assert daemon._work(running, {"air_time"}, daemon._wakes()) == set()
+        rounds.wake(running.jobs.values(), ["air_time"], log)
+        wait_until(lambda: not rounds.busy())
+        assert rounds.left() == set()
+        assert rounds.failure == ""

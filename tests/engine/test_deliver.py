@@ -40,7 +40,7 @@ def attempts(world: World, seconds: int) -> list[int]:
     begin = world.clock.seconds
     for second in range(seconds):
         world.clock.seconds = begin + second
-        if deliver(world.store, world.runner.sinks, world.clock.now(), world.log):
+        if deliver(world.store, world.runner.sinks, world.clock.now(), world.log)[1]:
             tried.append(second)
     return tried
 

@@ -137,7 +137,7 @@ def test_a_file_that_cannot_be_read_holds_up_no_other(tmp_path: Path) -> None:
     )
     outcomes = world.runner.round([job])
     assert [release.batch for release in world.sink.taken] == ["a.csv", "c.csv"]
-    assert [error.code for error in outcomes.errors] == ["source", "source"]
+    assert [error.code for error in outcomes.errors] == ["source", "missing-column"]
     assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn'") == 0
     str(outcomes.errors[0]).encode()
 

@@ -15,7 +15,7 @@ from streamdp.backends.duckdb.files import Files, columns_named
 from streamdp.backends.duckdb.instance import Instance
 from streamdp.backends.duckdb.words import DuckDBWords
 from streamdp.backends.fields import Field
-from streamdp.backends.limits import NO_LIMITS, Limits, ended_after
+from streamdp.backends.limits import NO_LIMITS, Limits
 from streamdp.backends.sql.engine import SqlBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.backends.sql.words import quoted
@@ -201,10 +201,15 @@ class DuckDBBackend(SqlBackend):
 
     def _arrays(self, statement: str) -> IntArray:
         connection = self._connect()
-        with ended_after(self.limits.seconds, connection.interrupt):
-            arrays = connection.execute(statement).fetchnumpy()
+        arrays = connection.execute(statement).fetchnumpy()
         columns = [np.asarray(column, dtype=np.int64) for column in arrays.values()]
         return np.column_stack(columns)
+
+    def interrupt(self) -> None:
+        """Interrupt the running question."""
+        connection = self._connection
+        if connection is not None:
+            connection.interrupt()
 
     def named_in(self, expression: str) -> list[str]:
         """Columns an expression names, by DuckDB's parser."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from socket import SHUT_RDWR
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamdp.backends.causes import Cause
 from streamdp.backends.fields import Field
 from streamdp.backends.limits import NO_LIMITS, Limits
 from streamdp.backends.mariadb.connection import Address, settings
@@ -24,6 +26,27 @@ from streamdp.types import Batch, IntArray, Query
 
 if TYPE_CHECKING:
     import pymysql
+
+_CAUSES: dict[int, Cause] = {
+    1205: "lock",
+    1969: "timeout",
+    1317: "timeout",
+    1044: "authentication",
+    1045: "authentication",
+    1698: "authentication",
+    1142: "permission",
+    1143: "permission",
+    1227: "permission",
+    1049: "table",
+    1146: "table",
+    1053: "unreachable",
+    1927: "unreachable",
+    2002: "unreachable",
+    2003: "unreachable",
+    2006: "unreachable",
+    2013: "unreachable",
+}
+"""Causes by the number of an error."""
 
 _SERVER = "SELECT @@version, @@server_uid, @@hostname, @@port, @@datadir"
 """The identifier is from 10.5.26, 10.6.19, 10.11.9 and 11.1.6 on."""
@@ -73,6 +96,7 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
 
     opening_hint = "is the name right, and may this user SELECT from it?"
     reading_hint = "look at the server: was it stopped, or the query killed or out of time?"
+    refused_message = "the MariaDB server refuses a connection"
     unreachable_message = "the MariaDB server cannot be reached"
     unreachable_hint = (
         "is it up, of version 10.11.9 or later, and are host, user, password, database and"
@@ -173,6 +197,20 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
 
         return (pymysql.MySQLError, OSError)
 
+    def cause(self, error: Exception) -> Cause | None:
+        """By the server's number; a connection that broke has one of the client, or none."""
+        number = error.args[0] if error.args else None
+        if isinstance(number, int) and number in _CAUSES:
+            return _CAUSES[number]
+        return "unreachable" if isinstance(error, OSError) else None
+
+    def hang_up(self, connection: pymysql.Connection[Any]) -> None:
+        """Shut the socket down."""
+        shared = getattr(connection, "_sock", None)
+        if shared is not None:
+            with suppress(OSError):
+                shared.shutdown(SHUT_RDWR)
+
     def close(self) -> None:
         """Close the connection."""
         connection, self._connection = self._connection, None
@@ -184,11 +222,13 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
         """End what the server does for this session, if anything, from another one."""
         if self._connection is None:
             return
-        with suppress(*self.failures()):
-            other = self._connect({})
-            with other.cursor() as cursor:
-                cursor.execute(f"KILL QUERY {int(self._connection.thread_id())}")
-            other.close()
+        number = int(self._connection.thread_id())
+        with (
+            suppress(*self.failures()),
+            closing(self._connect({})) as other,
+            other.cursor() as cursor,
+        ):
+            cursor.execute(f"KILL QUERY {number}")
 
     def _rows(self, statement: str, *values: str | None) -> list[tuple[Any, ...]]:
         with self.connected().cursor() as cursor:

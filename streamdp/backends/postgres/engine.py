@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -10,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from streamdp.backends.causes import Cause
 from streamdp.backends.limits import NO_LIMITS, Limits
 from streamdp.backends.postgres.words import PostgresWords
 from streamdp.backends.sql.relation import Relation
 from streamdp.backends.sql.scan import Scan
-from streamdp.backends.sql.server import ServerBackend
+from streamdp.backends.sql.server import LOCK_SECONDS, ServerBackend
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellQuery, IntArray, Query
 
@@ -22,9 +25,24 @@ if TYPE_CHECKING:
     import psycopg
 
 CONNECT_SECONDS = 10
+CANCEL_SECONDS = 3
 
 CHECKS_CLIENT = 140000
 """Server version that can notice by itself that its client was killed."""
+
+_CAUSES: dict[str, Cause] = {
+    "57014": "timeout",
+    "55P03": "lock",
+    "40P01": "lock",
+    "42501": "permission",
+    "42P01": "table",
+    "3D000": "table",
+    "57P01": "unreachable",
+    "57P02": "unreachable",
+    "57P03": "unreachable",
+}
+_CLASSES: dict[str, Cause] = {"08": "unreachable", "28": "authentication"}
+"""Causes by the code of an error, and by its class."""
 
 _TYPES = (
     "SELECT oid::bigint, CASE WHEN typtype = 'e' THEN 'text' ELSE format_type(oid, NULL) END"
@@ -79,6 +97,7 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
 
     opening_hint = "is the name right, and may this role SELECT from it?"
     reading_hint = "look at the server: was it stopped, or the query cancelled or out of time?"
+    refused_message = "the PostgreSQL server refuses a connection"
     unreachable_message = "the PostgreSQL server cannot be reached"
     unreachable_hint = "is it up, and are host, user, password and database right?"
 
@@ -168,12 +187,39 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
 
         return (psycopg.Error,)
 
+    def cause(self, error: Exception) -> Cause | None:
+        """By the code of the standard, or where a connection fails by who refused it."""
+        state = getattr(error, "sqlstate", None)
+        if state is not None:
+            return _CAUSES.get(state) or _CLASSES.get(state[:2])
+        import psycopg
+
+        if not isinstance(error, psycopg.OperationalError):
+            return None
+        said = str(error)
+        if "FATAL" not in said:
+            return "unreachable"
+        words = ("authentication", "password", "pg_hba", "role ")
+        return "authentication" if any(word in said for word in words) else "unreachable"
+
+    def cancel(self) -> None:
+        """Cancel the running question at the server."""
+        if self._connection is not None:
+            with suppress(*self.failures()):
+                self._connection.cancel_safe(timeout=CANCEL_SECONDS)
+
+    def hang_up(self, connection: psycopg.Connection[Any]) -> None:
+        """Shut the socket down; libpq sees its end."""
+        with (
+            suppress(OSError, *self.failures()),
+            socket.socket(fileno=os.dup(connection.fileno())) as other,
+        ):
+            other.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
-        """Cancel the running question and close the connection."""
+        """Close the connection."""
         connection, self._connection = self._connection, None
         if connection is not None:
-            with suppress(*self.failures()):
-                connection.cancel_safe(timeout=CONNECT_SECONDS)
             connection.close()
 
     def is_open(self, connection: psycopg.Connection[Any]) -> bool:
@@ -197,6 +243,7 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
         )
         settings = {"TimeZone": "UTC", "default_transaction_read_only": "on"}
         settings |= {"standard_conforming_strings": "on", "extra_float_digits": "1"}
+        settings |= {"lock_timeout": f"{LOCK_SECONDS}s"}
         settings |= {"client_encoding": "UTF8", "DateStyle": "ISO", "transform_null_equals": "off"}
         if connection.info.server_version >= CHECKS_CLIENT:
             settings["client_connection_check_interval"] = "10s"

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 import numpy as np
 
-from streamdp.backends.limits import NO_LIMITS, Limits, ended_after
+from streamdp.backends.limits import NO_LIMITS, Limits
 from streamdp.backends.spark.words import SparkWords
 from streamdp.backends.sql.engine import SqlBackend
 from streamdp.backends.sql.relation import Relation
@@ -169,11 +169,15 @@ class SparkBackend(SqlBackend):
         session = self._connect()
         context = session.sparkContext
         context.setJobGroup(GROUP, GROUP, interruptOnCancel=True)
-        with ended_after(self.limits.seconds, lambda: context.cancelJobGroup(GROUP)):
-            asked = session.sql(statement)
-            rows = asked.collect()
+        asked = session.sql(statement)
+        rows = asked.collect()
         found = np.array([tuple(row) for row in rows], dtype=np.int64)
         return found.reshape(-1, len(asked.columns))
+
+    def interrupt(self) -> None:
+        """Cancel the jobs of this process in the cluster."""
+        if self._session is not None:
+            self._session.sparkContext.cancelJobGroup(GROUP)
 
     def moment(self, at: datetime) -> str:
         """A timestamp in UTC, the time zone of the session."""

@@ -8,13 +8,15 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from typing import Any
 
+from streamdp.backends.causes import AFTER_THE_CHARGE, CAUSES, Cause
 from streamdp.backends.fields import CONDITION_HINT, Field, fields_of, require_kinds
+from streamdp.backends.limits import Limits, ended_after
 from streamdp.backends.sql.question import counts_of, question
 from streamdp.backends.sql.relation import Relation, one_by_one
 from streamdp.backends.sql.scan import answers
 from streamdp.backends.sql.scan_sql import scan_of, scan_sql
 from streamdp.backends.sql.words import Words
-from streamdp.errors import SourceError
+from streamdp.errors import MissingColumnError, SourceError
 from streamdp.types import Batch, CellQuery, IntArray, Query, Statistic
 
 _QUERY_HINT = "look at its expressions and their types: each is SQL over the columns of one record"
@@ -34,6 +36,12 @@ class SqlBackend(ABC):
     relation: Relation | None
     """Table or query; None for files."""
 
+    limits: Limits
+    """Of one question."""
+
+    slack: float = 0.0
+    """Seconds beyond the limit in which a server may end a question by itself."""
+
     opening_hint: str = "is it there, and may this user read it?"
     reading_hint: str = "look at the engine: was it stopped, out of memory or out of time?"
 
@@ -44,7 +52,7 @@ class SqlBackend(ABC):
             SourceError: The source cannot be opened, a column is missing or of another type, or
                 an expression cannot be understood.
         """
-        with self.session():
+        with self._in_time(batch, "cannot be opened"), self.session():
             self._look_beneath(batch)
             with self._own_words(batch, *self._unread()):
                 table = self.table(query, batch)
@@ -92,7 +100,12 @@ class SqlBackend(ABC):
         Raises:
             SourceError: The engine failed; its own words are dropped, since they quote rows.
         """
-        with self.session(), self._own_words(batch, "could not be read", self.reading_hint):
+        unread = "could not be read"
+        with (
+            self._in_time(batch, unread),
+            self.session(),
+            self._own_words(batch, unread, self.reading_hint, AFTER_THE_CHARGE),
+        ):
             table = self.table(query, batch)
             kinds = self._described(query, table)
             found = self._asked(query, kinds, table, self._within(batch, kinds))
@@ -131,6 +144,14 @@ class SqlBackend(ABC):
     @abstractmethod
     def moment(self, at: datetime) -> str:
         """A literal of an instant, to compare the time column with."""
+
+    def interrupt(self) -> None:
+        """End the running question with an error; called from another thread."""
+        return
+
+    def cause(self, error: Exception) -> Cause | None:
+        """Why the engine failed, where that follows from its state alone and from no record."""
+        return None
 
     def collated(self, columns: Mapping[str, str]) -> Collection[str]:
         """Columns of the relation's table that may be compared otherwise than by their bytes."""
@@ -213,7 +234,8 @@ class SqlBackend(ABC):
     ) -> dict[str, str]:
         try:
             return self._described(query, table)
-        except self.failures():
+        except self.failures() as error:
+            self._require_no_cause(error, source)
             missing = [name for name in self.named(query) if name not in columns]
             if missing:
                 hint = self.columns_hint(query, columns)
@@ -225,11 +247,37 @@ class SqlBackend(ABC):
                 source=source,
             ) from None
 
+    def _require_no_cause(self, error: Exception, source: str) -> None:
+        """Raise the error of a failure that is not the expressions'."""
+        cause = self.cause(error)
+        if cause in ("timeout", "lock", "unreachable", "permission"):
+            raise CAUSES[cause].error(f"source {source} cannot be opened", "", source) from None
+
     @contextmanager
-    def _own_words(self, batch: Batch, what: str, hint: str) -> Iterator[None]:
+    def _in_time(self, batch: Batch, what: str) -> Iterator[None]:
+        """Interrupt a question that takes longer than it may, and say so."""
+        seconds = self.limits.seconds
+        longest = None if seconds is None else seconds + self.slack
+        with ended_after(longest, self.interrupt) as late:
+            try:
+                yield
+            except SourceError:
+                if not late.is_set():
+                    raise
+                what = f"source {batch.source} {what}"
+                raise CAUSES["timeout"].error(what, self.place(batch), batch.source) from None
+
+    @contextmanager
+    def _own_words(
+        self, batch: Batch, what: str, hint: str, told: Collection[Cause] = tuple(CAUSES)
+    ) -> Iterator[None]:
         try:
             yield
-        except self.failures():
+        except self.failures() as error:
+            cause = self.cause(error)
+            if cause is not None and cause in told:
+                what = f"source {batch.source} {what}"
+                raise CAUSES[cause].error(what, self.place(batch), batch.source) from None
             raise SourceError(
                 f"source {batch.source} {what}",
                 where=self.place(batch),
@@ -255,4 +303,4 @@ def listed(columns: Iterable[str]) -> str:
 
 
 def _no_column(name: str, hint: str, source: str) -> SourceError:
-    return SourceError(f"source {source} has no column {name!r}", hint=hint, source=source)
+    return MissingColumnError(f"source {source} has no column {name!r}", hint=hint, source=source)

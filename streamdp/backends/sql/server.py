@@ -4,20 +4,27 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from typing import Generic, TypeVar
 
+from streamdp.backends.causes import CAUSES
 from streamdp.backends.limits import Limits
 from streamdp.backends.sql.engine import SqlBackend
 from streamdp.backends.sql.relation import Relation
-from streamdp.errors import SourceError
+from streamdp.errors import UnreachableError
 from streamdp.types import Batch, Query
 
 Connection = TypeVar("Connection")
 
 PAUSES = (0.5, 1.0, 2.0, 4.0)
 """Seconds between attempts to connect; nothing is asked again once it was asked."""
+
+LOCK_SECONDS = 30
+"""How long the server waits for a lock that another session holds."""
+
+SLACK = 15.0
+"""Seconds beyond its limit after which a question ends that the server itself has not ended."""
 
 
 class ServerBackend(SqlBackend, Generic[Connection]):
@@ -30,10 +37,13 @@ class ServerBackend(SqlBackend, Generic[Connection]):
     sleep: Callable[[float], None]
     """Waits between attempts to connect."""
 
+    slack: float = SLACK
+
     _connection: Connection | None
 
     unreachable_message: str
     unreachable_hint: str
+    refused_message: str
 
     @abstractmethod
     def opened(self) -> Connection:
@@ -51,6 +61,18 @@ class ServerBackend(SqlBackend, Generic[Connection]):
     def close(self) -> None:
         """Close the connection."""
 
+    @abstractmethod
+    def hang_up(self, connection: Connection) -> None:
+        """Shut the connection's socket down, from another thread: who waits for it fails."""
+
+    def interrupt(self) -> None:
+        """Cancel the question at the server, and stop waiting for it."""
+        connection = self._connection
+        if connection is not None:
+            with suppress(*self.failures()):
+                self.cancel()
+            self.hang_up(connection)
+
     def cancel(self) -> None:
         """End what the server does for this session, where hanging up does not."""
         return
@@ -59,7 +81,7 @@ class ServerBackend(SqlBackend, Generic[Connection]):
         """The connection, made anew if it was closed.
 
         Raises:
-            SourceError: The server could not be reached in several attempts.
+            SourceError: The server refuses, or could not be reached in several attempts.
         """
         if self._connection is not None and not self.is_open(self._connection):
             self._connection = None
@@ -68,11 +90,15 @@ class ServerBackend(SqlBackend, Generic[Connection]):
                 return self._connection
             try:
                 self._connection = self.opened()
-            except self.failures():
+            except self.failures() as error:
+                cause = self.cause(error)
+                if cause in ("authentication", "table"):  # no pause changes these
+                    what = self.refused_message
+                    raise CAUSES[cause].error(what, self.relation.table, "") from None
                 if pause is None:
                     break
                 self.sleep(pause)
-        raise SourceError(self.unreachable_message, hint=self.unreachable_hint) from None
+        raise UnreachableError(self.unreachable_message, hint=self.unreachable_hint) from None
 
     @contextmanager
     def session(self) -> Iterator[None]:

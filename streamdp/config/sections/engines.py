@@ -21,9 +21,10 @@ class _Limited(Section):
         " engine's own.",
         examples=["2 GB"],
     )
-    timeout: PositiveDuration | None = Field(
-        default=None,
-        description="Longest time for one query, as a duration. Default: the engine's own.",
+    timeout: PositiveDuration = Field(
+        default=3600,
+        description="Longest time for one query, as a duration; a query that takes longer is"
+        " cancelled at the engine, and its charge is burnt. Default 1h.",
         examples=["10m"],
     )
 
