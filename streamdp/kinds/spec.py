@@ -59,6 +59,8 @@ class BuildContext:
         dialect: Of the engine that reads expressions.
         public: Reads public files.
         zone: Time zone of the source's batches, whose clocks show parts of a time.
+        counted: What a number of records is a number of: those of a unit beyond `rows` are left
+            out.
     """
 
     neighbours: Neighbours
@@ -67,6 +69,7 @@ class BuildContext:
     dialect: Dialect
     public: PublicData
     zone: str = "UTC"
+    counted: str = "records"
 
     def epsilon_of_record(self, section: ReleaseSection) -> Fraction:
         """Most that draws may cost one record: a unit has `rows` of them and pays the epsilon."""

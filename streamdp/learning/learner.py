@@ -65,6 +65,21 @@ class Counted:
     next_cuts: NextCuts
 
 
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What noisy counts say of a batch.
+
+    Args:
+        cells: Of each quantile, and the first and the last in which it may lie.
+        records: Their number, and the ends of its interval of 95 %; None if nobody knows.
+        hardly_any: Whether there is probably next to none.
+    """
+
+    cells: tuple[tuple[int, int, int], ...]
+    records: tuple[float, float, float] | None = None
+    hardly_any: bool = False
+
+
 Way = Drawn | Counted
 """How one batch is released, fixed before data is touched."""
 
@@ -130,9 +145,9 @@ class Learner(Protocol):
         """How to release the next batch; None to draw every quantile under `priors`."""
         return None
 
-    def read(self, way: Any, counted: tuple[Histogram, ...]) -> tuple[tuple[int, int, int], ...]:
-        """Cell of each quantile, and the first and the last in which it may lie, from counts."""
-        return ()
+    def read(self, way: Any, counted: tuple[Histogram, ...]) -> Reading:
+        """Where quantiles lie and how many records there are, from counts."""
+        return Reading(())
 
     def width_of_rank(self, seen: Observation) -> float:
         """Value for a unit of rank at a single quantile, at most; 0 where nobody knows."""

@@ -13,6 +13,8 @@ from streamdp.sinks.record import flat
 from streamdp.text import iso
 from streamdp.types import Json, Release
 
+_TYPES = {"text": str, "number": float, "integer": int}
+
 Alone = Callable[[Database], AbstractContextManager[None]]
 
 
@@ -57,13 +59,12 @@ class TableSink:
         self._database.execute("BEGIN IMMEDIATE")
         flag = self._flag(release)
         lines = [{"row": index, **line, **flag} for index, line in enumerate(flat(release))]
-        self._database.table(self._table).upsert_all(
-            lines,
-            pk=("release_id", "row"),
-            strict=True,
-            alter=True,
-            columns={"epsilon": float},
-        )
+        table = self._database.table(self._table)
+        types = {"epsilon": float} | {each.name: _TYPES[each.type] for each in release.columns}
+        if table.exists():  # a new column of nulls would else be one of text
+            for name in types.keys() - table.columns_dict.keys():
+                table.add_column(name, types[name])
+        table.upsert_all(lines, pk=("release_id", "row"), strict=True, alter=True, columns=types)
         self._database.execute("COMMIT")
 
     def _flag(self, release: Release) -> dict[str, Json]:

@@ -2,7 +2,7 @@
 
 from streamdp.types.batches import Batch, Belongs, File, Grid
 from streamdp.types.charges import Charge, Reservation, Run
-from streamdp.types.columns import Column, ColumnType
+from streamdp.types.columns import HARDLY_ANY, Column, ColumnType
 from streamdp.types.forms import (
     BoolArray,
     FloatArray,
@@ -46,6 +46,7 @@ from streamdp.types.tables import (
 )
 
 __all__ = [
+    "HARDLY_ANY",
     "MOST_ROWS_PER_UNIT",
     "RECORD",
     "Answer",

@@ -7,7 +7,7 @@ from typing import Literal
 
 ColumnType = Literal["text", "number", "integer"]
 
-Role = Literal["label", "value", "origin", "estimate", "lower", "upper", "error"]
+Role = Literal["label", "value", "origin", "estimate", "lower", "upper", "error", "batch", "flag"]
 """The role of a column for its reader.
 
 * label: names the row, as a group or a quantile does; the same in every release of a job.
@@ -17,7 +17,12 @@ Role = Literal["label", "value", "origin", "estimate", "lower", "upper", "error"
 * estimate: follows from this release and earlier ones, such as a smoothed value.
 * lower, upper: ends of an interval around the column `about`.
 * error: what error to expect, a public number.
+* batch: says something of the whole batch, or of the whole group, in each of its rows.
+* flag: a warning about the row, that follows from releases alone; null where nothing is off.
 """
+
+HARDLY_ANY = "hardly any records"
+"""The flag of a batch or group with next to no records: values and intervals say nothing of it."""
 
 Chart = Literal["lines", "shares", "choices"]
 """How a chart of its own shows a column over time.

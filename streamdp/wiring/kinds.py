@@ -62,16 +62,15 @@ def _count(configuration: Configuration, named: RowsFrom) -> RowCount:
 def _of_groups(configuration: Configuration, section: ReleaseSection) -> ReleaseKind:
     privacy = configuration.privacy
     source = configuration.sources[section.source]
-    dialect, zone = source.engine.kind, source.zone
-    one = kind(section, privacy.neighbours, privacy.unit.rows, dialect, zone)
+    unit = privacy.unit
+    about = privacy.neighbours, unit.rows, source.engine.kind, source.zone, unit.counted()
+    one = kind(section, *about)
     if not section.by or spec_of(section).pools_groups:
         return one
     from streamdp.kinds.grouped import Grouped
 
     own = {
-        group: kind(
-            section.with_rows_of(group), privacy.neighbours, privacy.unit.rows, dialect, zone
-        )
+        group: kind(section.with_rows_of(group), *about)
         for group in section.groups
         if ",".join(group) in section.group_rows
     }
@@ -84,6 +83,7 @@ def kind(
     rows: int = 1,
     dialect: Dialect = "duckdb",
     zone: str = "UTC",
+    counted: str = "records",
 ) -> ReleaseKind:
     """The kind of one group of records, at the price of one record.
 
@@ -93,11 +93,12 @@ def kind(
         rows: The most records of one unit that count.
         dialect: Of the engine that reads expressions.
         zone: Of the source's batches.
+        counted: What a number of records is a number of.
     """
     from streamdp.kinds.spec import BuildContext
 
     groups = len(section.groups) or 1
-    context = BuildContext(neighbours, rows, groups, dialect, PublicFiles(), zone)
+    context = BuildContext(neighbours, rows, groups, dialect, PublicFiles(), zone, counted)
     return spec_of(section).build(section, context)
 
 

@@ -198,7 +198,7 @@ def cell(data: Data, quantiles: str, information: float, who: str, repeats: int)
         "quantiles": quantiles,
     }
     for column in kind.columns:
-        if column.role == "lower" and column.name in seen[0].rows[0]:
+        if column.about != "records" and column.role == "lower" and column.name in seen[0].rows[0]:
             found = measured(seen, column.about, column.name, column.level)
             wide = found["coverage"] > SURE
             yield about | found | {"reason": reason(kind, column.about) if wide else None}

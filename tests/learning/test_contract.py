@@ -215,7 +215,7 @@ def test_quantiles_of_counts_are_in_order_in_their_intervals(case: str) -> None:
         cuts = within(made.grid, way.next_cuts(()))
         for count in (-1000, 0, 7, 10**6):
             counted = (Histogram(cuts, (count,) * (len(cuts) + 1)),)
-            read = np.array(learner.read(way, counted))
+            read = np.array(learner.read(way, counted).cells)
             assert (np.diff(read, axis=0) >= 0).all()
             assert (read[:, 1] <= read[:, 0]).all()
             assert (read[:, 0] <= read[:, 2]).all()

@@ -49,6 +49,14 @@ class Unit(Section):
         records = "record" if self.rows == 1 else "records"
         return f"{self.name}: at most {self.rows} {records} of one {self.column}"
 
+    def counted(self) -> str:
+        """What a number of records is a number of.
+
+        >>> Unit(name="customer", column="who", rows=2).counted()
+        'records, at most 2 a customer'
+        """
+        return "records" if self.column is None else f"records, at most {self.rows} a {self.name}"
+
     def protects(self) -> str:
         """The unit in words that tell one record from all records of somebody."""
         return f"one record ({self.name})" if self.column is None else str(self)

@@ -58,6 +58,7 @@ def build(section: QuantilesSection, context: BuildContext) -> Quantiles:
         expression=asked.expression,
         where=asked.where,
         unit_rows=context.rows,
+        counted=context.counted,
         groups=context.groups,
     )
 

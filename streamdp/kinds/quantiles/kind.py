@@ -80,6 +80,7 @@ class Quantiles:
         unit_rows: The most records of one unit that count; a bought gradient is priced by units.
         groups: How many disjoint groups of the batch are drawn alike, this one among them.
         measure: Of the price.
+        counted: What a number of records is a number of.
     """
 
     column: str
@@ -101,6 +102,7 @@ class Quantiles:
     unit_rows: int = 1
     groups: int = 1
     measure: Measure = "epsilon"
+    counted: str = "records"
 
     name: ClassVar[str] = "quantiles"
 
@@ -121,7 +123,20 @@ class Quantiles:
                 Column("smoothed_lower", "number", "lower", about="smoothed", level=0.95),
                 Column("smoothed_upper", "number", "upper", about="smoothed", level=0.95),
             ]
+        if self.counts_records:
+            columns += [
+                Column("records", "number", "batch", unit=self.counted),
+                Column("records_lower", "number", "lower", about="records", level=0.95),
+                Column("records_upper", "number", "upper", about="records", level=0.95),
+                Column("flag", "text", "flag"),
+            ]
         return tuple(columns)
+
+    @property
+    def counts_records(self) -> bool:
+        """Whether counts show how many records a batch has; exchanged records do not change it."""
+        counted = any(isinstance(each, Histograms) for each in self.learner.ways())
+        return counted and self.relation == "add-remove"
 
     def expecting(self, rows: Rows) -> Quantiles:
         """The same tree and price; intervals and learner take batches to have so many records."""

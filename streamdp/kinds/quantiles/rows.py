@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamdp.kinds.quantiles.error_bars.intervals import intervals
-from streamdp.learning.learner import Counted, Drawn, Observation, Smoothed
+from streamdp.learning.learner import Counted, Drawn, Observation, Reading, Smoothed
 from streamdp.mechanisms.histograms import Histogram
-from streamdp.types import Row
+from streamdp.types import HARDLY_ANY, Row
 
 if TYPE_CHECKING:
     from streamdp.kinds.quantiles.kind import Quantiles
@@ -28,23 +28,39 @@ def drawn_rows(kind: Quantiles, way: Drawn, cells: tuple[int, ...]) -> tuple[Row
 
 def counted_rows(kind: Quantiles, way: Counted, counted: tuple[Histogram, ...]) -> tuple[Row, ...]:
     """Rows of quantiles that follow from noisy counts, and from public facts alone."""
-    cells = kind.learner.read(way, counted)
-    values = tuple(kind.grid.value(value) for value, _, _ in cells)
-    ends: list[Row] = [{} for _ in cells]
+    read = kind.learner.read(way, counted)
+    values = tuple(kind.grid.value(value) for value, _, _ in read.cells)
+    ends: list[Row] = [{} for _ in read.cells]
     if kind.expected_rows is not None:
         value = kind.grid.value
-        ends = [{"lower": value(first), "upper": value(last)} for _, first, last in cells]
-    return _rows(kind, values, "inferred", ends)
+        ends = [{"lower": value(first), "upper": value(last)} for _, first, last in read.cells]
+    return _rows(kind, values, "inferred", ends, read)
 
 
 def _rows(
-    kind: Quantiles, values: tuple[float, ...], origin: str, ends: list[Row]
+    kind: Quantiles,
+    values: tuple[float, ...],
+    origin: str,
+    ends: list[Row],
+    read: Reading | None = None,
 ) -> tuple[Row, ...]:
     said: Row = {"origin": origin} if kind.learner.infers else {}
     return tuple(
-        {"quantile": float(quantile), "value": value, **said, **each}
+        {"quantile": float(quantile), "value": value, **said, **each, **_about_all(kind, read)}
         for quantile, value, each in zip(kind.quantiles, values, ends, strict=True)
     )
+
+
+def _about_all(kind: Quantiles, read: Reading | None) -> Row:
+    """How many records the batch has, which is the same in each of its rows."""
+    if not kind.counts_records:
+        return {}
+    records = None if read is None else read.records
+    names = "records", "records_lower", "records_upper"
+    few = read is not None and read.hardly_any
+    return dict(zip(names, records or (None,) * 3, strict=True)) | {
+        "flag": HARDLY_ANY if few else None
+    }
 
 
 def smoothed_columns(kind: Quantiles, row: Row, each: Smoothed) -> Row:

@@ -20,7 +20,8 @@ import numpy as np
 
 from streamdp.learning.experts.curves import Curves
 from streamdp.learning.experts.distribution import Distribution
-from streamdp.learning.experts.evidence import Evidence, Records
+from streamdp.learning.experts.evidence import Evidence
+from streamdp.learning.experts.records import Number, Records
 from streamdp.types import BoolArray, FloatArray, Grid
 
 SIZES = np.array([0.01, 0.03, 0.07, 0.15, 0.3, 0.6])
@@ -88,9 +89,10 @@ class Belief:
         seen = self.shares(evidence.cells)
         off, marginal = evidence.shares - seen, self.marginal
         noise = evidence.noise + TINY * np.eye(len(evidence.cells))
+        sizes = VARIANCES + (0.0 if evidence.number is None else evidence.number.fewer)
         for _ in range(ROUNDS):
             there = marginal.share(evidence.cells)
-            among = VARIANCES * bridge(there, there)
+            among = sizes * bridge(there, there)
             inverse = np.asarray(np.linalg.inv(among + noise))
             weights = self._weights(off, inverse)
             of_curve = weights.sum(axis=1)
@@ -103,9 +105,9 @@ class Belief:
             known = before + np.einsum("kcd,kd->c", among, pulled)
             mean = _through(likely.sum(axis=1) @ curves, before, known)
             marginal = Distribution.about(at, mean)
-        variances = _variances(likely, curves - mean, off[kept], (here, there), inverse)
+        variances = _variances(likely, sizes, curves - mean, off[kept], (here, there), inverse)
         found = Known(at, mean, np.sqrt(variances))
-        return After(found, of_curve, weights.sum(axis=0), evidence.records)
+        return After(found, of_curve, weights.sum(axis=0), evidence.number)
 
     def _weights(self, off: FloatArray, inverse: FloatArray) -> FloatArray:
         """Of curves and sizes, once shares are seen that are off the curves'; shape (i, k)."""
@@ -172,17 +174,18 @@ class After:
         known: Of the batch.
         weights: Of the curves, shape (i,).
         sizes: Of `SIZES`.
-        records: Believed number of records.
+        number: Posterior of the number of records; None where nothing was counted.
     """
 
     known: Known
     weights: FloatArray
     sizes: FloatArray
-    records: float
+    number: Number | None = None
 
 
 def _variances(
     weights: FloatArray,
+    sizes: FloatArray,
     away: FloatArray,
     off: FloatArray,
     shares: tuple[FloatArray, FloatArray],
@@ -192,15 +195,16 @@ def _variances(
 
     Args:
         weights: Of curves and sizes, shape (i, k).
+        sizes: Variances of a batch about its curve, shape (k, 1, 1).
         away: Of the curves from what is believed, shape (i, p).
         off: Of what was seen from the curves, shape (i, c).
         shares: Marginal ones at the places and at the cuts, shapes (p,) and (c,).
         inverse: Of the covariance of what is seen, by size, shape (k, c, c).
     """
     here, there = shares
-    carried = VARIANCES * bridge(here, there)
+    carried = sizes * bridge(here, there)
     gains = carried @ inverse
-    left = VARIANCES[:, :, 0] * (here * (1.0 - here)) - (gains * carried).sum(axis=2)
+    left = sizes[:, :, 0] * (here * (1.0 - here)) - (gains * carried).sum(axis=2)
     found = weights.sum(axis=0) @ np.maximum(left, 0.0)
     for size, gain in zip(weights.T, gains, strict=True):
         found += size @ (away + off @ gain.T) ** 2

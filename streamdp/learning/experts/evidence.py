@@ -9,26 +9,17 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 import numpy as np
 
+from streamdp.learning.experts.records import LEAST_VARIANCE, Number, Records
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.mechanisms.quantile_tree.planning.rank_law import SAMPLES, rank_samples
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
-from streamdp.types import FloatArray, Json
+from streamdp.types import FloatArray
 
-LEAST_RECORDS = 0.2
-"""Of the expected number of records, the part that a batch is taken to have at least."""
-
-FIRST_SPREAD, LEAST_SPREAD = 0.5, 0.02
-"""Deviation of the number of records about its mean, as a part of it: at first, and at least."""
-
-LEAST_VARIANCE = 1e-3
-"""Of a noisy total; less is no news of a whole number."""
-
-FORGET = 0.05
-"""Least weight of a new release in the number of records."""
+NOTHING = 1e6
+"""Variance of shares of a batch that may have hardly any records: they say nothing."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,6 +33,7 @@ class Evidence:
             an inverse.
         records: Believed number of records of the batch.
         unit: Variance of the noise of the share of records between two cells.
+        number: Posterior of the number of records; None where nothing was counted.
     """
 
     cells: FloatArray
@@ -49,6 +41,7 @@ class Evidence:
     noise: FloatArray
     records: float
     unit: float
+    number: Number | None = None
 
     @classmethod
     def drawn(cls, tree: QuantileTree, cells: FloatArray, rows: float) -> Evidence:
@@ -72,7 +65,8 @@ class Evidence:
         spread = [
             variance * len(stage.counts) for stage, variance in zip(stages, variances, strict=True)
         ]
-        whole = records.after(totals, spread)
+        number = Number.of(records, totals, spread)
+        whole = number.mean
         cells, shares, blocks = [], [], []
         for stage, total, variance in zip(stages, totals, variances, strict=True):
             sums = np.cumsum(stage.counts, dtype=float)[:-1]
@@ -84,59 +78,15 @@ class Evidence:
             shares.append((sums + (whole - total) * each) / whole)
             blocks.append(below @ below.T * (variance / whole**2))
         noise = np.eye(sum(map(len, cells))) / (4.0 * whole**2)
+        if number.hardly_any:
+            noise += NOTHING * np.eye(len(noise))
         start = 0
         for block in blocks:
             end = start + len(block)
             noise[start:end, start:end] += block
             start = end
         unit = 1.0 / sum(1.0 / max(each, LEAST_VARIANCE) for each in variances) / whole**2
-        return cls(np.concatenate(cells), np.concatenate(shares), noise, whole, unit)
-
-
-@dataclass(frozen=True, slots=True)
-class Records:
-    """Belief about the number of records of a batch.
-
-    Args:
-        mean: Of past batches, or as it is expected.
-        variance: Of a batch about it.
-        least: Batches are taken to have at least so many.
-    """
-
-    mean: float
-    variance: float
-    least: float
-
-    @classmethod
-    def expected(cls, rows: int) -> Self:
-        """Before any release."""
-        return cls(float(rows), (FIRST_SPREAD * rows) ** 2, LEAST_RECORDS * rows)
-
-    def after(self, totals: Sequence[float], variances: Sequence[float]) -> float:
-        """Number of records of a batch, once noisy totals are seen."""
-        precision, weighted = 1.0 / self.variance, self.mean / self.variance
-        for total, variance in zip(totals, variances, strict=True):
-            known = 1.0 / max(variance, LEAST_VARIANCE)
-            precision += known
-            weighted += total * known
-        return max(weighted / precision, self.least)
-
-    def learned(self, total: float, releases: int) -> Records:
-        """The belief after one more release; so many there are now."""
-        step = max(1.0 / (releases + 1), FORGET)
-        off = total - self.mean
-        variance = (1.0 - step) * (self.variance + step * off**2)
-        mean = max(self.mean + step * off, self.least)
-        return Records(mean, max(variance, (LEAST_SPREAD * mean) ** 2), self.least)
-
-    def to_json(self) -> Json:
-        """Exact."""
-        return [self.mean, self.variance, self.least]
-
-    @classmethod
-    def from_json(cls, state: Json) -> Self:
-        """The inverse of `to_json`."""
-        return cls(*map(float, state))
+        return cls(np.concatenate(cells), np.concatenate(shares), noise, whole, unit, number)
 
 
 @functools.lru_cache(maxsize=64)

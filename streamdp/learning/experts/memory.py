@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self
 
 import numpy as np
@@ -13,8 +13,8 @@ from streamdp.learning.experts.belief import SIZES, After, Belief
 from streamdp.learning.experts.broad import broad_weights
 from streamdp.learning.experts.curves import MOVES, Curves, first_weights
 from streamdp.learning.experts.distribution import Distribution, Place
-from streamdp.learning.experts.evidence import Records
 from streamdp.learning.experts.inputs import Regression
+from streamdp.learning.experts.records import Records
 from streamdp.types import FloatArray, Grid, Json
 
 STEPS = {"usual": 0.05, "of late": 0.3, "last": 1.0}
@@ -108,12 +108,14 @@ class Memory:
         return Belief(around.grid, groups, weights, self.sizes, records, self.releases)
 
     def learned(self, around: Around, after: After) -> Memory:
-        """The memory after one more release.
+        """The memory after one more release; one of hardly any records teaches their number.
 
         Args:
             around: The batch.
             after: Belief about it after the release.
         """
+        if after.number is not None and after.number.hardly_any:
+            return replace(self, records=self.records.learned(after.number, self.releases))
         found, count = after.known.distribution(), self.releases + 1
         rate = max(1.0 / (count + 5), FORGET)
         origin = self.origin if self.past else found.lies()
@@ -122,7 +124,7 @@ class Memory:
             {name: self._step(name, found) for name in STEPS},
             {**self.weights, **self._reweighed(around, after, rate)},
             (1.0 - rate) * self.sizes + rate * after.sizes,
-            self.records.learned(after.records, count),
+            self.records.learned(after.number, count),
             self._numbers(around).learned(around.inputs, found.away(origin)),
             self._beside(around, found),
             origin,

@@ -32,6 +32,7 @@ from streamdp.learning.learner import (
     Features,
     Learner,
     Observation,
+    Reading,
     Smoothed,
     Way,
 )
@@ -153,16 +154,23 @@ class ExpertMixture(Learner):
         return self._way(planned.memory, replace(planned.around, others=together(shown)))
 
     def shown(self, seen: Observation) -> tuple[Shown, ...]:
-        """Evidence of a release, for the groups that are released after it."""
-        return (Shown(self.expected_rows, self._after(seen).known.distribution()),)
+        """Evidence of a release, for the groups that are released after it; none of no records."""
+        after = self._after(seen)
+        if after.number is not None and after.number.hardly_any:
+            return ()
+        return (Shown(self.expected_rows, after.known.distribution()),)
 
     def priors(self, state: Json, count: int, features: Features = ()) -> JointPrior:
         """Priors of all quantiles, were all drawn."""
         planned: Planned = self.way(state, features).planned
         return self._priors(planned)
 
-    def read(self, way: Way, counted: tuple[Histogram, ...]) -> tuple[tuple[int, int, int], ...]:
-        """Cell of each quantile, and the first and the last in which it may lie, from counts."""
+    def read(self, way: Way, counted: tuple[Histogram, ...]) -> Reading:
+        """Where quantiles lie and how many records there are, from counts.
+
+        Of a batch that may have hardly any records nothing is known: a quantile may lie anywhere
+        on the grid. Its value is that of the batches before.
+        """
         seen = Observation((), way=way, counted=counted)
         after = self._after(seen)
         known = self._doubted(seen, after)
@@ -170,7 +178,14 @@ class ExpertMixture(Learner):
         low, high = known.ends(self.targets, REACH)
         ends = np.minimum(np.floor(low), found), found, np.maximum(np.ceil(high), found)
         lower, value, upper = (each.clip(grid.lower, grid.upper).astype(np.int64) for each in ends)
-        return tuple(zip(value.tolist(), lower.tolist(), upper.tolist(), strict=True))
+        number = after.number
+        if number is not None and number.hardly_any:
+            lower, upper = np.full_like(value, grid.lower), np.full_like(value, grid.upper)
+        return Reading(
+            tuple(zip(value.tolist(), lower.tolist(), upper.tolist(), strict=True)),
+            None if number is None else (number.point, *number.interval()),
+            number is not None and number.probably_few,
+        )
 
     def width_of_rank(self, seen: Observation) -> float:
         """Of a single quantile, as past values and this one differ."""
@@ -191,7 +206,8 @@ class ExpertMixture(Learner):
             memory = replace(memory, drawn=drawn)
         known = self._doubted(seen, after)
         last = np.array([known.cells, known.shares, known.deviations])
-        return memory.to_json() | {"last": packed(last)}
+        unknown = after.number is not None and after.number.hardly_any
+        return memory.to_json() | {"last": packed(last), "unknown": unknown}
 
     def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
         """Belief about each quantile of the last batch, after its release.
@@ -204,6 +220,9 @@ class ExpertMixture(Learner):
             return ()
         known = Known(*unpacked(state["last"]))
         low, high = known.ends(self.targets, REACH)
+        if state.get("unknown"):
+            low = np.full(len(self.targets), float(self.tree.grid.lower))
+            high = np.full(len(self.targets), float(self.tree.grid.upper))
         point = known.distribution().place(self.targets)
         unit = float(self.tree.grid.resolution)
         first, last = np.floor(np.minimum(low, point)), np.ceil(np.maximum(high, point))

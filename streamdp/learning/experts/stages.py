@@ -14,7 +14,7 @@ from fractions import Fraction
 import numpy as np
 
 from streamdp.learning.experts.belief import SIZES, Belief, bridge
-from streamdp.learning.experts.evidence import LEAST_VARIANCE
+from streamdp.learning.experts.records import LEAST_VARIANCE
 from streamdp.types import FloatArray
 
 PLANS = (

@@ -21,6 +21,8 @@ WORDS = {
     "lower": "lower end of an interval",
     "upper": "upper end of an interval",
     "error": "what error to expect",
+    "batch": "of the whole batch or group, the same in each of its rows",
+    "flag": "a warning that follows from releases alone",
 }
 _UNITS = ((604_800, "week"), (86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 

@@ -12,7 +12,8 @@ from streamdp.learning.experts import belief as module
 from streamdp.learning.experts.belief import SIZES, After, Belief
 from streamdp.learning.experts.curves import Curves
 from streamdp.learning.experts.distribution import Distribution
-from streamdp.learning.experts.evidence import Evidence, Records
+from streamdp.learning.experts.evidence import Evidence
+from streamdp.learning.experts.records import Records
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.types import FloatArray, Grid
 

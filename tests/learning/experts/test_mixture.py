@@ -14,7 +14,7 @@ from streamdp.learning.experts.memory import Memory
 from streamdp.learning.learner import Counted, Observation
 from streamdp.priors.families import Cauchy
 from streamdp.simulation.comparison import chance
-from streamdp.types import CellCounts, Grid
+from streamdp.types import HARDLY_ANY, CellCounts, Grid
 from tests.learning.experts.worlds import (
     BATCH,
     DECILES,
@@ -84,7 +84,9 @@ def test_any_batch_is_released(grid: str, epsilon: Fraction) -> None:
         assert (values <= upper).all()
         assert min(lower.min(), smoothed.min()) >= low
         assert max(upper.max(), smoothed.max()) <= high
-    assert Memory.from_json(state).releases == len(stream), "a learner that was lost began anew"
+    told = [each for each in stream[1:] if each.counts.sum() > 1]
+    lasting = len(stream), 1 + len(told)
+    assert Memory.from_json(state).releases in lasting, "a learner that was lost began anew"
     json.dumps(state, allow_nan=False)
 
 
@@ -176,3 +178,42 @@ def test_the_robust_prior_keeps_its_weight_where_all_are_drawn() -> None:
     near = [float(prior.log_mass(np.array([-3.0]), np.array([3.0]))[0]) for prior in priors]
     assert min(near) > np.log(0.15)
     assert all((prior.log_mass(edges[:-1], edges[1:]) >= floor).all() for prior in priors)
+
+
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2), Fraction(1)])
+def test_an_empty_batch_says_nothing_and_changes_nothing(epsilon: Fraction) -> None:
+    """Ends are those of the grid, values those of before, and the next release is as ever."""
+    made = kind(epsilon=epsilon)
+    usual = normal(16)
+    before, state = run(made, usual[:14])
+    (empty,), after = run(made, [EMPTY], state, seed=4)
+    (nextday,), _ = run(made, usual[15:], after, seed=5)
+    for row, last in zip(empty, before[-1], strict=True):
+        assert row["flag"] == HARDLY_ANY
+        assert row["records_lower"] == 0.0
+        assert (row["lower"], row["upper"]) == (-1e6, 1e6)
+        for name in ("value", "smoothed"):
+            assert abs(float(row[name] or 0) - float(last[name] or 0)) < 0.5
+        assert (row["smoothed_lower"], row["smoothed_upper"]) == (-1e6, 1e6)
+    assert errors(made, nextday, usual[15]).mean() < 0.05
+    for row in nextday:
+        assert row["flag"] is None
+        assert float(row["records_lower"] or 0) <= ROWS <= float(row["records_upper"] or 0)
+        assert float(row["upper"] or 0) - float(row["lower"] or 0) < 3.0
+
+
+def test_a_batch_of_few_records_is_a_small_sample() -> None:
+    """Forty records of five hundred are within their interval, and move what is learned little."""
+    made = kind(epsilon=Fraction(2))
+    usual = normal(13)
+    few = batch(np.random.default_rng(3).normal(0.0, 1.0, 40))
+    _, state = run(made, usual[:12])
+    (small,), after = run(made, [few], state, seed=4)
+    (nextday,), _ = run(made, usual[12:], after, seed=5)
+    assert all(row["flag"] is None for row in small)
+    records = [cells_of(made, small[:1], f"records_{end}")[0] / 100 for end in ("lower", "upper")]
+    assert records[0] <= 40 <= records[1]
+    ends = [cells_of(made, small, name) for name in ("lower", "upper")]
+    own = truth(made, few)
+    assert ((ends[0] <= own) & (own <= ends[1])).mean() > 0.75
+    assert errors(made, nextday, usual[12]).mean() < 0.04

@@ -120,7 +120,7 @@ def test_cuts_follow_from_the_state_and_not_from_the_batch() -> None:
     made = kind()
     cuts: list[tuple[int, ...]] = []
     for past in (APART, TOGETHER):
-        plan = made.plan(learned(made, past, 6), BATCH)
+        plan = made.plan(learned(made, past, 12), BATCH)
         drawn = {
             made.draw(plan, counts_of(records), chance(seed)).auxiliary[0].cuts
             for seed, records in enumerate(((), (0,) * 50, (3,) * 50, (0, 1, 2, 3)))
