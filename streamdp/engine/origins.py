@@ -18,6 +18,15 @@ class KnowsOrigins(Protocol):
         ...
 
 
+@runtime_checkable
+class KnowsNeighbours(Protocol):
+    """A backend whose tables keep nothing but a name, in a file that tells all of them."""
+
+    def beside(self, batch: Batch) -> tuple[str, ...]:
+        """The file, if there is one, and the origins of all tables in it now."""
+        ...
+
+
 class SameFileError(SourceError):
     """A batch is a file that arrived under another key; it is released under that one."""
 
@@ -41,7 +50,46 @@ def bind_tables(task: HasSource, backend: object, batch: Batch, store: Store, no
         SourceError: It belongs to another source, or its server cannot be asked.
     """
     if isinstance(backend, KnowsOrigins):
-        _bind(task, batch, backend.origins(batch), store, now)
+        origins = backend.origins(batch)
+        if isinstance(backend, KnowsNeighbours):
+            _require_seen(task, batch, origins, backend.beside(batch), store, now)
+        _bind(task, batch, origins, store, now)
+
+
+def _require_seen(
+    task: HasSource,
+    batch: Batch,
+    origins: tuple[str, ...],
+    beside: tuple[str, ...],
+    store: Store,
+    now: int,
+) -> None:
+    """Refuse a table that came into its file after the budget of another began: a rename does that.
+
+    The first source that reads a file remembers which tables are in it.
+
+    Raises:
+        SourceError: It did.
+    """
+    if not beside:
+        return
+    seen = {origin: f"seen:{origin}" for origin in (*beside, *origins)}
+    file, *_ = beside
+    known = store.belongings([*origins, *seen.values()])
+    first = known.get(seen[file])
+    if first is None:
+        store.bind_origins(task.scope, "", tuple(seen[each] for each in beside), now)
+        return
+    new = [each for each in origins if each not in known and seen[each] not in known]
+    if new and first.scope != task.scope:
+        name = new[0].rpartition("#")[2]
+        raise SourceError(
+            f"table {name} came into its file after the budget of source {first.scope} had begun",
+            where=getattr(task.source, "path", ""),
+            hint=f"it may be a table that was paid for, under a new name: give both releases the"
+            f" source {first.scope}, or keep new records in a file of their own",
+            source=task.scope,
+        )
 
 
 def _bind(task: HasSource, batch: Batch, origins: tuple[str, ...], store: Store, now: int) -> None:

@@ -217,6 +217,26 @@ def test_one_table_is_paid_from_one_budget_however_it_is_spelt(tmp_path: Path) -
             assert tried(folder, sources).charged == {"first"}, second
 
 
+def test_a_renamed_table_of_duckdb_opens_no_second_budget(tmp_path: Path) -> None:
+    """Also where another takes its name; a table that was beside it from the start is its own."""
+    rows = f"SELECT TIMESTAMP '2024-01-01 05:00' AS t, 10 * i AS x FROM range({RECORDS}) r(i)"
+    with duckdb.connect(str(tmp_path / "w.duckdb")) as connection:
+        for table in ("rides", "trips"):
+            connection.execute(f"CREATE TABLE {table} AS {rows}")
+
+    def source(table: str) -> str:
+        return f"path: w.duckdb, table: {table}, {WINDOWS}"
+
+    assert tried(tmp_path, {"first": source("rides")}).charged == {"first"}
+    with duckdb.connect(str(tmp_path / "w.duckdb")) as connection:
+        connection.execute("ALTER TABLE rides RENAME TO old")
+    assert tried(tmp_path, {"second": source("old")}).charged == {"first"}
+    with duckdb.connect(str(tmp_path / "w.duckdb")) as connection:
+        connection.execute(f"CREATE TABLE rides AS {rows}")
+    assert tried(tmp_path, {"third": source("old")}).charged == {"first"}
+    assert tried(tmp_path, {"fourth": source("trips")}).charged == {"first", "fourth"}
+
+
 def test_one_table_of_a_server_is_paid_from_one_budget(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

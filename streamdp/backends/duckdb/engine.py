@@ -33,6 +33,11 @@ _TABLES = (
     " WHERE table_catalog = 'records' AND lower(table_name) = ?"
 )
 
+_ALL_TABLES = (
+    "SELECT lower(table_schema), lower(table_name) FROM information_schema.tables"
+    " WHERE table_catalog = 'records'"
+)
+
 
 @dataclass(slots=True)
 class DuckDBBackend(SqlBackend):
@@ -152,6 +157,19 @@ class DuckDBBackend(SqlBackend):
         suffix = ".".join(wanted) if len(wanted) > 1 else f"main.{wanted[0]}"
         chosen = [name for name in named if name == suffix] or named
         return tuple(f"{file.id}#{name}" for name in chosen)
+
+    def beside(self, batch: Batch) -> tuple[str, ...]:
+        """The database file, and all tables that are in it now; nothing of other files.
+
+        Raises:
+            SourceError: The database cannot be opened.
+        """
+        file = file_at(self.path) if self._files is None else None
+        if file is None:
+            return ()
+        with self.session():
+            found = self._connect().execute(_ALL_TABLES).fetchall()
+        return (file.id, *(f"{file.id}#{schema}.{name}" for schema, name in found))
 
     def type_hint(self, source: str, field: Field) -> str:
         """Hint to declare the types of text formats."""

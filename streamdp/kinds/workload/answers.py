@@ -23,6 +23,10 @@ RECORD = "synthetic record"
 _DECIMALS = 3
 _TICKET = 2**60
 
+FEW_RECORDS = 2**20
+TIMES_EXPECTED = 16
+"""A release has at most so many synthetic records, or so many times those that are expected."""
+
 
 def columns(
     dimensions: Sequence[Dimension], raw: bool, records: bool, online: bool = False
@@ -105,7 +109,7 @@ def _cells(item: Item, dimensions: Sequence[Dimension]) -> Iterator[tuple[int, d
 
 
 def records(
-    dimensions: Sequence[Dimension], distribution: Distribution, entropy: Entropy
+    dimensions: Sequence[Dimension], distribution: Distribution, entropy: Entropy, most: int
 ) -> tuple[Row, ...]:
     """Synthetic records, as many as the distribution's total; the chance touches no data.
 
@@ -113,10 +117,11 @@ def records(
         dimensions: The axes, of a domain that is held as an array.
         distribution: What they are drawn from, independently.
         entropy: Source of chance.
+        most: Records there may be, whatever the noise makes of the total.
     """
     masses: FloatArray = distribution.marginal(tuple(range(len(dimensions))))
     running = np.cumsum(masses.reshape(-1))
-    count = max(round(float(running[-1])), 0)
+    count = min(max(round(float(running[-1])), 0), most)
     tickets = [uniform_below(_TICKET, entropy) / _TICKET for _ in range(count)]
     cells = np.minimum(
         np.searchsorted(running, np.array(tickets) * running[-1], side="right"), len(running) - 1

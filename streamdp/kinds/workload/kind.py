@@ -152,7 +152,8 @@ class WorkloadRelease:
             )
         if self.published == "answers":
             return found
-        made = answers.records(self.dimensions, drawn.fit.distribution, entropy)
+        most = max(answers.FEW_RECORDS, answers.TIMES_EXPECTED * self.mechanism.expected_rows)
+        made = answers.records(self.dimensions, drawn.fit.distribution, entropy, most)
         return made if not found else (*found, *({"answer": RECORD, **each} for each in made))
 
     @property

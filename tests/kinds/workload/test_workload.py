@@ -301,10 +301,10 @@ def made(**keys: Any) -> WorkloadRelease:
     return build(section, BuildContext("add-remove", 1, 1, "duckdb", public))
 
 
-def released(kind: WorkloadRelease) -> Any:
+def released(kind: WorkloadRelease, mean: float = 2.0) -> Any:
     plan = kind.plan(json.loads(json.dumps(kind.init())), BATCH)
     shape = plan.query.shape((0, 1, 2))  # type: ignore[union-attr]
-    table = np.random.default_rng(3).poisson(2.0, shape)
+    table = np.random.default_rng(3).poisson(mean, shape)
     marginals = tuple(
         table.sum(axis=tuple(axis for axis in range(3) if axis not in axes))
         for axes in plan.query.marginals  # type: ignore[union-attr]
@@ -338,6 +338,15 @@ def test_records_are_as_many_as_the_total() -> None:
     rows = released(kind)
     assert 50 < len(rows) < 1000
     assert {row["carrier"] for row in rows} <= set(labels(kind.dimensions[0]))
+
+
+def test_records_end_whatever_the_total_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One noisy total may be as large as noise gets, and a batch as large as a server holds."""
+    monkeypatch.setattr("streamdp.kinds.workload.answers.FEW_RECORDS", 2**7)
+    kind = made(publish="records")
+    rows = released(kind, 2.0**56)
+    assert len(rows) == 16 * BASE["expected_rows"]
+    assert len(released(made(publish="records"))) < 16 * BASE["expected_rows"]
 
 
 def test_records_beside_answers_are_told_from_them_and_change_no_question() -> None:
