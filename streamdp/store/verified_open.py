@@ -18,8 +18,12 @@ from streamdp.store.anchor.lines import Line, Spending, State, missing, read
 from streamdp.store.database import connect, require_sound, transaction, translate
 from streamdp.store.ledger import chain, ledger
 from streamdp.store.ledger.charges import CUT_OFF
-from streamdp.store.schema.migrations import is_current, migrate, require_known
-from streamdp.store.schema.schema import require_schema
+from streamdp.store.schema.migrations import (
+    is_current,
+    migrate,
+    require_known,
+    require_schema,
+)
 from streamdp.types import Batch, Charge, Json, Reservation
 
 
@@ -94,6 +98,7 @@ def verify_copy(database: Database) -> None:
         verify(database)
     else:
         require_sound(database)
+        require_schema(database)
         chain.verify(database)
 
 

@@ -15,7 +15,7 @@ from streamdp.store.anchor.anchor import default_anchor
 from streamdp.store.anchor.check import require_agreement
 from streamdp.store.database import connect_to_read, require_sound
 from streamdp.store.ledger import chain
-from streamdp.store.schema.migrations import is_current
+from streamdp.store.schema.migrations import is_current, require_schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,7 @@ def examined(database: Database, anchor: Path) -> list[Check]:
 
 def _checks(database: Database, anchor: Path) -> Iterator[tuple[str, Callable[[], None]]]:
     yield "pages and indexes are sound", lambda: require_sound(database)
+    yield "the schema is its own, and nothing else is", lambda: require_schema(database)
     yield "the ledger's chain is whole and adds up", lambda: chain.verify(database)
     yield "every commit has its release, as it was drawn", lambda: archive.verify(database)
     yield "batches, deliveries and pauses are as written", lambda: row_checksums.verify(database)

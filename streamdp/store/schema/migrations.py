@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import secrets
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -202,12 +204,13 @@ def migrate(database: Database, now: int) -> None:
     """Bring the schema up to date; many processes may try at once.
 
     Raises:
-        IntegrityError: The store was written by a newer streamdp.
+        IntegrityError: The store was written by a newer streamdp, or an older schema was altered.
     """
     with _tables_replaceable(database), transaction(database):
         database.execute(VERSIONS)
         done = require_known(database)
         if 0 < done < len(STEPS):
+            require_schema(database)
             _keep(database, done, now)
         for version, statements in enumerate(STEPS[done:], start=done + 1):
             apply(database, statements)
@@ -241,6 +244,65 @@ def is_current(database: Database) -> bool:
     """Whether a store has the schema of this streamdp, looked at without changing it."""
     (done,) = database.execute("SELECT max(version) FROM migration").fetchone()
     return bool(done == len(STEPS))
+
+
+def require_schema(database: Database) -> None:
+    """Compare the schema with the one that its steps make, to the last object.
+
+    Besides there may be tables and indexes of sinks. They run nothing: SQLite lets no CHECK,
+    default or index read another table, and `trusted_schema` is off.
+
+    Raises:
+        IntegrityError: Something was changed, removed or added that may do anything: a trigger.
+    """
+    wanted, found = _made(require_known(database)), _schema(database)
+    own = {name for _, name, _, _ in wanted}
+    added = found - wanted
+    altered = [*(wanted - found), *(each for each in added if not _of_a_sink(each, own))]
+    if altered:
+        kind, name, table, _ = min(altered)
+        raise IntegrityError(
+            f"the schema of the store was altered: {kind} {name} of {table}",
+            hint="DROP what you have added yourself: beside its tables streamdp knows plain tables"
+            " and their indexes. Else restore the store from a backup; what was spent since must be"
+            " assumed spent",
+        )
+
+
+_Object = tuple[str, str, str, str]
+"""Kind, name, table and text."""
+
+
+def _of_a_sink(each: _Object, own: set[str]) -> bool:
+    """Whether an object is a plain table or index beside the store's own tables.
+
+    SQLite goes by the text, which it begins in these words itself, whatever the kind says.
+    """
+    kind, name, table, text = each
+    if kind == "table":
+        return name not in own and text.startswith("CREATE TABLE ")
+    plain = not text or text.startswith(("CREATE INDEX ", "CREATE UNIQUE INDEX "))
+    return kind == "index" and table not in own and plain
+
+
+@functools.cache
+def _made(version: int) -> Counter[_Object]:
+    """The schema that so many steps make."""
+    with Database(memory=True, execute_plugins=False) as made:
+        made.execute(VERSIONS)
+        for statements in STEPS[:version]:
+            apply(made, statements)
+        return _schema(made)
+
+
+def _schema(database: Database) -> Counter[_Object]:
+    """All there is, however SQLite quotes and breaks the lines of its text."""
+    names = "coalesce(type, ''), coalesce(name, ''), coalesce(tbl_name, ''), coalesce(sql, '')"
+    rows = database.execute(f"SELECT {names} FROM sqlite_master")  # noqa: S608
+    return Counter(
+        (str(kind), str(name), str(table), " ".join(str(text).replace('"', "").split()))
+        for kind, name, table, text in rows
+    )
 
 
 def apply(database: Database, statements: Step) -> None:
