@@ -182,6 +182,19 @@ def test_what_mariadb_would_convert_in_silence_is_refused(
         backend.check(CellQuery("x", GRID), FILE)
 
 
+def test_a_column_that_is_computed_as_it_is_read_is_refused(
+    mariadb_server: str, backend: MariaDBBackend
+) -> None:
+    """It overflows on one record; stored, that record cannot be written."""
+    with connected(mariadb_server) as server, server.cursor() as cursor:
+        cursor.execute("DROP TABLE IF EXISTS hostile")
+        cursor.execute("CREATE TABLE hostile (x BIGINT, h BIGINT AS (x * x) VIRTUAL)")
+    for query in (CellQuery("h", GRID), CellQuery("x", GRID, where="`h` > 1")):
+        with pytest.raises(SourceError, match="computed as it is read"):
+            backend.check(query, FILE)
+    backend.check(CellQuery("x", GRID), FILE)
+
+
 def test_a_table_without_snapshots_is_refused(mariadb_server: str, backend: MariaDBBackend) -> None:
     """A question may read it more than once, between which others write."""
     with connected(mariadb_server) as server, server.cursor() as cursor:

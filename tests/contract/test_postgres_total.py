@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from streamdp.backends.postgres.beneath import doubts
 from streamdp.backends.postgres.engine import PostgresBackend
 from streamdp.backends.sql.engine import SqlBackend
 from streamdp.backends.sql.relation import Relation
@@ -216,3 +217,81 @@ def test_no_value_fails_a_question_of_postgresql_after_its_check(
             answered, failed = answered + found[0], failed + found[1]
     assert failed == []
     assert answered >= 2 * (len(hostile) + 2)
+
+
+def refused(conninfo: str, table: str, query: Query = CellQuery("x", GRID)) -> str:  # noqa: B008
+    """Why a question is refused before a charge; nothing if it is answered."""
+    backend = PostgresBackend(conninfo, Relation(table))
+    try:
+        backend.check(query, FILE)
+    except SourceError as error:
+        return error.what
+    else:
+        backend.answer(query, FILE)
+        return ""
+    finally:
+        backend.close()
+
+
+def test_what_a_table_leads_to_may_not_fail_on_a_record(postgres_server: str) -> None:
+    """Columns that are computed as they are read, also behind views, and policies with casts."""
+    with psycopg.connect(postgres_server, autocommit=True) as server:
+        if server.info.server_version < 180000:
+            pytest.skip("no virtual columns before version 18")
+        server.execute(
+            "CREATE TABLE led"
+            " (x int, a int, tenant text, y int GENERATED ALWAYS AS (100 / a) VIRTUAL)"
+        )
+        server.execute("INSERT INTO led VALUES (1, 0, '5')")
+        server.execute("CREATE VIEW led_on AS SELECT x, y FROM led")
+        server.execute("CREATE VIEW led_further AS SELECT * FROM led_on")
+        server.execute("CREATE VIEW led_elsewhere AS SELECT x, a FROM led")
+        server.execute("CREATE TABLE parts (x int, y int) PARTITION BY RANGE (x)")
+        server.execute("CREATE TABLE part PARTITION OF parts FOR VALUES FROM (0) TO (9)")
+        for table in ("led", "led_elsewhere", "parts"):
+            assert refused(postgres_server, table) == "", table
+        for table, query in (
+            ("led_on", CellQuery("x", GRID)),
+            ("led_further", CellQuery("x", GRID)),
+            ("led", CellQuery("y", GRID)),
+            ("led", CellQuery("x", GRID, where='"y" > 1')),
+        ):
+            assert "computed as it is read" in refused(postgres_server, table, query)
+        server.execute("CREATE ROLE tenant LOGIN")
+        server.execute("GRANT SELECT ON led TO tenant")
+        server.execute("ALTER TABLE led ENABLE ROW LEVEL SECURITY")
+        server.execute("CREATE POLICY own ON led USING (tenant = current_user)")
+        as_tenant = postgres_server.replace("user=postgres", "user=tenant")
+        assert refused(as_tenant, "led") == ""
+        server.execute("CREATE POLICY cast_own ON led USING (tenant::int = 5)")
+        assert "policy for rows" in refused(as_tenant, "led")
+        server.execute("CREATE FOREIGN DATA WRAPPER away")
+        server.execute("CREATE SERVER away FOREIGN DATA WRAPPER away")
+        server.execute("CREATE FOREIGN TABLE abroad (x int) SERVER away")
+        server.execute("CREATE VIEW over_there AS SELECT x FROM abroad")
+        for table in ("abroad", "over_there"):
+            found = [each.what for each in doubts(server, table, ["x"])]
+            assert len(found) == 1, table
+            assert "foreign table" in found[0]
+
+
+def test_a_function_that_takes_the_place_of_another_is_refused(postgres_server: str) -> None:
+    """Texts of a schema in the search path would be joined by whoever made it."""
+    with psycopg.connect(postgres_server, autocommit=True) as server:
+        fill(server, "text", ["A"])
+        made = "FUNCTION public.concat(text, text)"
+        server.execute(f"CREATE {made} RETURNS text LANGUAGE sql AS 'SELECT ''x''::text'")
+        assert "public.concat may be called" in refused(postgres_server, "hostile")
+        server.execute(f"DROP {made}")
+        assert refused(postgres_server, "hostile") == ""
+
+
+@pytest.mark.long
+def test_a_unit_of_600_megabytes_is_a_unit(postgres_server: str) -> None:
+    """Its text in hexadecimal digits would not fit."""
+    with psycopg.connect(postgres_server, autocommit=True) as server:
+        server.execute("CREATE TABLE huge (x int, h bytea)")
+        half = "convert_to(repeat('x', 300000000), 'UTF8')"
+        server.execute(f"INSERT INTO huge SELECT 7, {half} || {half} FROM generate_series(1, 2)")
+        assert refused(postgres_server, "huge", CellQuery("x", GRID, bound=UnitBound("h", 1))) == ""
+        server.execute("DROP TABLE huge")

@@ -65,6 +65,11 @@ _CHARSETS = (
     " WHERE table_schema = %s AND table_name = %s"
 )
 
+_COMPUTED = (
+    "SELECT column_name FROM information_schema.columns"
+    " WHERE table_schema = %s AND table_name = %s AND extra LIKE '%%VIRTUAL%%'"
+)
+
 _NUMBERS = (
     "SELECT table_id FROM information_schema.innodb_sys_tables"
     " WHERE lower(substring_index(name, '#', 1)) = %s"
@@ -131,12 +136,28 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
                     hint="one question needs one state of the table: ALTER TABLE … ENGINE=InnoDB",
                     source=batch.source,
                 )
+        self._require_stored(query, batch)
         beneath = self.relation.bare(self.words())
         made = [each.sql for each in self.relation.columns if not each.source]
         made += [self.relation.where] if self.relation.where is not None else []
         table = self.table(query, batch)
         for found, source in ((made, f"{beneath} AS record"), (expressions(query), table)):
             self._require_alike(operands(found), source, batch)
+
+    def _require_stored(self, query: Query, batch: Batch) -> None:
+        """Refuse columns that are computed as they are read: one record may fail them."""
+        said = " ".join(expressions(query))
+        named = {*self.own_columns(query), *self.relation.named}
+        for schema, table, _, _ in self._tables():
+            for (column,) in self._rows(_COMPUTED, schema, table):
+                if column in named or self.words().name(column) in said:
+                    raise SourceError(
+                        f"column {column!r} is computed as it is read, and one record may fail it",
+                        where=self.place(batch),
+                        hint="make it a column that is STORED: its failure is that of who writes"
+                        " the record",
+                        source=batch.source,
+                    )
 
     def _require_alike(self, found: list[Operand], table: str, batch: Batch) -> None:
         if not found:

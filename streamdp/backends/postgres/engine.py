@@ -14,7 +14,9 @@ import numpy as np
 
 from streamdp.backends.causes import Cause
 from streamdp.backends.limits import NO_LIMITS, Limits
+from streamdp.backends.postgres.beneath import columns_of, doubts, shadows
 from streamdp.backends.postgres.words import PostgresWords
+from streamdp.backends.sql.engine import expressions
 from streamdp.backends.sql.relation import Relation
 from streamdp.backends.sql.scan import Scan
 from streamdp.backends.sql.server import LOCK_SECONDS, ServerBackend
@@ -111,10 +113,14 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
         return [name for (name,) in found.fetchall()]
 
     def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
-        """Refuse groups and values that the encoding of the database has no letters for."""
+        """Refuse what may fail on a record, and values that the database has no letters for."""
         import psycopg
 
         connection = self.connected()
+        named = {*self.own_columns(query), *self.relation.named, *columns_of(expressions(query))}
+        table = self.relation.bare(self.words())
+        for what, hint in (*doubts(connection, table, named), *shadows(connection)):
+            raise SourceError(what, where=self.place(batch), hint=hint, source=batch.source)
         if connection.info.parameter_status("server_encoding") == "UTF8":
             return
         texts = {text for group in query.groups for text in group}

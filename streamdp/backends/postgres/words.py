@@ -8,6 +8,9 @@ WHOLE = ("smallint", "integer", "bigint")
 FLOATING = ("real", "double precision")
 TIMESTAMPS = ("timestamp without time zone", "timestamp with time zone")
 TEXTS = ("text", "character varying", "character", "uuid", "boolean")
+LONG = ("text", "character varying")
+LONGEST = 2**28
+"""Bytes of a unit that is hashed as it is."""
 NUMBERS = (*WHOLE, *FLOATING, "numeric", "date", *TIMESTAMPS, "interval")
 KINDS: dict[Role, tuple[str, ...]] = {
     "value": NUMBERS,
@@ -67,8 +70,9 @@ class PostgresWords(Words):
             whole = f"greatest(-1e15, least(1e15, {self.number(unit, kind)}))"
             return f"CAST(CAST(floor({whole}) AS bigint) AS text)"
         if name == "bytea":
-            return f"encode({unit}, 'hex')"
-        return f"CAST({unit} AS text)"
+            return _short(unit, f"encode({unit}, 'hex')")
+        text = f"CAST({unit} AS text)"
+        return _short(unit, text) if name in LONG else text
 
     def bytewise(self, column: str) -> str:
         return f'{self.name(column)} COLLATE "C"'
@@ -77,6 +81,11 @@ class PostgresWords(Words):
         """Of a text in the server's encoding; one that has no UTF-8 fails nothing."""
         digits = f"substr(md5({text}), 1, 4)"
         return f"CAST(CAST(CAST('x' || {digits} AS bit(16)) AS integer) AS bigint)"
+
+
+def _short(value: str, text: str) -> str:
+    """A text that may not fit the gigabyte of a PostgreSQL text, or the MD5 of the value."""
+    return f"CASE WHEN octet_length({value}) < {LONGEST} THEN {text} ELSE md5({value}) END"
 
 
 def _micros(value: str) -> str:

@@ -35,6 +35,8 @@ def require_sayable(node: Expr, dialect: Dialect) -> None:
     """
     from sqlglot import exp
 
+    if isinstance(node, exp.Like) and dialect in ("postgres", "spark"):
+        _require_pattern(node.expression)
     if isinstance(node, exp.Cast) and dialect in _FAILS and not isinstance(node.this, exp.Literal):
         raise ValueError(_FAILS[dialect])
     if dialect != "mariadb":
@@ -48,6 +50,14 @@ def require_sayable(node: Expr, dialect: Dialect) -> None:
         raise ValueError("a backslash in a pattern is no letter in MariaDB: leave it out")
 
 
+def _require_pattern(pattern: Expr) -> None:
+    """Require a pattern that no record can end with a backslash, at which the engine fails."""
+    from sqlglot import exp
+
+    if not isinstance(pattern, exp.Literal) or "\\" in pattern.name:
+        raise ValueError("LIKE takes a literal text without a backslash: others may fail")
+
+
 def in_words_of(tree: Expr, dialect: Dialect) -> Expr:
     """The same expression in an engine's own functions.
 
@@ -56,7 +66,22 @@ def in_words_of(tree: Expr, dialect: Dialect) -> Expr:
     """
     if dialect == "spark":
         return tree.transform(_spark)
+    if dialect == "postgres":
+        return tree.transform(_postgres)
     return tree.transform(_mariadb) if dialect == "mariadb" else tree
+
+
+def _postgres(node: Expr) -> Expr:
+    """Take no letters where fewer are asked for; PostgreSQL would fail."""
+    from sqlglot import exp
+
+    length = node.args.get("length") if isinstance(node, exp.Substring) else None
+    if length is None or isinstance(length, exp.Literal):
+        return node
+    zero = exp.Literal.number(0)
+    below = exp.If(this=exp.LT(this=length.copy(), expression=zero), true=zero.copy())
+    node.set("length", exp.Case(ifs=[below], default=length.copy()))
+    return node
 
 
 def _spark(node: Expr) -> Expr:
