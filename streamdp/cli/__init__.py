@@ -19,6 +19,7 @@ Exit codes:
   1  a release, source or sink failed; the log says which
   2  wrong usage or configuration; nothing was touched
   3  a cap is reached
+  4  nothing was due, with run --once --require-release
   5  another streamdp works on this store
   6  the store is damaged, altered, or newer than this streamdp
 """
@@ -49,6 +50,7 @@ COMMANDS = {
     "statement": ("ledger.statement", "Print what is promised to whom, and what is not."),
     "cap": ("ledger.cap", "Change a cap; the ledger keeps your name and the reason."),
     "source": ("ledger.source", "Declare that a source's records are in another place."),
+    "job": ("ledger.job", "Declare that a job goes on under another name."),
     "verify": ("ledger.verify", "Check ledger, releases and anchor of the store."),
     "backup": ("ledger.backup", "Copy the store, beside a running daemon."),
     "restore": ("ledger.backup", "Put a backup back, after saying what that costs."),

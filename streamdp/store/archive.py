@@ -15,6 +15,7 @@ from streamdp.database import Database
 from streamdp.errors import IntegrityError
 from streamdp.store import row_checksums
 from streamdp.store.columns import OF_RELEASE, add_columns, columns_from
+from streamdp.store.ledger.renames import all_names
 from streamdp.types import Batch, Json, Learned, Release
 
 RHO_OF_RELEASE = (
@@ -39,6 +40,9 @@ _RELEASE = (
     f" r.epsilon_nano, {RHO_OF_RELEASE} AS rho_nano, r.released_at, r.rows, {OF_RELEASE} AS columns"
     " FROM release r JOIN batch b ON b.source = r.source AND b.key = r.batch"
 )
+_OF_JOB = "r.job IN (SELECT value FROM json_each(?))"
+"""SQL for all names of a job."""
+
 _SEALED = (
     "SELECT r.*, b.window_start, b.window_end, l.*"
     " FROM release r LEFT JOIN batch b ON b.source = r.source AND b.key = r.batch"
@@ -74,15 +78,18 @@ def known_batches(database: Database, source: str) -> dict[str, tuple[int | None
 
 def released_batches(database: Database, job: str, source: str) -> frozenset[str]:
     """Keys of all batches that a job has released."""
-    rows = database.execute("SELECT batch FROM release WHERE job = ? AND source = ?", [job, source])
+    rows = database.execute(
+        f"SELECT batch FROM release r WHERE {_OF_JOB} AND source = ?",  # noqa: S608
+        [all_names(database, job), source],
+    )
     return frozenset(key for (key,) in rows)
 
 
 def is_released(database: Database, job: str, batch: Batch) -> bool:
     """Whether a job has released a batch."""
     found = database.execute(
-        "SELECT 1 FROM release WHERE job = ? AND source = ? AND batch = ?",
-        [job, batch.source, batch.key],
+        f"SELECT 1 FROM release r WHERE {_OF_JOB} AND source = ? AND batch = ?",  # noqa: S608
+        [all_names(database, job), batch.source, batch.key],
     )
     return found.fetchone() is not None
 
@@ -106,14 +113,15 @@ def add_release(database: Database, release: Release, reservation: int, version:
 
 def find_release(database: Database, job: str, batch: str) -> Release | None:
     """The one release of a batch by a job."""
-    row = next(database.query(f"{_RELEASE} WHERE r.job = ? AND r.batch = ?", [job, batch]), None)
+    one = f"{_RELEASE} WHERE {_OF_JOB} AND r.batch = ? ORDER BY r.reservation DESC LIMIT 1"
+    row = next(database.query(one, [all_names(database, job), batch]), None)
     return _release(row) if row else None
 
 
 def last_release(database: Database, job: str) -> Release | None:
     """The newest release of a job."""
-    newest = f"{_RELEASE} WHERE r.job = ? ORDER BY r.reservation DESC LIMIT 1"
-    row = next(database.query(newest, [job]), None)
+    newest = f"{_RELEASE} WHERE {_OF_JOB} ORDER BY r.reservation DESC LIMIT 1"
+    row = next(database.query(newest, [all_names(database, job)]), None)
     return _release(row) if row else None
 
 
@@ -123,9 +131,9 @@ def release_before(database: Database, job: str, batch: Batch) -> Release | None
     Without windows it is the newest of another batch.
     """
     before = "r.batch <> ?" if batch.start is None else "b.window_end <= ?"
-    newest = f"{_RELEASE} WHERE r.job = ? AND {before}"
+    newest = f"{_RELEASE} WHERE {_OF_JOB} AND {before}"
     order = "ORDER BY b.window_end DESC, r.reservation DESC LIMIT 1"
-    about = [job, batch.key if batch.start is None else batch.start]
+    about = [all_names(database, job), batch.key if batch.start is None else batch.start]
     row = next(database.query(f"{newest} {order}", about), None)
     return _release(row) if row else None
 
@@ -167,12 +175,17 @@ def select_releases(
         limit: At most so many.
     """
     rows = database.query(
-        f"{_RELEASE} WHERE (:job IS NULL OR r.job = :job)"
+        f"{_RELEASE} WHERE (:job IS NULL OR r.job IN (SELECT value FROM json_each(:job)))"  # noqa: S608
         " AND (:since IS NULL OR coalesce(b.window_start, r.released_at) >= :since)"
         " AND (:until IS NULL OR coalesce(b.window_end, r.released_at) <= :until)"
         " ORDER BY coalesce(b.window_start, r.released_at) DESC, r.batch DESC, r.job DESC"
         " LIMIT :limit",
-        {"job": job, "since": since, "until": until, "limit": -1 if limit is None else limit},
+        {
+            "job": None if job is None else all_names(database, job),
+            "since": since,
+            "until": until,
+            "limit": -1 if limit is None else limit,
+        },
     )
     return tuple(_release(row) for row in rows)[::-1]
 
@@ -180,8 +193,9 @@ def select_releases(
 def latest_learned(database: Database, job: str) -> Learned | None:
     """The newest state of a job's learner."""
     row = database.execute(
-        "SELECT version, signature, state FROM learner WHERE job = ? ORDER BY version DESC LIMIT 1",
-        [job],
+        "SELECT version, signature, state FROM learner r"  # noqa: S608
+        f" WHERE {_OF_JOB} ORDER BY version DESC LIMIT 1",
+        [all_names(database, job)],
     ).fetchone()
     return Learned(row[0], json.loads(row[1]), json.loads(row[2])) if row else None
 

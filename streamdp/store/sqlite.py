@@ -16,7 +16,7 @@ from streamdp.store.anchor.anchor import Anchor
 from streamdp.store.anchor.check import state_of
 from streamdp.store.clock_guard import keep_time, require_followed
 from streamdp.store.gates import GateRuns
-from streamdp.store.ledger import ledger, origins, refusals, source_binding
+from streamdp.store.ledger import ledger, origins, refusals, renames, source_binding
 from streamdp.store.ledger.budgets import Terms, bind
 from streamdp.store.ledger.source_binding import Overlap
 from streamdp.store.pauses import paused_jobs
@@ -89,6 +89,20 @@ class SqliteStore(StoreSession):
         """
         with self.transaction():
             source_binding.move(self.database, source, data, overlap, about, now)
+
+    def rename_job(
+        self, job: str, was: str, source: str, signature: Json, about: Json, now: int
+    ) -> int:
+        """Let a job go on with the past of another name, by an operator's decision.
+
+        Returns:
+            How many releases it has.
+
+        Raises:
+            ConfigurationError: The two are not one job.
+        """
+        with self.transaction():
+            return renames.rename(self.database, job, was, source, signature, about, now)
 
     def bind_origins(
         self, scope: str, batch: str, origins_: Collection[str], now: int

@@ -44,6 +44,17 @@ def declare(configuration: Configuration, store: SqliteStore, now: int, log: Log
         log("cap.lowered", scope=lowered)
 
 
+def require_same_data(configuration: Configuration, database: Database) -> None:
+    """Refuse sources that read other data than the store knows, as `declare` would.
+
+    Raises:
+        ConfigurationError: So it is.
+    """
+    from streamdp.store.ledger.source_binding import require_same
+
+    require_same(database, data(configuration), partial(same_data, ids=cache(file_ids)))
+
+
 def terms(configuration: Configuration) -> dict[str, Terms]:
     """Terms that every source's budget is bound to at its first use."""
     privacy = configuration.privacy

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -190,6 +191,7 @@ def _secrets(configuration: Configuration, name: str) -> str:
 def _source(configuration: Configuration, job: Job) -> str:
     from streamdp.config.sections.batches import Windows
 
+    _require_files(configuration, job.source.name)
     first = next(iter(job.source.batches(int(time.time()))), None)
     if first is None:
         section = configuration.sources[job.source.name]
@@ -197,6 +199,16 @@ def _source(configuration: Configuration, job: Job) -> str:
         return _waiting(section) if files else "no batch is complete yet"
     job.backend.check(job.kind.plan(job.kind.init(), first).query, first)
     return "can be read, its columns are there"
+
+
+def _require_files(configuration: Configuration, name: str) -> None:
+    """Refuse a source that had batches and has no file any more."""
+    from streamdp.planning.changes import require_files
+    from streamdp.store.schema.schema import open_to_read
+
+    if configuration.store.path.exists():
+        with closing(open_to_read(configuration.store.path)) as database:
+            require_files(configuration, database, [name])
 
 
 def _waiting(section: Source) -> str:

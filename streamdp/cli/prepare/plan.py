@@ -23,6 +23,7 @@ from streamdp.planning.caps import (
     open_tests,
     refusals,
 )
+from streamdp.planning.changes import changes
 from streamdp.planning.gates import gate_row
 from streamdp.planning.names import require_name
 from streamdp.planning.prices import Prices
@@ -58,18 +59,28 @@ def plan(
     only those already there. Exits with 3 if a cap would refuse one;
     `frees` says when it has room for as much in a later batch.
 
+    Compared with the store: a job that publishes anew what a job of another name has published
+    already is told on stderr, with its price, and so is another question under the same name.
+
     Where a release has expected_rows, `rank error 95` is the share of ranks that 95 % of first
     releases stay within, simulated from the prior; later ones have learned. With JOBS only
     these releases are shown, and the budget of all. Of more than twenty only JOBS are simulated.
     """
+    from streamdp.wiring import require_same_data
+
     configuration = load_configuration(config_path)
     database, now = _store(configuration), int(time.time())
     for job in jobs:
         require_name(job, configuration.releases, "release")
+    if database is not None:
+        require_same_data(configuration, database)
     batches, until = listing(configuration), now + days * DAY
     prices = Prices(configuration)
     copy = copy_with_caps(configuration, database, batches, now)
     waiting = waiting_until(configuration, database, copy, batches, until)
+    if database is not None:
+        for said in changes(configuration, database, prices, waiting.by_task()):
+            click.echo(said, err=True)
     form: Form = "json" if as_json else "table"
     shown = [name for name in waiting.releases if not jobs or name in jobs]
     errors, left = Simulations(configuration, prices, database, wanted).foretell(

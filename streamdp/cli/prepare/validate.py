@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from importlib.resources import files
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,12 +17,17 @@ from streamdp.cli.output import print_rows
 from streamdp.text import iso
 from streamdp.types import Json
 
+if TYPE_CHECKING:
+    from streamdp.config import Configuration
+
 
 @click.command()
 @config_option
 @json_option
 def validate(config_path: Path, as_json: bool) -> None:
-    """Check the configuration without touching data or store; show the next five times of each job.
+    """Check the configuration without touching data; show the next five times of each job.
+
+    If there is a store, sources must be those that it knows: it is read, and nothing is written.
 
     Times are UTC. Words that `init` wrote in capitals are named where they still stand.
     """
@@ -31,6 +38,7 @@ def validate(config_path: Path, as_json: bool) -> None:
     configuration = load_configuration(config_path)
     rows: list[dict[str, Json]] = []
     wiring.tasks(configuration)
+    _compare(configuration)
     for name in configuration.tasks():
         times = next_times(configuration.schedule_of(name), int(time.time()), 5)
         row: dict[str, Json] = {"job": name, "protects": configuration.privacy.unit.protects()}
@@ -39,6 +47,21 @@ def validate(config_path: Path, as_json: bool) -> None:
     if not as_json:
         click.echo(f"{config_path} is valid", err=True)
     print_rows(rows, "json" if as_json else "table", "wakes at (UTC)")
+
+
+def _compare(configuration: Configuration) -> None:
+    """Refuse sources that the store knows as other data, as `run` would; nothing is written."""
+    from streamdp import wiring
+    from streamdp.errors import IntegrityError, StoreError
+    from streamdp.store.schema.schema import open_to_read
+
+    if configuration.store.path.exists():
+        try:
+            database = open_to_read(configuration.store.path)
+        except (StoreError, IntegrityError):
+            return  # what is wrong with a store is said by `doctor`
+        with closing(database):
+            wiring.require_same_data(configuration, database)
 
 
 def _name_unreplaced(config_path: Path) -> None:

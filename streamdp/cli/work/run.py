@@ -23,17 +23,32 @@ if TYPE_CHECKING:
 )
 @click.option("--once", is_flag=True, help="Do what is due and exit: for cron, dbt or Airflow.")
 @click.option("--source", help="With --once: only the jobs that read this source.")
-def run(config_path: Path, once: bool, source: str | None, accept_clock: bool) -> None:
+@click.option(
+    "--require-release",
+    is_flag=True,
+    help="With --once: exit with 4 if nothing was released and nothing failed.",
+)
+def run(
+    config_path: Path,
+    once: bool,
+    source: str | None,
+    accept_clock: bool,
+    require_release: bool,
+) -> None:
     """Release what is due, now and on schedule, until SIGTERM; SIGHUP loads the configuration anew.
 
-    With --once: release everything that is due, of all jobs or those of one source, and exit.
+    With --once: release everything that is due, of all jobs or those of one source, and exit. A
+    source that had batches and finds no file now is a failure, exit code 1.
     """
     configuration = load_configuration(config_path)
     if accept_clock:
         _accept_clock(configuration)
     if once:
-        finish(one_round(configuration, _jobs(configuration, source)))
+        outcomes = one_round(configuration, _jobs(configuration, source))
+        finish(outcomes, require_release=require_release)
         return
+    if require_release:
+        raise click.UsageError("--require-release goes with --once: the daemon goes on")
     if source is not None:
         raise click.UsageError("--source goes with --once: the daemon does all jobs")
     from streamdp.cli.look.web import beside

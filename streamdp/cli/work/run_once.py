@@ -12,12 +12,18 @@ from typing import TYPE_CHECKING
 import click
 
 from streamdp.cli.errors import print_error
+from streamdp.errors import StreamdpError
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
+    from streamdp.database import Database
     from streamdp.engine.attempts import Outcomes, Task
     from streamdp.engine.runner import Progress
     from streamdp.types import Batch
+
+
+NOTHING_RELEASED = 4
+"""Exit code of a round that released nothing, where that is called a failure."""
 
 
 def one_round(
@@ -56,6 +62,7 @@ def one_round(
     ):
         running.runner.patient = patient
         outcomes = running.runner.round([running.jobs[name] for name in names], only)
+        outcomes.errors += _lost(configuration, running.store.database, names)
         running.watch(configuration, OperatingSystemEntropy(), SystemClock(), log)
         if running.behind:
             click.echo(
@@ -64,8 +71,28 @@ def one_round(
         return outcomes
 
 
-def finish(outcomes: Outcomes) -> None:
-    """Print what was done, and why something was not; exit with the fitting code."""
+def _lost(
+    configuration: Configuration, database: Database, names: Sequence[str]
+) -> list[StreamdpError]:
+    """Say of each source that it had files and has none."""
+    from streamdp.planning.changes import require_files
+
+    found: list[StreamdpError] = []
+    for name in dict.fromkeys(map(configuration.source_of_task, names)):
+        try:
+            require_files(configuration, database, [name])
+        except StreamdpError as error:
+            found.append(error)
+    return found
+
+
+def finish(outcomes: Outcomes, *, require_release: bool = False) -> None:
+    """Print what was done, and why something was not; exit with the fitting code.
+
+    Args:
+        outcomes: What was done.
+        require_release: Whether nothing released is a failure.
+    """
     parts = [f"{outcomes.released} released"]
     if outcomes.refused:
         parts.append(f"{outcomes.refused} refused by a cap")
@@ -85,7 +112,11 @@ def finish(outcomes: Outcomes) -> None:
     codes = {error.exit_code for error in outcomes.errors} | {
         int(outcomes.stopped or bool(outcomes.resting))
     }
-    sys.exit(max(codes) or (3 if outcomes.refused else 0))
+    ended = max(codes) or (3 if outcomes.refused else 0)
+    if require_release and not outcomes.released and not ended:
+        click.echo("nothing was due, which --require-release calls a failure", err=True)
+        ended = NOTHING_RELEASED
+    sys.exit(ended)
 
 
 @contextmanager

@@ -46,19 +46,29 @@ def claim(database: Database, wanted: Mapping[str, Json], overlap: Overlap, now:
         ConfigurationError: A source reads what belongs to another's budget, or other data than
             before.
     """
+    for scope in require_same(database, wanted, overlap):
+        write(database, scope, wanted[scope], {"by": "first use"}, now)
+
+
+def require_same(database: Database, wanted: Mapping[str, Json], overlap: Overlap) -> list[str]:
+    """Refuse a scope that is bound to other data; return those that are bound to none yet.
+
+    Raises:
+        ConfigurationError: As `claim`.
+    """
     known = claims_of(database)
     for scope, data in wanted.items():
         _refuse_foreign(database, scope, data, known, overlap, wanted)
-        if scope not in known:
-            write(database, scope, data, {"by": "first use"}, now)
-        elif data not in known[scope]:
+        if scope in known and data not in known[scope]:
             raise ConfigurationError(
                 f"source {scope} reads other data than before, takes its time or units from another"
                 " column, or reads times of another type",
                 where=f"sources.{scope}",
                 hint="set it as it was; if these are the same records in another place,"
-                f" `streamdp source {scope} --moved` says so in the ledger",
+                f" `streamdp source {scope} --moved --operator NAME --reason WHY` says so in the"
+                " ledger",
             )
+    return [scope for scope in wanted if scope not in known]
 
 
 def move(

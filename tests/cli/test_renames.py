@@ -1,0 +1,159 @@
+"""What was renamed is recognised before it is paid for again, and can go on under its new name."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from streamdp.cli import cli
+
+ORDERS = """
+store: {path: streamdp.db}
+privacy: {unit: order, caps: {batch: 2, lifetime: 100}}
+sources:
+  orders:
+    path: orders/*.csv
+    batches: files
+    settle: 0s
+    types: {amount: number}
+releases:
+  amounts:
+    kind: quantiles
+    source: orders
+    column: amount
+    quantiles: [0.5]
+    resolution: 1
+    bounds: [0, 1000]
+    guess: {location: 100, scale: 50}
+    expected_rows: 100
+    epsilon: 0.5
+"""
+WHO = ["--operator", "Ada", "--reason", "the report calls it so"]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Eight files of orders that were released."""
+    monkeypatch.chdir(tmp_path)
+    Path("config.yaml").write_text(ORDERS)
+    Path("orders").mkdir()
+    for day in range(1, 9):
+        rows = "\n".join(str(50 + (7 * day * number) % 100) for number in range(100))
+        Path(f"orders/2024-01-0{day}.csv").write_text(f"amount\n{rows}\n")
+    assert said("run", "--once").exit_code == 0
+    return tmp_path
+
+
+def said(*arguments: str) -> Result:
+    return CliRunner().invoke(cli, list(arguments))
+
+
+def rewrite(old: str, new: str) -> None:
+    path = Path("config.yaml")
+    path.write_text(path.read_text().replace(old, new))
+
+
+def spent() -> float:
+    with sqlite3.connect("streamdp.db") as store:
+        (total,) = store.execute("SELECT sum(epsilon_nano) FROM ledger").fetchone()
+    return float(total / 1e9)
+
+
+def rename() -> Result:
+    return said("job", "amounts2", "--was", "amounts", *WHO)
+
+
+def test_a_renamed_job_is_told_with_its_price(folder: Path) -> None:
+    """Before anything is spent, with the command that keeps the past."""
+    rewrite("amounts:", "amounts2:")
+    told = said("plan").stderr
+    assert (
+        "new job amounts2 publishes batches already published as amounts: 8 batches, ε 4 again"
+        in told
+    )
+    assert "streamdp job amounts2 --was amounts --operator" in told
+
+
+def test_a_renamed_job_goes_on(folder: Path) -> None:
+    """Nothing is paid again, what was learned is kept, the next batch alone is released."""
+    before = spent()
+    rewrite("amounts:", "amounts2:")
+    assert rename().exit_code == 0
+    assert "again" not in said("plan").stderr
+    assert said("run", "--once").exit_code == 0
+    assert spent() == before
+    shutil.copy("orders/2024-01-08.csv", "orders/2024-01-09.csv")
+    Path("orders/2024-01-09.csv").write_text("amount\n" + "80\n" * 100)
+    assert said("run", "--once").exit_code == 0
+    assert spent() == before + 0.5
+    with sqlite3.connect("streamdp.db") as store:
+        current = store.execute(
+            "SELECT batch, sum(current) FROM v_releases GROUP BY batch, job"
+        ).fetchall()
+        versions = store.execute("SELECT job, version FROM learner ORDER BY version").fetchall()
+        notes = store.execute("SELECT event FROM ledger WHERE purpose = 'note'").fetchall()
+    assert len(current) == 9
+    assert all(count == 1 for _, count in current)
+    assert versions == [*(("amounts", each) for each in range(1, 9)), ("amounts2", 9)]
+    renamed = [note for (text,) in notes if (note := json.loads(text))["what"] == "job renamed"]
+    assert [note["operator"] for note in renamed] == ["Ada"]
+    assert len(said("releases", "--json", "amounts2").stdout.splitlines()) == 9
+    assert said("verify").exit_code == 0
+
+
+def test_another_question_is_no_renamed_job(folder: Path) -> None:
+    """A job of another column publishes something new: it is told, and no past is given to it."""
+    rewrite("amounts:", "amounts2:")
+    rewrite("column: amount", "column: {sql: amount + 1}")
+    told = said("plan").stderr
+    assert "8 batches, ε 4 again" in told
+    assert "--was" not in told
+    refused = rename()
+    assert refused.exit_code != 0
+    assert "another question" in str(refused.exception)
+
+
+@pytest.mark.parametrize("released", [False, True])
+def test_a_past_belongs_to_one_job(folder: Path, released: bool) -> None:
+    """A name that is still configured, or a job with a past of its own, cannot take another's."""
+    if released:
+        rewrite("amounts:", "amounts2:")
+        said("run", "--once")
+    else:
+        text = Path("config.yaml").read_text()
+        job = text.partition("releases:\n")[2]
+        Path("config.yaml").write_text(text + job.replace("amounts:", "amounts2:"))
+    assert rename().exit_code != 0
+
+
+def test_another_question_under_an_old_name_is_told(folder: Path) -> None:
+    """What was learned does not fit it."""
+    rewrite("quantiles: [0.5]", "quantiles: [0.5, 0.9]")
+    assert "amounts asks another question than its 8 releases did" in said("plan").stderr
+
+
+@pytest.mark.parametrize("command", [["validate"], ["plan"]])
+def test_a_moved_project_is_refused_before_a_run(folder: Path, command: list[str]) -> None:
+    """As `run` refuses it, with a hint that is a whole command."""
+    elsewhere = folder.parent / f"{folder.name}-moved"
+    folder.rename(elsewhere)
+    found = said(*command, "--config", str(elsewhere / "config.yaml"))
+    elsewhere.rename(folder)
+    assert found.exit_code == 2 or "reads other data" in str(found.exception)
+    assert "--moved --operator NAME --reason WHY" in str(found.exception)
+
+
+def test_lost_files_are_a_failure(folder: Path) -> None:
+    """Of a round and of a look at the source; nothing due is one only where that is asked for."""
+    assert said("run", "--once").exit_code == 0
+    assert said("run", "--once", "--require-release").exit_code == 4
+    Path("orders").rename("order")
+    found = said("run", "--once")
+    assert found.exit_code == 1
+    assert "orders had 8 batches, and finds no file now" in found.stderr
+    assert said("doctor").exit_code == 1
