@@ -318,7 +318,7 @@ def test_each_failure_of_mariadb_has_its_own_words(
         with pytest.raises(SourceLockedError, match="holds a lock"):
             MariaDBBackend(where, Relation("slow")).check(query, BATCH)
         cursor.execute("UNLOCK TABLES")
-    gone = replace(where, socket="/nowhere")
+    gone = replace(where, socket=None, host="127.0.0.1", port=1)
     with pytest.raises(UnreachableError):
         MariaDBBackend(gone, Relation("slow"), sleep=_hurry).check(query, BATCH)
     maria.limits = Limits(seconds=1)
