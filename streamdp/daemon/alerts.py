@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 
 from streamdp.config import Configuration, next_times
 from streamdp.config.sections.alerts import Alerts
 from streamdp.config.sections.batches import Batches, Windows
+from streamdp.daemon.health import late_alerts
 from streamdp.daemon.places import place_of
 from streamdp.database import Database
 from streamdp.errors import StreamdpError
@@ -15,11 +17,12 @@ from streamdp.store.ledger.chain import spent_of
 from streamdp.store.ledger.ledger import caps_of, declaration_of
 from streamdp.store.pauses import paused_jobs
 from streamdp.store.problems import problems
+from streamdp.store.pulse import Pulse
 from streamdp.store.reading import watch
 from streamdp.store.reading.reports import owed_rows
 from streamdp.store.reading.watch import Alert
 from streamdp.store.sqlite import SqliteStore
-from streamdp.types import Entropy, Log
+from streamdp.types import Entropy, Log, Release, Row
 
 IDENTITY_BITS = 96
 
@@ -30,9 +33,22 @@ TOLERANCE = 60
 
 
 def watch_over(
-    configuration: Configuration, store: SqliteStore, entropy: Entropy, now: int, log: Log
+    configuration: Configuration,
+    store: SqliteStore,
+    entropy: Entropy,
+    now: int,
+    log: Log,
+    pulse: Pulse | None = None,
 ) -> None:
     """Report conditions that began since the last look, and close those that ended.
+
+    Args:
+        configuration: What is watched.
+        store: Of the daemon.
+        entropy: Source of the names of alerts.
+        now: POSIX time.
+        log: Of the daemon.
+        pulse: What the daemon does now; None where none works.
 
     Raises:
         StoreError: It could not be written down; the next look tells it.
@@ -40,7 +56,7 @@ def watch_over(
     section = configuration.alerts
     if section is None:
         return
-    wanted = list(conditions(configuration, store.database, now, section))
+    wanted = list(conditions(configuration, store.database, now, section, pulse))
     known = watch.open_alerts(store.database)
     new = [alert for alert in wanted if alert not in known]
     if not new and known <= set(wanted):
@@ -56,17 +72,23 @@ def watch_over(
 
 
 def conditions(
-    configuration: Configuration, database: Database, now: int, section: Alerts
+    configuration: Configuration,
+    database: Database,
+    now: int,
+    section: Alerts,
+    pulse: Pulse | None = None,
 ) -> Iterator[Alert]:
     """Conditions that need an operator now, of the configured kinds."""
-    found = {
+    found: dict[str, Iterator[Alert]] = {
         "stalled": _stalled(configuration, database, now, section.stalled_after),
         "unreadable": _unreadable(database),
         "budget-low": _low(configuration, database, section),
         "burnt": _burnt(configuration, database, now),
         "dead-letter": _dead(database),
         "clock": _clock(database, now, configuration.store.max_clock_step),
-        "backup": _backup(configuration, database, now),
+        "backup": _backup(configuration, database, now, pulse),
+        "late": iter(()) if pulse is None else late_alerts(configuration, pulse),
+        "store": _store(pulse),
     }
     for event in section.on:
         yield from found[event]
@@ -168,14 +190,48 @@ def _clock(database: Database, now: int, longest_step: int) -> Iterator[Alert]:
         yield Alert("clock", "store", "", why)
 
 
-def _backup(configuration: Configuration, database: Database, now: int) -> Iterator[Alert]:
-    """A condition if the newest backup is old: it is renewed when due, so renewing failed."""
+def _store(pulse: Pulse | None) -> Iterator[Alert]:
+    if pulse is not None and pulse.store:
+        yield store_alert(pulse.store)
+
+
+def store_alert(reason: str) -> Alert:
+    """The alert of a store that cannot be written."""
+    return Alert("store", "store", "", reason)
+
+
+def as_release(alert: Alert, entropy: Entropy, now: int) -> Release:
+    """An alert in the form in which sinks take releases, as the outbox would hand it over."""
+    row: Row = {"event": alert.event, "about": alert.about, "reason": alert.reason}
+    return Release(
+        id=f"{entropy.bits(IDENTITY_BITS):024x}",
+        job=alert.about,
+        source="",
+        batch=alert.batch,
+        window_start=None,
+        window_end=None,
+        kind="alert",
+        epsilon_nano=0,
+        released_at=now,
+        rows=(row,),
+    )
+
+
+def _backup(
+    configuration: Configuration, database: Database, now: int, pulse: Pulse | None
+) -> Iterator[Alert]:
+    """A condition if the newest backup is old: it is renewed when due, so renewing failed.
+
+    A daemon knows its newest one, and does not wait for a storage that does not answer.
+    """
     section = configuration.backup
     if section is None:
         return
-    try:
-        newest = place_of(section, configuration.store.path).newest(database)
-    except StreamdpError:  # a storage that does not answer takes no copy either
-        newest = None
+    newest = None if pulse is None else pulse.backup_at
+    if pulse is None:
+        with suppress(StreamdpError):  # a storage that does not answer takes no copy either
+            newest = place_of(section, configuration.store.path).newest(database)
+    elif newest is None and not pulse.backup:
+        return
     if newest is None or now - newest > 2 * section.every:
         yield Alert("backup", "store", "", "there is no new copy of the store: the log says why")

@@ -16,13 +16,16 @@ class Copying:
         configuration: With the section `backup`, or without.
         database: The store.
         log: What was done.
+
+    `newest` is when the newest copy was made, as far as is known, and `failed` why the last
+    attempt failed.
     """
 
     def __init__(self, configuration: Configuration, database: Database, log: Log) -> None:
         self._section = section = configuration.backup
         self._place = None if section is None else place_of(section, configuration.store.path)
-        self._database, self._log, self._failed = database, log, ""
-        self._newest: int | None = None
+        self._database, self._log, self.failed = database, log, ""
+        self.newest: int | None = None
 
     def copy_if_due(self, now: int) -> None:
         """Copy the store if a copy is due; failures are logged and not raised."""
@@ -33,12 +36,12 @@ class Copying:
                 return
             made = self._place.add(self._section.keep, now)
         except StreamdpError as error:
-            if self._failed != str(error):
+            if self.failed != str(error):
                 self._log("backup.failed", code=error.code, reason=error.line)
-            self._failed = str(error)
+            self.failed = str(error)
             return
-        self._failed = ""
-        self._newest = now
+        self.failed = ""
+        self.newest = now
         self._log("backup.written", name=made)
 
     def _is_due(self, every: int, place: Place, now: int) -> bool:
@@ -46,6 +49,6 @@ class Copying:
 
         A storage is asked when the newest copy that is known of has grown old.
         """
-        if self._newest is None or abs(now - self._newest) >= every:
-            self._newest = place.newest(self._database)
-        return self._newest is None or abs(now - self._newest) >= every
+        if self.newest is None or abs(now - self.newest) >= every:
+            self.newest = place.newest(self._database)
+        return self.newest is None or abs(now - self.newest) >= every

@@ -19,6 +19,7 @@ from threading import Thread
 from typing import TYPE_CHECKING
 
 from streamdp.daemon.deliveries import Deliveries
+from streamdp.daemon.health import asking_of, late_jobs, notify
 from streamdp.daemon.rounds import Rounds
 from streamdp.daemon.runtime import HEARTBEAT, Runtime, runtime
 from streamdp.daemon.wakes import Wakes
@@ -30,6 +31,8 @@ from streamdp.errors import (
     StreamdpError,
     told_of_memory,
 )
+from streamdp.log.setup import counts
+from streamdp.store.pulse import Pulse, PulseFile
 from streamdp.types import Clock, Entropy, Log
 
 if TYPE_CHECKING:
@@ -82,7 +85,8 @@ class Daemon:
         self._stopping = False
         self._reload_asked = False
         self._chores: Thread | None = None
-        self._failure = ""
+        self._failure = self._refused = ""
+        self._cried = False
 
     def run(self) -> None:
         """Work until told to stop.
@@ -101,11 +105,13 @@ class Daemon:
             pid=pid,
         ) as running:
             self._log("daemon.started", pid=pid)
+            self._pulse = PulseFile(self._configuration.store.path)
             self._serve(running)
         self._log("daemon.stopped")
 
     def _serve(self, running: Runtime) -> None:
         """Wake the jobs that are due, give signs of life, and tell alerts, until a stop."""
+        notify("READY=1")
         deliveries = Deliveries(running.store, self._clock, self._log)
         rounds = Rounds(
             running.store,
@@ -133,7 +139,7 @@ class Daemon:
                 looked_at = self._clock.timer()
                 beats = looked_at - beat_at >= HEARTBEAT - MOMENT
                 beat_at = looked_at if beats else beat_at
-                self._look(running, deliveries, beats=beats)
+                self._look(running, rounds, deliveries, beats=beats)
             self._do_chores(running)
             failed = rounds.left()
             self._sleep(wakes.wait(HEARTBEAT))
@@ -154,13 +160,22 @@ class Daemon:
         )
         return self._wakes(), set(configuration.tasks())
 
-    def _look(self, running: Runtime, deliveries: Deliveries, *, beats: bool) -> None:
-        """Give a sign of life if it is time, and tell alerts; a failure is told once."""
+    def _look(
+        self, running: Runtime, rounds: Rounds, deliveries: Deliveries, *, beats: bool
+    ) -> None:
+        """Give a sign of life, and tell alerts; a failure of the store is told once."""
+        notify("WATCHDOG=1")
+        pulse = self._pulse_of(running, rounds)
+        self._pulse.write(pulse)
+        if pulse.store and not self._cried:
+            self._cry(running, pulse.store)
+        self._cried = bool(pulse.store)
         try:
             with told_of_memory():
                 if beats:
                     running.beat(self._clock, self._log)
-                running.alert(self._configuration, self._entropy, self._clock, self._log)
+                configuration, clock = self._configuration, self._clock
+                running.alert(configuration, self._entropy, clock, self._log, pulse)
         except (ClockError, OutOfMemoryError, StoreError) as error:
             if self._failure != error.line:
                 self._log("store.failed", code=error.code, reason=error.line)
@@ -168,8 +183,42 @@ class Daemon:
             return
         except MemoryError:  # not enough to say so
             return
-        self._failure = ""
+        if beats:
+            self._failure = ""
         deliveries.ring()
+
+    def _pulse_of(self, running: Runtime, rounds: Rounds) -> Pulse:
+        """What the daemon does now."""
+        now, copying = self._clock.now(), running.copying
+        return Pulse(
+            now,
+            os.getpid(),
+            self._failure or rounds.failure,
+            rounds.finished_at,
+            asking_of(rounds, self._clock),
+            late_jobs(self._configuration, rounds.unserved(), now),
+            None if copying is None else copying.newest,
+            "" if copying is None else copying.failed,
+            self._refused,
+            counts(),
+        )
+
+    def _cry(self, running: Runtime, reason: str) -> None:
+        """Send the alert of a store that cannot be written past the outbox, which it holds."""
+        from streamdp.daemon.alerts import as_release, store_alert
+
+        section = self._configuration.alerts
+        sink = None if section is None else running.runner.sinks.get(section.sink)
+        if section is None or sink is None or "store" not in section.on:
+            return
+        alert = as_release(store_alert(reason), self._entropy, self._clock.now())
+
+        def send() -> None:
+            with suppress(Exception):  # whatever it is, the log and the pulse tell the rest
+                sink.deliver(alert)
+
+        Thread(target=send, name="alert", daemon=True).start()
+        self._log("alert", alert="store", job="store", batch="", reason=reason)
 
     def _do_chores(self, running: Runtime) -> None:
         """Write copies and reports that are due, in a thread: their places may not answer."""
@@ -195,6 +244,7 @@ class Daemon:
             return holds()
 
         self._stopping = True
+        notify("STOPPING=1")
         ended = until(FINISH, lambda: not rounds.busy())
         if not ended:
             rounds.interrupt()
@@ -207,6 +257,8 @@ class Daemon:
         deliveries.ring()
         until(DELIVER, deliveries.is_idle)
         deliveries.end()
+        self._pulse.write(Pulse(self._clock.now(), None, events=counts()))
+        self._pulse.close()
         if not ended and not failed:
             with suppress(StreamdpError):
                 running.store.note_stop(self._clock.now())
@@ -259,7 +311,9 @@ class Daemon:
                 raise
         except StreamdpError as error:
             self._log("daemon.reload-refused", code=error.code, reason=error.line)
+            self._refused = error.line
             return False
+        self._refused = ""
         self._configuration, self._log = fresh, log
         self._log("daemon.reloaded")
         return True

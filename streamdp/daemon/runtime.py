@@ -19,6 +19,7 @@ from streamdp.types import Clock, Entropy, Log
 if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.daemon.reports import Failures
+    from streamdp.store.pulse import Pulse
     from streamdp.wiring import Wired
 
 HEARTBEAT = 15
@@ -74,7 +75,14 @@ class Runtime:
             self.runner.round([])
         self.report(configuration, clock, log)
 
-    def alert(self, configuration: Configuration, entropy: Entropy, clock: Clock, log: Log) -> None:
+    def alert(
+        self,
+        configuration: Configuration,
+        entropy: Entropy,
+        clock: Clock,
+        log: Log,
+        pulse: Pulse | None = None,
+    ) -> None:
         """Write down which conditions began and which ended.
 
         Raises:
@@ -82,7 +90,7 @@ class Runtime:
         """
         from streamdp.daemon.alerts import watch_over
 
-        watch_over(configuration, self.store, entropy, clock.now(), log)
+        watch_over(configuration, self.store, entropy, clock.now(), log, pulse)
 
     def report(self, configuration: Configuration, clock: Clock, log: Log) -> None:
         """Write the reports that are due."""

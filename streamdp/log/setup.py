@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+from collections import Counter
 from contextlib import suppress
 from io import TextIOWrapper
 from logging.handlers import RotatingFileHandler
@@ -27,6 +28,8 @@ _NAME = "streamdp"
 
 SECONDS = "%Y-%m-%dT%H:%M:%SZ"
 """Form of the time of a line: from its fractions one could read how long a batch took to scan."""
+
+_counts: Counter[str] = Counter()
 
 Console = Literal["text", "json", "off"]
 
@@ -87,6 +90,11 @@ def _text() -> structlog.stdlib.ProcessorFormatter:
     )
 
 
+def counts() -> dict[str, int]:
+    """How often each warning and error was said by this process, wherever it is written."""
+    return dict(_counts)
+
+
 def close() -> None:
     """Close the file and forget the terminal; nothing is written until `configure`."""
     for handler in logging.getLogger(_NAME).handlers:
@@ -99,6 +107,8 @@ def _say(event: str, /, **fields: str | int | None) -> None:
     if refused(event, fields):
         event, fields = "log.refused", {"name": event if event in EVENTS else "unknown"}
     level = getattr(logging, EVENTS[event].level.upper())
+    if level >= logging.WARNING:
+        _counts[event] += 1
     logging.getLogger(_NAME).log(level, {"event": event, **fields})
 
 

@@ -17,8 +17,8 @@ from streamdp.config import Configuration
 from streamdp.config.sections.secrets import reveal
 from streamdp.config.sections.web import Web
 from streamdp.errors import IntegrityError, StreamdpError
-from streamdp.reports.state.status import daemon_state
-from streamdp.store.reading.reports import heart
+from streamdp.reports.state.status import DEAD_AFTER, daemon_state, signs_of_life
+from streamdp.store.pulse import read_pulse
 from streamdp.web import api, pages
 from streamdp.web.downloads import download
 from streamdp.web.forms import STATIC, render, static
@@ -55,15 +55,20 @@ DATA: dict[str, Answer] = {
 }
 
 
-def application(reader: Reader, web: Web) -> Guard:
+def application(reader: Reader, web: Web, *, beside: bool = False) -> Guard:
     """The page over a store, behind its guard.
+
+    Args:
+        reader: Of the store.
+        web: The section of the configuration.
+        beside: Whether it runs beside the daemon, whose heart its probe of life then asks.
 
     Raises:
         ConfigurationError: The token cannot be read.
     """
     routes = [
         Route("/static/{name}", _static),
-        Route("/healthz", lambda request: PlainTextResponse("alive\n")),
+        Route("/healthz", _alive(reader) if beside else _answers),
         Route("/readyz", _ready(reader)),
         *(Route(path, _served(reader, answer, as_page=False)) for path, answer in DATA.items()),
         *(Route(path, _served(reader, answer, as_page=True)) for path, answer in PAGES.items()),
@@ -131,15 +136,39 @@ def _static(request: Request) -> Response:
     return tagged(request, static(name), STATIC[name], **kept)
 
 
+def _answers(request: Request) -> Response:
+    """The page answers."""
+    return PlainTextResponse("alive\n")
+
+
+def _alive(reader: Reader) -> Callable[[Request], Response]:
+    """Whether the daemon's heart beats; whatever its sources, its sinks and its store do.
+
+    Before its first sign it opens the store, which may take long.
+    """
+
+    def endpoint(request: Request) -> Response:
+        pulse = read_pulse(reader.configuration.store.path)
+        silent = 0 if pulse is None or pulse.pid is None else reader.now() - pulse.at
+        if silent <= DEAD_AFTER:
+            return PlainTextResponse("alive\n")
+        return PlainTextResponse("no sign of life\n", HTTPStatus.SERVICE_UNAVAILABLE)
+
+    return endpoint
+
+
 def _ready(reader: Reader) -> Callable[[Request], Response]:
-    """Whether the store can be read and the daemon gives signs of life."""
+    """Whether the daemon gives signs of life, and the store can be read and written."""
 
     def endpoint(request: Request) -> Response:
         try:
             with reader.look() as view:
-                state: str = daemon_state(heart(view.database), view.now)
+                life, pulse = signs_of_life(view.database, view.configuration.store.path)
+                state: str = daemon_state(life, view.now)
         except StreamdpError:
-            state = "no store"
+            state, pulse = "no store", None
+        if state == "running" and pulse is not None and pulse.store:
+            state = "the store cannot be written"
         ready = state == "running"
         status = HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE
         return PlainTextResponse(f"{'ready' if ready else state}\n", status)

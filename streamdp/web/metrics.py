@@ -26,7 +26,8 @@ from streamdp.web.http.parameters import Parameters
 from streamdp.web.reader import View
 
 MEASURES: tuple[Measure, ...] = ("epsilon", "rho")
-JOB_STATES = ("active", "paused", "waits", "exhausted", "rests", "failing", "empty")
+JOB_STATES = ("active", "paused", "waits", "exhausted", "rests", "failing", "late", "empty")
+QUESTION_STATES = ("slow", "hung")
 GATE_STATES = ("armed", "ready", "rearm it", "waits", "exhausted")
 DAEMON_STATES = ("running", "hung", "dead", "stopped")
 
@@ -57,13 +58,14 @@ class Facts(Collector):
             "Last sign of life of the daemon, 0 before the first.",
             value=found.pulse.heartbeat_at or 0,
         )
+        yield from _of_pulse(view, found)
         yield from _of_jobs(found)
         yield from _of_gates(found)
         yield from _of_sources(found)
         yield from _of_deliveries(view)
         yield from _of_files(view)
         yield _of_learners(view)
-        yield _of_log(view)
+        yield _of_log(view, found)
 
 
 def _states(name: str, about: str, states: tuple[str, ...], state: str) -> Metric:
@@ -71,6 +73,36 @@ def _states(name: str, about: str, states: tuple[str, ...], state: str) -> Metri
     for each in states:
         family.add_metric([each], float(each == state))
     return family
+
+
+def _of_pulse(view: View, found: Overview) -> Iterator[Metric]:
+    """What the daemon does now; of none that works, what it did last."""
+    pulse = found.beat
+    can = found.daemon == "running" and not (pulse is not None and pulse.store)
+    yield Gauge("streamdp_store_writable", "Whether the daemon can write its store.", value=can)
+    yield Gauge(
+        "streamdp_round_timestamp_seconds",
+        "When the newest round ended, 0 before the first.",
+        value=0 if pulse is None else pulse.round_at or 0,
+    )
+    questions = Gauge("streamdp_questions", "Questions over a minute.", labels=["source", "state"])
+    for source in view.configuration.sources:
+        states = [] if pulse is None else [e.state for e in pulse.asking if e.source == source]
+        for state in QUESTION_STATES:
+            questions.add_metric([source, state], float(state in states))
+    yield questions
+    late = Gauge("streamdp_job_late", "Whether a job has missed a turn.", labels=["job"])
+    for job in view.configuration.releases:
+        late.add_metric([job], float(pulse is not None and job in pulse.late))
+    yield late
+    refused = pulse is not None and bool(pulse.reload)
+    yield Gauge("streamdp_reload_refused", "Whether the last reload was refused.", value=refused)
+    backup = Gauge("streamdp_backup_timestamp_seconds", "When the newest copy was made.")
+    failing = Gauge("streamdp_backup_failing", "Whether the last copy could not be made.")
+    if view.configuration.backup is not None:
+        backup.add_metric([], 0 if pulse is None else pulse.backup_at or 0)
+        failing.add_metric([], float(pulse is not None and bool(pulse.backup)))
+    yield from (backup, failing)
 
 
 def _last(job: JobLook) -> int:
@@ -208,9 +240,13 @@ def _restarts(view: View, job: str) -> int:
     return int(number)
 
 
-def _of_log(view: View) -> Metric:
+def _of_log(view: View, found: Overview) -> Metric:
+    """Warnings and errors in the file of the log; without one, those since the daemon's start."""
     family = Counter("streamdp_log_events", "Warnings and errors in the log.", labels=["event"])
-    for name, count in sorted(view.reader.events.of(view.configuration.log.path).items()):
+    counts = view.reader.events.of(view.configuration.log.path)
+    if view.configuration.log.path is None and found.beat is not None:
+        counts.update(found.beat.events)
+    for name, count in sorted(counts.items()):
         family.add_metric([name], count)
     return family
 

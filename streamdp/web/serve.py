@@ -83,7 +83,7 @@ def serve(
     sockets = listening(web)
     server = uvicorn.Server(
         uvicorn.Config(
-            application(Reader(path, configuration, declared), web),
+            application(Reader(path, configuration, declared), web, beside=until_eof),
             http=ImpatientProtocol,
             ws="none",
             lifespan="off",

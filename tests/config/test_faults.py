@@ -253,6 +253,7 @@ OWN = [
     "s.db-wal",
     "s.db.lock",
     "s.db.turn",
+    "s.db.pulse",
     "s.db.anchor",
     "s.log.3",
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import sys
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from streamdp.reports.state.holds import Hold
     from streamdp.reports.state.status import GateStatus, JobStatus
     from streamdp.store.problems import Problem
+    from streamdp.store.pulse import Pulse
     from streamdp.store.reading.reports import Heart
     from streamdp.types import Json
 
@@ -41,16 +43,17 @@ def status(config_path: Path, watch: bool, as_json: bool) -> None:
     """Show whether the daemon lives, where each job stands, and what holds it; works without it.
 
     A job is active, or what holds it is said: paused, waits (for a cap to free or a gate to be
-    rearmed), exhausted, rests (after burnt charges), failing (its source cannot be read), empty
-    (no batch has arrived). Below stand batches that are not released, or that changed afterwards,
+    rearmed), exhausted, rests (after burnt charges), failing (its source cannot be read), late
+    (it has missed a turn of its schedule: a question is slow or hangs), empty (no batch has
+    arrived). Below stand batches that are not released, or that changed afterwards,
     with the reason. `passed over` counts batches that a cap refused.
 
     If no daemon works and the next run would be refused (by the ledger, its anchor or the clock),
     that is said first. Of a ledger longer than 5,000 rows the newest are looked at; `streamdp
     verify` looks at all.
 
-    Exits with 1 if the daemon died or hangs; with 3 if a job is exhausted; with what the next run
-    would exit with, if that is refused.
+    Exits with 1 if the daemon died or hangs, or cannot write its store; with 3 if a job is
+    exhausted; with what the next run would exit with, if that is refused.
     """
     import time
 
@@ -71,31 +74,40 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
 
     from streamdp.daemon.lock import is_locked
     from streamdp.reports.state.next_run import refusal
+    from streamdp.reports.state.overview import of_daemon
     from streamdp.reports.state.problems import wrong_now
-    from streamdp.reports.state.status import daemon_state, gate_status, job_status
-    from streamdp.store.reading.reports import heart
+    from streamdp.reports.state.status import (
+        daemon_state,
+        gate_status,
+        job_status,
+        signs_of_life,
+    )
     from streamdp.store.schema.schema import open_to_read
 
     database = open_to_read(configuration.store.path)
-    pulse, now = heart(database), int(time.time())
+    (pulse, beat), now = signs_of_life(database, configuration.store.path), int(time.time())
     state = daemon_state(pulse, now, locked=is_locked(configuration.store.path))
     refused = None
     if state not in ("running", "hung"):
         refused = refusal(database, *_of_a_run(configuration, now))
-    jobs = [job_status(configuration, database, job, now) for job in configuration.releases]
+    jobs = [
+        job_status(configuration, database, job, now, pulse=beat) for job in configuration.releases
+    ]
     names = configuration.all_gates()
     gates = [_gate_row(gate_status(configuration, database, name, now)) for name in names]
     wrong = [_problem_row(each) for each in wrong_now(configuration, database)]
     if as_json:
-        _print_json(configuration, state, pulse, jobs, gates, wrong)
+        _print_json(configuration, state, pulse, beat, jobs, gates, wrong)
         print_rows([_refusal_row(each) for each in [refused] if each], "json")
     else:
         if refused is not None:
             click.echo(printable(f"the next run is refused: {refused}"))
+        for alert in of_daemon(state, beat):
+            click.echo(printable(f"{alert.of}: {alert.text}"))
         _print_tables(configuration, database, state, pulse, jobs, [gates, wrong])
     if refused is not None:
         return refused.exit_code
-    if state in ("dead", "hung"):
+    if state in ("dead", "hung") or (beat is not None and beat.store):
         return 1
     return 3 if any(each.state == "exhausted" for each in jobs) else 0
 
@@ -116,6 +128,7 @@ def _print_json(
     configuration: Configuration,
     state: str,
     pulse: Heart,
+    beat: Pulse | None,
     jobs: list[JobStatus],
     gates: list[dict[str, Json]],
     wrong: list[dict[str, Json]],
@@ -126,6 +139,8 @@ def _print_json(
         "daemon": state,
         "pid": pulse.pid,
         "heartbeat_at": iso(pulse.heartbeat_at),
+        "store": "" if beat is None else beat.store,
+        "asking": [] if beat is None else [asdict(each) for each in beat.asking],
     }
     print_rows([first, *(_whole(configuration, each) for each in jobs)], "json")
     print_rows([{"type": "gate", **row} for row in gates], "json")

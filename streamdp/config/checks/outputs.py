@@ -22,7 +22,7 @@ from streamdp.config.sections.sinks import (
 )
 from streamdp.config.sections.sources import Source
 
-COMPANIONS = ("", "-wal", "-shm", "-journal", ".lock", ".turn")
+COMPANIONS = ("", "-wal", "-shm", "-journal", ".lock", ".turn", ".pulse")
 """Endings of the names of the store's files."""
 
 COPIES = ("schema", "restored", "replaced")

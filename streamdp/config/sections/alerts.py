@@ -11,10 +11,19 @@ from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveDuration
 
 AlertEvent = Literal[
-    "stalled", "unreadable", "budget-low", "burnt", "dead-letter", "clock", "backup"
+    "stalled",
+    "unreadable",
+    "budget-low",
+    "burnt",
+    "dead-letter",
+    "clock",
+    "backup",
+    "late",
+    "store",
 ]
 EVENTS: tuple[AlertEvent, ...] = (
     *("stalled", "unreadable", "budget-low", "burnt", "dead-letter", "clock", "backup"),
+    *("late", "store"),
 )
 
 
@@ -29,7 +38,9 @@ class Alerts(Section):
         " source cannot be read), `budget-low`, `burnt` (a charge without a release, even if its"
         " batch was released afterwards),"
         " `dead-letter`, `clock`, `backup` (no copy of the store for twice as long as there"
-        " should be). By default all.",
+        " should be), `late` (a job has missed a turn of its schedule: a question is slow or"
+        " hangs), `store` (the store or its anchor cannot be written; sent past the outbox). By"
+        " default all.",
     )
     budget_below: Fraction = Field(
         default=Fraction(1, 10),

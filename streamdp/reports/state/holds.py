@@ -9,6 +9,7 @@ from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.store.ledger.ledger import burns_in_a_row
 from streamdp.store.problems import problems
+from streamdp.store.pulse import Pulse
 from streamdp.store.runs import open_run_of
 from streamdp.types.rests import rest_after
 
@@ -39,13 +40,24 @@ def holds(
     job: str,
     now: int,
     caps: tuple[tuple[str, str], ...],
+    pulse: Pulse | None = None,
 ) -> tuple[Hold, ...]:
-    """All holds of a job; those that a person can end come first."""
+    """All holds of a job; those that a person can end come first.
+
+    Args:
+        configuration: Of the job.
+        database: The store.
+        job: Its name.
+        now: POSIX time.
+        caps: That have no room for its next release, and when each frees.
+        pulse: Of the daemon that works.
+    """
     return (
         *_paused(database, job),
         *_gate(configuration, database, job),
         *_caps(database, configuration.releases[job].source, job, caps),
         *_rest(database, configuration.releases[job].source, job, now),
+        *_late(configuration, job, pulse),
         *_problems(configuration, database, job),
         *_unmet(database, configuration, job),
     )
@@ -103,6 +115,14 @@ def _rest(database: Database, source: str, job: str, now: int) -> list[Hold]:
 
     until = datetime.fromtimestamp(last + rest_after(burns), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
     return [Hold("rests", f"{burns} charges burnt in a row", last, until)]
+
+
+def _late(configuration: Configuration, job: str, pulse: Pulse | None) -> list[Hold]:
+    """Whether the job, or its gate, has missed a turn of its schedule."""
+    since = None if pulse is None else pulse.late.get(job)
+    if pulse is None or since is None:
+        return []
+    return [Hold("late", pulse.why_late(job, configuration.releases[job].source), since)]
 
 
 def _problems(configuration: Configuration, database: Database, job: str) -> list[Hold]:

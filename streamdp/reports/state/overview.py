@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -19,11 +19,13 @@ from streamdp.reports.state.status import (
     daemon_state,
     gate_status,
     job_status,
+    signs_of_life,
 )
 from streamdp.store.ledger.chain import spent_of
 from streamdp.store.ledger.ledger import caps_of, declaration_of
+from streamdp.store.pulse import Pulse
 from streamdp.store.reading.browse import newest_releases
-from streamdp.store.reading.reports import Heart, Spent, heart
+from streamdp.store.reading.reports import Heart, Spent
 from streamdp.types import Release
 
 RECENT = 60
@@ -80,6 +82,7 @@ class Overview:
     jobs: tuple[JobLook, ...]
     gates: tuple[GateStatus, ...]
     purses: tuple[Purse, ...]
+    beat: Pulse | None
     alerts: tuple[Alert, ...]
 
 
@@ -90,11 +93,11 @@ def overview(
     spent: Callable[[str], Spent | None] = lambda job: None,
 ) -> Overview:
     """The whole at a glance; `spent` says what a job was charged, where that is known."""
-    pulse = heart(database)
+    pulse, beat = signs_of_life(database, configuration.store.path)
     state = daemon_state(pulse, now)
     purses = {name: _purse(database, name) for name in configuration.sources}
     jobs = tuple(
-        job_look(configuration, database, name, now, purses[release.source], spent(name))
+        job_look(configuration, database, name, now, purses[release.source], spent(name), beat)
         for name, release in configuration.releases.items()
     )
     names = configuration.all_gates()
@@ -105,7 +108,12 @@ def overview(
         jobs,
         gates,
         tuple(purse for purse in purses.values() if purse is not None),
-        (*_of_daemon(state), *(alert for job in jobs for alert in _of_job(job)), *_of_gates(gates)),
+        beat,
+        (
+            *of_daemon(state, beat),
+            *(alert for job in jobs for alert in _of_job(job)),
+            *_of_gates(gates),
+        ),
     )
 
 
@@ -116,6 +124,7 @@ def job_look(
     now: int,
     purse: Purse | None = None,
     spent: Spent | None = None,
+    pulse: Pulse | None = None,
 ) -> JobLook:
     """One job at a glance."""
     release = configuration.releases[job]
@@ -123,7 +132,7 @@ def job_look(
     purse = purse or _purse(database, release.source)
     each = None if purse is None else price.amount(purse.measure)
     return JobLook(
-        status=job_status(configuration, database, job, now, spent),
+        status=job_status(configuration, database, job, now, spent, pulse),
         source=release.source,
         price=price,
         runway=max(purse.cap_nano - purse.spent_nano, 0) // each if purse and each else None,
@@ -139,10 +148,25 @@ def _purse(database: Database, source: str) -> Purse | None:
     return Purse(source, caps.measure, spent, caps.lifetime_nano)
 
 
-def _of_daemon(state: DaemonState) -> list[Alert]:
+def of_daemon(state: DaemonState, pulse: Pulse | None) -> list[Alert]:
+    """What needs an operator in the daemon as a whole."""
     if state != "dead":
-        return []
+        return [] if pulse is None else list(_of_pulse(pulse))
     return [Alert("error", "daemon", "gives no sign of life, and has not stopped on purpose")]
+
+
+def _of_pulse(pulse: Pulse) -> Iterator[Alert]:
+    """What a daemon that works meets in its store, its copies and its configuration."""
+    if pulse.store:
+        yield Alert("error", "store", pulse.store)
+    if pulse.backup:
+        yield Alert("warning", "backup", pulse.backup)
+    if pulse.reload:
+        yield Alert("warning", "configuration", f"the last reload was refused: {pulse.reload}")
+    for each in pulse.asking:
+        if each.state == "hung":
+            text = f"{each.state}: a question for {each.job}, since {_minute(each.since)}"
+            yield Alert("error", f"source {each.source}", text)
 
 
 def _of_job(job: JobLook) -> list[Alert]:
@@ -165,7 +189,7 @@ def told(hold: Hold) -> str:
 
 
 def _level(hold: Hold) -> Literal["error", "warning"]:
-    return "error" if hold.state in ("exhausted", "failing") else "warning"
+    return "error" if hold.state in ("exhausted", "failing", "late") else "warning"
 
 
 def _minute(seconds: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal
 
 from streamdp.config import Configuration, next_times
@@ -13,8 +14,9 @@ from streamdp.reports.guarantee.prices import price_of_release, price_of_run
 from streamdp.reports.state.holds import Hold, holds
 from streamdp.store.ledger.cap_usage import held_by
 from streamdp.store.ledger.refusals import passed_over
+from streamdp.store.pulse import Pulse, read_pulse
 from streamdp.store.reading.gate_reports import GateReport, Standing, gate_report, standing
-from streamdp.store.reading.reports import Heart, JobReport, Spent, job_report
+from streamdp.store.reading.reports import Heart, JobReport, Spent, heart, job_report
 from streamdp.store.runs import open_run_of
 
 Held = tuple[tuple[str, str], ...]
@@ -31,8 +33,8 @@ class JobStatus:
     """One job: what the ledger knows of it, and what holds it.
 
     Args:
-        state: `active`, or what holds it: `paused`, `waits`, `exhausted`, `rests`, `failing`, or
-            `empty` where no batch has arrived.
+        state: `active`, or what holds it: `paused`, `waits`, `exhausted`, `rests`, `failing`,
+            `late` where it has missed a turn, or `empty` where no batch has arrived.
         holds: All that holds it, since when and until when.
         next_at: When it wakes next.
         held: Caps that have no room for its next release.
@@ -59,6 +61,16 @@ class GateStatus:
     report: GateReport
 
 
+def signs_of_life(database: Database, store: Path) -> tuple[Heart, Pulse | None]:
+    """The signs of life in the store, and those beside it, which a full volume does not stop."""
+    known, beside = heart(database), read_pulse(store)
+    if beside is None or (known.heartbeat_at or 0) > beside.at:
+        return known, None if beside is None or beside.pid != known.pid else beside
+    if beside.pid is None:
+        return Heart(None, known.heartbeat_at, max(known.stopped_at or 0, beside.at)), None
+    return Heart(beside.pid, beside.at, known.stopped_at), beside
+
+
 def daemon_state(pulse: Heart, now: int, *, locked: bool | None = None) -> DaemonState:
     """Whether the daemon lives.
 
@@ -82,8 +94,18 @@ def job_status(
     job: str,
     now: int,
     spent: Spent | None = None,
+    pulse: Pulse | None = None,
 ) -> JobStatus:
-    """Where one job stands; `spent` is what it was charged, where that is known."""
+    """Where one job stands.
+
+    Args:
+        configuration: Of the job.
+        database: The store.
+        job: Its name.
+        now: POSIX time.
+        spent: What it was charged, where that is known.
+        pulse: Of the daemon that works.
+    """
     release, report = configuration.releases[job], job_report(database, job, spent)
     price = price_of_release(configuration, database, job)
     held = held_by(database, release.source, price)
@@ -91,7 +113,7 @@ def job_status(
     if job in configuration.gated():
         found = list(standing(database, job, now).values())
         stands = _stands_to(found[-1:], report.last_batch)
-    found_holds = holds(configuration, database, job, now, held)
+    found_holds = holds(configuration, database, job, now, held, pulse)
     return JobStatus(
         state=next((each.state for each in found_holds), "active"),
         holds=found_holds,

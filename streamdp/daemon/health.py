@@ -1,0 +1,73 @@
+"""What the daemon's own thread knows of its health, for the pulse and for alerts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from streamdp.config import Configuration, next_times
+from streamdp.store.pulse import MOST, SLOW_AFTER, Asking, Pulse
+from streamdp.store.reading.watch import Alert
+
+if TYPE_CHECKING:
+    from streamdp.daemon.rounds import Rounds
+    from streamdp.types import Clock
+
+MINUTE = 60
+
+
+def asking_of(rounds: Rounds, clock: Clock) -> tuple[Asking, ...]:
+    """Questions that have run for a minute or longer, the oldest first."""
+    timer = clock.timer()
+    return tuple(
+        Asking(
+            each.source,
+            each.job,
+            each.at - each.at % MINUTE,
+            "hung" if each.is_hung(timer) else "slow",
+        )
+        for each in rounds.busy()
+        if timer - each.since > SLOW_AFTER
+    )[:MOST]
+
+
+def late_jobs(
+    configuration: Configuration, unserved: Mapping[str, int], now: int
+) -> dict[str, int]:
+    """Jobs that woke and have not had their turn by their next time, and since when they wait."""
+    found: dict[str, int] = {}
+    for name, woke in unserved.items():
+        if name not in configuration.tasks() or now - woke < SLOW_AFTER:
+            continue
+        again = next(iter(next_times(configuration.schedule_of(name), woke, 1)), None)
+        if again is not None and again <= now:
+            found[name] = woke - woke % MINUTE
+    return dict(sorted(found.items(), key=lambda each: each[1])[:MOST])
+
+
+def late_alerts(configuration: Configuration, pulse: Pulse) -> Iterator[Alert]:
+    """An alert for each job that is late against its own schedule."""
+    for job in pulse.late:
+        reason = pulse.why_late(job, configuration.source_of_task(job))
+        yield Alert("late", job, "", f"{reason}; it has missed a turn of its schedule")
+
+
+def notify(word: str) -> None:
+    """Tell systemd, where it started this process: `READY=1`, `WATCHDOG=1`, `STOPPING=1`.
+
+    References:
+        https://www.freedesktop.org/software/systemd/man/latest/sd_notify.html
+    """
+    import socket
+
+    place = os.environ.get("NOTIFY_SOCKET", "")
+    if not place.startswith(("/", "@")):
+        return
+    address = "\0" + place[1:] if place[0] == "@" else place
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as other:
+            other.setblocking(False)
+            other.sendto(word.encode(), address)
+    except OSError:
+        return

@@ -1,0 +1,164 @@
+"""Signs of life, slow and hung questions, late jobs, and a store that cannot be written."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import time
+from pathlib import Path
+from threading import Event
+
+import pytest
+
+from streamdp.backends.limits import Limits
+from streamdp.config import load
+from streamdp.daemon.daemon import Daemon
+from streamdp.daemon.health import asking_of, late_alerts, late_jobs, notify
+from streamdp.daemon.runtime import Runtime
+from streamdp.errors import StoreError
+from streamdp.reports.state.status import daemon_state, signs_of_life
+from streamdp.store.database import connect_to_read
+from streamdp.store.pulse import SIZE, Pulse, PulseFile, path_of, read_pulse
+from tests.daemon.test_daemon import COMMAND, Start, events, home, start, wait_until
+from tests.daemon.test_isolation import rounds_of, two_sources
+from tests.worlds import EventLog, ListSink, ReplayedEntropy
+
+__all__ = ["home", "start"]
+
+
+def test_a_pulse_is_written_in_place(tmp_path: Path) -> None:
+    """The file has its whole size from the start, and is its user's alone."""
+    store = tmp_path / "s.db"
+    assert read_pulse(store) is None
+    file = PulseFile(store)
+    for pulse in (Pulse(7, 1, store="x" * 1000), Pulse(8, None, late={"a": 60})):
+        file.write(pulse)
+        assert read_pulse(store) == pulse
+        assert path_of(store).stat().st_size == SIZE
+    file.close()
+    assert path_of(store).stat().st_mode & 0o077 == 0
+
+
+def test_a_slow_question_is_told_from_one_that_hangs(tmp_path: Path) -> None:
+    """Slow for as long as it may take; hung once its time is over. Its job is late, no other."""
+    with two_sources(tmp_path) as (world, hung, free, backend):
+        object.__setattr__(backend, "limits", Limits(seconds=600))
+        rounds = rounds_of(world, Event())
+        rounds.adopt({"hung": hung, "free": free})
+        rounds.wake([hung], ["hung"], world.log)
+        assert backend.asking.wait(30)
+        assert asking_of(rounds, world.clock) == ()
+        world.clock.timed += 90
+        (asking,) = asking_of(rounds, world.clock)
+        assert (asking.source, asking.job, asking.state) == ("s", "hung", "slow")
+        assert asking.since % 60 == 0
+        world.clock.timed += 1300
+        assert [each.state for each in asking_of(rounds, world.clock)] == ["hung"]
+        rounds.wake([free], ["free"], world.log)
+        wait_until(lambda: rounds.unserved().keys() == {"hung"})
+
+
+def test_a_job_is_late_against_its_own_schedule(home: Path) -> None:
+    """Of every five seconds after a minute, of every day after a day."""
+    text = (home / "config.yaml").read_text()
+    woke = 1_800_000_000 - 1_800_000_000 % 86_400
+    for every, after in (("5s", 60), ("1d", 86_400)):
+        changed = text.replace('{cron: "0 7 * * *"}', f"{{every: {every}}}")
+        assert changed != text
+        (home / "config.yaml").write_text(changed)
+        configuration = load(home / "config.yaml")
+        assert late_jobs(configuration, {"air_time": woke}, woke + after - 2) == {}
+        late = late_jobs(configuration, {"air_time": woke}, woke + after)
+        assert late == {"air_time": woke}
+        (alert,) = late_alerts(configuration, Pulse(woke, 1, late=late))
+        assert (alert.event, alert.about) == ("late", "air_time")
+
+
+def test_a_full_volume_is_told_past_the_outbox(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The heart still beats; the alert goes to its sink at once, and the pulse says why."""
+    sink = "  pager: {kind: jsonl, path: pages.jsonl}\n"
+    text = (home / "config.yaml").read_text().replace("\nsinks:\n", f"\nsinks:\n{sink}")
+    (home / "config.yaml").write_text(text + "\nalerts: {sink: pager}\n")
+    configuration, log = load(home / "config.yaml"), EventLog()
+    daemon = Daemon(home / "config.yaml", configuration, ReplayedEntropy(), Real(), lambda _: log)
+    monkeypatch.setattr(daemon, "_listen", lambda: None)
+    pager, beats = ListSink("pager"), list[int]()
+    real = Runtime.beat
+
+    def beat(running: Runtime, *given: object) -> None:
+        beats.append(1)
+        running.runner.sinks = {"pager": pager}
+        if len(beats) > 1:
+            raise StoreError("the store cannot be used: database or disk is full")
+        real(running, *given)  # type: ignore[arg-type]
+
+    def look() -> bool:
+        pulse = read_pulse(configuration.store.path)
+        found = pulse is not None and bool(pulse.store) and bool(pager.taken)
+        if found:
+            life, _ = signs_of_life(
+                connect_to_read(configuration.store.path), configuration.store.path
+            )
+            states.append(daemon_state(life, int(time.time())))
+        return found
+
+    states: list[str] = []
+    monkeypatch.setattr(Runtime, "beat", beat)
+    monkeypatch.setattr("streamdp.daemon.daemon.HEARTBEAT", 2)
+    monkeypatch.setattr(daemon, "_sleep", lambda seconds: stop_once(daemon, look, seconds))
+    mask = os.umask(0o022)
+    daemon.run()
+    os.umask(mask)
+    assert states == ["running"]
+    assert [release.rows[0]["event"] for release in pager.taken] == ["store"]
+    assert "disk is full" in str(pager.taken[0].rows[0]["reason"])
+    assert log.names().count("store.failed") == 1
+
+
+class Real:
+    """The clock of the system."""
+
+    def now(self) -> int:
+        return int(time.time())
+
+    def timer(self) -> float:
+        return time.monotonic()
+
+    def wait(self, seconds: float) -> None:
+        time.sleep(seconds)
+
+
+def stop_once(daemon: Daemon, holds: object, seconds: float) -> None:
+    time.sleep(min(seconds, 0.2))
+    if not daemon._stopping and callable(holds) and holds():
+        daemon._stopping = True
+
+
+def test_systemd_hears_that_it_is_ready_and_that_the_heart_beats(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As its protocol says, and nothing where nobody asked."""
+    monkeypatch.delenv("NOTIFY_SOCKET", raising=False)
+    notify("READY=1")
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as systemd:
+        systemd.bind(str(tmp_path / "n"))
+        monkeypatch.setenv("NOTIFY_SOCKET", str(tmp_path / "n"))
+        notify("WATCHDOG=1")
+        assert systemd.recv(100) == b"WATCHDOG=1"
+
+
+def test_status_says_what_the_heart_says(home: Path, start: Start) -> None:
+    """Running while it works, and after SIGTERM stopped, in the pulse as in the store."""
+    daemon = start("run")
+    wait_until(lambda: read_pulse(home / "streamdp.db") is not None)
+    assert "daemon.started" in events(home)
+    daemon.send_signal(signal.SIGTERM)
+    assert daemon.wait(timeout=60) == 0
+    pulse = read_pulse(home / "streamdp.db")
+    assert pulse is not None
+    assert pulse.pid is None
+    said = subprocess.run([*COMMAND, "status", "--json"], cwd=home, capture_output=True, text=True)
+    assert json.loads(said.stdout.splitlines()[0])["daemon"] == "stopped"
