@@ -22,6 +22,7 @@ from streamdp.kinds.statistics.measures.protocol import (
 from streamdp.privacy.events import sequence
 from streamdp.privacy.price import Price
 from streamdp.types import (
+    HARDLY_ANY,
     Batch,
     Column,
     CompoundAnswer,
@@ -109,6 +110,7 @@ class Statistics:
             columns.append(Column("smoothed", "number", "estimate", about="value"))
             columns.append(Column("smoothed_lower", "number", "lower", about=of, level=level))
             columns.append(Column("smoothed_upper", "number", "upper", about=of, level=level))
+        columns.append(Column("flag", "text", "flag"))
         return tuple(columns)
 
     def signature(self) -> Json:
@@ -226,6 +228,7 @@ class Statistics:
                 about["smoothed"] = float(found.smoothed[place])
                 about["smoothed_lower"] = float(found.smoothed_lower[place])
                 about["smoothed_upper"] = float(found.smoothed_upper[place])
+            about["flag"] = HARDLY_ANY if found.empty[place] else None
             rows.append(about)
         return Outcome(tuple(rows))
 

@@ -20,7 +20,7 @@ from streamdp.kinds.statistics.kind import Statistics
 from streamdp.kinds.statistics.section import StatisticsSection
 from streamdp.kinds.statistics.spec import SPEC
 from streamdp.privacy.price import Price
-from streamdp.types import Batch, UnitBound
+from streamdp.types import HARDLY_ANY, Batch, UnitBound
 from tests.contract.memory.engine import MemoryBackend
 from tests.worlds import ReplayedEntropy
 
@@ -125,6 +125,34 @@ def test_no_moment_lies_outside_what_bounds_allow(size: int) -> None:
                 low, high = possible[row["measure"]]
                 numbers = {each: row[each] for each in row if isinstance(row[each], float)}
                 assert all(low <= number <= high for number in numbers.values()), row
+
+
+def test_an_empty_batch_is_told_from_a_mean_of_nothing() -> None:
+    """Its rows are flagged, its mean may lie anywhere, and the next day is as before."""
+    about = {"resolution": 1, "bounds": [-50, 50]}
+    measures = {
+        "rows": "count",
+        "mean": {"mean": "x", **about},
+        "spread": {"variance": "x", **about},
+    }
+    made, state, entropy = kind(measures=measures, epsilon=3), None, ReplayedEntropy()
+    found: list[dict[str, dict[str, Any]]] = []
+    for day in range(16):
+        batch = Batch("s", str(day), day * DAY, (day + 1) * DAY)
+        plan = made.plan(state or made.init(), batch)
+        source = backend(day, 10 if day == 14 else 800)  # of ten, none has a value
+        outcome = made.draw(plan, source.answer(plan.query, batch), entropy)
+        state = json.loads(json.dumps(made.learn(state or made.init(), plan, outcome)))
+        found.append({str(row["measure"]): dict(row) for row in made.publish(state, outcome).rows})
+    empty, after = found[14], found[15]
+    assert all(row["flag"] is None for rows in (*found[:14], after) for row in rows.values())
+    assert empty["mean"]["flag"] == empty["spread"]["flag"] == HARDLY_ANY
+    assert (empty["mean"]["lower"], empty["mean"]["upper"]) == (-50.0, 50.0)
+    assert (empty["mean"]["smoothed_lower"], empty["mean"]["smoothed_upper"]) == (-50.0, 50.0)
+    assert (empty["spread"]["lower"], empty["spread"]["upper"]) == (0.0, 2500.0)
+    assert abs(empty["mean"]["smoothed"] - 8.0) < 4.0
+    assert abs(after["mean"]["value"] - 8.0) < 1.0
+    assert after["mean"]["upper"] - after["mean"]["lower"] < 6.0
 
 
 def test_totals_agree_with_their_parts() -> None:

@@ -7,7 +7,9 @@ histogram of nine cells of powers of two; the reach of the next batch minimises
     overshoot(reach) + deviation of the noise of the mean(reach).
 
 Noise hides how many values lie far away: what it hides is taken from Laplace's law of the guessed
-spread, so that a tail that nobody can see is neither cut off nor left out of the intervals.
+spread, so that a tail that nobody can see is neither cut off nor left out of the intervals. Where
+bounds stand for a guess, a spread that released distances refute gives way to the largest that they
+do not.
 
 Distances are in cells of the column's resolution.
 """
@@ -31,6 +33,9 @@ MEMORY = 0.98
 DOUBT = 3.0
 """Deviations of noise below which a number of distances counts little, or not at all."""
 
+STAYS = 2.0
+"""Units that a centre may move; farther, and distances from the old one say nothing of the new."""
+
 LIKELY, POSSIBLE = 0.0, 2.0
 """Deviations above a released number that the true one may lie: to choose a reach, and to say what
 it hides."""
@@ -46,6 +51,18 @@ SPREADS = 4
 
 SEEN = 0.05
 """Mean overshoot past the farthest distances, over the reach, at which a unit may be halved."""
+
+REFUTED = 12.0
+"""Squared deviations by which a spread may put more records into far distances than are there."""
+
+ANOTHER_SHAPE = 0.2
+"""Part of the records of a distance by which a law of another shape may differ."""
+
+MORE = 1.5
+"""Times the spread that is likely which intervals reckon with."""
+
+SPREADS_TRIED = 2.0 ** (-0.5 * np.arange(40))
+"""Parts of the guessed spread that are tried, largest first."""
 
 MOST_REACH = 2**24
 """Cells: a square of a distance stays far below what engines sum exactly."""
@@ -63,6 +80,8 @@ class Clip:
         distances: Released numbers of records by distance, remembered over batches.
         spread: Variance of the noise of each of them.
         farthest: Distance beyond which the column's bounds leave nothing, in cells.
+        guessed: Whether somebody guessed the spread; else it is that of the bounds, which says
+            little, and gives way to what releases show.
     """
 
     centre: int
@@ -72,6 +91,7 @@ class Clip:
     distances: tuple[float, ...] = (0.0,) * DISTANCES
     spread: float = 0.0
     farthest: float = math.inf
+    guessed: bool = True
 
     @classmethod
     def first(cls, centre: int, reach: int, scale: float) -> Clip:
@@ -125,14 +145,34 @@ class Clip:
         seen = np.maximum(np.array(self.distances), 0.0) * possible
         total = max(float(seen.sum()), 1.0)
         noise = DOUBT**2 * self.spread + 1e-9
+        doubtful = squares or (most == LIKELY and not self.guessed)
         trust = (
-            np.maximum(1 - noise / (seen**2 + 1e-9), 0) if squares else seen**2 / (seen**2 + noise)
+            np.maximum(1 - noise / (seen**2 + 1e-9), 0) if doubtful else seen**2 / (seen**2 + noise)
         )
-        law = self._guessed(starts / self.scale, heavy=squares) * total * possible
+        scale = self.scale if self.guessed else self.likely_scale()
+        if most > LIKELY:
+            scale = min(MORE * scale, self.scale)
+        law = self._guessed(starts / scale, heavy=squares) * total * possible
         guessed = np.minimum(law, seen + most * math.sqrt(self.spread) + 1e-9)
         believed = trust * seen + (1.0 - trust) * guessed
         shares: FloatArray = believed / believed.sum()
         return shares
+
+    def likely_scale(self) -> float:
+        """The largest spread up to the guessed one that released distances do not refute, in cells.
+
+        Far cells of a law that is too wide hold more records than were released there, beyond what
+        noise, chance and a law of another shape explain.
+        """
+        seen, starts = np.array(self.distances), np.array([low for low, _ in self._edges()])
+        total = float(np.maximum(seen, 0.0).sum())
+        tried = np.maximum(self.scale * SPREADS_TRIED, self.unit / 2.0)
+        law = np.array([self._guessed(starts / each, heavy=False) for each in tried]) * total
+        law = law * (starts < max(self.farthest, 1.0))
+        short = np.maximum(law - seen, 0.0)
+        known = self.spread + np.maximum(law, 1.0) + (ANOTHER_SHAPE * law) ** 2
+        off = (short**2 / known).sum(axis=1)
+        return float(min(tried[int(np.argmax(off <= max(REFUTED, float(off.min()))))], self.scale))
 
     @staticmethod
     def _guessed(starts: FloatArray, *, heavy: bool) -> FloatArray:
@@ -193,6 +233,8 @@ class Clip:
         tried = CANDIDATES * self.unit
         costs = [self.overshoot(each) + noise * each for each in tried]
         reach = min(max(1, math.ceil(tried[int(np.argmin(costs))])), MOST_REACH)
+        if abs(centre - self.centre) > STAYS * self.unit:
+            return replace(self, centre=centre, distances=(0.0,) * DISTANCES, spread=0.0)
         distances, unit = self.distances, self.unit
         if reach > 4 * MIDDLE * unit:
             distances, unit = (distances[0] + distances[1], *distances[2:], 0.0), unit * 2

@@ -88,6 +88,7 @@ class Count:
             np.floor(found.lower),
             np.ceil(found.upper),
             noise,
+            series.emptied(state, found, noise.tolist()),
         )
         return after, rows
 

@@ -19,11 +19,16 @@ from typing import Literal
 
 import numpy as np
 
-from streamdp.kinds.statistics.measures.clip import DISTANCES, SPREADS, Clip
+from streamdp.kinds.statistics.measures.clip import DISTANCES, DOUBT, SPREADS, Clip
 from streamdp.kinds.statistics.measures.protocol import LEVEL, Allowance, Asked, Rows
 from streamdp.kinds.statistics.measures.quotient import deviation, divisor, quotient
-from streamdp.kinds.statistics.measures.series_filter import Estimates, SeriesFilter
-from streamdp.types import FloatArray, Grid, Json, SumQuery, TableQuery, Term
+from streamdp.kinds.statistics.measures.series_filter import (
+    FEW,
+    FEW_SHARE,
+    Estimates,
+    SeriesFilter,
+)
+from streamdp.types import BoolArray, FloatArray, Grid, Json, SumQuery, TableQuery, Term
 
 Moment = Literal["sum", "mean", "variance"]
 
@@ -87,7 +92,7 @@ class MomentOf:
         scale = max(scale, 1.0)
         made = Clip.restored(state["clip"], scale) if state else Clip.first(centre, reach, scale)
         low, high = self.grid.lower - made.centre, self.grid.upper - made.centre
-        return replace(made, farthest=max(abs(low), abs(high)))
+        return replace(made, farthest=max(abs(low), abs(high)), guessed=known)
 
     def asked(self, state: Json, price: Allowance) -> tuple[Asked, ...]:
         """A table of distances, and one or two sums.
@@ -125,9 +130,11 @@ class MomentOf:
         distances = np.array(noisy[0], dtype=np.float64).reshape(len(groups), DISTANCES)
         spread = np.full(len(groups), DISTANCES * asked[0].noise.variance)
         gaussian = asked[0].noise.gaussian
-        counted, numbers = SeriesFilter(keys, gaussian=gaussian).step(
-            state.get("count"), distances.sum(axis=1).tolist(), spread.tolist(), weekday
+        counts, before = SeriesFilter(keys, gaussian=gaussian), state.get("count")
+        counted, numbers = counts.step(
+            before, distances.sum(axis=1).tolist(), spread.tolist(), weekday
         )
+        empty = counts.emptied(before, numbers, spread.tolist())
         seen = clip.observed(
             [int(number) for number in distances.sum(axis=0)],
             len(groups) * asked[0].noise.variance,
@@ -146,7 +153,11 @@ class MomentOf:
         hidden = self._hidden(seen, numbers, mean)
         divided = self._divided(seen, numbers, found, mean)
         raw = (value, lower, upper)
-        return after, self._rows(raw, variance, (found.point, *divided), hidden)
+        rows = self._rows(raw, variance, (found.point, *divided), hidden, empty)
+        if self.moment == "sum":
+            return after, rows
+        few = np.minimum(FEW, np.maximum(FEW_SHARE * numbers.point, 1.0))
+        return after, self._unknown(rows, empty | (not before) & (numbers.lower < few))
 
     def _rows(
         self,
@@ -154,6 +165,7 @@ class MomentOf:
         variance: FloatArray,
         smoothed: tuple[FloatArray, FloatArray, FloatArray],
         hidden: tuple[FloatArray, FloatArray],
+        empty: BoolArray,
     ) -> Rows:
         """Values with ends that are widened by what clipping may hide, cut to what is possible."""
         low, high = self._possible()
@@ -169,6 +181,24 @@ class MomentOf:
             np.clip(least - below, low, high) * step,
             np.clip(largest + above, low, high) * step,
             variance * step**2,
+            empty,
+        )
+
+    def _unknown(self, rows: Rows, none: BoolArray) -> Rows:
+        """The rows, where means of what may be no record may lie anywhere within the bounds.
+
+        Args:
+            rows: With the ends that follow from the noise.
+            none: Of which rows that is so.
+        """
+        low, high = self._possible()
+        step = float(self.grid.resolution) ** (2 if self.moment == "variance" else 1)
+        return replace(
+            rows,
+            lower=np.where(none, low * step, rows.lower),
+            upper=np.where(none, high * step, rows.upper),
+            smoothed_lower=np.where(none, low * step, rows.smoothed_lower),
+            smoothed_upper=np.where(none, high * step, rows.smoothed_upper),
         )
 
     def _raw(
@@ -271,14 +301,19 @@ class MomentOf:
         """The clip of the next batch, with the noise of the mean of one group.
 
         The centre is what is believed of the mean of all groups; for a variance, whose series is
-        another, it goes a part of the way to the released mean. For a sum it stays 0, also where
-        the column's bounds leave 0 out: what is summed are values, not distances.
+        another, it goes a part of the way to the released mean, and all of it where that is no
+        noise. For a sum it stays 0, also where the column's bounds leave 0 out: what is summed are
+        values, not distances.
         """
         centre = clip.centre
         if self.moment == "mean":
             centre = round(float(np.average(found.point, weights=n)))
         if self.moment == "variance":
-            centre += round(FOLLOWED * float(np.average(beside, weights=n)))
+            away = float(np.average(beside, weights=n))
+            seen = abs(away) > DOUBT * asked[1].noise.variance ** 0.5 * len(n) ** 0.5 / float(
+                n.sum()
+            )
+            centre += round(away if seen else FOLLOWED * away)
         if self.moment != "sum":
             centre = min(max(centre, self.grid.lower), self.grid.upper)
         relative = asked[1].noise.variance ** 0.5 / asked[1].noise.sensitivity

@@ -10,7 +10,16 @@ from typing import Any, Protocol
 from streamdp.kinds.statistics.measures.clip import folded
 from streamdp.mechanisms.noise import Noise, noise_at
 from streamdp.privacy.price import Price
-from streamdp.types import FloatArray, Json, Neighbours, SumQuery, Sums, TableCounts, TableQuery
+from streamdp.types import (
+    BoolArray,
+    FloatArray,
+    Json,
+    Neighbours,
+    SumQuery,
+    Sums,
+    TableCounts,
+    TableQuery,
+)
 
 LEVEL = 0.95
 """How often an interval is to hold the truth."""
@@ -46,6 +55,7 @@ class Rows:
         smoothed_lower: End of the interval around it.
         smoothed_upper: The other end.
         variance: Of the noise of the value.
+        empty: Whether there are hardly any records, though there were before.
     """
 
     value: FloatArray
@@ -55,6 +65,7 @@ class Rows:
     smoothed_lower: FloatArray
     smoothed_upper: FloatArray
     variance: FloatArray
+    empty: BoolArray
 
 
 @dataclass(frozen=True, slots=True)

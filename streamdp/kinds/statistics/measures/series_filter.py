@@ -45,6 +45,20 @@ SHARE = 0.02
 COUNTS, MEANS = (0.75, 0.95), (0.5, 0.8)
 """Gains of the filter above which a value is trusted more than it says, and alone."""
 
+UNLIKE = 0.5
+"""Deviation of first counts of a table about their mean, as a part of it, at least: few noisy
+counts do not show that groups are of one size."""
+
+FEW, FEW_SHARE = 5.0, 0.1
+"""Fewer records than either are hardly any."""
+
+FALLEN = 0.3
+"""Part of the usual count above which a count is none that has fallen to nothing."""
+
+MANY, SURE = 10.0, 4.0
+"""Usual counts below these, in records and in deviations of the noise, tell nothing of an empty
+batch."""
+
 WEEKDAYS = 7
 OFFSET = 0.1
 """Spread of weekday offsets before any release, as a share of the level."""
@@ -161,6 +175,21 @@ class SeriesFilter:
         )
         return self._stored(after), self._estimates(point, belief, moved_by)
 
+    def emptied(self, state: Json, found: Estimates, noise: Sequence[float]) -> BoolArray:
+        """Which counts have fallen to next to none, though past batches had many.
+
+        Args:
+            state: Before the batch.
+            found: What is believed of the batch.
+            noise: Variances of the noise of the released values.
+        """
+        kept: Mapping[str, Sequence[float]] = state.get("series", {}) if state else {}
+        usual = np.array([float(kept[key][0]) if key in kept else 0.0 for key in self.keys])
+        told = usual > MANY + SURE * np.sqrt(np.asarray(noise, dtype=np.float64))
+        fallen = found.lower < np.minimum(FEW, FEW_SHARE * usual)
+        empty: BoolArray = told & fallen & (found.point < FALLEN * usual)
+        return empty
+
     def _base(self, level: FloatArray, variance: FloatArray) -> FloatArray:
         """A level that is hardly known may be a deviation higher."""
         if not self.nonnegative:
@@ -209,7 +238,7 @@ class SeriesFilter:
         if len(y) < 2:
             return y.copy(), r.copy()
         mean = float(y.mean())
-        least = max(mean, 1.0) if self.nonnegative else self.base
+        least = max(mean, 1.0, UNLIKE * UNLIKE * mean * mean) if self.nonnegative else self.base
         among = np.maximum(float(y.var() - r.mean()), least)
         kept = among / (among + r)
         of_mean = float((among + r).mean()) / len(y)
