@@ -28,6 +28,7 @@ COMMANDS = {
     "init": ("prepare.init", "Write a configuration to start from."),
     "validate": ("prepare.validate", "Check the configuration; show when each job will run."),
     "doctor": ("prepare.doctor", "Check sources, store, clock and permissions."),
+    "preview": ("prepare.preview", "Show records as they are parsed, if you may see them."),
     "plan": ("prepare.plan", "Show what the next days will cost and what a cap would refuse."),
     "simulate": ("prepare.simulate", "Replay a release where the truth is known; spends nothing."),
     "run": ("work.run", "Work on schedule until stopped, or once."),

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -216,6 +216,29 @@ class DuckDBBackend(SqlBackend):
                 raise
             self._files.plain_view(connection, *self._read)
             return self._arrays(statement)
+
+    def columns_of(self, query: Query, batch: Batch) -> dict[str, str]:
+        """Names and types of the columns of a batch.
+
+        Raises:
+            SourceError: They cannot be read.
+        """
+        with self.session(), self._own_words(batch, "cannot be opened", self.opening_hint):
+            return self.describe(f"SELECT * FROM {self.table(query, batch)}")
+
+    def shown(self, select: str, query: Query, batch: Batch) -> list[tuple[Any, ...]]:
+        """Rows of a SELECT over the records of a batch, which it calls `records`.
+
+        Privacy: none. These are the records, for a person who may see them (`streamdp preview`).
+
+        Raises:
+            SourceError: They cannot be read.
+        """
+        with self.session(), self._own_words(batch, "could not be read", self.reading_hint):
+            table = self.table(query, batch)
+            within = self._within(batch, self._described(query, table))
+            records = f"WITH records AS (SELECT * FROM {table} WHERE {within})"
+            return self._connect().execute(f"{records} {select}").fetchall()
 
     def _arrays(self, statement: str) -> IntArray:
         connection = self._connect()

@@ -14,6 +14,7 @@ import click
 
 from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import print_rows
+from streamdp.cli.prepare.validate import PREVIEW
 from streamdp.errors import StreamdpError
 
 if TYPE_CHECKING:
@@ -54,6 +55,8 @@ def doctor(config_path: Path, as_json: bool) -> None:
             state, finding, sick = "WRONG", error.line, True
         rows.append({"check": what, "state": state, "finding": finding})
     print_rows(rows, "json" if as_json else "table")
+    if not as_json:
+        click.echo(f"values are not looked at: {PREVIEW} they become what is meant", err=True)
     if sick:
         click.get_current_context().exit(1)
 

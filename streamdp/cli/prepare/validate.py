@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from streamdp.config import Configuration
 
 
+PREVIEW = "`streamdp preview SOURCE --truth-may-be-seen` shows, to who may see it, whether"
+
+
 @click.command()
 @config_option
 @json_option
@@ -46,6 +49,7 @@ def validate(config_path: Path, as_json: bool) -> None:
         rows.append(row)
     if not as_json:
         click.echo(f"{config_path} is valid", err=True)
+        click.echo(f"{PREVIEW} values become what is meant", err=True)
     print_rows(rows, "json" if as_json else "table", "wakes at (UTC)")
 
 
