@@ -33,6 +33,27 @@ def open_file(path: Path, flags: int, mode: int = PRIVATE) -> int:
     return file
 
 
+def read_text(path: Path, most: int) -> str:
+    """Read a regular file of UTF-8 text; a pipe or a device could go on for ever.
+
+    Args:
+        path: Links are followed.
+        most: Bytes.
+
+    Raises:
+        OSError: It cannot be read, is no regular file, or is longer.
+        UnicodeDecodeError: It is no UTF-8.
+    """
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    with os.fdopen(file, "rb") as opened:
+        if not stat.S_ISREG(os.fstat(file).st_mode):
+            raise OSError(errno.EINVAL, "this is no regular file", str(path))
+        read = opened.read(most + 1)
+    if len(read) > most:
+        raise OSError(errno.EFBIG, f"this file has more than {most} bytes", str(path))
+    return read.decode()
+
+
 def followed(path: Path) -> Path:
     """Where a path leads if it is a link of this user or of root; the path itself if it is none.
 

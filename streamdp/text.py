@@ -6,6 +6,22 @@ import difflib
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
+YEARS = range(1000, 9001)
+"""Of moments that a person may name: with any duration added they are in the calendar."""
+
+
+def is_text(text: str) -> bool:
+    r"""Whether a text can be written: bytes of a command line that are no UTF-8 cannot.
+
+    >>> is_text("a\u00e9"), is_text("\udcff")
+    (True, False)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
 
 def printable(text: str, *, lines: bool = True) -> str:
     r"""A text with its control characters written out.

@@ -36,6 +36,7 @@ BELOW = {
     "log": {"types", "errors", "disk", "text"},
     "engine": {"types", "errors", "text"},
     "config": {
+        "disk",
         "types",
         "errors",
         "privacy",

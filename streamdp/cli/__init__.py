@@ -11,7 +11,14 @@ import click
 from streamdp.cli import streams
 from streamdp.cli.errors import has_no_color, print_error
 from streamdp.cli.lazy import LazyGroup
-from streamdp.errors import MORE_MEMORY, OutOfMemoryError, StreamdpError, lacks_memory
+from streamdp.errors import (
+    MORE_MEMORY,
+    ConfigurationError,
+    OutOfMemoryError,
+    StreamdpError,
+    lacks_memory,
+)
+from streamdp.text import is_text
 
 EXIT_CODES = """\b
 Exit codes:
@@ -98,9 +105,20 @@ def cli() -> None:
 def main() -> NoReturn:
     """Run a command; errors become one message and a fixed exit code."""
     streams.secure()
-    code = _ended(lambda: cli(color=False if has_no_color() else None))
+    code = _ended(_typed)
     left = _ended(streams.finish) if code == 0 else streams.give_up()
     sys.exit(code or left)
+
+
+def _typed() -> None:
+    """Run the command line, once it is text."""
+    for argument in sys.argv[1:]:
+        if not is_text(argument):
+            shown = argument.encode(errors="surrogateescape").decode(errors="backslashreplace")
+            raise ConfigurationError(
+                "this is no UTF-8 text", where=shown, hint="names and paths are given as UTF-8"
+            )
+    cli(color=False if has_no_color() else None)
 
 
 def _ended(work: Callable[[], object]) -> int:

@@ -45,10 +45,14 @@ def moment(context: click.Context, parameter: click.Parameter, text: str | None)
     """Callback for options that take an ISO date or time, UTC if it names no zone."""
     from datetime import UTC, datetime
 
+    from streamdp.text import YEARS
+
     if text is None:
         return None
     try:
         parsed = datetime.fromisoformat(text)
     except ValueError:
         raise click.BadParameter(f"{text!r} is no ISO date like 2013-06-01") from None
+    if parsed.year not in YEARS:
+        raise click.BadParameter(f"{text!r} is not of the years {YEARS[0]} to {YEARS[-1]}")
     return int((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp())

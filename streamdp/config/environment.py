@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from streamdp.config.base.yaml import Document, Path
 from streamdp.errors import ConfigurationError
+from streamdp.text import is_text
 from streamdp.types import Json
 
 _REFERENCE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)(?::-([^}]*))?\}")
@@ -38,6 +39,10 @@ def interpolate(document: Document, environment: Mapping[str, str]) -> Document:
                 f"the environment has no {name}",
                 where=document.where(path),
                 hint=f"export {name}, or write ${{{name}:-default}}",
+            )
+        if not is_text(found):
+            raise ConfigurationError(
+                f"the environment has a {name} that is no UTF-8 text", where=document.where(path)
             )
         return str(found)
 

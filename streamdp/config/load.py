@@ -17,12 +17,16 @@ from streamdp.config.environment import interpolate
 from streamdp.config.model import Configuration
 from streamdp.config.sections.sinks import SINK_KINDS
 from streamdp.config.wording import advice, wording
+from streamdp.disk import read_text
 from streamdp.errors import ConfigurationError
 from streamdp.gates.tests_section import TEST_KINDS
 from streamdp.objects.address import is_address
 
 Absolute = Callable[[Path, str], str]
 """Makes a path absolute, from a file beside it."""
+
+MOST_BYTES = 4_000_000
+"""Of a configuration."""
 
 DEMO = "demo:"
 """Prefix of a source path that names a file shipped with the package."""
@@ -35,14 +39,14 @@ def load(path: Path, environment: Mapping[str, str] = os.environ) -> Configurati
         ConfigurationError: Says every problem with file, line, column, key and what to do.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path, MOST_BYTES)
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(
             "the configuration cannot be read",
             where=str(path),
             hint="name it with --config, or make one with `streamdp init`"
             if isinstance(error, FileNotFoundError)
-            else "it must be readable UTF-8 text",
+            else f"it must be readable UTF-8 text in a regular file, of {MOST_BYTES} bytes at most",
         ) from None
     parsed = replace(parse(text, path.name), path=str(path))
     return validated(interpolate(parsed, environment), path.absolute())

@@ -11,6 +11,7 @@ from streamdp.config.base.schedules import Schedule
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveDuration, PositiveRational, Rational
 from streamdp.gates.tests_section import Test
+from streamdp.privacy.filters import LARGEST_PRICE
 
 
 def _one_or_more(value: Any) -> Any:
@@ -104,6 +105,8 @@ class GateTerms(Section):
             raise ValueError("test_epsilon is far below epsilon: a tenth or a twentieth of it")
         if self.epsilon < Fraction(1, 1000):
             raise ValueError("a gate's epsilon is 0.001 or more")
+        if self.epsilon > LARGEST_PRICE:
+            raise ValueError(f"a gate's epsilon is {LARGEST_PRICE} or less")
         return self
 
     def is_drawn(self) -> bool:

@@ -17,6 +17,10 @@ from streamdp.privacy.amounts import UNBOUNDED
 
 Measure = Literal["epsilon", "rho"]
 
+LARGEST_CAP, LARGEST_PRICE = 10**6, 1000
+"""In epsilon or rho. A charge of epsilon has epsilon²/2 of rho at most, so all charges that such a
+cap admits add up to less than 2^63 nano units, in both measures."""
+
 
 @dataclass(frozen=True, slots=True)
 class Limit:

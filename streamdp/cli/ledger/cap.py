@@ -13,7 +13,7 @@ from streamdp.cli.options import config_option, load_configuration
 from streamdp.cli.output import print_rows
 from streamdp.planning.names import require_name
 from streamdp.privacy.amounts import NANO, epsilon_text, exact
-from streamdp.privacy.filters import Caps
+from streamdp.privacy.filters import LARGEST_CAP, Caps
 from streamdp.types import Json
 
 
@@ -111,4 +111,6 @@ def _nano(text: str) -> int:
     nano = math.floor(amount * NANO)
     if nano <= 0:
         raise click.BadParameter("a cap must be positive")
+    if amount > LARGEST_CAP:
+        raise click.BadParameter(f"a cap is at most {LARGEST_CAP}")
     return nano

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -70,19 +70,20 @@ def _compare(configuration: Configuration) -> None:
 
 def _name_unreplaced(config_path: Path) -> None:
     """Print to stderr which placeholders of `init` are left: errors may follow from them."""
-    if config_path.is_file():
-        for line, word in _unreplaced(config_path):
+    from streamdp.config.load import MOST_BYTES
+    from streamdp.disk import read_text
+
+    with suppress(OSError, UnicodeDecodeError):  # `load` says what is wrong with it
+        for line, word in _unreplaced(read_text(config_path, MOST_BYTES)):
             said = f"{config_path}:{line}: {word} is a placeholder of `init`: replace it"
             click.echo(said, err=True)
 
 
-def _unreplaced(config_path: Path) -> Iterator[tuple[int, str]]:
+def _unreplaced(text: str) -> Iterator[tuple[int, str]]:
     """Lines that hold a placeholder of the configuration that `init` writes."""
     start = files("streamdp").joinpath("demo", "start.yaml").read_text(encoding="utf-8")
     words = {word for line in start.splitlines() for word in _capitals(line)}
-    for number, line in enumerate(
-        config_path.read_text("utf-8", errors="replace").splitlines(), start=1
-    ):
+    for number, line in enumerate(text.splitlines(), start=1):
         for word in _capitals(line):
             if word in words:
                 yield number, word

@@ -11,12 +11,16 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BeforeValidator, WithJsonSchema
 
 from streamdp.privacy.amounts import exact
+from streamdp.text import YEARS
 from streamdp.zones import known_zone
 
 _NUMBER = re.compile(r"[-+]?(0|[1-9]\d{0,29})(\.\d{0,30})?([eE][-+]?\d{1,3})?(/\d{1,30})?")
 """Short enough to be exact: an exponent of nine digits would fill the memory."""
 
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+LONGEST = 36_500 * 86_400
+"""Seconds of a duration; added to any moment it is one that calendars know."""
+
 _BYTES = {"b": 1, "kb": 10**3, "mb": 10**6, "gb": 10**9}
 
 
@@ -25,7 +29,10 @@ def _duration(value: Any) -> int:
     match = re.fullmatch(r"(\d{1,9})\s*([smhdw])", value.strip()) if _is_text(value) else None
     if match is None:
         raise ValueError("a duration is a whole number with a unit: 30s, 15m, 6h, 1d or 1w")
-    return int(match[1]) * _SECONDS[match[2]]
+    seconds = int(match[1]) * _SECONDS[match[2]]
+    if seconds > LONGEST:
+        raise ValueError("a duration is at most 100 years: 36500d")
+    return seconds
 
 
 def _mode(value: Any) -> int:
@@ -60,6 +67,8 @@ def _moment(value: Any) -> int:
         parsed = None
     if parsed is None:
         raise ValueError("a moment is an ISO date or time: 2013-01-01 or 2013-01-01T06:00:00Z")
+    if parsed.year not in YEARS:
+        raise ValueError(f"a moment is of the years {YEARS[0]} to {YEARS[-1]}")
     return int((parsed if parsed.tzinfo else parsed.replace(tzinfo=UTC)).timestamp())
 
 

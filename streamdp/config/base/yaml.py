@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import yaml
 
 from streamdp.errors import ConfigurationError
+from streamdp.text import is_text
 from streamdp.types import Json
 
 Path = tuple[str | int, ...]
@@ -98,22 +99,25 @@ def _advice(problem: str) -> str:
 def _composed(text: str, name: str) -> yaml.Node | None:
     """The nodes of a text; errors come from the parser in Python, which words them better."""
     try:
-        _require_shallow(text, name, _LOADER)
+        _require_bounded(text, name, _LOADER)
         return yaml.compose(text, Loader=_LOADER)
     except yaml.YAMLError:
-        _require_shallow(text, name, yaml.SafeLoader)
+        _require_bounded(text, name, yaml.SafeLoader)
         return yaml.compose(text, Loader=yaml.SafeLoader)
 
 
-def _require_shallow(text: str, name: str, loader: type[yaml.SafeLoader]) -> None:
-    """Refuse very deep nesting before parsing, which would crash the parser in C."""
+def _require_bounded(text: str, name: str, loader: type[yaml.SafeLoader]) -> None:
+    """Refuse very deep nesting, which would crash the parser in C, and more values than are built.
+
+    Events are read one by one; nodes would all be in memory.
+    """
     depth = 0
-    for event in yaml.parse(text, Loader=loader):
+    for number, event in enumerate(yaml.parse(text, Loader=loader)):
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):
             depth -= 1
-        if depth > DEEPEST + 1:
+        if depth > DEEPEST + 1 or number > 3 * MOST_VALUES:
             mark = event.start_mark
             place = f":{mark.line + 1}:{mark.column + 1}" if mark else ""
             raise ConfigurationError(_ENDLESS, where=f"{name}{place}")
@@ -139,7 +143,7 @@ def _mapping(
         line, column = key_node.start_mark.line + 1, key_node.start_mark.column + 1
         if not isinstance(key_node, yaml.ScalarNode):
             raise ConfigurationError("a key must be a word", where=f"{name}:{line}:{column}")
-        key = key_node.value
+        key = _text(key_node.value, f"{name}:{line}:{column}")
         where = f"{name}:{line}:{column} {'.'.join(map(str, (*path, key)))}"
         if key in built:
             raise ConfigurationError(
@@ -151,7 +155,7 @@ def _mapping(
 
 
 def _scalar(node: yaml.Node, where: str) -> Json:
-    text = str(node.value)
+    text = _text(node.value, where)
     if getattr(node, "style", None):
         return text
     if text.lower() in _CONSTANTS:
@@ -165,3 +169,11 @@ def _scalar(node: yaml.Node, where: str) -> Json:
     if _INTEGER.fullmatch(text):
         return int(text)
     return float(text) if _NUMBER.fullmatch(text) else text
+
+
+def _text(value: Json, where: str) -> str:
+    """A text that can be written: an escape may name half of a character."""
+    text = str(value)
+    if not is_text(text):
+        raise ConfigurationError("this holds half of a character, a lone surrogate", where=where)
+    return text

@@ -16,7 +16,7 @@ from streamdp.kinds.registry import find
 from streamdp.kinds.spec import KindSpec
 from streamdp.privacy.accountants import epsilon_of_rho
 from streamdp.privacy.amounts import NANO, NO_PURE_LOSS, epsilon_text
-from streamdp.privacy.filters import Measure
+from streamdp.privacy.filters import LARGEST_PRICE, Measure
 from streamdp.privacy.price import LEAST
 
 LARGEST_EPSILON = 20
@@ -85,6 +85,13 @@ def _check_price(
             document,
             (*path, price.measure),
             "lower it, or set privacy.allow_large_epsilon: true",
+        )
+    if price.amount > LARGEST_PRICE:
+        refuse(
+            f"a release costs {LARGEST_PRICE} at most",
+            document,
+            (*path, price.measure),
+            "it is as good as exact long before: lower it",
         )
     if price.measure not in release.measures_of_price:
         refuse(

@@ -6,24 +6,34 @@ import math
 from fractions import Fraction
 from typing import Annotated, Any, Literal
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveDuration, PositiveRational
 from streamdp.privacy.accountants import rho_for
 from streamdp.privacy.amounts import NANO
-from streamdp.privacy.filters import Caps, Limit, Measure
+from streamdp.privacy.filters import LARGEST_CAP, Caps, Limit, Measure
 
 _TOO_SMALL = "this cap is too small to admit anything"
+_TOO_LARGE = f"a cap is at most {LARGEST_CAP}: above that it protects nobody"
+
+
+def _bounded(amount: Fraction) -> Fraction:
+    if amount > LARGEST_CAP:
+        raise ValueError(_TOO_LARGE)
+    return amount
+
+
+_Amount = Annotated[PositiveRational, AfterValidator(_bounded)]
 
 
 class ConcentratedCap(Section):
     """A cap by zero-concentrated accounting."""
 
-    rho: PositiveRational | None = Field(
+    rho: _Amount | None = Field(
         default=None, description="Most zero-concentrated loss.", examples=[0.02]
     )
-    epsilon: PositiveRational | None = Field(
+    epsilon: _Amount | None = Field(
         default=None,
         description="Most epsilon at `delta`, in place of `rho`. The cap in rho follows from both.",
         examples=[1],
@@ -54,8 +64,7 @@ def _form(value: Any) -> str:
 
 
 Cap = Annotated[
-    Annotated[PositiveRational, Tag("cap[pure]")]
-    | Annotated[ConcentratedCap, Tag("ConcentratedCap")],
+    Annotated[_Amount, Tag("cap[pure]")] | Annotated[ConcentratedCap, Tag("ConcentratedCap")],
     Discriminator(_form),
 ]
 """A number is pure epsilon; a section is zero-concentrated."""
@@ -75,7 +84,7 @@ class WindowCap(Section):
         " length touches.",
         examples=["30d"],
     )
-    epsilon: PositiveRational | None = Field(
+    epsilon: _Amount | None = Field(
         default=None,
         description="Most epsilon per unit within the window. Pure unless `delta` is given.",
         examples=[1],
@@ -86,7 +95,7 @@ class WindowCap(Section):
         " zero-concentrated accounting. Default: none, pure epsilon.",
         examples=[1e-09],
     )
-    rho: PositiveRational | None = Field(
+    rho: _Amount | None = Field(
         default=None,
         description="Most zero-concentrated loss per unit within the window, in place of epsilon.",
         examples=[0.1],

@@ -13,8 +13,12 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field, SecretStr, WithJsonSchema
 
 from streamdp.config.base.section import Section
+from streamdp.disk import read_text
 from streamdp.errors import ConfigurationError
 from streamdp.types import Json
+
+MOST_BYTES = 1_000_000
+"""Of the file of a secret."""
 
 _PASSWORD = re.compile(r"passw|://[^/@]*:[^/@]*@", re.IGNORECASE)
 
@@ -70,7 +74,7 @@ def reveal(secret: SecretFile | SecretStr) -> str:
     if isinstance(secret, SecretStr):
         return secret.get_secret_value()
     try:
-        text = secret.file.read_text(encoding="utf-8").strip("\r\n")
+        text = read_text(secret.file, MOST_BYTES).strip("\r\n")
     except (OSError, UnicodeDecodeError):
         text = ""
     if not text:
