@@ -144,8 +144,22 @@ def _duckdb(
     if is_address(path):
         from streamdp.backends.duckdb.objects import ObjectsBackend
 
-        return ObjectsBackend(path, kind, None, limits, types=section.types)
-    return DuckDBBackend(path, kind, time_column, limits, types=section.types, instance=instance)
+        return ObjectsBackend(
+            path,
+            kind,
+            limits=limits,
+            types=section.types,
+            quoted_newlines=section.quoted_newlines,
+        )
+    return DuckDBBackend(
+        path,
+        kind,
+        time_column,
+        limits,
+        types=section.types,
+        quoted_newlines=section.quoted_newlines,
+        instance=instance,
+    )
 
 
 def _time_column(section: SourceSection) -> str | None:

@@ -145,7 +145,7 @@ def test_rows_do_not_decide_the_dialect(tmp_path: Path) -> None:
     backend = DuckDBBackend(str(path), "csv", "seen", types=TYPES)
     query = CellQuery("x", Grid(Fraction(1), 0, 9))
     assert counted(backend, query, WINDOW) == {1: 1, 2: 1}
-    path.write_text(plain + '2024-03-01T12:00:00;"a,b,c,d,e,f\n,,,;";3\n' * 30)
+    path.write_text(plain + '2024-03-01T12:00:00;"a,b,c,d,e,f,,,;";3\n' * 30)
     assert counted(backend, query, WINDOW) == {1: 1, 2: 1, 3: 30}
 
 

@@ -236,7 +236,7 @@ def test_a_long_line_is_no_record(tmp_path: Path, format: str, length: int) -> N
 
 def test_the_longest_record_is_told_by_itself_alone(tmp_path: Path) -> None:
     """At the limit it counts or not by its own length, wherever it stands in the file."""
-    from streamdp.backends.duckdb.files import LONGEST
+    from streamdp.backends.duckdb.lines import LONGEST
 
     path = tmp_path / "r.jsonl"
     around = '{"x": %d, "y": "%s"}\n'

@@ -7,11 +7,9 @@ others are read. The header is public; the delimiter is the candidate that stand
 from __future__ import annotations
 
 import csv
-import gzip
-import zlib
 from dataclasses import dataclass
-from typing import BinaryIO, cast
 
+from streamdp.backends.duckdb.lines import unpacked
 from streamdp.errors import SourceError
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -67,14 +65,16 @@ def header_of(file: str) -> str | None:
         SourceError: It cannot be read, or is no line of text in UTF-8.
     """
     try:
-        with _unpacked(file) as opened:
-            start = opened.read(LONGEST_HEADER + 1)
-    except (OSError, EOFError, zlib.error):
+        with unpacked(file) as opened:
+            start = opened.read(LONGEST_HEADER + 2)
+    except OSError:
         hint = "is it there, readable, and compressed as its ending says?"
         raise SourceError("a file cannot be opened", where=file, hint=hint) from None
     if not start:
         return None
-    line = start.replace(b"\r", b"\n").partition(b"\n")[0]
+    line = start.partition(b"\n")[0].removesuffix(b"\r")
+    if b"\r" in line:
+        raise _no_header("has a carriage return in it", file, "lines end with LF or CRLF")
     if len(line) > LONGEST_HEADER:
         raise _no_header("is too long", file)
     try:
@@ -85,16 +85,6 @@ def header_of(file: str) -> str | None:
     if not header.strip():
         raise _no_header("is empty", file)
     return header
-
-
-def _unpacked(file: str) -> BinaryIO:
-    if file.endswith(".gz"):
-        return cast("BinaryIO", gzip.open(file))
-    if file.endswith(".zst"):
-        import pyarrow as pa
-
-        return cast("BinaryIO", pa.input_stream(file))
-    return open(file, "rb")
 
 
 def _no_header(how: str, file: str, hint: str = "the first line names the columns") -> SourceError:

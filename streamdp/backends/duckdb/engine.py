@@ -16,7 +16,7 @@ from streamdp.backends.duckdb.instance import Instance
 from streamdp.backends.duckdb.words import DuckDBWords
 from streamdp.backends.fields import Field
 from streamdp.backends.limits import NO_LIMITS, Limits
-from streamdp.backends.sql.engine import SqlBackend
+from streamdp.backends.sql.engine import SqlBackend, listed
 from streamdp.backends.sql.relation import Relation
 from streamdp.backends.sql.words import quoted
 from streamdp.errors import SourceError
@@ -54,6 +54,7 @@ class DuckDBBackend(SqlBackend):
         limits: Memory, time and threads of one question.
         relation: Table or query of a database file.
         types: Declared types of columns of CSV and JSON lines; others are text.
+        quoted_newlines: Whether line ends in quotes of CSV are text.
         instance: Shared with others of the same limits; by default one of its own.
     """
 
@@ -63,6 +64,7 @@ class DuckDBBackend(SqlBackend):
     limits: Limits = NO_LIMITS
     relation: Relation | None = None
     types: Mapping[str, str] = field(default_factory=dict)
+    quoted_newlines: bool = False
     instance: Instance | None = None
     _connection: duckdb.DuckDBPyConnection | None = field(default=None, init=False, repr=False)
     _files: Files | None = field(default=None, init=False, repr=False)
@@ -74,7 +76,7 @@ class DuckDBBackend(SqlBackend):
 
     def __post_init__(self) -> None:
         if self.format != "duckdb":
-            self._files = Files(self.format, self.types)
+            self._files = Files(self.format, self.types, quoted_newlines=self.quoted_newlines)
 
     def check(self, query: Query, batch: Batch) -> None:
         """Look at names and types of the columns, in the files as they are now.
@@ -180,9 +182,10 @@ class DuckDBBackend(SqlBackend):
 
     def columns_hint(self, query: Query, columns: Mapping[str, str]) -> str:
         """Columns there are; of a CSV file only if its first line is a header and no record."""
+        there = tuple(columns) if self._files is None else self._files.columns() or tuple(columns)
         wanted = {name.strip().lower() for name in self.named(query)}
-        if self.format != "csv" or wanted & {name.strip().lower() for name in columns}:
-            return SqlBackend.columns_hint(self, query, columns)
+        if self.format != "csv" or wanted & {name.strip().lower() for name in there}:
+            return listed(there)
         return "the first line of a CSV file names its columns, and holds none of the configured"
 
     def place(self, batch: Batch) -> str:

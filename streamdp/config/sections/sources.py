@@ -14,6 +14,7 @@ from pydantic import (
     model_validator,
 )
 
+from streamdp.config.base.formats import file_format
 from streamdp.config.base.paths import real
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import Duration
@@ -86,6 +87,14 @@ class Source(Section):
         " `%d.%m.%Y %H:%M`. A value that is none of its type counts as null. Default: text.",
         examples=[{"price": "number", "at": "timestamp"}],
     )
+    quoted_newlines: bool = Field(
+        default=False,
+        strict=True,
+        description="Whether line ends within quotes are text, in CSV. It assumes that whoever"
+        " writes the files quotes every field that holds a quote, a delimiter or a line end, and"
+        " doubles quotes in it; a file that is otherwise is refused. Default false: a record is a"
+        " line, whatever its quotes are.",
+    )
     batches: Batches = Field(
         description="How records are cut into batches: time windows, `files` (one file a batch),"
         " or partitions (one folder a batch).",
@@ -135,6 +144,13 @@ class Source(Section):
                     f"the path needs /{self.batches.partition}=*/ before the files, and no wildcard"
                     " before that"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _quotes_in_csv(self) -> Source:
+        is_csv = (self.format or file_format(self.path)) == "csv" and not (self.table or self.query)
+        if self.quoted_newlines and not is_csv:
+            raise ValueError("quoted_newlines is for CSV files alone: leave it out")
         return self
 
     def place(self) -> str:

@@ -31,6 +31,13 @@ NO_BOUND = "no bound: charges may have been chosen by looking at releases"
 
 MOVED = "one record that changes its batch, or corrects one of another batch"
 
+QUOTED = (
+    "that the writer of its files quotes every field with a quote, a delimiter or a line end, and"
+    " doubles quotes in it: a record that is written otherwise may change how others are read, or"
+    " have the file refused"
+)
+"""Of a source whose CSV may have line ends in quotes."""
+
 FIXED = {
     "model": "central: one curator reads the records, readers see releases only",
     "trusted": "the host, its operator, the files of store and source, the engine, and whoever may"
@@ -102,6 +109,7 @@ def _source(
         "definition": f"{_definition(loss, caps)}, kept as caps on sums",
         "unit": meaning["unit"],
         "neighbours": meaning["neighbours"],
+        **({"assumes": QUOTED} if configuration.sources[scope].quoted_newlines else {}),
         "differences": _differences(meaning, caps),
         "caps": [_cap(room, delta) for room in rooms(database, scope, price)],
         "spent_for_life": {

@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 from click.testing import CliRunner
 
 from streamdp.cli import cli
+from streamdp.errors import StreamdpError
 
 CONFIGURATION = """
 store: {{path: store.db}}
@@ -109,7 +110,9 @@ def run_once(pair: Pair, *, extra: bool) -> Outcome:
         path = folder / "config.yaml"
         keys = {"source": pair.source, "release": pair.release, "unit": pair.unit}
         path.write_text(CONFIGURATION.format(**keys))
-        status = CliRunner().invoke(cli, ["run", "--once", "-c", str(path)]).exit_code
+        ended = CliRunner().invoke(cli, ["run", "--once", "-c", str(path)])
+        error = ended.exception
+        status = error.exit_code if isinstance(error, StreamdpError) else ended.exit_code
         out = folder / "out.jsonl"
         lines = out.read_text().splitlines() if out.exists() else []
         published = {

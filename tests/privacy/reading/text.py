@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
+from streamdp.backends.duckdb.lines import BLOCK, BYTE_ORDER_MARK
 from tests.privacy.reading.pairs import Pair
 
 HOSTILE: dict[str, bytes] = {
@@ -119,14 +120,104 @@ def hostile(kind: type[Csv], role: str, record: str, end: bytes, packed: str) ->
         release=release,
         unit=unit,
         base=(kind, role, end, packed),
+        most=HOSTILE[record].count(b"\n") + 1,
     )
 
 
+MEBIBYTE = 2**20
+
+CUTS = {"512 KiB": BLOCK + len(BYTE_ORDER_MARK), "64 MiB": 64 * MEBIBYTE}
+"""Where the reader's first block ends, and where DuckDB's own reader begins to read anew."""
+
+AT_CUT: dict[str, bytes] = {
+    "quoted line ends": b'7,"999,""q""\n999,""q"""',
+    "a letter": b'7,"Dear team,\nthanks, bye\n"',
+    "plain": b"5,hello",
+    "long": b"7," + b"x" * MEBIBYTE,
+    "opening quote": b'7,"never ends',
+}
+
+HISTOGRAM = "measures: {h: {histogram: value, cuts: [0, 6, 50, 900], nulls: cell}}"
+
+
+def at_cut(
+    cut: str,
+    offset: int,
+    record: str,
+    end: bytes,
+    packed: str,
+    *,
+    threads: int,
+    ahead: int = 0,
+    quoted: bool = False,
+) -> Pair:
+    """A record that begins some bytes from a cut, or from a place so many bytes ahead of it.
+
+    The first record pads the file, so that the others lie where they do. Read line by line, a
+    record of several lines is as many; with `quoted_newlines` it is one.
+    """
+    place = CUTS[cut] + offset - ahead
+
+    def write(folder: Path, extra: bool) -> None:
+        header, row = b"value,comment" + end, b"1,words of a comment" + end
+        pad = place - len(header) - len(end) - 2
+        rows, pad = divmod(pad, len(row))
+        start = header + b"1," + b"p" * pad + end + row * rows
+        more = AT_CUT[record] + end if extra else b""
+        behind = row * (ahead // len(row) + 200_000 if cut == "64 MiB" else 2000)
+        data = start + more + behind
+        (folder / f"data.csv{packed}").write_bytes(PACKED[packed](data))
+
+    ends = "CRLF" if end == b"\r\n" else "LF"
+    keys = ", quoted_newlines: true" if quoted else ""
+    many = "1 thread" if threads == 1 else f"{threads} threads"
+    return Pair(
+        format="CSV",
+        writer=f"plain text{packed}, {ends}, {many}{keys}",
+        role="value",
+        record=record,
+        write=write,
+        source=f"path: 'data.csv{packed}', types: {{value: number}}, settle: 0s, batches: files,"
+        f" engine: {{kind: duckdb, threads: {threads}}}{keys}",
+        release=HISTOGRAM,
+        place=f"{offset - ahead:+} bytes from {cut}",
+        base=(cut, offset, ahead, end, packed, quoted),
+        most=1 if quoted else AT_CUT[record].count(b"\n") + 1,
+    )
+
+
+def at_cuts(quick: bool) -> Iterator[Pair]:
+    """Each byte around the first cut of a block; around DuckDB's, each byte of a plain file."""
+    for end in (b"\n", b"\r\n"):
+        for packed in PACKED:
+            for record in AT_CUT:
+                near = (-6,) if quick else range(-64, 65)
+                for offset in near if not (quick and (packed or record == "plain")) else ():
+                    yield at_cut("512 KiB", offset, record, end, packed, threads=2)
+                    if record != "opening quote":
+                        yield at_cut("512 KiB", offset, record, end, packed, threads=2, quoted=True)
+    if quick:
+        yield at_cut("64 MiB", -6, "quoted line ends", b"\n", "", threads=2)
+        yield at_cut("64 MiB", 0, "opening quote", b"\n", "", threads=2, ahead=30 * MEBIBYTE)
+        return
+    for end in (b"\n", b"\r\n"):
+        for record in AT_CUT:
+            for offset in range(-64, 65):
+                yield at_cut("64 MiB", offset, record, end, "", threads=2)
+            for packed in PACKED:
+                for threads in (1, 2, 8):
+                    yield at_cut("64 MiB", -6, record, end, packed, threads=threads)
+            yield at_cut("64 MiB", 0, record, end, "", threads=2, ahead=30 * MEBIBYTE)
+        for record in ("quoted line ends", "a letter", "plain", "long"):
+            yield at_cut("64 MiB", -6, record, end, "", threads=2, quoted=True)
+
+
 def pairs(quick: bool) -> Iterator[Pair]:
-    """Each hostile field in each role; the long profile has all line ends and compressions."""
+    """Each hostile field in each role, then each record at each cut."""
+    yield from at_cuts(quick)
     packings = [(b"\n", "")] if quick else [(e, p) for e in (b"\n", b"\r\n") for p in PACKED]
     for kind in (Csv, JsonLines):
         for role in ROLES:
-            for record in ("line end", "no UTF-8") if quick else HOSTILE:
+            for record in ("line end", "no UTF-8", "opening quote") if quick else HOSTILE:
                 for end, packed in packings:
                     yield hostile(kind, role, record, end, packed)
