@@ -182,6 +182,10 @@ class Store(Protocol):
         """Charges of a job burnt since its last release, and when the last was."""
         ...
 
+    def deaths_in_a_row(self, scope: str, job: str) -> tuple[int, int]:
+        """Deaths of the process with a charge of a job since its last release, and the last's."""
+        ...
+
     def recover(self, now: int) -> tuple[Reservation, ...]:
         """Burn what a dead process left open."""
         ...

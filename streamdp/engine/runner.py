@@ -20,7 +20,7 @@ from streamdp.engine.protocols import HoldsRecords
 from streamdp.engine.release import EngineContext
 from streamdp.errors import SourceError, StreamdpError, told_of_memory
 from streamdp.types import Batch, Sink
-from streamdp.types.rests import rest_after
+from streamdp.types.rests import rest_after, rest_after_deaths
 
 TURN = 10
 """Batches of one task before the others have theirs; a number, as durations follow from records."""
@@ -226,7 +226,10 @@ class Runner:
         store, now = self.around.store, self.around.clock.now()
         found = [store.burns_in_a_row(job.scope, job.name) for job in task.jobs]
         found.append(store.gates.losses_in_a_row(task.name))
-        rests = any(abs(now - since) < rest_after(burns) for burns, since in found)
+        died = [store.deaths_in_a_row(job.scope, job.name) for job in task.jobs]
+        rests = any(abs(now - since) < rest_after(burns) for burns, since in found) or any(
+            abs(now - since) < rest_after_deaths(deaths) for deaths, since in died
+        )
         if not self.patient or not rests:
             return False
         outcomes.resting.append(task.name)

@@ -282,11 +282,12 @@ class SqliteStore(StoreSession):
         self._in_flight.discard(reservation.seq)
 
     def burns_in_a_row(self, scope: str, job: str) -> tuple[int, int]:
-        """How many charges of a job were burnt since its last release, and when the last was.
-
-        A charge that a crash cut off names no job; it counts for all of its scope.
-        """
+        """How many questions of a job failed since its last release, and when the last did."""
         return ledger.burns_in_a_row(self.database, scope, job)
+
+    def deaths_in_a_row(self, scope: str, job: str) -> tuple[int, int]:
+        """How often the process died with a charge of a job since its last release, and when."""
+        return ledger.deaths_in_a_row(self.database, scope, job)
 
     def recover(self, now: int) -> tuple[Reservation, ...]:
         """Burn the charges that a dead process left open, and those whose burning failed."""
@@ -294,7 +295,7 @@ class SqliteStore(StoreSession):
             found = ledger.open_reservations(self.database)
             left = tuple(each for each in found if each.seq not in self._in_flight)
             for reservation in left:
-                ledger.settle(self.database, reservation, now)
+                ledger.settle(self.database, reservation, now, died=True)
         return left
 
     def abandon(self, now: int) -> tuple[Reservation, ...]:

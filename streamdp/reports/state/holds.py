@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from streamdp.config import Configuration
 from streamdp.database import Database
-from streamdp.store.ledger.ledger import burns_in_a_row
+from streamdp.store.ledger.ledger import burns_in_a_row, deaths_in_a_row
 from streamdp.store.problems import problems
 from streamdp.store.pulse import Pulse
 from streamdp.store.runs import open_run_of
-from streamdp.types.rests import rest_after
+from streamdp.types.rests import rest_after, rest_after_deaths
 
 _MOMENT = re.compile(r"from (\S+Z) on")
 """Words of a cap that frees at a time."""
@@ -108,13 +108,19 @@ def _cap(cap: str, when: str, since: int | None) -> Hold:
 
 
 def _rest(database: Database, source: str, job: str, now: int) -> list[Hold]:
-    burns, last = burns_in_a_row(database, source, job)
-    if abs(now - last) >= rest_after(burns):
-        return []
     from datetime import UTC, datetime
 
-    until = datetime.fromtimestamp(last + rest_after(burns), UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return [Hold("rests", f"{burns} charges burnt in a row", last, until)]
+    burns, last = burns_in_a_row(database, source, job)
+    deaths, died = deaths_in_a_row(database, source, job)
+    found = []
+    for seconds, at, why in (
+        (rest_after(burns), last, f"{burns} charges burnt in a row by questions that failed"),
+        (rest_after_deaths(deaths), died, f"{deaths} charges burnt in a row as the process died"),
+    ):
+        if abs(now - at) < seconds:
+            until = datetime.fromtimestamp(at + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+            found.append(Hold("rests", why, at, until))
+    return found
 
 
 def _late(configuration: Configuration, job: str, pulse: Pulse | None) -> list[Hold]:

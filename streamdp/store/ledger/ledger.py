@@ -69,16 +69,22 @@ def spend(
     )
 
 
+_DIED: Json = {"died": True}
+
+
 def settle(
     database: Database,
     reservation: Reservation,
     now: int,
     release_id: str | None = None,
     seal: str | None = None,
+    *,
+    died: bool = False,
 ) -> None:
     """Close a reservation: as committed if there is a release, as burnt if there is none.
 
-    The seal is `archive.seal_of` the release: it brings the archive under the ledger's chain.
+    The seal is `archive.seal_of` the release: it brings the archive under the ledger's chain. A
+    charge that is burnt as its process died says so: it need not have been the job's fault.
     """
     chain.append(
         database,
@@ -88,7 +94,7 @@ def settle(
         job=reservation.job,
         batch=reservation.batch,
         reservation=reservation.seq,
-        event={"type": "settled"} | ({"seal": seal} if seal else {}),
+        event={"type": "settled"} | ({"seal": seal} if seal else {}) | (_DIED if died else {}),
         release_id=release_id,
         caps=caps_of(database, reservation.scope),
     )
@@ -148,14 +154,39 @@ def assume_spent(
 
 
 def burns_in_a_row(database: Database, scope: str, job: str) -> tuple[int, int]:
-    """Charges of a job that were burnt since its last release, and when the last was (or 0)."""
+    """Questions of a job that failed since its last release, and when the last did (or 0)."""
     row: tuple[int, int] = database.execute(
         "SELECT count(*), coalesce(max(at), 0) FROM ledger WHERE +scope = :scope"
-        " AND job IN (:job, :cut_off) AND purpose = 'burn' AND seq > coalesce("
+        " AND job = :job AND purpose = 'burn' AND event ->> 'died' IS NULL AND seq > coalesce("
+        " (SELECT max(seq) FROM ledger WHERE job = :job AND purpose = 'commit'), 0)",
+        {"scope": scope, "job": job},
+    ).fetchone()
+    return row
+
+
+def deaths_in_a_row(database: Database, scope: str, job: str) -> tuple[int, int]:
+    """Deaths of the process that burnt a charge of a job since its last release, and when.
+
+    They count as none once the process has died in between with charges of others alone: what kills
+    it is not this job. A charge that was cut off names no job; it counts for all of its scope.
+    """
+    row: tuple[int, int, int | None] = database.execute(
+        "SELECT count(*), coalesce(max(at), 0), min(at) FROM ledger WHERE +scope = :scope"
+        " AND job IN (:job, :cut_off) AND purpose = 'burn'"
+        " AND (event ->> 'died' OR job = :cut_off) AND seq > coalesce("
         " (SELECT max(seq) FROM ledger WHERE job = :job AND purpose = 'commit'), 0)",
         {"scope": scope, "job": job, "cut_off": CUT_OFF},
     ).fetchone()
-    return row
+    deaths, last, first = row
+    if deaths < 2:
+        return deaths, last
+    (elsewhere,) = database.execute(
+        "SELECT EXISTS (SELECT 1 FROM ledger o WHERE o.purpose = 'burn' AND o.event ->> 'died'"
+        " AND o.job != :job AND o.at > :first AND NOT EXISTS (SELECT 1 FROM ledger m"
+        "   WHERE m.purpose = 'burn' AND m.job = :job AND m.at = o.at))",
+        {"job": job, "first": first},
+    ).fetchone()
+    return (0, last) if elsewhere else (deaths, last)
 
 
 def charges_after(database: Database, seq: int) -> list[tuple[Any, ...]]:
