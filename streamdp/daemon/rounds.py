@@ -191,6 +191,10 @@ class Rounds:
         def progress(task: Task, done: int, total: int) -> None:
             round_.job, round_.limit = task.name, _limit(task)
             round_.since, round_.at = self._clock.timer(), self._clock.now()
+            with self._guard:  # a catch-up of hours is no delay of the job that it is about
+                for name, each in self._current.items():
+                    if each is task and name in self._unserved:
+                        self._unserved[name] = round_.at
 
         around = EngineContext(self._store, self._entropy, self._clock, log)
         runner = Runner(around, {}, stop, woken, progress, posted=self._posted)

@@ -24,14 +24,23 @@ class Arrived:
         batches: In order.
         errors: Why files could not be written down; they hold up no others, and are tried again. A
             second name of a file that is there is none of these.
+        more: Whether there are new ones that were not looked at yet.
     """
 
     batches: tuple[Batch, ...]
     errors: tuple[SourceError, ...]
+    more: bool = False
+
+
+AT_FIRST = 100
+"""New files that are written down before the first of them are released."""
 
 
 def ingest(job: HasSource, store: Store, now: int, log: Log) -> Arrived:
     """Write down the batches of a job's source that are new; a known key is left alone.
+
+    Of many new files the first are written down, and at each later look as many as are known: a
+    first start over years of them releases within seconds, and looks at each a few times.
 
     Raises:
         ConfigurationError: The source was cut into other batches before.
@@ -44,7 +53,7 @@ def ingest(job: HasSource, store: Store, now: int, log: Log) -> Arrived:
     _require_one_cut(job.source.name, known, batches)
     if batches and batches[0].path is None:
         bind_files(job, batches[0], store, now)
-    arrived, wrong = _examined(job, batches, known.keys(), store, now)
+    arrived, wrong, more = _examined(job, batches, known.keys(), store, now)
     if arrived:
         store.add_batches(arrived, now)
     for batch, _ in arrived:
@@ -61,19 +70,23 @@ def ingest(job: HasSource, store: Store, now: int, log: Log) -> Arrived:
             for error in wrong.values()
             if isinstance(error, SourceError) and not isinstance(error, SameFileError)
         ),
+        more,
     )
 
 
 def _examined(
     job: HasSource, batches: Sequence[Batch], known: Set[str], store: Store, now: int
-) -> tuple[list[tuple[Batch, bytes | None]], dict[str, StreamdpError]]:
-    """New batches with their digests, and the errors of batches that are refused, by key."""
+) -> tuple[list[tuple[Batch, bytes | None]], dict[str, StreamdpError], bool]:
+    """New batches with their digests, errors of those that are refused by key, whether more are."""
+    most = max(AT_FIRST, len(known))
     arrived: list[tuple[Batch, bytes | None]] = []
     wrong: dict[str, StreamdpError] = {}
     arrivals = store.arrivals(job.source.name)
     present = {batch.key for batch in batches}
     bound = store.belongings(file.id for each in batches if each.path for file in each.files)
     for batch in sorted(batches, key=lambda batch: batch.key not in known):
+        if batch.path is not None and len(arrived) == most:
+            return arrived, wrong, True
         try:
             if batch.path is not None and not _is_bound(job, batch, bound):
                 _bind_file(job, batch, store, now, present)
@@ -83,7 +96,7 @@ def _examined(
                 _require_as_sealed(job, batch, store, arrivals.get(batch.key))
         except (SourceError, AlteredBatchError) as error:
             wrong[batch.key] = error
-    return arrived, wrong
+    return arrived, wrong, False
 
 
 def _is_bound(job: HasSource, batch: Batch, bound: Mapping[str, Belongs]) -> bool:

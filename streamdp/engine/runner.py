@@ -14,7 +14,7 @@ from streamdp.engine.attempts import Attempts, Outcomes, Task
 from streamdp.engine.deliver import deliver
 from streamdp.engine.gate import Gate
 from streamdp.engine.gated import due_of_gate
-from streamdp.engine.ingest import due, ingest
+from streamdp.engine.ingest import Arrived, due, ingest
 from streamdp.engine.job import Job
 from streamdp.engine.protocols import HoldsRecords
 from streamdp.engine.release import EngineContext
@@ -38,12 +38,20 @@ class _Work:
         batches: What was due when its first turn began; None before.
         done: How many of them had their turn.
         again: Whether a schedule woke it meanwhile, so that it is looked at anew at its end.
+        unseen: Whether more batches have come that were not looked at yet.
+        seen: The batches that were looked at.
     """
 
     task: Task
     batches: Sequence[Batch] | None = None
     done: int = 0
     again: bool = False
+    unseen: bool = False
+    seen: Arrived | None = None
+
+    def goes_on(self) -> bool:
+        """Whether it is looked at anew, though all that was known to be due is done."""
+        return self.again or (self.unseen and self.done == len(self.batches or ()))
 
 
 @dataclass(slots=True)
@@ -68,7 +76,7 @@ class Runner:
     patient: bool = True
     posted: Callable[[], None] | None = None
     _attempts: Attempts = field(init=False)
-    _arrived: dict[str, tuple[Batch, ...]] = field(default_factory=dict, init=False)
+    _arrived: dict[str, Arrived] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         self._attempts = Attempts(self.around, self._deliver)
@@ -101,7 +109,13 @@ class Runner:
                 held = _handed_on(held, work.task)
                 more = self._turn(work, only, outcomes)
                 self._admit({**waiting, work.task.name: work}, waiting)
-                if more or work.again:
+                if (
+                    not more
+                    and work.unseen
+                    and self._arrived.get(work.task.source.name) is work.seen
+                ):
+                    self._arrived.pop(work.task.source.name, None)
+                if more or work.goes_on():
                     waiting[work.task.name] = work if more else _Work(work.task)
         finally:
             _handed_on(held, None)
@@ -132,7 +146,8 @@ class Runner:
                 if work.batches is None:
                     if self._rests(task, outcomes):
                         return False
-                    due = self._due(task, outcomes)
+                    due, more = self._due(task, outcomes)
+                    work.unseen, work.seen = more, self._arrived[task.source.name]
                     self._forget(task, due)
                     work.batches = [batch for batch in due if only is None or only(batch)]
                 return self._do(work, work.batches, outcomes)
@@ -141,20 +156,25 @@ class Runner:
                 raise
             outcomes.errors.append(error)
             self._tell(task, error)
+            work.unseen = False
             return False
 
-    def _due(self, task: Task, outcomes: Outcomes) -> list[Batch]:
-        """Due batches of a task; arrivals are taken in once for all tasks of a source."""
+    def _due(self, task: Task, outcomes: Outcomes) -> tuple[list[Batch], bool]:
+        """Due batches of a task, and whether more have arrived that were not looked at yet.
+
+        Arrivals are taken in once for all tasks of a source.
+        """
         store, source = self.around.store, task.source.name
         if source not in self._arrived:
             found = ingest(task, store, self.around.clock.now(), self.around.log)
             outcomes.errors += found.errors
-            self._arrived[source] = found.batches
+            self._arrived[source] = found
+        found = self._arrived[source]
         match task:
             case Job():
-                return due(task, store, self._arrived[source])
+                return due(task, store, found.batches), found.more
             case Gate():
-                return due_of_gate(task, store, self._arrived[source])
+                return due_of_gate(task, store, found.batches), found.more
             case _:
                 assert_never(task)
 

@@ -40,7 +40,7 @@ def test_a_restart_loop_ends_with_all_jobs_released(tmp_path: Path) -> None:
 
 
 def test_a_job_that_is_there_at_every_death_rests_and_others_do_not(tmp_path: Path) -> None:
-    """Its batch may be what kills: it burns no lifetime in an hour, and is tried again in the end."""
+    """Its batch may be what kills: it burns no lifetime in an hour, and is tried again."""
     world = World(tmp_path, caps=WIDE)
     a, b = world.job("a"), world.job("b")
     for number in range(6):
