@@ -1,0 +1,1 @@
+"""Faults of everything around a daemon, provoked while it works."""
