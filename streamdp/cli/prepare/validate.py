@@ -50,6 +50,9 @@ def validate(config_path: Path, as_json: bool) -> None:
     if not as_json:
         click.echo(f"{config_path} is valid", err=True)
         click.echo(f"{PREVIEW} values become what is meant", err=True)
+        left_out = configuration.privacy.unit.left_out()
+        if left_out is not None and not configuration.store.path.exists():
+            click.echo(left_out, err=True)
     print_rows(rows, "json" if as_json else "table", "wakes at (UTC)")
 
 

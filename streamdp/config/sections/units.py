@@ -57,6 +57,15 @@ class Unit(Section):
         """
         return "records" if self.column is None else f"records, at most {self.rows} a {self.name}"
 
+    def left_out(self) -> str | None:
+        """What is left out of every release, for whoever expects numbers of all records."""
+        if self.column is None:
+            return None
+        return (
+            f"counts are of {self.counted()}: records beyond that are left out of every count, sum,"
+            " mean and quantile, and intervals hold numbers of what is left"
+        )
+
     def protects(self) -> str:
         """The unit in words that tell one record from all records of somebody."""
         return f"one record ({self.name})" if self.column is None else str(self)

@@ -42,6 +42,7 @@ def build(section: StatisticsSection, context: BuildContext) -> Statistics:
         groups=section.groups or ((),),
         ties=tuple(_ties(section)),
         smooth=section.smoothed,
+        counted=context.counted,
     )
 
 

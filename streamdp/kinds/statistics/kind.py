@@ -76,6 +76,7 @@ class Statistics:
         groups: The public groups, distinct.
         ties: Counts that a histogram's cells are to add up to.
         smooth: Whether to publish what all releases together say, beside the release.
+        counted: What a number of records is a number of.
     """
 
     measures: tuple[Measure, ...]
@@ -87,6 +88,7 @@ class Statistics:
     groups: tuple[tuple[str, ...], ...] = ((),)
     ties: tuple[Tie, ...] = ()
     smooth: bool = True
+    counted: str = "records"
 
     name: ClassVar[str] = "statistics"
 
@@ -232,6 +234,10 @@ class Statistics:
             rows.append(about)
         return Outcome(tuple(rows))
 
+    def _statistic(self, measure: Measure) -> str:
+        """Its statistic, with what it is of where records of a unit are left out."""
+        return measure.statistic + ("" if self.counted == "records" else f" of {self.counted}")
+
     def _places(self) -> Iterator[tuple[int, int]]:
         """Number of the measure and place among its rows, of each row of a release."""
         for group in range(len(self.groups)):
@@ -246,7 +252,7 @@ class Statistics:
             group = self.groups[place // len(cells)]
             about: Mapping[str, Any] = dict(zip(self.by, group, strict=True))
             value = float(found[number].value[place])
-            labels = {"measure": measure.name, "statistic": measure.statistic}
+            labels = {"measure": measure.name, "statistic": self._statistic(measure)}
             labels |= {"cell": cells[place % len(cells)]}
             ends = {"lower": float(found[number].lower[place])}
             ends |= {"upper": float(found[number].upper[place])}

@@ -29,20 +29,28 @@ TIMES_EXPECTED = 16
 
 
 def columns(
-    dimensions: Sequence[Dimension], raw: bool, records: bool, online: bool = False
+    dimensions: Sequence[Dimension], raw: bool, records: bool, online: bool, counted: str
 ) -> tuple[Column, ...]:
-    """Of each row: which cell of which item, and its answer; or a record's cells."""
+    """Of each row: which cell of which item, and its answer; or a record's cells.
+
+    Args:
+        dimensions: The axes.
+        raw: Whether noisy counts stand beside the answers.
+        records: Whether rows are synthetic records alone.
+        online: Whether tables were tested in turn.
+        counted: What an answer is a number of.
+    """
     axes = tuple(Column(each.name, "text", "label") for each in dimensions)
     if records:
         return axes
-    bound = (Column("bound", "number", "value", "records"),) if online else ()
-    measured = (Column("measured", "number", "value", "records"),) if raw else ()
+    bound = (Column("bound", "number", "value", counted),) if online else ()
+    measured = (Column("measured", "number", "value", counted),) if raw else ()
     return (
         Column("answer", "text", "label"),
         *axes,
-        Column("value", "number", "value", "records"),
-        Column("lower", "number", "lower", "records", "value", LEVEL),
-        Column("upper", "number", "upper", "records", "value", LEVEL),
+        Column("value", "number", "value", counted),
+        Column("lower", "number", "lower", counted, "value", LEVEL),
+        Column("upper", "number", "upper", counted, "value", LEVEL),
         *bound,
         *measured,
     )

@@ -27,7 +27,8 @@ def build(section: WorkloadSection, context: BuildContext) -> WorkloadRelease:
     weights = mechanism(section, context.price_of_record(section), context.neighbours)
     where = None if section.where is None else expression(section.where, context.dialect)
     learns = section.learner != "none"
-    return WorkloadRelease(axes, names, weights, where, section.raw, section.publish, learns)
+    published = section.raw, section.publish, learns, context.counted
+    return WorkloadRelease(axes, names, weights, where, *published)
 
 
 def mechanism(section: WorkloadSection, price: Price, neighbours: Neighbours) -> PrivateWeights:

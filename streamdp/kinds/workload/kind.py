@@ -53,6 +53,7 @@ class WorkloadRelease:
         raw: Whether to publish the noisy counts beside the answers.
         published: Answers, synthetic records, or both.
         learns: Whether releases learn from earlier ones.
+        counted: What an answer is a number of.
     """
 
     dimensions: tuple[Dimension, ...]
@@ -62,13 +63,15 @@ class WorkloadRelease:
     raw: bool = False
     published: Publish = "answers"
     learns: bool = True
+    counted: str = "records"
 
     name: ClassVar[str] = "workload"
 
     @property
     def columns(self) -> tuple[Column, ...]:
         """The answer's name, the cells of its axes, and its value between two ends."""
-        return answers.columns(self.dimensions, self.raw, self.published == "records", self._online)
+        alone = self.published == "records"
+        return answers.columns(self.dimensions, self.raw, alone, self._online, self.counted)
 
     def signature(self) -> Json:
         """Axes and items: what was learned of others would mislead."""

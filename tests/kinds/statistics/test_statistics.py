@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from pydantic import ValidationError
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.config.sections.units import Unit
 from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.spec import BuildContext
 from streamdp.kinds.statistics.build import build
@@ -153,6 +155,17 @@ def test_an_empty_batch_is_told_from_a_mean_of_nothing() -> None:
     assert abs(empty["mean"]["smoothed"] - 8.0) < 4.0
     assert abs(after["mean"]["value"] - 8.0) < 1.0
     assert after["mean"]["upper"] - after["mean"]["lower"] < 6.0
+
+
+def test_where_records_of_a_unit_are_left_out_the_labels_say_so() -> None:
+    """A count of at most two records a customer is not called a count of records."""
+    made = replace(kind(rows=2), counted=Unit(name="customer", column="u", rows=2).counted())
+    said = {row["measure"]: row["statistic"] for row in released(made, 1)[0]}
+    assert said["rows"] == "count of records, at most 2 a customer"
+    assert said["mean"] == "mean of records, at most 2 a customer"
+    assert {row["statistic"] for row in released(kind(), 1)[0]} == {
+        "count", "mean", "sum", "variance"
+    }  # fmt: skip
 
 
 def test_totals_agree_with_their_parts() -> None:
