@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from streamdp.backends.duckdb.conditions import conditions, require_conditions
 from streamdp.backends.duckdb.files import Files, columns_named
 from streamdp.backends.duckdb.instance import Instance
-from streamdp.backends.duckdb.words import DuckDBWords
+from streamdp.backends.duckdb.words import CAST, ENDS, DuckDBWords
 from streamdp.backends.fields import Field
 from streamdp.backends.limits import NO_LIMITS, Limits
-from streamdp.backends.sql.engine import SqlBackend, listed
+from streamdp.backends.sql.engine import SqlBackend, expressions, listed
 from streamdp.backends.sql.relation import Relation
 from streamdp.backends.sql.words import quoted
 from streamdp.errors import SourceError
@@ -28,14 +29,18 @@ if TYPE_CHECKING:
 
 _SQLITE = b"SQLite format 3\0"
 
+DATABASE = "records"
+"""Name of a database that is attached. DuckDB's own functions are found before its macros, which
+may be called like them and look at other records."""
+
 _TABLES = (
     "SELECT lower(table_schema), lower(table_name) FROM information_schema.tables"
-    " WHERE table_catalog = 'records' AND lower(table_name) = ?"
+    f" WHERE table_catalog = '{DATABASE}' AND lower(table_name) = ?"
 )
 
 _ALL_TABLES = (
     "SELECT lower(table_schema), lower(table_name) FROM information_schema.tables"
-    " WHERE table_catalog = 'records'"
+    f" WHERE table_catalog = '{DATABASE}'"
 )
 
 
@@ -69,6 +74,7 @@ class DuckDBBackend(SqlBackend):
     _connection: duckdb.DuckDBPyConnection | None = field(default=None, init=False, repr=False)
     _files: Files | None = field(default=None, init=False, repr=False)
     _read: tuple[tuple[File, ...], list[str]] = field(default=((), []), init=False, repr=False)
+    _names: dict[str, list[str]] = field(default_factory=dict, init=False, repr=False)
     _known: dict[str, dict[str, str]] = field(default_factory=dict, init=False, repr=False)
 
     opening_hint = "is it there, complete, readable, and of the configured format?"
@@ -77,6 +83,8 @@ class DuckDBBackend(SqlBackend):
     def __post_init__(self) -> None:
         if self.format != "duckdb":
             self._files = Files(self.format, self.types, quoted_newlines=self.quoted_newlines)
+        elif self.relation is not None and self.relation.table:
+            self.relation = replace(self.relation, table=_in_database(self.relation.table))
 
     def check(self, query: Query, batch: Batch) -> None:
         """Look at names and types of the columns, in the files as they are now.
@@ -96,15 +104,15 @@ class DuckDBBackend(SqlBackend):
             return
         connection = self._connect()
         try:
-            connection.execute(f"ATTACH {quoted(self.path, chr(39))} AS records (READ_ONLY)")
-            connection.execute("USE records")
+            connection.execute(f"ATTACH {quoted(self.path, chr(39))} AS {DATABASE} (READ_ONLY)")
+            connection.execute(f"SET search_path = 'memory.main,system.main,{DATABASE}.main'")
         except self.failures():
             raise _not_opened(self.path) from None
         try:
             yield
         finally:
             connection.execute("USE memory")
-            connection.execute("DETACH records")
+            connection.execute(f"DETACH {DATABASE}")
 
     def words(self) -> DuckDBWords:
         """DuckDB's SQL."""
@@ -138,6 +146,51 @@ class DuckDBBackend(SqlBackend):
                     hint="leave files where they are while they are read",
                 )
         return tuple(filter(None, now))
+
+    def one_by_one(self, columns: Mapping[str, str]) -> dict[str, str]:
+        """Those, and times that may be none where a query names them or any use would cast them."""
+        relation = self.relation or Relation()
+        named = [each.sql for each in relation.columns if not each.source]
+        named += [] if relation.where is None else [relation.where]
+        return SqlBackend.one_by_one(self, columns) | self._plain_times(columns, named)
+
+    def read(self, query: Query, table: str, within: str) -> tuple[str, str]:
+        """Times that expressions name are null where they are none; the window is looked at first.
+
+        A file may hold numbers of microseconds that are no time. DuckDB takes them for times that
+        it cannot cast, and ends what it does with an internal error, which TRY does not hold.
+        """
+        named = expressions(query)
+        columns = self.describe(f"SELECT * FROM {table}") if named else {}
+        plain = self._plain_times(columns, named)
+        if not plain:
+            return table, within
+        made = ", ".join(f"{sql} AS {quoted(name, chr(34))}" for name, sql in plain.items())
+        records = f"SELECT * REPLACE ({made}) FROM {table} WHERE {within}"
+        return f"({records}) AS plain", "true"
+
+    def _plain_times(self, columns: Mapping[str, str], named: list[str]) -> dict[str, str]:
+        """SQL of the columns that expressions name and whose values may be no times."""
+        words = self.words()
+        return {
+            name: words.plain_time(words.name(name), kind)
+            for name, kind in columns.items()
+            if kind in ENDS and (kind in CAST or any(words.name(name) in each for each in named))
+        }
+
+    def look_at_conditions(
+        self, where: str | None, expressions: Iterable[str], table: str, source: str
+    ) -> None:
+        """Refuse a condition that is not true or false, by its type.
+
+        Raises:
+            SourceError: One is text, a number or a time.
+        """
+        wanted = conditions(where, expressions)
+        if wanted:
+            parts = ", ".join(f"({sql}) AS c{i}" for i, sql in enumerate(wanted))
+            kinds = self.describe(f"SELECT {parts} FROM {table}").values()
+            require_conditions(dict(zip(wanted, kinds, strict=True)), source)
 
     def collated(self, columns: Mapping[str, str]) -> list[str]:
         """All texts: DuckDB does not say which have a collation."""
@@ -257,7 +310,9 @@ class DuckDBBackend(SqlBackend):
 
     def named_in(self, expression: str) -> list[str]:
         """Columns an expression names, by DuckDB's parser."""
-        return columns_named(self._connect(), expression)
+        if expression not in self._names:
+            self._names[expression] = columns_named(self._connect(), expression)
+        return self._names[expression]
 
     def moment(self, at: datetime) -> str:
         """A timestamp in UTC, the time zone of the session."""
@@ -291,6 +346,12 @@ class DuckDBBackend(SqlBackend):
             self._connection = connection
             self._known.clear()
             self.__post_init__()
+
+
+def _in_database(table: str) -> str:
+    """Name of a table with the name of its database before it."""
+    parts = table.split(".")
+    return table if len(parts) > 2 else ".".join([DATABASE, *(["main"] * (2 - len(parts))), *parts])
 
 
 def _not_opened(path: str) -> SourceError:

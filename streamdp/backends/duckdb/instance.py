@@ -20,6 +20,16 @@ SPILL_NOTHING: dict[str, str | bool | int | float | list[str]] = {
 }
 """In memory, nothing spilled to disk, nothing fetched from the network."""
 
+OPTIMIZERS = frozenset({"unused_columns", "filter_pushdown"})
+"""Optimizers that stay on: columns nobody names are not read, nor row groups of other windows.
+
+They move whole conditions, and leave TRY around what stood in it. All others are off, those of
+later versions too: `common_subexpressions` computes what an expression repeats before its TRY,
+`in_clause` makes a join of a list within it, `expression_rewriter` casts the constants of a
+comparison to the type of its column, where they may not fit, and `statistics_propagation` replaces
+conditions by what the least and the largest value of many records say.
+"""
+
 ARRAY_BITS = 17
 """Groups are counted in an array up to so many bits: a SMALLINT and null, of any values."""
 
@@ -65,7 +75,11 @@ class Instance:
             settings["memory_limit"] = f"{self._limits.memory}B"
         if self._limits.threads is not None:
             settings["threads"] = self._limits.threads
-        return duckdb.connect(config=settings)
+        started = duckdb.connect(config=settings)
+        known = started.execute("SELECT name FROM duckdb_optimizers()").fetchall()
+        off = ",".join(name for (name,) in known if name not in OPTIMIZERS)
+        started.execute(f"SET GLOBAL disabled_optimizers = '{off}'")
+        return started
 
 
 def _works(connection: duckdb.DuckDBPyConnection) -> bool:

@@ -28,6 +28,14 @@ FAMILIES: dict[Role, tuple[str, ...]] = {
 NOTHING = '"NULL"'
 """Type of a column that holds no value in any record; it may be every part, and counts nothing."""
 
+CAST = ("TIMESTAMP_S", "TIMESTAMP_MS")
+"""Types that DuckDB casts to TIMESTAMP before it compares or counts them; some tables have them."""
+
+_ENDS = ("290309-12-22 (BC) 00:00:00", "294247-01-10 04:00:54.775806")
+ENDS = dict.fromkeys(("TIMESTAMP", *CAST), _ENDS)
+ENDS["TIMESTAMP WITH TIME ZONE"] = (f"{_ENDS[0]}+00", f"{_ENDS[1]}+00")
+"""The first and the last time of a type that DuckDB casts to others."""
+
 _BARE = re.compile(r'"[^"]+"|[a-z_]\w*', re.ASCII | re.IGNORECASE)
 
 EXACT_DIGITS = 15
@@ -92,6 +100,15 @@ class DuckDBWords(Words):
         if name == "BLOB":
             return f"lower(hex({unit}))"
         return f"CAST({unit} AS VARCHAR)"
+
+    def plain_time(self, value: str, kind: str) -> str:
+        """A time of a type in `ENDS`; null where it is none. Infinities stay."""
+        made = "TIMESTAMP" if kind in CAST else kind
+        first, last = (f"CAST({self.text(end)} AS {made})" for end in ENDS[kind])
+        known = f"{value} BETWEEN {first} AND {last} OR NOT isfinite({value})"
+        if kind in CAST:
+            known = f"TRY({known})"
+        return f"CASE WHEN {known} THEN {value} END"
 
     def bytewise(self, column: str) -> str:
         return f'{self.name(column)} COLLATE "C"'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 
 from streamdp.backends.causes import AFTER_THE_CHARGE, CAUSES, Cause
@@ -17,7 +17,9 @@ from streamdp.backends.sql.scan import answers
 from streamdp.backends.sql.scan_sql import scan_of, scan_sql
 from streamdp.backends.sql.words import Words
 from streamdp.errors import MissingColumnError, SourceError
-from streamdp.types import Batch, CellQuery, IntArray, Query, Statistic
+from streamdp.types import RECORD, Batch, CellQuery, IntArray, Query, Statistic
+
+_EPOCH = date(1970, 1, 1).toordinal()
 
 _QUERY_HINT = "look at its expressions and their types: each is SQL over the columns of one record"
 
@@ -63,6 +65,7 @@ class SqlBackend(ABC):
             with self._own_words(batch, "cannot be opened", self.opening_hint):
                 self.look_further(query, batch, columns)
             kinds = self._kinds(query, table, columns, batch.source)
+            self.look_at_conditions(query.where, expressions(query), table, batch.source)
         if self.time_column is not None:
             kinds |= {"time": columns[self.time_column]}
         require_kinds(self.words(), query, self.time_column, kinds, batch.source, self.type_hint)
@@ -81,6 +84,9 @@ class SqlBackend(ABC):
         for name in relation.named:
             if name not in columns:
                 raise _no_column(name, listed(columns), batch.source)
+        rows = f"{relation.bare(self.words())} AS {self.words().name(RECORD)}"
+        made = [each.sql for each in relation.columns if not each.source]
+        self.look_at_conditions(relation.where, made, rows, batch.source)
 
     def _unread(self) -> tuple[str, str]:
         """Message and hint where the engine cannot say which columns there are."""
@@ -108,7 +114,8 @@ class SqlBackend(ABC):
         ):
             table = self.table(query, batch)
             kinds = self._described(query, table)
-            found = self._asked(query, kinds, table, self._within(batch, kinds))
+            read, within = self.read(query, table, self._within(batch, kinds))
+            found = self._asked(query, kinds, read, within)
         return found if query.by else found[0]
 
     def _asked(
@@ -173,6 +180,16 @@ class SqlBackend(ABC):
         """How columns are read that an engine would skip by statistics of files."""
         return one_by_one(self.words(), columns)
 
+    def read(self, query: Query, table: str, within: str) -> tuple[str, str]:
+        """What stands behind FROM and WHERE, where values are made plain that an engine fails at.
+
+        Args:
+            query: Whose expressions name columns.
+            table: What stands behind FROM.
+            within: Condition that a record belongs to the batch.
+        """
+        return table, within
+
     def type_hint(self, source: str, field: Field) -> str:
         """Hint about a column of another type than its part takes."""
         return "name another column, or cast it in an expression"
@@ -187,6 +204,19 @@ class SqlBackend(ABC):
 
     def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
         """Refuse anything else before a charge is spent."""
+        return
+
+    def look_at_conditions(
+        self, where: str | None, expressions: Iterable[str], table: str, source: str
+    ) -> None:
+        """Refuse a condition that is not true or false, where the engine would cast it.
+
+        Args:
+            where: Of the records.
+            expressions: That may hold others.
+            table: What stands behind FROM.
+            source: Name of the source.
+        """
         return
 
     def named_in(self, expression: str) -> list[str]:
@@ -208,17 +238,19 @@ class SqlBackend(ABC):
         return list(dict.fromkeys([*self.own_columns(query), *inside]))
 
     def _within(self, batch: Batch, kinds: Mapping[str, str]) -> str:
-        """The condition of a window; dates count by the clocks of the source's time zone."""
+        """The condition of a window; dates count by the clocks of the source's time zone.
+
+        A date is compared with the first date that is not before the instant, not cast to an
+        instant: there are dates that have none.
+        """
         if self.time_column is None or batch.start is None or batch.end is None:
             return "true"
-        start, end = (
-            self.moment(datetime.fromtimestamp(seconds, UTC))
-            for seconds in (batch.start, batch.end)
-        )
-        if batch.wall is not None and kinds["time"].lower() == "date":
-            start, end = (
-                f"DATE '{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d}'" for seconds in batch.wall
-            )
+        ends = (batch.start, batch.end)
+        if kinds["time"].lower() == "date":
+            days = (-(-seconds // 86_400) for seconds in batch.wall or ends)
+            start, end = (f"DATE '{date.fromordinal(_EPOCH + day)}'" for day in days)
+        else:
+            start, end = (self.moment(datetime.fromtimestamp(seconds, UTC)) for seconds in ends)
         return f"{self.time()} >= {start} AND {self.time()} < {end}"
 
     def _described(self, query: Query, table: str) -> dict[str, str]:

@@ -41,6 +41,22 @@ TYPES = _words(
 )
 """Types that an expression may cast to."""
 
+PARTS = _words(
+    "YEAR QUARTER MONTH WEEK DAY HOUR MINUTE SECOND MILLISECOND MICROSECOND EPOCH"
+    " DOW DAYOFWEEK WEEKDAY ISODOW DOY DAYOFYEAR WEEKOFYEAR ISOYEAR YEARWEEK"
+    " DECADE CENTURY MILLENNIUM ERA"
+)
+"""Parts of a time; a date without a clock has no time zone, and engines fail at asking for it."""
+
+UNITS = _words(
+    "YEAR QUARTER MONTH WEEK DAY HOUR MINUTE SECOND MILLISECOND MICROSECOND"
+    " DECADE CENTURY MILLENNIUM"
+)
+"""Units that a time is cut off at, and of an interval."""
+
+MOST_NODES = 5_000
+"""Of an expression once engines have written out what they say twice to be safe; see `_size`."""
+
 POSITIONS = _words(
     "rowid file_row_number file_index filename ctid xmin xmax cmin cmax tableoid _metadata"
 )
@@ -110,6 +126,11 @@ def checked(tree: Expr, dialect: Dialect, table: str | None = None) -> str:
     parsed(tree.sql("duckdb", comments=False))
     for node in tree.walk():
         _require_allowed(node, dialect)
+    if _size(tree) > MOST_NODES:
+        raise ValueError(
+            "divisors, logarithms, roots or CASE … WHEN stand too deep in each other: each is"
+            " computed twice to be safe, so derive the inner ones in a view"
+        )
     total = _total(tree)
     if table is not None:
         for column in total.find_all(exp.Column):
@@ -152,6 +173,7 @@ def _require_allowed(node: Expr, dialect: Dialect) -> None:
             raise ValueError(f"{node.name} says where a record lies among the others")
     if isinstance(node, exp.DataType) and node.this.name not in TYPES:
         raise ValueError(f"there are no casts to {node.this.name.lower()} here")
+    _require_known_part(node)
     if isinstance(node, exp.Literal) and node.is_string:
         _require_no_clock(node, dialect)
     if isinstance(node, exp.Substring | exp.Trim) and any(
@@ -162,6 +184,43 @@ def _require_allowed(node: Expr, dialect: Dialect) -> None:
     if dialect == "spark" and isinstance(node, exp.Cast) and not _is_constant(node):
         _require_no_timestamp(node)
     require_sayable(node, dialect)
+
+
+def _require_known_part(node: Expr) -> None:
+    """Refuse a part or unit of a time that is none, or that a record says."""
+    from sqlglot import exp
+
+    if isinstance(node, exp.Extract):
+        part, known = node.this, PARTS
+    elif isinstance(node, exp.TimestampTrunc | exp.DateTrunc | exp.Interval):
+        part, known = node.args.get("unit"), UNITS
+    else:
+        return
+    if isinstance(node, exp.Interval) and part is None and isinstance(node.this, exp.Literal):
+        return
+    name = part.name.upper() if isinstance(part, exp.Var | exp.Literal) else ""
+    if not known & {name, name.removesuffix("S")}:
+        raise ValueError(
+            f"{name.lower() or 'what is no word'} is no part of a time here: there are"
+            f" {', '.join(sorted(known)).lower()}"
+        )
+
+
+def _size(node: Expr) -> int:
+    """Nodes of what an engine computes: some write out an operand once for each time it is used."""
+    from sqlglot import exp
+
+    sizes = {id(child): _size(child) for child in node.iter_expressions()}
+    twice: Expr | None = None
+    times = 2
+    if isinstance(node, exp.Div | exp.Mod):
+        twice = node.expression
+    elif isinstance(node, exp.Ln | exp.Sqrt):
+        twice = node.this
+    elif isinstance(node, exp.Case) and node.this is not None:
+        twice, times = node.this, len(node.args["ifs"])
+    more = 0 if twice is None else sizes[id(twice)] * (times - 1)
+    return 1 + more + sum(sizes.values())
 
 
 def _require_no_timestamp(cast: Expr) -> None:

@@ -1,0 +1,45 @@
+"""The sweep of expressions, and that it finds what is wrong with a reading that is."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from streamdp.backends.duckdb import instance
+from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.backends.duckdb.words import DuckDBWords
+from tests.privacy.reading.sweep import PLAIN, Sweep, sweep, write
+
+
+def test_no_record_makes_an_expression_fail_or_count_for_others(tmp_path: Path) -> None:
+    done, faults = sweep(tmp_path, seed=27, expressions=250)
+    assert faults == []
+    assert done.refused < done.asked, "most of what the grammar says is admitted"
+
+
+@pytest.mark.long
+def test_no_record_of_many_sweeps_does(tmp_path: Path) -> None:
+    for seed in range(5):
+        assert sweep(tmp_path, seed, expressions=4_000)[1] == []
+
+
+def test_an_optimizer_that_moves_work_out_of_try_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(instance, "OPTIMIZERS", {*instance.OPTIMIZERS, "common_subexpressions"})
+    assert sweep(tmp_path, seed=27, expressions=100)[1]
+
+
+def test_an_expression_that_is_not_tried_is_caught(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(DuckDBWords, "tried", lambda _, expression: f"({expression})")
+    assert sweep(tmp_path, seed=27, expressions=30)[1]
+
+
+def test_times_that_are_none_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DuckDBWords, "plain_time", lambda _, value, kind: value)
+    told = Sweep(write(tmp_path, random.Random(27)), DuckDBBackend("", "parquet"))
+    assert told.fault([("cuts", 'LENGTH(TRY_CAST("at" AS TEXT))')], str(PLAIN)) is not None
