@@ -280,7 +280,17 @@ class DuckDBBackend(SqlBackend):
             SourceError: They cannot be read.
         """
         with self.session(), self._own_words(batch, "cannot be opened", self.opening_hint):
-            return self.describe(f"SELECT * FROM {self.table(query, batch)}")
+            return self.describe(f"SELECT * FROM {self._whole(query, batch)}")
+
+    def _whole(self, query: Query, batch: Batch) -> str:
+        """The table with all columns; a view of text files has those alone that are named."""
+        table = self.table(query, batch)
+        every = [] if self._files is None else list(self._files.columns())
+        if self._files is None or not every:
+            return table
+        self._known.clear()
+        self._read = self._read[0], every
+        return self._files.view(self._connect(), *self._read)
 
     def shown(self, select: str, query: Query, batch: Batch) -> list[tuple[Any, ...]]:
         """Rows of a SELECT over the records of a batch, which it calls `records`.
@@ -291,7 +301,7 @@ class DuckDBBackend(SqlBackend):
             SourceError: They cannot be read.
         """
         with self.session(), self._own_words(batch, "could not be read", self.reading_hint):
-            table = self.table(query, batch)
+            table = self._whole(query, batch)
             within = self._within(batch, self._described(query, table))
             records = f"WITH records AS (SELECT * FROM {table} WHERE {within})"
             return self._connect().execute(f"{records} {select}").fetchall()
