@@ -122,17 +122,17 @@ class Gatekeeper:
             InternalError: Anything else in reading or drawing.
             StoreError: The answer could not be written; the run is closed.
         """
-        began = self.around.clock.timer()
+        began, now = self.around.clock.timer(), self.around.clock.now()
         run = self._armed(gate)
         if run is None:
             return None
-        number = self.around.store.gates.use_test(run.run, batch, self.around.clock.now())
+        number = self.around.store.gates.use_test(run.run, batch, now)
         statistic = self._read(gate, batch, run.run)
         past = Past(
             self.around.store.gates.accepted(gate.name), standing[0].rows if standing else ()
         )
-        told = partial(self._word, gate, batch, standing, began)
-        accepted = self._answer(gate, run, number, statistic, told, past)
+        told = partial(self._word, gate, batch, standing, (began, now))
+        accepted = self._answer(gate, run, number, statistic, told, past, now)
         self.around.clock.wait(self._left(gate, began))
         self._tell(gate, batch, accepted)
         return accepted
@@ -174,15 +174,16 @@ class Gatekeeper:
         statistic: Statistic,
         told: Callable[[bool], Answer],
         past: Past,
+        now: int,
     ) -> bool:
-        """Draw the answer and write it; if either fails the run is over."""
+        """Draw the answer and write it, as of the test's begin; if either fails the run is over."""
         store, clock = self.around.store, self.around.clock
         try:
             with redact_errors(self.around.entropy):
                 accepted = gate.kind.accepts(
                     run.hidden, number, past, statistic, self.around.entropy
                 )
-                store.gates.answer(run.run, told(accepted), clock.now())
+                store.gates.answer(run.run, told(accepted), now)
         except BaseException:
             store.gates.end(run.run, "lost", gate.manual, clock.now())
             self.around.log("gate.lost", gate=gate.name)
@@ -190,11 +191,17 @@ class Gatekeeper:
         return accepted
 
     def _word(
-        self, gate: Gate, batch: Batch, standing: tuple[Release, ...], began: float, accepted: bool
+        self,
+        gate: Gate,
+        batch: Batch,
+        standing: tuple[Release, ...],
+        begin: tuple[float, int],
+        accepted: bool,
     ) -> Answer:
-        """The answer with its notices and holds."""
-        entropy = self.around.entropy
-        slot = self.around.clock.now() + int(self._left(gate, began)) + 1
+        """The answer with its notices and holds; its slot follows from the begin of the test."""
+        entropy, (began, now) = self.around.entropy, begin
+        slots = int((self.around.clock.timer() - began) // gate.slot) + 1
+        slot = now + slots * gate.slot + 1
         if accepted:
             notices = of_acceptance(gate.name, gate.sinks, standing, batch, slot, entropy)
         else:

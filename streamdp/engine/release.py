@@ -77,6 +77,7 @@ def release_batch(job: Job, batch: Batch, ready: Ready, around: EngineContext) -
 
     Privacy: the charge is fixed by `plan` from public facts and durable before the batch is read.
     The batch reaches `draw` alone; `learn` has no data argument; the log gets names and amounts.
+    All that is written has the time of the reservation, which says nothing of how long it took.
 
     Raises:
         BudgetExhaustedError: A cap refuses; nothing was spent or read.
@@ -99,11 +100,11 @@ def release_batch(job: Job, batch: Batch, ready: Ready, around: EngineContext) -
             if failed:
                 around.log("learner.restarted", job=job.name, code="learning-failed")
             published = kind.publish(state, outcome)
-            release = _record(release_id, job, batch, charge, published, around.clock.now())
+            release = _record(release_id, job, batch, charge, published, now)
             after = Learned(learned.version + 1, learned.signature, state)
             around.store.commit(reservation, release, after, job.sinks)
     except BaseException:
-        around.store.burn(reservation, around.clock.now())
+        around.store.burn(reservation, now)
         around.log("release.burnt", **about, epsilon_nano=charge.epsilon_nano)
         raise
     around.log("release.committed", **about, release=release.id)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -281,6 +282,37 @@ def test_an_acceptance_outlives_a_death_before_its_release(tmp_path: Path) -> No
     assert world.runner.round([gate_of(world, Scripted(), (job,))]).released == 1
     assert len(world.backend.asked) == asked + 1
     assert ledger(world).count("join") == 2
+
+
+@pytest.mark.parametrize("yes", [(), (1,)], ids=["no", "yes"])
+def test_a_slow_test_leaves_the_rows_of_a_quick_one(tmp_path: Path, yes: tuple[int, ...]) -> None:
+    """Within one slot: its answer, the end of its run and what sinks are owed have public times."""
+    traces = []
+    for seconds in (0.0, 0.4, 1.0, 29.0):
+        world = World(tmp_path / str(seconds), days=1, caps=CAPS, make=True)
+        answer = world.backend.answer
+
+        def slowly(query: Query, batch: Batch, world: World = world, took: float = seconds) -> Any:
+            world.clock.seconds += int(took)
+            world.clock.timed += took
+            return answer(query, batch)  # noqa: B023
+
+        world.backend.answer = slowly  # type: ignore[method-assign]
+        world.runner.round([gate_of(world, Scripted(yes), slot=30, holds=("job",))])
+        assert sum(world.clock.waited) == pytest.approx(30 - seconds)
+        rows = {
+            table: world.store.database.execute(f"SELECT {names} FROM {table}").fetchall()
+            for table, names in (
+                ("ledger", "seq, at, purpose, job, batch, epsilon_nano"),
+                ("gate_answer", "batch, accepted, slot"),
+                ("gate_run", "run, ended, waits"),
+                ("outbox", "sink, next_at"),
+                ("pause", "job, since"),
+            )
+        }
+        notices = [(each.kind, each.released_at) for each in world.sink.taken]
+        traces.append((rows, notices, world.log.events))
+    assert all(trace == traces[0] for trace in traces)
 
 
 def test_the_answer_comes_at_the_end_of_its_slot(tmp_path: Path) -> None:

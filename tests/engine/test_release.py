@@ -3,7 +3,7 @@
 import json
 import os
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -18,9 +18,17 @@ from streamdp.sources.files import FileSource
 from streamdp.sources.windows import DAY, WindowSource
 from streamdp.store.ledger.ledger import set_caps
 from streamdp.store.pauses import pause_job, resume_job
-from streamdp.types import CellCounts, Charge, Entropy, Json, Outcome, Plan
+from streamdp.types import Batch, CellCounts, Charge, Entropy, Json, Outcome, Plan, Query
 from streamdp.types.rests import FIRST_REST, LONGEST_REST
-from tests.worlds import EPSILON_NANO, START, EventLog, World, quantiles_kind
+from tests.worlds import (
+    EPSILON_NANO,
+    START,
+    EventLog,
+    HandClock,
+    MemoryBackend,
+    World,
+    quantiles_kind,
+)
 
 
 def test_a_round_releases_every_sealed_window_once(tmp_path: Path) -> None:
@@ -380,6 +388,35 @@ def test_an_empty_batch_leaves_the_traces_of_a_full_one(tmp_path: Path) -> None:
         world.runner.round([world.job()])
         traces.append((_public_rows(world), _events(world)))
     assert traces[0] == traces[1]
+
+
+@dataclass
+class Slowly(MemoryBackend):
+    """Takes its time to answer, by the clock on the wall."""
+
+    clock: HandClock = field(default_factory=HandClock)
+    seconds: int = 0
+
+    def answer(self, query: Query, batch: Batch) -> CellCounts:
+        self.clock.seconds += self.seconds
+        self.clock.timed += self.seconds
+        return super().answer(query, batch)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_slow_question_leaves_the_traces_of_a_quick_one(tmp_path: Path, fails: bool) -> None:
+    """Released or burnt, all rows have the time of the reservation, and so has what sinks get."""
+    traces = []
+    for seconds in (0, 1, 500):
+        world = World(tmp_path / str(seconds), days=1, make=True)
+        world.backend = Slowly(world.backend.values, fails, clock=world.clock, seconds=seconds)
+        job = world.job()
+        world.runner.round([job])
+        posted = world.store.database.execute("SELECT sink, next_at FROM outbox").fetchall()
+        told = [release.released_at for release in world.sink.taken]
+        traces.append((_public_rows(world), _events(world), posted, told))
+        assert bool(told) is not fails
+    assert traces[0] == traces[1] == traces[2]
 
 
 def _events(world: World) -> list[object]:

@@ -52,7 +52,8 @@ FIXED = {
         "that a batch or file exists, when it came, and what the configuration says",
         "what is true of everybody: a release may tell it of a person who took no part",
     ],
-    "out_of_scope": "timing, memory and power of the host; who watches the engine or its network",
+    "out_of_scope": "timing, memory and power of the host; who watches the engine, its network, or"
+    " when log lines are written and sinks are reached",
     "numerics": "integer weights and one uniform integer of the operating system a draw; rounding"
     " is paid for from the same epsilon; results lie on a public grid",
     "renewal": "nothing renews in silence: a new batch has a batch cap of its own, a window frees"
