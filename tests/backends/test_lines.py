@@ -167,10 +167,10 @@ def test_an_archive_is_read_to_its_end_or_refused(tmp_path: Path, ending: str, f
 def test_a_file_whose_lines_end_otherwise_is_refused(tmp_path: Path) -> None:
     """Carriage returns alone are no line ends: the records would be the header."""
     path = tmp_path / "r.csv"
-    path.write_bytes(b"x,y\r1,2\r3,4\r")
+    path.write_bytes(b"x,y\r1,2\rsecret,4\r")
     with pytest.raises(SourceError, match="carriage return") as caught:
         DuckDBBackend(str(path), "csv", types={"x": "number"}).check(QUERY, BATCH)
-    assert "3" not in str(caught.value)
+    assert "secret" not in str(caught.value)
 
 
 def test_columns_that_are_not_named_are_not_cut(tmp_path: Path) -> None:

@@ -26,7 +26,10 @@ HERE = Path(__file__).parent
 MOMENT = 0.3
 """Seconds that each benchmark gets by default."""
 
-WHOLE = {"daemon", "engines", "gates", "ledger", "many_jobs", "scale", "sharing", "sources", "web"}
+WHOLE = {
+    *("daemon", "engines", "gates", "ledger", "many_jobs", "reading", "scale", "sharing"),
+    *("sources", "web"),
+}
 """Run in the long profile alone: they start servers or daemons, or write large tables."""
 
 

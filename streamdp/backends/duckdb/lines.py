@@ -204,8 +204,9 @@ def fields(block: Block, delimiter: str, places: Sequence[int]) -> list[pa.Array
         if len(quotes):
             quoted = (end > begin) & (flat[begin] == QUOTE)
             begin, end = begin + quoted, end - quoted
-            within = np.searchsorted(quotes, end) > np.searchsorted(quotes, begin)
-            for row in np.flatnonzero(quoted & within).tolist():
+            rows = np.flatnonzero(quoted)
+            ahead = np.searchsorted(quotes, begin[rows])
+            for row in rows[np.searchsorted(quotes, end[rows]) > ahead].tolist():
                 texts[row] = block.data[begin[row] : end[row]].replace(b'""', b'"')
         for row, each in split.items():
             texts[row] = each[place] if place < len(each) else b""
@@ -311,8 +312,22 @@ def _outside_quotes(
     """Delimiters behind an even number of quotes of their record, and records with odd quotes.
 
     These delimiters say where the fields are if each quote of a record opens a field, ends one, or
-    is doubled; other records are odd.
+    is doubled; other records are odd. Where none is, they are found without looking at each record.
     """
+    inside = (np.cumsum(flat == QUOTE, dtype=np.uint8) & 1).astype(np.bool_)
+    opens = inside[quotes]
+    at_start = inside[block.starts - 1] & (block.starts > 0)
+    if not (at_start.any() or inside[block.ends - 1].any()):
+        well = _stand_well(flat, quotes, opens, delimiter) | (quotes == 0)
+        if well.all():
+            return cuts[~inside[cuts]], np.zeros(0, np.int64)
+    return _by_record(flat, block, cuts, quotes, delimiter)
+
+
+def _by_record(
+    flat: Bytes, block: Block, cuts: IntArray, quotes: IntArray, delimiter: int
+) -> tuple[IntArray, IntArray]:
+    """The same, with quotes counted from the start of each record."""
     first, behind = np.searchsorted(quotes, block.starts), np.searchsorted(quotes, block.ends)
     number = behind - first
     rows = np.repeat(np.arange(len(number)), number)
