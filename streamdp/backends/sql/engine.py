@@ -64,7 +64,7 @@ class SqlBackend(ABC):
                     raise _no_column(name, self.columns_hint(query, columns), batch.source)
             with self._own_words(batch, "cannot be opened", self.opening_hint):
                 self.look_further(query, batch, columns)
-            kinds = self._kinds(query, table, columns, batch.source)
+            kinds = self._kinds(query, table, columns, batch)
             self.look_at_conditions(query.where, expressions(query), table, batch.source)
         if self.time_column is not None:
             kinds |= {"time": columns[self.time_column]}
@@ -262,28 +262,29 @@ class SqlBackend(ABC):
         return self.describe(f"SELECT {', '.join(parts) or 1} FROM {table} WHERE ({where})")
 
     def _kinds(
-        self, query: Query, table: str, columns: Mapping[str, str], source: str
+        self, query: Query, table: str, columns: Mapping[str, str], batch: Batch
     ) -> dict[str, str]:
         try:
             return self._described(query, table)
         except self.failures() as error:
-            self._require_no_cause(error, source)
+            self._require_no_cause(error, batch)
             missing = [name for name in self.named(query) if name not in columns]
             if missing:
                 hint = self.columns_hint(query, columns)
-                raise _no_column(missing[0], hint, source) from None
+                raise _no_column(missing[0], hint, batch.source) from None
             raise SourceError(
-                f"an expression for source {source} cannot be understood by its engine",
+                f"an expression for source {batch.source} cannot be understood by its engine",
                 where=" / ".join(expressions(query)),
                 hint="write one SQL expression over the columns of one record; " + CONDITION_HINT,
-                source=source,
+                source=batch.source,
             ) from None
 
-    def _require_no_cause(self, error: Exception, source: str) -> None:
+    def _require_no_cause(self, error: Exception, batch: Batch) -> None:
         """Raise the error of a failure that is not the expressions'."""
         cause = self.cause(error)
         if cause in ("timeout", "lock", "unreachable", "permission"):
-            raise CAUSES[cause].error(f"source {source} cannot be opened", "", source) from None
+            what = f"source {batch.source} cannot be opened"
+            raise CAUSES[cause].error(what, self.place(batch), batch.source) from None
 
     @contextmanager
     def _in_time(self, batch: Batch, what: str) -> Iterator[None]:
