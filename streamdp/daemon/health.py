@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from streamdp.config import Configuration, next_times
-from streamdp.store.pulse import MOST, SLOW_AFTER, Asking, Pulse
+from streamdp.store.pulse import LATE_AFTER, MOST, SLOW_AFTER, Asking, Pulse
 from streamdp.store.reading.watch import Alert
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ MINUTE = 60
 
 
 def asking_of(rounds: Rounds, clock: Clock) -> tuple[Asking, ...]:
-    """Questions that have run for a minute or longer, the oldest first."""
+    """Questions that are slow or hang, the oldest first."""
     timer = clock.timer()
     return tuple(
         Asking(
@@ -38,7 +38,7 @@ def late_jobs(
     """Jobs that woke and have not had their turn by their next time, and since when they wait."""
     found: dict[str, int] = {}
     for name, woke in unserved.items():
-        if name not in configuration.tasks() or now - woke < SLOW_AFTER:
+        if name not in configuration.tasks() or now - woke < LATE_AFTER:
             continue
         again = next(iter(next_times(configuration.schedule_of(name), woke, 1)), None)
         if again is not None and again <= now:

@@ -5,7 +5,7 @@ store and not the signs of life, so that dead, slow and unable to write are told
 page and metrics read the same file.
 
 Privacy: there are names, the clock, and public words of errors. Since when a question runs is told
-to the minute, and once it has run for one.
+to the minute, and once it has run for 45 seconds.
 """
 
 from __future__ import annotations
@@ -25,8 +25,11 @@ SIZE = 65_536
 MOST = 100
 """Names of each list, at most."""
 
-SLOW_AFTER = 60
-"""Seconds after which a question counts as slow."""
+SLOW_AFTER = 45
+"""Seconds after which a question counts as slow: known before a job is late for it."""
+
+LATE_AFTER = 60
+"""Seconds that a job waits before it may count as late."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -85,7 +85,9 @@ def _of_pulse(view: View, found: Overview) -> Iterator[Metric]:
         "When the newest round ended, 0 before the first.",
         value=0 if pulse is None else pulse.round_at or 0,
     )
-    questions = Gauge("streamdp_questions", "Questions over a minute.", labels=["source", "state"])
+    questions = Gauge(
+        "streamdp_questions", "Questions that are slow or hang.", labels=["source", "state"]
+    )
     for source in view.configuration.sources:
         states = [] if pulse is None else [e.state for e in pulse.asking if e.source == source]
         for state in QUESTION_STATES:
