@@ -170,7 +170,7 @@ class Postgres:
         described = ", ".join(f'"{name}" {kind}' for name, kind in zip(columns, kinds, strict=True))
         with psycopg.connect(self.conninfo) as connection, connection.cursor() as cursor:
             cursor.execute("SET TimeZone = 'UTC'")
-            cursor.execute("DROP TABLE IF EXISTS t")
+            cursor.execute("DROP TABLE IF EXISTS t CASCADE")
             cursor.execute(f"CREATE TABLE t ({described})")
             with cursor.copy("COPY t FROM STDIN") as copy:
                 for row in zip(*(column.values for column in columns.values()), strict=True):
@@ -179,6 +179,16 @@ class Postgres:
             self.backend = PostgresBackend(self.conninfo, Relation("t"))
         self.backend.time_column, self.backend.relation = time_column, Relation("t")
         return self.backend
+
+    def view(self, select: str) -> None:
+        """Read a view over the table in its place, until the next table."""
+        import psycopg
+
+        assert self.backend is not None
+        with psycopg.connect(self.conninfo) as connection:
+            connection.execute("DROP VIEW IF EXISTS seen")
+            connection.execute(f"CREATE VIEW seen AS {select}")
+        self.backend.relation = Relation("seen")
 
 
 MARIADB_TYPES = {

@@ -21,7 +21,7 @@ from streamdp.backends.sql.relation import Relation
 from streamdp.backends.sql.scan import Scan
 from streamdp.backends.sql.server import LOCK_SECONDS, ServerBackend
 from streamdp.errors import SourceError
-from streamdp.types import Batch, CellQuery, IntArray, Query
+from streamdp.types import RECORD, Batch, CellQuery, IntArray, Query
 
 if TYPE_CHECKING:
     import psycopg
@@ -79,8 +79,8 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
     """Asks a PostgreSQL server; a role that may SELECT from the relation is enough.
 
     The session is read-only, in UTC, named `streamdp`, and writes dates as ISO does. The server
-    ends a question that takes longer than it may, or whose client died. An expression that fails on
-    a record fails the question: PostgreSQL cannot go on without that record.
+    ends a question that takes longer than it may, or whose client died. PostgreSQL cannot go on
+    without a record that fails an expression, so expressions are made total, or refused.
 
     Args:
         conninfo: Where the server is, as libpq reads it; may hold a password, so it is not shown.
@@ -96,6 +96,7 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
     limits: Limits = NO_LIMITS
     sleep: Callable[[float], None] = time.sleep
     _connection: psycopg.Connection[Any] | None = field(default=None, init=False, repr=False)
+    _columns: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     opening_hint = "is the name right, and may this role SELECT from it?"
     reading_hint = "look at the server: was it stopped, or the query cancelled or out of time?"
@@ -105,7 +106,15 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
 
     def words(self) -> PostgresWords:
         """PostgreSQL's SQL."""
-        return PostgresWords()
+        return PostgresWords(self._columns)
+
+    def relation_sql(self, relation: Relation) -> str:
+        """The table or query; types of its columns are kept for the expressions over them."""
+        beneath = self.describe(f"SELECT * FROM {relation.bare(PostgresWords())} AS relation")
+        self._columns = {f"{RECORD}.{name}": kind for name, kind in beneath.items()}
+        found = ServerBackend.relation_sql(self, relation)
+        self._columns |= self.describe(f"SELECT * FROM {found}")
+        return found
 
     def collated(self, columns: Mapping[str, str]) -> list[str]:
         """Columns whose collation calls different texts equal."""
@@ -117,6 +126,8 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
         import psycopg
 
         connection = self.connected()
+        for each in expressions(query):
+            self.words().tried(each)
         named = {*self.own_columns(query), *self.relation.named, *columns_of(expressions(query))}
         table = self.relation.bare(self.words())
         for what, hint in (*doubts(connection, table, named), *shadows(connection)):

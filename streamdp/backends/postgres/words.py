@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from streamdp.backends.postgres.total import total
 from streamdp.backends.sql.words import Role, Words
 
 WHOLE = ("smallint", "integer", "bigint")
@@ -31,8 +35,18 @@ def family(kind: str) -> str:
     return head + rest.partition(")")[2] if bracket else kind
 
 
+@dataclass(frozen=True, slots=True)
 class PostgresWords(Words):
-    """See `words.Words`. An expression that fails on a record fails the question."""
+    """See `words.Words`. An expression that could fail on a record is made total, or refused.
+
+    Args:
+        columns: Types of columns that expressions name.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    def tried(self, expression: str) -> str:
+        return f"({total(expression, self.columns)})"
 
     def takes(self, role: Role, kind: str) -> bool:
         return family(kind) in KINDS[role]

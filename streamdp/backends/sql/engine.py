@@ -258,7 +258,7 @@ class SqlBackend(ABC):
         words = self.words()
         parts = [f"{field.sql(words)} AS {field.alias}" for field in fields_of(query)]
         parts += [f"{self.time()} AS time"] if self.time_column else []
-        where = "true" if query.where is None else query.where
+        where = "true" if query.where is None else words.tried(query.where)
         return self.describe(f"SELECT {', '.join(parts) or 1} FROM {table} WHERE ({where})")
 
     def _kinds(
