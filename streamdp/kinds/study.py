@@ -165,6 +165,10 @@ class Study(ABC):
     def errors(self, kind: Any, statistic: Any, outcome: Outcome) -> FloatArray:
         """How far an outcome is from a batch, shape (m,); NaN where that has no meaning."""
 
+    def parts(self, kind: Any) -> tuple[str, ...]:
+        """Name of the part of a release that each error is of; empty where all are of one unit."""
+        return ()
+
     def trace(self, kind: Any, steps: Iterable[Step]) -> Trace | None:
         """A replay from inside; None where there is nothing to see."""
         return None

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
+from streamdp.privacy.amounts import NANO
+
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
@@ -13,6 +15,7 @@ if TYPE_CHECKING:
     from streamdp.database import Database
     from streamdp.kinds.spec import Simulates
     from streamdp.planning.prices import Prices
+    from streamdp.privacy.price import Price
     from streamdp.types import Json
 
     Progress = Callable[[list[str]], AbstractContextManager[Iterable[str]]]
@@ -96,6 +99,16 @@ class Simulations:
         accuracy = wiring.spec_of(self._configuration.releases[job]).accuracy
         return accuracy if isinstance(accuracy, Simulates) and accuracy.simulates(kind) else None
 
+    def _with_cap(self, job: str, price: Price) -> str:
+        """A price for a unit, and a word where the batch cap forbids it."""
+        from streamdp import wiring
+
+        caps = wiring.caps_of(self._configuration, self._configuration.releases[job].source)
+        shown = f"{float(price.amount):g}"
+        if caps.measure == price.measure and price.amount * NANO > caps.batch_nano:
+            return f"{shown}, above the batch cap of {caps.batch_nano / NANO:g}"
+        return shown
+
     def _row(self, job: str, kind: Any) -> dict[str, Json]:
         """Expected errors, and the price for a wanted one."""
         from streamdp import wiring
@@ -110,6 +123,6 @@ class Simulations:
             row["errors"] = section.about_errors()
         if self._wanted is not None:
             needed = accuracy.price_for(kind, self._wanted)
-            shown = None if needed is None else f"{float(needed.of_unit(rows).amount):g}"
+            shown = None if needed is None else self._with_cap(job, needed.of_unit(rows))
             row[f"{section.price.measure}_for_{self._wanted:g}"] = shown
         return row

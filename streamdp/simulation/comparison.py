@@ -56,6 +56,17 @@ class Comparison:
         shown = self.kind(ORACLE, TRUTH_EPSILON, stream) if oracle else None
         return errors_of(replay(self.study, kind, stream, chance(trial.seed), shown))
 
+    def sample(self, trial: Trial, length: int) -> tuple[tuple[str, ...], int]:
+        """Replay the first batches of a trial, to see how long it takes.
+
+        Returns:
+            The part of the release that each error is of, and how many batches there are.
+        """
+        stream = self.stream(trial.seed)
+        kind = self.kind(trial.learner, trial.price, stream)
+        errors_of(replay(self.study, kind, stream.take(length), chance(trial.seed)))
+        return self.study.parts(kind), len(stream.batches)
+
 
 def chance(seed: int) -> PublicEntropy:
     """Bits that anyone can repeat: nothing that they draw is released."""

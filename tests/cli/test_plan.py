@@ -97,3 +97,31 @@ def test_the_end_of_a_budget_is_where_turns_put_it(simulated: list[Any]) -> None
 def test_a_gate_that_never_ran_has_no_tests_left() -> None:
     """Every window of its plan needs a run of its own to be in."""
     assert gates.tests_left(None, "gate", 5) == 0
+
+
+def test_errors_are_told_in_the_unit_of_the_column(simulated: list[Any]) -> None:
+    """A quarter of the ranks of values around 500, spread by 100, is some ten of them."""
+    _write({"air": ("air_time", 0.1)})
+    (row, budget), _ = _rows()
+    assert 10 < row["value_error_95"] < 500
+    assert budget["batches_left_after"] == int((900 - 31 * 0.1) / 0.1 + 1e-9)
+    assert budget["lasts_until"] == "the end"
+
+
+def test_every_measure_has_an_error_and_a_cap_is_named(simulated: list[Any]) -> None:
+    """Counts, sums and means in their units; a price that the batch cap forbids says so."""
+    job = (
+        "  day: {kind: statistics, source: flights, epsilon: 0.5, schedule: {every: 1d}, measures:"
+        " {flights: count, late: {count: {sql: arrival_delay > 30}},"
+        " total: {sum: air_time, resolution: 1, bounds: [0, 1000]},"
+        " mean: {mean: air_time, resolution: 1, bounds: [0, 1000]}}}\n"
+    )
+    Path("config.yaml").write_text(HEAD.format(lifetime=900) + job)
+    (row, _), _ = _rows("--error", "1")
+    errors = {name: value for name, value in row.items() if "error_95" in name}
+    assert list(errors) == [
+        *("flights error_95", "late error_95"),
+        *("total error_95", "mean error_95 times records"),
+    ]
+    assert all(value > 1 for value in errors.values())
+    assert row["epsilon_for_1"].endswith("above the batch cap of 2")

@@ -225,3 +225,22 @@ def test_a_picture_is_drawn_and_a_missing_library_is_said_before_any_work(
     refused = typed("--stream", "iid", "--picture", "out.png", *ONE)
     assert isinstance(refused.exception, ConfigurationError)
     assert "pip install 'streamdp[plot]'" in str(refused.exception)
+
+
+def test_measures_have_rows_of_their_own(home: Path) -> None:
+    """Errors of counts and of means are not averaged into one number; it says what it does."""
+    text = (home / "config.yaml").read_text().partition("releases:")[0]
+    job = (
+        "releases:\n  day: {kind: statistics, source: flights, epsilon: 0.3, measures:"
+        " {flights: count, mean: {mean: air_time, resolution: 1, bounds: [0, 1000]}}}\n"
+    )
+    (home / "config.yaml").write_text(text + job)
+    lines = [f"2013-01-{1 + i % 4:02d},{100 + i}" for i in range(400)]
+    (home / "public.csv").write_text("\n".join(["date,air_time", *lines]) + "\n")
+    found = typed("day", "--table", "public.csv", "--length", "4", "--json")
+    assert found.exit_code == 0, found.exception
+    shown = [json.loads(line) for line in found.stdout.splitlines()]
+    of = {(row["learner"], row["of"]) for row in shown}
+    assert len(of) == len(shown)
+    assert {part for _, part in of} == {"flights", "mean"}
+    assert "reading the batches" in found.stderr

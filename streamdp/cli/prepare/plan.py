@@ -31,6 +31,9 @@ from streamdp.planning.waiting import Waiting, waiting_until
 
 DAY = 86_400
 
+FARTHEST = 253_370_764_800
+"""The year 9999."""
+
 if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.database import Database
@@ -95,7 +98,7 @@ def plan(
     if waiting.gates:
         rows = [gate_row(configuration, database, *each) for each in waiting.gates.items()]
         print_rows(rows, form, f"gates in the next {days} days")
-    if _print_budget(configuration, prices, database, copy, waiting, form, now):
+    if _print_budget(configuration, prices, database, copy, waiting, form, now, until):
         click.get_current_context().exit(BudgetExhaustedError.exit_code)
 
 
@@ -117,6 +120,7 @@ def _print_budget(
     waiting: Waiting,
     form: Form,
     now: int,
+    until: int,
 ) -> bool:
     """Print the refusals of caps, and the budget after all charges; whether there was a refusal."""
     from streamdp.store.ledger.chain import spent_of
@@ -131,9 +135,36 @@ def _print_budget(
     refused = list(refusals(configuration, prices, copy, waiting.by_task(), opened, now))
     if refused:
         print_rows([each.row() for each in refused], form, "refused by a cap")
-    rows = [_budget_row(copy, scope, spent, refused) for scope, spent in before.items()]
+    rows = [
+        _budget_row(copy, scope, spent, refused) | _lasts(configuration, copy, scope, until)
+        for scope, spent in before.items()
+    ]
     print_rows(rows, form, "budget")
     return bool(refused)
+
+
+def _lasts(configuration: Configuration, copy: Database, scope: str, until: int) -> dict[str, Json]:
+    """How many more batches the lifetime cap has room for afterwards, and until when."""
+    from streamdp.config.sections.batches import Windows
+    from streamdp.reports.guarantee.prices import price_of_batch
+    from streamdp.store.ledger.chain import spent_of
+    from streamdp.store.ledger.ledger import caps_of
+    from streamdp.text import iso
+
+    caps = caps_of(copy, scope)
+    price = price_of_batch(configuration, copy, scope).amount(caps.measure)
+    if not price:
+        return {}
+    left = max(caps.lifetime_nano - spent_of(copy, scope, caps.measure), 0) // price
+    cut = configuration.sources[scope].batches
+    row: dict[str, Json] = {"batches_left_after": left}
+    if isinstance(cut, Windows):
+        end = until + left * cut.every
+        if cut.end is not None and end >= cut.end:
+            row["lasts_until"] = "the end"
+        else:
+            row["lasts_until"] = str(iso(end))[:10] if end < FARTHEST else "ever"
+    return row
 
 
 def _store(configuration: Configuration) -> Database | None:

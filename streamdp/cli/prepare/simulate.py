@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -15,6 +17,7 @@ import click
 from streamdp.cli.jobs import complete_job, require_job
 from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import print_rows
+from streamdp.cli.work.run_once import SAY_EVERY
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
@@ -24,6 +27,12 @@ if TYPE_CHECKING:
     from streamdp.types import FloatArray, Json
 
 NOTE = "simulation: not private"
+
+SAMPLED = 3
+"""Batches of one replay by which the time of all is estimated."""
+
+SAY_FROM = 10
+"""Seconds from which on an estimate is told."""
 
 
 def _listed(context: click.Context, parameter: click.Parameter, text: str | None) -> list[str]:
@@ -79,7 +88,8 @@ def simulate(
 
     Spends nothing, writes no release, opens no store. Figures are errors as the kind of release
     measures them (of a quantile the rank error: the share of records by which it is off), on
-    average over all values and batches, and of the worst value of each batch; `late` leaves out the
+    average over all values and batches, and of the worst value of each batch; measures of
+    statistics and dimensions of workloads have a row each, named in `of`. `late` leaves out the
     first quarter of the stream. The row `oracle` is the default learner shown the true values of
     all past batches in place of releases. Where releases are counted, counts show more of a batch
     than its quantiles do, so the learner itself may err less.
@@ -109,9 +119,10 @@ def simulate(
         comparison.require_permission(configuration, section, table)
     scene = comparison.Scene(stream, table, group, length)
     compared = comparison.comparison(configuration, section, scene)
+    parts = _outlook(compared, trials)
     with _progress(len(trials)) as progress:
         errors = run(compared, trials, progress)
-    rows = _rows(stream if stream != "table" else name, section.price.measure, errors)
+    rows = _rows(stream if stream != "table" else name, section.price.measure, errors, parts)
     _print(rows, compared.study.measure, as_json)
     if picture is not None:
         what = f"{name} on its table" if stream == "table" else f"{name} on {stream}"
@@ -198,31 +209,63 @@ def _price(text: str) -> Fraction:
     return price
 
 
-def _rows(stream: str, measure: str, errors: dict[Trial, FloatArray]) -> list[dict[str, Json]]:
-    """One row a learner and price, over all seeds."""
+def _outlook(compared: Comparison, trials: list[Trial]) -> tuple[str, ...]:
+    """Say about how long it will take, where it takes long; name the part that each error is of."""
+    click.echo("reading the batches", err=True)
+    first = trials[0]
+    compared.sample(first, 1)
+    begun = time.monotonic()
+    parts, batches = compared.sample(first, SAMPLED)
+    each = (time.monotonic() - begun) / min(SAMPLED, batches)
+    seconds = each * batches * len(trials) / min(os.cpu_count() or 1, len(trials))
+    if seconds >= SAY_FROM:
+        about = f"{seconds / 60:.0f} minutes" if seconds > 90 else f"{seconds:.0f} s"
+        click.echo(f"{len(trials)} replays of {batches} batches, about {about}", err=True)
+    return parts
+
+
+def _rows(
+    stream: str, measure: str, errors: dict[Trial, FloatArray], parts: tuple[str, ...]
+) -> list[dict[str, Json]]:
+    """One row a learner, price and part of the release, over all seeds.
+
+    Errors of several parts are not averaged: they may be of different units.
+    """
     from streamdp.simulation.comparison import figures
 
     groups: dict[tuple[str, Fraction], list[FloatArray]] = {}
     for trial, each in errors.items():
         groups.setdefault((trial.learner, trial.price), []).append(each)
-    return [
-        {
-            "stream": stream,
-            "learner": learner,
-            measure: float(price),
-            "seeds": len(group),
-            "batches": len(group[0]),
-            **figures(group).rounded(),
-        }
-        for (learner, price), group in groups.items()
-    ]
+    rows: list[dict[str, Json]] = []
+    for (learner, price), group in groups.items():
+        about: dict[str, Json] = {"stream": stream, "learner": learner, measure: float(price)}
+        about |= {"seeds": len(group), "batches": len(group[0])}
+        for part in dict.fromkeys(parts or ("",)):
+            columns = [at for at, name in enumerate(parts) if name == part]
+            chosen = [each[:, columns] for each in group] if parts else group
+            named = {"of": part} if parts else {}
+            rows.append(about | named | figures(chosen).rounded())
+    return rows
+
+
+def _lines(timer: Callable[[], float]) -> Progress:
+    """Progress as lines."""
+    last = timer()
+
+    def tell(done: int, total: int) -> None:
+        nonlocal last
+        if timer() - last >= SAY_EVERY and done < total:
+            last = timer()
+            click.echo(f"{done} of {total} replays", err=True)
+
+    return tell
 
 
 @contextmanager
 def _progress(total: int) -> Iterator[Progress]:
-    """A bar on a terminal; nothing in a pipe."""
+    """A bar on a terminal; in a pipe a line for each replay, every few seconds at most."""
     if not sys.stderr.isatty():
-        yield lambda done, total: None
+        yield _lines(time.monotonic)
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn

@@ -12,23 +12,37 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from streamdp.mechanisms.quantile_tree.planning import accuracy
+from streamdp.mechanisms.quantile_tree.planning.accuracy import STANDARD, Believed
 from streamdp.mechanisms.quantile_tree.planning.choice import choose_tree
 from streamdp.priors.joint import JointPrior
 from streamdp.privacy.price import Price
 
 if TYPE_CHECKING:
     from streamdp.kinds.quantiles.kind import Quantiles
-    from streamdp.mechanisms.quantile_tree.planning.accuracy import Believed
     from streamdp.mechanisms.quantile_tree.tree import QuantileTree
+
+
+NOWHERE = (STANDARD, Believed(0.5, 0.1))
+"""Beliefs about batches where neither a guess nor bounds say where they lie."""
 
 
 class RankError:
     """The share of ranks that 95 % of releases stay within."""
 
     def expected(self, kind: Quantiles) -> Mapping[str, float | None]:
-        """None without expected rows."""
-        return {"rank_error_95": None if kind.expected_rows is None else expected_rank_error(kind)}
+        """In ranks, and in the unit of the column where a guess or bounds say how it is spread.
+
+        None without expected rows.
+        """
+        if kind.expected_rows is None:
+            return {"rank_error_95": None}
+        rank = expected_rank_error(kind)
+        if kind.believed_batch in NOWHERE:
+            return {"rank_error_95": rank}
+        return {"rank_error_95": rank, "value_error_95": value_error(kind, rank)}
 
     def simulates(self, kind: Quantiles) -> bool:
         """A first release, of expected rows."""
@@ -48,6 +62,28 @@ class RankError:
 
         needed = accuracy.epsilon_needed(reached, kind.epsilon, error)
         return None if needed is None else Price.of_loss_range(needed, kind.measure)
+
+
+def value_error(kind: Quantiles, rank: float) -> float:
+    """How far a value is off that is off by a share of the ranks, in the unit of the column.
+
+    Of plausible batches, as the guess places and spreads them; of the worst quantile. Real batches
+    have other shapes: this tells sizes, not digits.
+    """
+    rows = min(kind.expected_rows or 1, PLAUSIBLE_ROWS)
+    targets = np.array([float(quantile) for quantile in kind.quantiles])
+    found = []
+    for index in range(PLAUSIBLE):
+        batch = kind.believed_batch.batch(index, rows)
+        middle, low, high = (
+            np.quantile(batch, np.clip(targets + step, 0.0, 1.0)) for step in (0.0, -rank, rank)
+        )
+        found.append(np.maximum(high - middle, middle - low))
+    return float(f"{np.median(found, axis=0).max():.3g}")
+
+
+PLAUSIBLE, PLAUSIBLE_ROWS = 15, 2000
+"""Batches, and their records, by which ranks are told in the unit of the column."""
 
 
 @dataclass(frozen=True, slots=True)

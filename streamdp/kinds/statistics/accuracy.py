@@ -10,6 +10,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from streamdp.kinds.least_price import least_price
+from streamdp.kinds.statistics.measures.moments import MomentOf
 from streamdp.kinds.statistics.measures.protocol import Allowance, Measure
 from streamdp.privacy.price import Price
 
@@ -23,12 +24,21 @@ class CountError:
     """The error that 95 % of released counts stay within: the reach of their noise."""
 
     def expected(self, kind: Statistics) -> Mapping[str, float | None]:
-        """One a measure of counts; means depend on how many records there are."""
-        return {
-            f"{measure.name} error_95": float(measure.asked(None, price)[0].noise.reach(LEVEL))
-            for measure, price in kind.prices()
-            if measure.counts
-        }
+        """One a measure, in its unit, of a first release.
+
+        That of a mean is given times the records of a batch, since it is so much less the more
+        there are; what clipping hides comes on top. A variance has none.
+        """
+        found: dict[str, float | None] = {}
+        for measure, price in kind.prices():
+            asked = measure.asked(None, price)
+            if measure.counts:
+                found[f"{measure.name} error_95"] = float(asked[0].noise.reach(LEVEL))
+            elif isinstance(measure, MomentOf) and measure.moment != "variance":
+                reach = asked[1].noise.reach(LEVEL) * float(measure.grid.resolution)
+                times = " times records" if measure.moment == "mean" else ""
+                found[f"{measure.name} error_95{times}"] = float(f"{reach:.4g}")
+        return found
 
     def price_for(self, kind: Statistics, error: float) -> Price | None:
         """Price for one record of all measures, at which the first count is so near."""

@@ -152,6 +152,13 @@ class StatisticsStudy(Study):
         released = [each.smoothed if kind.smooth else each.value for each in drawn]
         return np.abs(np.concatenate(released) - _truth(kind, statistic))
 
+    def parts(self, kind: Statistics) -> tuple[str, ...]:
+        """The measure of each row: counts and means are of different units."""
+        of_group = [(each.name, len(each.cells)) for each in kind.measures]
+        return tuple(
+            name for name, cells in of_group for _ in range(cells * max(len(kind.groups), 1))
+        )
+
     def trace(self, kind: Statistics, steps: Iterable[Step]) -> Trace:
         """The first rows, and where the interval of the smoothed value lies."""
         names = [f"{each.name} {cell}".strip() for each in kind.measures for cell in each.cells]

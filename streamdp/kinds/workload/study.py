@@ -101,6 +101,10 @@ class WorkloadStudy(Study):
         ]
         return np.array(missed) / rows if rows else np.full(len(missed), np.nan)
 
+    def parts(self, kind: WorkloadRelease) -> tuple[str, ...]:
+        """The dimensions or the predicate of each item."""
+        return tuple(name or "total" for name in kind.names)
+
     def trace(self, kind: WorkloadRelease, steps: Iterable[Step]) -> Trace:
         """The fullest cells of the first item, and which hypothesis is trusted."""
         workload, shown, names = kind.mechanism.workload, list[int](), tuple[str, ...]()
