@@ -13,12 +13,14 @@ from streamdp.daemon.places import place_of
 from streamdp.database import Database
 from streamdp.errors import StreamdpError
 from streamdp.privacy.amounts import NANO, epsilon_text
+from streamdp.reports.releases.suspicion import suspicions
 from streamdp.store.ledger.chain import spent_of
 from streamdp.store.ledger.ledger import caps_of, declaration_of
 from streamdp.store.pauses import paused_jobs
 from streamdp.store.problems import problems
 from streamdp.store.pulse import Pulse
 from streamdp.store.reading import watch
+from streamdp.store.reading.browse import newest_releases
 from streamdp.store.reading.reports import owed_rows
 from streamdp.store.reading.watch import Alert
 from streamdp.store.sqlite import SqliteStore
@@ -85,6 +87,7 @@ def conditions(
         "budget-low": _low(configuration, database, section),
         "burnt": _burnt(configuration, database, now),
         "dead-letter": _dead(database),
+        "suspect": _suspect(configuration, database),
         "clock": _clock(database, now, configuration.store.max_clock_step),
         "backup": _backup(configuration, database, now, pulse),
         "late": iter(()) if pulse is None else late_alerts(configuration, pulse),
@@ -174,6 +177,15 @@ def _burnt(configuration: Configuration, database: Database, now: int) -> Iterat
         if row is not None:
             spent = f"rho {row[2] / NANO:g}" if row[1] is None else f"epsilon {row[1] / NANO:g}"
             yield Alert("burnt", job, row[0], f"{spent} was spent without a release")
+
+
+def _suspect(configuration: Configuration, database: Database) -> Iterator[Alert]:
+    """Jobs whose newest release is odd, from releases alone."""
+    for job in configuration.releases:
+        reasons = suspicions(configuration, database, job)
+        if reasons:
+            batch = newest_releases(database, job, 1)[0].batch
+            yield Alert("suspect", job, batch, "; ".join(reasons))
 
 
 def _dead(database: Database) -> Iterator[Alert]:

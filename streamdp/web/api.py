@@ -169,6 +169,7 @@ def _job(look: JobLook) -> Json:
         "undelivered": report.undelivered,
         "dead_letters": report.dead_letters,
         "stands_to": look.status.stands_to,
+        "suspect": list(look.status.suspect),
     }
 
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 WIDE = 130
 """Columns of a terminal that has room for a picture of each job."""
 
-QUIET = ("since", "passed_over", "burnt", "undelivered", "dead_letters", "stands_to")
+QUIET = ("since", "passed_over", "burnt", "undelivered", "dead_letters", "suspect", "stands_to")
 """Columns that are left out on a terminal where they are empty or 0."""
 
 
@@ -195,6 +195,7 @@ def _row(status: JobStatus, *, gated: bool) -> dict[str, Json]:
         "burnt": report.burnt,
         "undelivered": report.undelivered,
         "dead_letters": report.dead_letters,
+        "suspect": "; ".join(status.suspect),
     }
     return row | ({"stands_to": status.stands_to} if gated else {})
 

@@ -18,7 +18,7 @@ from streamdp.config.base.yaml import Path
 from streamdp.gates.section import GateTerms
 from streamdp.privacy.filters import Measure
 from streamdp.privacy.price import Price
-from streamdp.types import Neighbours
+from streamdp.types import Neighbours, Row
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")]
 
@@ -218,6 +218,10 @@ class ReleaseSection(Section):
         """The section of one group: with the rows that it is expected to have."""
         rows = self.group_rows.get(",".join(group), self.expected_rows)
         return self.model_copy(update={"expected_rows": rows})
+
+    def bounds_of(self, row: Row) -> tuple[float, float] | None:
+        """The lowest and the highest value of a row of the release, if it has bounds."""
+        return None
 
     def about_errors(self) -> str | None:
         """Coverage of published intervals and its assumptions, or the reason why there are none."""

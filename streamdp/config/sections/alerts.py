@@ -20,10 +20,11 @@ AlertEvent = Literal[
     "backup",
     "late",
     "store",
+    "suspect",
 ]
 EVENTS: tuple[AlertEvent, ...] = (
     *("stalled", "unreadable", "budget-low", "burnt", "dead-letter", "clock", "backup"),
-    *("late", "store"),
+    *("late", "store", "suspect"),
 )
 
 
@@ -39,7 +40,9 @@ class Alerts(Section):
         " batch was released afterwards),"
         " `dead-letter`, `clock`, `backup` (no copy of the store for twice as long as there"
         " should be), `late` (a job has missed a turn of its schedule: a question is slow or"
-        " hangs), `store` (the store or its anchor cannot be written; sent past the outbox). By"
+        " hangs), `store` (the store or its anchor cannot be written; sent past the outbox),"
+        " `suspect` (the newest release of a job has hardly any records, a value at a bound, or a"
+        " wide interval: from releases alone). By"
         " default all.",
     )
     budget_below: Fraction = Field(

@@ -15,6 +15,7 @@ from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational, Rational
 from streamdp.kinds.quantiles.prior_section import Guess, LearnerName, PriorSection
 from streamdp.privacy.filters import Measure
+from streamdp.types import Row
 
 MOST_CELLS = 2**46
 """Cells lie within plus or minus this, so that fine points stay exact integers of a float."""
@@ -180,6 +181,13 @@ class QuantilesSection(ReleaseSection):
                 "a bound is more than 2^46 times the resolution: make the resolution coarser"
             )
         return self
+
+    def bounds_of(self, row: Row) -> tuple[float, float] | None:
+        """Those of the column, on its grid."""
+        if self.bounds is None:
+            return None
+        low, high = self.cells()
+        return float(low * self.resolution), float(high * self.resolution)
 
     def about_errors(self) -> str | None:
         """Meaning of `lower` and `upper`, or the reason why they are missing."""

@@ -7,7 +7,13 @@ from typing import Annotated, Any, ClassVar, Literal
 from pydantic import Field, field_validator, model_validator
 
 from streamdp.config.base.releases import ReleaseSection
-from streamdp.kinds.statistics.measure_sections import CountSection, HistogramSection, Measure
+from streamdp.kinds.statistics.measure_sections import (
+    CountSection,
+    HistogramSection,
+    Measure,
+    MomentSection,
+)
+from streamdp.types import Row
 
 MOST_ROWS = 100_000
 """Cells of all measures in all groups."""
@@ -68,6 +74,14 @@ class StatisticsSection(ReleaseSection):
             " Smoothed counts hold less often on a weekday that is far from the others, until"
             " enough of them were seen"
         )
+
+    def bounds_of(self, row: Row) -> tuple[float, float] | None:
+        """Those of a mean; other measures have other bounds than their values."""
+        made = self.measures.get(str(row.get("measure")))
+        if not isinstance(made, MomentSection) or made.mean is None or made.bounds is None:
+            return None
+        low, high = made.cells()
+        return float(low * made.resolution), float(high * made.resolution)
 
     def rows(self) -> int:
         """The number of rows of a release."""

@@ -184,12 +184,15 @@ class Number:
         return float(self.values[at])
 
     def interval(self) -> tuple[float, float]:
-        """Ends between which the number lies with `LEVEL`, whole numbers."""
+        """Ends between which the number lies with `LEVEL`, whole numbers.
+
+        It reaches down to zero where the batch may well have hardly any records.
+        """
         sums = np.cumsum(self.weights)
         tail = (1.0 - LEVEL) / 2.0
         ends = np.searchsorted(sums, (tail, 1.0 - tail)).clip(max=len(sums) - 1)
         low, high = self.values[ends].tolist()
-        return low, high
+        return 0.0 if self.hardly_any else low, high
 
 
 def _student(values: FloatArray) -> FloatArray:

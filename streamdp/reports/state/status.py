@@ -11,6 +11,7 @@ from streamdp.config import Configuration, next_times
 from streamdp.database import Database
 from streamdp.privacy.filters import Item
 from streamdp.reports.guarantee.prices import price_of_release, price_of_run
+from streamdp.reports.releases.suspicion import suspicions
 from streamdp.reports.state.holds import Hold, holds
 from streamdp.store.ledger.cap_usage import held_by
 from streamdp.store.ledger.refusals import passed_over
@@ -41,6 +42,7 @@ class JobStatus:
         passed_over: Batches that a cap refused.
         stands_to: The last batch that its last release stands for, if a gate let it stand.
         report: Counts and amounts.
+        suspect: What is odd about its newest release.
     """
 
     state: str
@@ -50,6 +52,7 @@ class JobStatus:
     passed_over: int
     stands_to: str | None
     report: JobReport
+    suspect: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +125,7 @@ def job_status(
         passed_over=len(passed_over(database, release.source, job)),
         stands_to=stands,
         report=report,
+        suspect=suspicions(configuration, database, job),
     )
 
 

@@ -88,7 +88,7 @@ class Count:
             np.floor(found.lower),
             np.ceil(found.upper),
             noise,
-            series.emptied(state, found, noise.tolist()),
+            series.emptied(state, found, noise.tolist()) & (self.axis is None),
         )
         return after, rows
 

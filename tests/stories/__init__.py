@@ -1,0 +1,1 @@
+"""Walks through the package as an analyst would, measured against the truth."""
