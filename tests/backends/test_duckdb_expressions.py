@@ -140,3 +140,17 @@ def test_windows_of_times_skip_what_is_not_in_them(tmp_path: Path) -> None:
     plan = backend._connect().execute(f"EXPLAIN SELECT x FROM {read} WHERE {within}").fetchall()
     scan = plan[0][1].split("PARQUET")[-1]
     assert "2024-01-02" in scan, plan[0][1]
+
+
+def test_a_time_that_is_none_may_be_left_out_by_a_condition(tmp_path: Path) -> None:
+    """What casts the times that are left must not look at the one that is not."""
+    path = tmp_path / "r.parquet"
+    times = pa.array([1_704_110_400_000_000, 0, -(2**63), 7], pa.int64()).view(pa.timestamp("us"))
+    late = [True, True, False, True]
+    pq.write_table(pa.table({"at": times, "x": [7.0] * 4, "late": late}), path)
+    value = expression("CAST(CAST(at AS TIMESTAMPTZ) AS TIMESTAMP)")
+    query = CellQuery("e", GRID, value, expression("late"))
+    assert counted(DuckDBBackend(str(path), "parquet"), query) == 3
+    text = expression("length(CAST(at AS VARCHAR)) + length(CAST(at AS VARCHAR))")
+    query = CellQuery("e", GRID, text, expression("late"))
+    assert counted(DuckDBBackend(str(path), "parquet"), query) == 3

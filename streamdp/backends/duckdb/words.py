@@ -102,13 +102,17 @@ class DuckDBWords(Words):
         return f"CAST({unit} AS VARCHAR)"
 
     def plain_time(self, value: str, kind: str) -> str:
-        """A time of a type in `ENDS`; null where it is none. Infinities stay."""
+        """A time of a type in `ENDS`; null where it is none, or before all others.
+
+        CASE alone may hand on the values as they are stored, those of records that a condition has
+        left out among them, and a cast then looks at all of them: `greatest` makes others.
+        """
         made = "TIMESTAMP" if kind in CAST else kind
         first, last = (f"CAST({self.text(end)} AS {made})" for end in ENDS[kind])
-        known = f"{value} BETWEEN {first} AND {last} OR NOT isfinite({value})"
         if kind in CAST:
-            known = f"TRY({known})"
-        return f"CASE WHEN {known} THEN {value} END"
+            known = f"TRY({value} BETWEEN {first} AND {last} OR NOT isfinite({value}))"
+            return f"CASE WHEN {known} THEN {value} END"
+        return f"CASE WHEN {value} >= {first} THEN greatest({value}, {first}) END"
 
     def bytewise(self, column: str) -> str:
         return f'{self.name(column)} COLLATE "C"'
