@@ -9,7 +9,7 @@ the table or to its folder's name.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from deltalake import DeltaTable
 
-HIVE = True
-"""Names of folders tell columns that the files do not have."""
-
 READ = frozenset({"timestampNtz", "v2Checkpoint", "vacuumProtocolCheck", "domainMetadata"})
 """Features of a table under which its files are its records, all of them and no others."""
 
@@ -35,10 +32,8 @@ def files_of(folder: str) -> tuple[File, ...]:
     Raises:
         SourceError: There is no table, or its files alone do not say which its records are.
     """
-    table = _table(folder)
     found = []
-    for named in table.get_add_actions(flatten=True).column("path").to_pylist():
-        place = unquote(named)
+    for place in _places(_table(folder)):
         file = file_at(os.path.join(folder, place))
         if "://" in place or os.path.isabs(place) or file is None:
             raise SourceError(
@@ -51,17 +46,60 @@ def files_of(folder: str) -> tuple[File, ...]:
 
 
 def schema_of(folder: str) -> pa.Schema:
-    """Columns that the files of a table have, or would have.
+    """Columns of the table, those that divide it into folders too.
 
     Raises:
         SourceError: There is no table.
     """
     import pyarrow as pa
 
+    return pa.schema(_table(folder).schema().to_arrow())
+
+
+def placed(
+    folder: str, paths: Sequence[str]
+) -> Mapping[str, tuple[pa.DataType, Mapping[str, str | None]]]:
+    """Columns by which the table is divided, whose values stand in its log and in no file.
+
+    The name of a folder is none of them: writers choose it as they like, and the log has the type.
+
+    Raises:
+        SourceError: There is no table, or a file is none of its newest version.
+    """
+    import pyarrow as pa
+
     table = _table(folder)
-    within = set(table.metadata().partition_columns)
+    within = list(table.metadata().partition_columns)
+    if not within:
+        return {}
     schema = pa.schema(table.schema().to_arrow())
-    return pa.schema([field for field in schema if field.name not in within])
+    actions = pa.table(table.get_add_actions(flatten=True))
+    known = [os.path.realpath(os.path.join(folder, place)) for place in _places(table)]
+    if not set(paths) <= set(known):
+        raise SourceError(
+            "the table was rewritten since its files were looked up",
+            where=folder,
+            hint="nothing is charged; the next run reads the newest version",
+        )
+    found = {}
+    for name in within:
+        column = actions.column(f"partition.{name}")
+        try:
+            texts = column.cast(pa.string()).to_pylist()
+        except pa.ArrowException:
+            raise SourceError(
+                f"the Delta table is divided by column {name!r} of type {column.type}",
+                where=folder,
+                hint="divide it by text, numbers, dates or timestamps",
+            ) from None
+        found[name] = (schema.field(name).type, dict(zip(known, texts, strict=True)))
+    return found
+
+
+def _places(table: DeltaTable) -> list[str]:
+    """Paths of the files of a version, below the table's folder."""
+    named = table.get_add_actions(flatten=True).column("path").to_pylist()
+    return [unquote(each) for each in named]
 
 
 def identity(folder: str) -> str:

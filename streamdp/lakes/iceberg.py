@@ -13,7 +13,7 @@ import os
 import re
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from pyiceberg.io import FileIO
     from pyiceberg.manifest import DataFile
     from pyiceberg.table.metadata import TableMetadata
-
-HIVE = False
-"""Columns are in the files; the names of folders spell their values otherwise."""
 
 _NUMBERS = (r"v(\d+)(\.gz)?\.metadata\.json(\.gz)?", r"(\d+)-[^/]*\.metadata\.json(\.gz)?")
 """Names of metadata files: of tables without a catalog, and of tables of a catalog."""
@@ -82,6 +79,13 @@ def schema_of(folder: str) -> pa.Schema:
             hint="rename one of them, and then " + _REWRITE,
         )
     return found
+
+
+def placed(
+    folder: str, paths: Sequence[str]
+) -> Mapping[str, tuple[pa.DataType, Mapping[str, str | None]]]:
+    """None: columns are in the files, and the names of folders spell their values otherwise."""
+    return {}
 
 
 def identity(folder: str) -> str:

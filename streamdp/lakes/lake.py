@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from streamdp.types import File
@@ -14,15 +14,18 @@ if TYPE_CHECKING:
 class Lake(Protocol):
     """Reader of tables of one format; each method raises SourceError without a table."""
 
-    HIVE: bool
-    """Whether a folder `column=value` of a data file is a column."""
-
     def files_of(self, folder: str) -> tuple[File, ...]:
         """Files of the newest version, in the order of their paths."""
         ...
 
     def schema_of(self, folder: str) -> pa.Schema:
         """Columns that the files of a table have, or would have."""
+        ...
+
+    def placed(
+        self, folder: str, paths: Sequence[str]
+    ) -> Mapping[str, tuple[pa.DataType, Mapping[str, str | None]]]:
+        """Columns that the log places: the type, and the text of the value by the file's path."""
         ...
 
     def identity(self, folder: str) -> str:

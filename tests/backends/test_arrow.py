@@ -117,6 +117,35 @@ def test_dictionaries_differ_from_batch_to_batch_and_from_file_to_file(tmp_path:
     assert sum(counts(tmp_path / "*.arrow", bounded).values()) == 2
 
 
+def test_a_dictionary_that_grows_within_a_file_is_refused(tmp_path: Path) -> None:
+    """Arrow ends at a growth that is no UTF-8, so it is refused whatever it holds."""
+    for last in (b"c", b"\xff"):
+        words: Any = [
+            pa.array(each, pa.binary()).view(pa.string()) for each in ([b"a"], [b"a", last])
+        ]
+        batches = [
+            pa.record_batch({"x": [1], "g": pa.DictionaryArray.from_arrays(pa.array([0]), each)})
+            for each in words
+        ]
+        options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
+        with pa.ipc.new_file(tmp_path / "x.arrow", batches[0].schema, options=options) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+        with pytest.raises(SourceError, match="grows within the file"):
+            counts(tmp_path / "x.arrow", CellQuery("x", GRID, where="g = 'a'"))
+        assert counts(tmp_path / "x.arrow") == {2: 2}
+
+
+@pytest.mark.parametrize("raw", [b"\0" * 15 + b"\x80", b"\xff" * 15 + b"\x7f"])
+def test_a_decimal_of_more_digits_than_its_type_is_the_nearest(tmp_path: Path, raw: bytes) -> None:
+    """DuckDB ends at the most negative bits there are."""
+    kind = pa.decimal128(38, 20)
+    odd = pa.Array.from_buffers(kind, 1, [None, pa.py_buffer(raw)])
+    x = pa.concat_arrays([pa.array([Decimal(1)], kind), odd])
+    assert sum(counts(write(tmp_path / "x.arrow", {"x": x})).values()) == 2
+    assert counts(write(tmp_path / "x.arrow", {"x": x.slice(0, 1)})) == {2: 1}
+
+
 @pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
 @pytest.mark.parametrize("zone", [None, "UTC", "America/New_York"])
 def test_a_window_is_cut_by_the_instant(tmp_path: Path, unit: str, zone: str | None) -> None:
@@ -311,5 +340,5 @@ def test_arrow_is_imported_where_it_is_used() -> None:
             assert "pyarrow" not in {alias.name for n in at_once for alias in n.names}, path
     assert users == {
         *("arrow.py", "arrow_values.py", "delta.py", "iceberg.py", "lines.py", "records.py"),
-        *("lake.py", "lakes.py", "storage.py", "table.py"),
+        *("lake.py", "lakes.py", "parquet.py", "storage.py", "table.py"),
     }

@@ -185,35 +185,6 @@ def test_no_value_of_a_file_fails_a_question_after_its_check(
     assert answered > 150 // step
 
 
-@pytest.mark.parametrize("role", ["unit", "group", "value", "time"])
-def test_both_readers_of_parquet_count_the_same(tmp_path: Path, role: str) -> None:
-    """It must not matter which answers: a hostile record may only take itself away."""
-    noon = datetime(2024, 1, 1, 12)  # noqa: DTZ001
-    kinds = {
-        "unit": pa.array([f"u{i % 37}" for i in range(900)]),
-        "group": pa.array([("A", "a", "B", None)[i % 4] for i in range(900)]),
-        "value": pa.array([i % 90 for i in range(900)], pa.decimal128(12, 2)),
-        "time": pa.array([noon] * 900, pa.timestamp("ms")),
-    }
-    columns = {"x": pa.array([float(i % 50) for i in range(900)]), "u": kinds["unit"]}
-    columns |= {"g": kinds["group"], "t": kinds["time"]}
-    if role == "value":
-        columns["x"] = kinds["value"]
-    backend = DuckDBBackend(parquet(tmp_path, pa.table(columns)), "parquet", "t")
-    query = CellQuery(
-        "x", GRID, bound=UnitBound("u", 3, "k"), by=("g",), groups=(("A",), ("a",), ("B",))
-    )
-    backend.check(query, WINDOW)
-    native = backend.answer(query, WINDOW)
-    assert backend._files is not None
-    backend._files.plain_view(backend._connect(), *backend._read)
-    backend._files._made = tuple(map(tuple, backend._read))
-    plain = backend.answer(query, WINDOW)
-    for one, other in zip(native, plain, strict=True):
-        assert one.cells.tolist() == other.cells.tolist()
-        assert one.counts.tolist() == other.counts.tolist()
-
-
 LONG = (70_000_000, 20_000_000, 2_000_000, 2**24, 2**24 + 1)
 
 

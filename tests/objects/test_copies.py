@@ -9,7 +9,9 @@ import subprocess
 import sys
 import tempfile
 from fractions import Fraction
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 from typing import BinaryIO
 
 import pytest
@@ -119,6 +121,50 @@ def test_an_object_that_changes_while_it_is_copied_is_refused(lake: Storage) -> 
     for ask in (lambda: taken([file]), lambda: etag(file)):
         with pytest.raises(SourceError, match="an object is gone"):
             ask()
+
+
+class _HalfASender(BaseHTTPRequestHandler):
+    """A storage that sends half of an object, and says that this is all."""
+
+    protocol_version = "HTTP/1.1"
+    content = b"x\n" + b"1\n" * 5000
+
+    def do_HEAD(self) -> None:
+        self._say(200, len(self.content))
+
+    def do_GET(self) -> None:
+        half = self.content[: len(self.content) // 2]
+        self._say(206, len(half))
+        self.wfile.write(half)
+
+    def _say(self, status: int, length: int) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(length))
+        self.send_header("ETag", '"same"')
+        self.send_header("Last-Modified", "Thu, 01 Jan 2026 00:00:00 GMT")
+        self.end_headers()
+
+    def log_message(self, format: str, *args: object) -> None:
+        return
+
+
+def test_half_an_object_of_a_matching_length_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copy has as many bytes as the listing says, or there is none."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _HalfASender)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        monkeypatch.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{server.server_port}")
+        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "user")
+        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
+        monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+        size, changed = len(_HalfASender.content), 1_767_225_600
+        state = f"{size}:{changed * 10**9}"
+        file = File("s3://lake/a.csv", "object:lake/a.csv", state, changed)
+        with pytest.raises(SourceError, match=f"less than the {size} bytes"):
+            taken([file])
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def test_an_object_that_is_gone_costs_nothing(

@@ -185,6 +185,46 @@ def test_a_table_is_paid_from_one_budget_however_it_is_spelt(tmp_path: Path, rew
     assert wrong == []
 
 
+def test_partitions_are_those_of_the_log_however_many_there_are(tmp_path: Path) -> None:
+    """One record makes a second partition, or the first: neither changes what others say."""
+    folder = tmp_path / "table"
+    by = CellQuery(
+        "x", QUERY.grid, where="city <> 'z'", by=("city",), groups=(("c 0%/é",), ("c 1%/é",))
+    )
+
+    def answered() -> list[list[int]]:
+        backend = LakeBackend(str(folder), "parquet", "t")
+        files = files_of(str(folder))
+        batch = Batch("s", "b", 1_704_067_200, 1_704_067_200 + 86_400, files=files)
+        backend.check(by, batch)
+        return [each.cells.tolist() for each in backend.answer(by, batch)]
+
+    append(folder, 1, [50], by="city")
+    assert answered() == [[50], []]
+    append(folder, 1, [51], by="city")
+    assert answered() == [[50], [51]]
+    table(folder).delete()
+    assert answered() == [[], []]
+
+
+def test_a_folder_and_a_file_do_not_speak_for_the_log(tmp_path: Path) -> None:
+    """A writer may call folders as it likes, and leave the column in the file."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder = tmp_path / "table"
+    append(folder, 1, [50, 51], by="city")
+    for file in files_of(str(folder)):
+        inside = pq.read_table(file.path, partitioning=None)
+        pq.write_table(inside.append_column("city", pa.array(["other"])), file.path)
+    query = CellQuery("x", QUERY.grid, where="city = 'c 1%/é'")
+    backend = LakeBackend(str(folder), "parquet", "t")
+    files = files_of(str(folder))
+    batch = Batch("s", "b", 1_704_067_200, 1_704_067_200 + 86_400, files=files)
+    backend.check(query, batch)
+    assert backend.answer(query, batch).cells.tolist() == [51]
+
+
 @pytest.mark.parametrize("feature", ["deletionVectors", "columnMapping", "typeWidening"])
 def test_tables_whose_files_do_not_tell_their_records_are_refused(
     tmp_path: Path, feature: str

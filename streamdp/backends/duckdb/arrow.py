@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
-from streamdp.backends.duckdb.arrow_values import plain, plain_type
+from streamdp.backends.duckdb.arrow_values import no_longer, plain, plain_type, stored, stored_type
 from streamdp.errors import SourceError
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def register(
     fields: list[pa.Field] = []
     for file in files:
         schema = _schema(file)
+        _require_one_dictionary(schema, named, file)
         found = [_field(schema, name, file) for name in _present(schema, named, file)]
         fields = fields or found
         fields = [_together(*pair, file) for pair in zip(fields, found, strict=True)]
@@ -112,9 +114,20 @@ def register_records(
 
 
 def register_parquet(
-    connection: duckdb.DuckDBPyConnection, files: Sequence[str], named: Sequence[str]
+    connection: duckdb.DuckDBPyConnection,
+    files: Sequence[str],
+    named: Sequence[str],
+    unit: str | None,
+    longest: int,
 ) -> list[str]:
     """Make the named columns of each Parquet file a table of a connection, and say their names.
+
+    Args:
+        connection: That has the tables.
+        files: Whose footers were looked at.
+        named: Columns that each of them has, in any capitals.
+        unit: Column whose texts are null where they are longer than `longest` bytes.
+        longest: Bytes.
 
     Raises:
         SourceError: A file cannot be opened, or lacks a column.
@@ -128,9 +141,13 @@ def register_parquet(
             schema = pq.read_schema(file)
         except (pa.ArrowException, OSError):
             raise _unopened("Parquet", file) from None
-        fields = [_field(schema, name, file) for name in _present(schema, named, file)]
+        stored = pa.schema([pa.field(each.name, stored_type(each.type)) for each in schema])
+        names = _present(schema, named, file)
+        fields = [_field(stored, name, file) for name in names]
+        bounded = next((name for name in names if name.lower() == (unit or "").lower()), None)
         tables.append(f"{TABLE}_{number}")
-        connection.register(tables[-1], ArrowStream((file,), pa.schema(fields), _parquet_batches))
+        read = partial(_parquet_batches, bounded, longest)
+        connection.register(tables[-1], ArrowStream((file,), pa.schema(fields), read))
     return tables
 
 
@@ -161,11 +178,20 @@ def millisecond_columns(files: Sequence[str]) -> frozenset[str]:
     return frozenset(name for name, each in units.items() if each == {"ms"})
 
 
-def _parquet_batches(file: str, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
+def _parquet_batches(
+    unit: str | None, longest: int, file: str, names: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Batches of columns, each value as the file stores it."""
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(file, coerce_int96_timestamp_unit="us") as opened:
-        yield from opened.iter_batches(ROWS, columns=list(names), use_threads=False)
+        for batch in opened.iter_batches(ROWS, columns=list(names), use_threads=False):
+            columns = [stored(batch.column(name)) for name in names]
+            if unit is not None:
+                at = list(names).index(unit)
+                columns[at] = no_longer(columns[at], longest)
+            yield pa.RecordBatch.from_arrays(columns, names=list(names))
 
 
 def _together(one: pa.Field, other: pa.Field, file: str) -> pa.Field:
@@ -195,6 +221,39 @@ def _schema(file: str) -> pa.Schema:
             return pa.ipc.open_file(opened).schema
     except (pa.ArrowException, OSError):
         raise _unopened("Arrow", file) from None
+
+
+def _require_one_dictionary(schema: pa.Schema, named: Sequence[str], file: str) -> None:
+    """Refuse dictionaries that grow within a file: Arrow ends at a growth that is no UTF-8.
+
+    Raises:
+        SourceError: One of a named column grows.
+    """
+    import pyarrow as pa
+
+    wanted = {name.lower() for name in named}
+    encoded = [
+        place
+        for place, field in enumerate(schema)
+        if pa.types.is_dictionary(field.type) and field.name.lower() in wanted
+    ]
+    if not encoded:
+        return
+    options = pa.ipc.IpcReadOptions(included_fields=encoded, use_threads=False)
+    try:
+        with pa.OSFile(file) as opened:
+            reader = pa.ipc.open_file(opened, options=options)
+            if reader.num_record_batches:
+                reader.get_batch(0)
+            grows = reader.stats.num_dictionary_deltas > 0
+    except (pa.ArrowException, OSError):
+        grows = True
+    if grows:
+        raise SourceError(
+            "the dictionary of a column of this Arrow file grows within the file",
+            where=file,
+            hint="write it without dictionary deltas, which is what writers do by default",
+        )
 
 
 def _unopened(kind: str, file: str) -> SourceError:

@@ -7,6 +7,7 @@ one that DuckDB has, or null, before it is handed over:
 - a dictionary- or run-end-encoded value is the value; files encode as many as they have;
 - half floats are floats, the same numbers;
 - text that is no UTF-8 is null: DuckDB would not answer again on that connection;
+- a decimal with more digits than its type is the largest, or the most negative, of the type;
 - times and durations in seconds or milliseconds are in microseconds, null where there are none so
   far away; a zone is a way to show an instant, and is dropped for UTC.
 """
@@ -14,12 +15,16 @@ one that DuckDB has, or null, before it is handed over:
 from __future__ import annotations
 
 from collections.abc import Callable
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 LARGEST = 2**63 - 1
+
+FIRST = 9_223_372_022_400_000_000
+"""Microseconds before 1970 of the first moment that DuckDB casts."""
 
 
 def plain_type(kind: Any) -> pa.DataType | None:
@@ -43,6 +48,8 @@ def plain_type(kind: Any) -> pa.DataType | None:
         return pa.duration("ns" if kind.unit == "ns" else "us")
     if is_a.is_decimal256(kind):
         return None
+    if isinstance(kind, pa.UuidType):
+        return kind
     kept: list[Callable[[pa.DataType], bool]] = [
         *(is_a.is_boolean, is_a.is_integer, is_a.is_floating, is_a.is_decimal, is_a.is_date32),
         *(is_a.is_string, is_a.is_large_string, is_a.is_null),
@@ -66,15 +73,71 @@ def plain(values: Any, kind: Any) -> Any:
     values = _long(values)
     if kind in (pa.string(), pa.large_string()):
         return _text(values)
-    if values.type == kind:
+    if pa.types.is_decimal(kind):
+        return _decimal(values, kind)
+    moment = pa.types.is_timestamp(kind)
+    if values.type == kind and not (moment and kind.unit == "us"):
         return values
     if pa.types.is_float16(values.type):
         return values.cast(kind)
     factor = {"s": 10**6, "ms": 10**3}.get(values.type.unit, 1)
     ticks, far = values.view(pa.int64()), LARGEST // factor
-    near = pc.and_(pc.greater_equal(ticks, -far), pc.less_equal(ticks, far))
+    first = -FIRST // factor if moment else -far
+    near = pc.and_(pc.greater_equal(ticks, first), pc.less_equal(ticks, far))
     ticks = pc.if_else(near, ticks, pa.scalar(None, pa.int64()))
     return pc.multiply(ticks, factor).view(kind)
+
+
+def stored_type(kind: Any) -> pa.DataType:
+    """The type of a column of Parquet as it is stored, which is what DuckDB reads.
+
+    Writers note a type of their own beside it; readers that know nothing of it must not differ.
+    """
+    import pyarrow as pa
+
+    if pa.types.is_duration(kind):
+        return pa.int64()
+    if isinstance(kind, pa.JsonType):
+        return stored_type(kind.storage_type)
+    if pa.types.is_dictionary(kind):
+        return stored_type(kind.value_type)
+    return kind
+
+
+def stored(values: Any) -> Any:
+    """Values of a column of Parquet as they are stored."""
+    import pyarrow as pa
+
+    if pa.types.is_duration(values.type):
+        return values.view(pa.int64())
+    return stored(values.storage) if isinstance(values.type, pa.JsonType) else values
+
+
+def no_longer(values: Any, longest: int) -> Any:
+    """Texts or bytes, null where they have more bytes than that; other values as they are."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    if pa.types.is_dictionary(values.type):
+        words = no_longer(values.dictionary, longest)
+        return pa.DictionaryArray.from_arrays(values.indices, words)
+    try:
+        short = pc.less_equal(pc.binary_length(values), longest)
+    except pa.ArrowNotImplementedError:
+        return values
+    return values if pc.all(short, min_count=0).as_py() else pc.if_else(short, values, None)
+
+
+def _decimal(values: Any, kind: Any) -> Any:
+    """The same, with the nearest value of the type for what has more digits."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    low, high = (
+        pa.scalar(Decimal((sign, (9,) * kind.precision, -kind.scale)), kind) for sign in (1, 0)
+    )
+    values = pc.if_else(pc.less(values, low), low, values)
+    return pc.if_else(pc.greater(values, high), high, values)
 
 
 def _long(values: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from streamdp.backends.duckdb.conditions import conditions, require_conditions
-from streamdp.backends.duckdb.files import Files, columns_named
+from streamdp.backends.duckdb.files import VIEW, Files, columns_named
 from streamdp.backends.duckdb.instance import Instance
+from streamdp.backends.duckdb.parquet import Placed
 from streamdp.backends.duckdb.words import CAST, ENDS, DuckDBWords
 from streamdp.backends.fields import Field
 from streamdp.backends.limits import NO_LIMITS, Limits
@@ -73,7 +74,7 @@ class DuckDBBackend(SqlBackend):
     instance: Instance | None = None
     _connection: duckdb.DuckDBPyConnection | None = field(default=None, init=False, repr=False)
     _files: Files | None = field(default=None, init=False, repr=False)
-    _read: tuple[tuple[File, ...], list[str]] = field(default=((), []), init=False, repr=False)
+    _read: object = field(default=None, init=False, repr=False)
     _names: dict[str, list[str]] = field(default_factory=dict, init=False, repr=False)
     _known: dict[str, dict[str, str]] = field(default_factory=dict, init=False, repr=False)
 
@@ -122,11 +123,18 @@ class DuckDBBackend(SqlBackend):
         """The view of the files, or the table."""
         if self._files is None:
             return self.relation_sql(self.relation or Relation())
-        read = self._files_of(batch), self.named(query)
-        if read != self._read:
+        files, named = self._files_of(batch), self.named(query)
+        unit = None if query.bound is None else query.bound.column
+        inside = [name for each in expressions(query) for name in self.named_in(each)]
+        if (files, named, unit, inside) != self._read:
             self._known.clear()
-        self._read = read
-        return self._files.view(self._connect(), *read)
+        self._read = files, named, unit, inside
+        placed = self._placed(files)
+        return self._files.view(self._connect(), files, named, unit, inside, placed)
+
+    def _placed(self, files: Sequence[File]) -> Mapping[str, Placed] | None:
+        """Columns that a log places; None where folders do."""
+        return None
 
     def _files_of(self, batch: Batch) -> tuple[File, ...]:
         """Files that the source found, still the same; without a source, those of the path.
@@ -256,22 +264,19 @@ class DuckDBBackend(SqlBackend):
         return kinds
 
     def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
-        """Require the columns in every file."""
-        if self._files is not None:
-            named = [name for name in self.named(query) if name in columns]
-            files, _ = self._read
-            self._files.require_everywhere(self._connect(), files, named, batch.source)
+        """Read one record of Parquet files, since a damaged footer may fit its file.
+
+        Privacy: no record can make the reading fail, so this fails for no record.
+        """
+        if self.format == "parquet" and self.named(query):
+            counted = ", ".join(f"count({quoted(name, chr(34))})" for name in columns)
+            self._connect().execute(f"SELECT {counted} FROM (FROM {VIEW} LIMIT 1)").fetchall()
 
     def run(self, statement: str) -> IntArray:
         """The rows of the answer, by column as the engine holds them."""
-        connection = self._connect()
-        try:
-            return self._arrays(statement)
-        except self.failures():
-            if self._files is None or self.format != "parquet":
-                raise
-            self._files.plain_view(connection, *self._read)
-            return self._arrays(statement)
+        arrays = self._connect().execute(statement).fetchnumpy()
+        columns = [np.asarray(column, dtype=np.int64) for column in arrays.values()]
+        return np.column_stack(columns)
 
     def columns_of(self, query: Query, batch: Batch) -> dict[str, str]:
         """Names and types of the columns of a batch.
@@ -286,11 +291,11 @@ class DuckDBBackend(SqlBackend):
         """The table with all columns; a view of text files has those alone that are named."""
         table = self.table(query, batch)
         every = [] if self._files is None else list(self._files.columns())
-        if self._files is None or not every:
+        if self._files is None or not every or self.format == "parquet":
             return table
         self._known.clear()
-        self._read = self._read[0], every
-        return self._files.view(self._connect(), *self._read)
+        self._read = None
+        return self._files.view(self._connect(), self._files_of(batch), every)
 
     def shown(self, select: str, query: Query, batch: Batch) -> list[tuple[Any, ...]]:
         """Rows of a SELECT over the records of a batch, which it calls `records`.
@@ -305,12 +310,6 @@ class DuckDBBackend(SqlBackend):
             within = self._within(batch, self._described(query, table))
             records = f"WITH records AS (SELECT * FROM {table} WHERE {within})"
             return self._connect().execute(f"{records} {select}").fetchall()
-
-    def _arrays(self, statement: str) -> IntArray:
-        connection = self._connect()
-        arrays = connection.execute(statement).fetchnumpy()
-        columns = [np.asarray(column, dtype=np.int64) for column in arrays.values()]
-        return np.column_stack(columns)
 
     def interrupt(self) -> None:
         """Interrupt the running question."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from streamdp.backends.duckdb.arrow import TABLE
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.duckdb.files import Files
+from streamdp.backends.duckdb.parquet import Placed, footer_without_records
 from streamdp.lakes import delta
 from streamdp.lakes.lake import Lake
 from streamdp.types import Batch, File, Query
@@ -26,10 +27,13 @@ class LakeBackend(DuckDBBackend):
     """
 
     lake: Lake = delta
+    _values: dict[tuple[str, ...], dict[str, Placed]] = field(
+        default_factory=dict, init=False, repr=False
+    )
     _empty: dict[tuple[str, ...], pa.Schema] = field(default_factory=dict, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._files = Files("parquet", hive=self.lake.HIVE)
+        self._files = Files("parquet")
 
     def origins(self, batch: Batch) -> tuple[str, ...]:
         """The table's own identifier, since its files may be rewritten.
@@ -49,8 +53,9 @@ class LakeBackend(DuckDBBackend):
         DuckDBBackend.check(self, query, batch)
 
     def let_go(self) -> None:
-        """Forget the columns of empty tables."""
+        """Forget the columns of empty tables, and what the log says of files."""
         self._empty.clear()
+        self._values.clear()
 
     def table(self, query: Query, batch: Batch) -> str:
         """The view of the files; a table without a record has none, and is a batch like others.
@@ -59,18 +64,47 @@ class LakeBackend(DuckDBBackend):
         """
         if self._listed(batch):
             return DuckDBBackend.table(self, query, batch)
-        self._read = (), self.named(query)
+        self._read = None
         self._known.clear()
         asked = (batch.key, *self.named(query))
         self._empty[asked] = self._empty.get(asked) or self.lake.schema_of(self.path)
-        self._connect().register(TABLE, self._empty[asked].empty_table())
+        schema = self._empty[asked]
+        footer = footer_without_records(schema, self.path)
+        names = footer.named(self.named(query))
+        for name in names:
+            footer.kind(name)
+        self._connect().register(TABLE, schema.empty_table().select(names or schema.names[:1]))
         return TABLE
 
     def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
         """Require the columns in every file, with the meaning they have in the table."""
-        files, _ = self._read
-        self.lake.require_columns(self.path, files)
-        DuckDBBackend.look_further(self, query, batch, columns)
+        files = self._listed(batch)
+        if files:
+            self.lake.require_columns(self.path, files)
+            DuckDBBackend.look_further(self, query, batch, columns)
+
+    def _placed(self, files: Sequence[File]) -> Mapping[str, Placed]:
+        """Columns of the table that its log places; found by the check, and kept until let go."""
+        paths = tuple(file.path for file in files)
+        if paths not in self._values:
+            placed = self.lake.placed(self.path, paths)
+            kinds = self._kinds_of([kind for kind, _ in placed.values()])
+            self._values[paths] = {
+                name: Placed(kind, values)
+                for (name, (_, values)), kind in zip(placed.items(), kinds, strict=True)
+            }
+        return self._values[paths]
+
+    def _kinds_of(self, types: Sequence[pa.DataType]) -> list[str]:
+        """DuckDB's names of types."""
+        import pyarrow as pa
+
+        if not types:
+            return []
+        fields = [pa.field(f"column {number}", kind) for number, kind in enumerate(types)]
+        self._connect().register(TABLE, pa.schema(fields).empty_table())
+        described = self._connect().execute(f"DESCRIBE {TABLE}").fetchall()
+        return [kind for _, kind, *_ in described]
 
     def _files_of(self, batch: Batch) -> tuple[File, ...]:
         listed = self._listed(batch)

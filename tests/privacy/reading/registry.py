@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.privacy.reading import expressions, text
+from tests.privacy.reading import columns, expressions, text
 from tests.privacy.reading.pairs import Pair
 
-FORMATS = (text, expressions)
+FORMATS = (text, columns, expressions)
 
 
 def pairs(quick: bool) -> Iterator[Pair]:

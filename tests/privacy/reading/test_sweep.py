@@ -9,6 +9,7 @@ import pytest
 
 from streamdp.backends.duckdb import instance
 from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.backends.duckdb.parquet import Parquet
 from streamdp.backends.duckdb.words import DuckDBWords
 from tests.privacy.reading.sweep import PLAIN, Sweep, sweep, write
 
@@ -41,5 +42,6 @@ def test_an_expression_that_is_not_tried_is_caught(
 
 def test_times_that_are_none_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DuckDBWords, "plain_time", lambda _, value, kind: value)
+    monkeypatch.setattr(Parquet, "_total", lambda _, name, kind: f'"{name}"')
     told = Sweep(write(tmp_path, random.Random(27)), DuckDBBackend("", "parquet"))
     assert told.fault([("cuts", 'LENGTH(TRY_CAST("at" AS TEXT))')], str(PLAIN)) is not None

@@ -1,0 +1,534 @@
+"""Parquet files as SQL of their records: the footers alone say which reader reads which file.
+
+One record cannot fail the reading, and cannot change how another is read:
+
+- DuckDB reads a file, with `?` for bytes of a text that are no UTF-8. It cannot tell two such texts
+  apart, it ends a question at a time in milliseconds that has no microseconds and at a text that is
+  no JSON. A file with such a column in the question, or with a text that bounds units, is read by
+  Arrow's reader, which makes null of what is no UTF-8 and of what has no microseconds.
+- What neither reads totally is refused by its type: nested columns, times of day, decimals of more
+  than 38 digits. A column that is not named may be of any type.
+- Files of one source have one type of each named column; whole and floating numbers of different
+  widths are one type, and so is a column without values.
+- A folder `column=value` is a text, the same for all records of its files (`Placed`).
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from streamdp.backends.duckdb.thrift import struct
+from streamdp.backends.sql.words import quoted
+from streamdp.errors import SourceError
+
+if TYPE_CHECKING:
+    import duckdb
+    import pyarrow as pa
+
+LARGEST_CHUNK = 2**34
+"""Bytes of a named column in one row group, unpacked, beyond which a file is refused."""
+
+LONGEST = 2**20
+"""Bytes of a value of bytes, and of a text that bounds units; a longer one is null."""
+
+FIRST_MOMENT = "TIMESTAMP '290309-12-22 (BC) 00:00:00'"
+"""DuckDB ends at earlier ones in a cast."""
+
+DIGITS = 38
+"""Of a decimal."""
+
+FEW_DIGITS = 18
+"""Of a decimal that DuckDB casts whatever its bits are."""
+
+NOWHERE = "__HIVE_DEFAULT_PARTITION__"
+"""Name of the folder of records without a value."""
+
+_PHYSICAL = (
+    *("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY"),
+    "FIXED_LEN_BYTE_ARRAY",
+)
+"""Types by their numbers in the format."""
+
+_TEXTS = ("STRING", "ENUM", "JSON")
+_UNREAD = ("TIME", "LIST", "MAP", "BSON", "VARIANT", "GEOMETRY", "GEOGRAPHY")
+_START, _END = 4, 8
+"""Bytes around what a file holds: a mark, and a length with a mark behind the footer."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A column that a file does not hold: one value for all records of the file.
+
+    Args:
+        kind: DuckDB's type.
+        values: Text of the value by the file's path, or None.
+    """
+
+    kind: str
+    values: Mapping[str, str | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """What a footer says of one column in one row group that has rows."""
+
+    name: str
+    rows: int
+    values: int
+    physical: str
+    data: int
+    dictionary: int
+    packed: int
+    unpacked: int
+
+
+@dataclass(frozen=True)
+class Footer:
+    """What a file says of itself.
+
+    Args:
+        path: Of the file.
+        metadata: Arrow's reading of its footer.
+        size: Bytes of the file.
+    """
+
+    path: str
+    metadata: Any
+    size: int
+
+    @cached_property
+    def leaves(self) -> dict[str, tuple[int, Any]]:
+        """Columns that are not nested, by name: their places and what the schema says of them."""
+        schema = self.metadata.schema
+        columns = ((place, schema.column(place)) for place in range(len(schema)))
+        return {
+            column.path: (place, column)
+            for place, column in columns
+            if column.path == column.name and column.max_repetition_level == 0
+        }
+
+    @cached_property
+    def names(self) -> list[str]:
+        """All columns, nested ones too."""
+        schema = self.metadata.schema
+        paths = [schema.column(place).path for place in range(len(schema))]
+        tops = (path if path in self.leaves else path.split(".")[0] for path in paths)
+        return list(dict.fromkeys(tops))
+
+    def chunks(self) -> list[Chunk]:
+        """All columns of all row groups, nested ones under the names of their paths.
+
+        The footer is read anew, field by field: Arrow ends the process at some damaged ones, and
+        DuckDB fails at statistics that one record can write.
+
+        Raises:
+            SourceError: It is no footer.
+        """
+        try:
+            with open(self.path, "rb") as file:
+                file.seek(self.size - _END - self.metadata.serialized_size)
+                groups = struct(file.read(self.metadata.serialized_size)).get(4, [])
+            return [_chunk(column, group[3]) for group in groups if group[3] for column in group[1]]
+        except (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError):
+            raise unopened(self.path) from None
+
+    def named(self, names: Sequence[str]) -> list[str]:
+        """Columns of the file among names; expressions may spell them in other capitals.
+
+        Raises:
+            SourceError: Two columns of the file differ in capitals only.
+        """
+        wanted = {name.lower() for name in names}
+        found = [name for name in self.names if name.lower() in wanted]
+        if len({name.lower() for name in found}) < len(found):
+            raise SourceError(
+                "two of its columns have one name, or differ in capitals only",
+                where=self.path,
+                hint="rename one of them",
+            )
+        return found
+
+    def kind(self, name: str, *, exact: bool = False) -> str:
+        """Type of a column in words, the same for types that are cast to each other without fail.
+
+        Args:
+            name: Of the column.
+            exact: Whether whole and floating numbers of all widths differ: units are compared.
+
+        Raises:
+            SourceError: It is one that is not read.
+        """
+        if name not in self.leaves:
+            raise self._unread(name, "is nested")
+        _, column = self.leaves[name]
+        logical, physical = column.logical_type.type, column.physical_type
+        if logical in _UNREAD:
+            raise self._unread(name, f"has type {column.logical_type}")
+        if logical == "DECIMAL" and column.precision > DIGITS:
+            raise self._unread(name, f"has {column.precision} digits")
+        if logical == "UNKNOWN":
+            return "nothing"
+        floating = logical == "FLOAT16" or physical in ("FLOAT", "DOUBLE")
+        if floating or (logical in ("INT", "NONE") and physical in ("INT32", "INT64")):
+            return f"{logical} {physical} {column.logical_type}" if exact else "number"
+        if logical == "DECIMAL":
+            return f"decimal({column.precision}, {column.scale})"
+        if logical == "TIMESTAMP":
+            words = str(column.logical_type).partition(", is_from")[0]
+            return words.replace("milli", "micro") + ")"
+        if logical in _TEXTS:
+            return "text"
+        return f"{logical} {physical} {column.length}"
+
+    def needs_arrow(self, names: Iterable[str], unit: str | None) -> bool:
+        """Whether DuckDB's own reader is not total for one of the columns."""
+        for name in names:
+            _, column = self.leaves[name]
+            logical = column.logical_type.type
+            if logical == "JSON" or "milliseconds" in str(column.logical_type):
+                return True
+            if logical in _TEXTS and unit is not None and name.lower() == unit.lower():
+                return True
+        return False
+
+    def require_sound(self, names: Sequence[str]) -> None:
+        """Look whether what a footer says of columns can be true of the file.
+
+        Raises:
+            SourceError: It cannot, or a column is larger than what is read.
+        """
+        chunks = [chunk for chunk in self.chunks() if chunk.name in names]
+        end = self.size - _END - self.metadata.serialized_size
+        for chunk in chunks:
+            if chunk.unpacked > LARGEST_CHUNK:
+                raise SourceError(
+                    f"column {chunk.name!r} has {chunk.unpacked} bytes in one row group, and"
+                    f" {LARGEST_CHUNK} are read",
+                    where=self.path,
+                    hint="write smaller row groups",
+                )
+            _, column = self.leaves.get(chunk.name, (0, None))
+            starts = [each for each in (chunk.dictionary, chunk.data) if each]
+            sound = (
+                column is not None
+                and chunk.physical == column.physical_type
+                and 0 < chunk.rows == chunk.values
+                and min(starts, default=0) >= _START
+                and chunk.unpacked >= 0
+                and 0 <= chunk.packed <= end - min(starts)
+            )
+            if not sound:
+                raise unopened(self.path)
+        for name in {chunk.name for chunk in chunks}:
+            rows = sum(chunk.rows for chunk in chunks if chunk.name == name)
+            if rows != self.metadata.num_rows:
+                raise unopened(self.path)
+
+    def _unread(self, name: str, how: str) -> SourceError:
+        return SourceError(
+            f"column {name!r} {how}, which is not read",
+            where=self.path,
+            hint="write numbers, decimals of up to 38 digits, text, dates or timestamps",
+        )
+
+
+def _chunk(column: Any, rows: int) -> Chunk:
+    said = column[3]
+    return Chunk(
+        name=".".join(each.decode() for each in said[3]),
+        rows=int(rows),
+        values=int(said[5]),
+        physical=_PHYSICAL[said[1]],
+        data=int(said[9]),
+        dictionary=int(said.get(11, 0)),
+        packed=int(said[7]),
+        unpacked=int(said[6]),
+    )
+
+
+def footer_of(path: str) -> Footer:
+    """The footer of a file.
+
+    Raises:
+        SourceError: It cannot be read.
+    """
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        with pa.OSFile(path) as file:
+            return Footer(path, pq.read_metadata(file), file.size())
+    except (pa.ArrowException, OSError, ValueError, TypeError):
+        raise unopened(path) from None
+
+
+def footer_without_records(schema: pa.Schema, path: str) -> Footer:
+    """The footer of a file of such columns, by which a table without a file is judged alike."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    file = pa.BufferOutputStream()
+    pq.write_table(schema.empty_table(), file)
+    whole = file.getvalue()
+    return Footer(path, pq.read_metadata(pa.BufferReader(whole)), whole.size)
+
+
+def unopened(path: str) -> SourceError:
+    """The error for a file whose footer cannot be."""
+    return SourceError(
+        "this Parquet file cannot be opened", where=path, hint="is it complete and readable?"
+    )
+
+
+def folder_values(path: str) -> dict[str, str | None]:
+    """Columns that the folders of a file name, and their texts.
+
+    >>> folder_values("/data/day=2013-01-01/g=a%20b/x.parquet")
+    {'day': '2013-01-01', 'g': 'a b'}
+    """
+    found: dict[str, str | None] = {}
+    for part in path.split("/")[:-1]:
+        name, equals, value = part.partition("=")
+        if name and equals:
+            found[unquote(name)] = None if value == NOWHERE else unquote(value, errors="replace")
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class Parquet:
+    """Files of one source, and what a question names of them.
+
+    Args:
+        files: In order.
+        named: Columns that are named; others are not looked at.
+        unit: Column that bounds units.
+        inside: Columns that stand in expressions.
+        placed: Columns that files do not hold, and what they are in their place; those of folders
+            are found by themselves.
+    """
+
+    files: tuple[str, ...]
+    named: tuple[str, ...]
+    unit: str | None = None
+    inside: tuple[str, ...] = ()
+    placed: Mapping[str, Placed] | None = None
+
+    def select(self, connection: duckdb.DuckDBPyConnection) -> tuple[str, list[str]]:
+        """SQL of all records, and the names of all columns of the first file.
+
+        Raises:
+            SourceError: A footer cannot be read, a file lacks a column that others have, or has
+                another type of it, or a column is of a type that is not read.
+        """
+        footers = [footer_of(path) for path in self.files]
+        if not self.named:
+            return self._unnamed(), footers[0].names
+        placed = self._placed(footers)
+        apart = {name.lower() for name in placed}
+        wanted = [name for name in self.named if name.lower() not in apart]
+        columns = self._columns(footers, wanted)
+        native: list[str] = []
+        streamed: list[str] = []
+        for footer in footers:
+            names = footer.named(columns)
+            footer.require_sound(names)
+            (streamed if footer.needs_arrow(names, self.unit) else native).append(footer.path)
+        parts = []
+        if native:
+            parts.append(self._native(connection, native, columns, placed))
+        if streamed:
+            parts += self._streamed(connection, streamed, columns, placed)
+        names = list(dict.fromkeys([*footers[0].names, *placed]))
+        return " UNION ALL ".join(parts), names
+
+    def _unnamed(self) -> str:
+        """SQL of a question that counts records and reads no column: DuckDB offers all of them."""
+        handed = ", ".join(quoted(handed_over(path), "'") for path in self.files)
+        return (
+            f"FROM read_parquet([{handed}], union_by_name = true, hive_partitioning = false,"
+            " utf8_validation = 'replace')"
+        )
+
+    def _columns(self, footers: Sequence[Footer], wanted: Sequence[str]) -> list[str]:
+        """Columns that all files hold, spelled as the first one does.
+
+        Raises:
+            SourceError: A file lacks one that another has, or has it in another type.
+        """
+        first = footers[0]
+        columns = first.named(wanted)
+        known = {
+            name.lower(): (first.kind(name, exact=self._is_unit(name)), first.path)
+            for name in columns
+        }
+        for footer in footers[1:]:
+            found = {name.lower(): name for name in footer.named(wanted)}
+            odd = sorted(known.keys() ^ found.keys())
+            if odd:
+                without = footer if odd[0] in known else first
+                name = next(name for name in wanted if name.lower() == odd[0])
+                raise SourceError(
+                    f"this file has no column {name!r}",
+                    where=without.path,
+                    hint="files of one source need the configured columns; move this one away",
+                )
+            for lower, name in found.items():
+                kind = footer.kind(name, exact=self._is_unit(name))
+                before, path = known[lower]
+                if "nothing" in (kind, before):
+                    known[lower] = (before, path) if kind == "nothing" else (kind, footer.path)
+                elif kind != before:
+                    raise SourceError(
+                        f"column {name!r} of this file is {kind}, and {before} in {path}",
+                        where=footer.path,
+                        hint="files of one source need the same columns of the same types",
+                    )
+        return columns
+
+    def _is_unit(self, name: str) -> bool:
+        return self.unit is not None and name.lower() == self.unit.lower()
+
+    def _placed(self, footers: Sequence[Footer]) -> dict[str, Placed]:
+        """Named columns of the table's log, or of folders.
+
+        Raises:
+            SourceError: A folder is called as a column of a file in it, or not all files lie in
+                such a folder.
+        """
+        wanted = {name.lower() for name in self.named}
+        if self.placed is not None:
+            return {name: each for name, each in self.placed.items() if name.lower() in wanted}
+        folders = {footer.path: folder_values(footer.path) for footer in footers}
+        found: dict[str, Placed] = {}
+        for name in dict.fromkeys(name for each in folders.values() for name in each):
+            if name.lower() not in wanted:
+                continue
+            for footer in footers:
+                inside = footer.named([name])
+                if not inside and name in folders[footer.path]:
+                    continue
+                what = f"holds column {name!r} itself" if inside else f"is in no folder {name}="
+                raise SourceError(
+                    f"the folders of this source name a column, and this file {what}",
+                    where=footer.path,
+                    hint="rename the folders or the column, or leave one of them out",
+                )
+            values = {path: each[name] for path, each in folders.items()}
+            found[name] = Placed("VARCHAR", values)
+        return found
+
+    def _native(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        paths: Sequence[str],
+        columns: Sequence[str],
+        placed: Mapping[str, Placed],
+    ) -> str:
+        """SQL of files that DuckDB reads.
+
+        Raises:
+            SourceError: A column is in the way of the number of a file.
+        """
+        handed = ", ".join(quoted(handed_over(path), "'") for path in paths)
+        read = (
+            f"read_parquet([{handed}], union_by_name = true, hive_partitioning = false,"
+            " utf8_validation = 'replace')"
+        )
+        described = connection.execute(f"DESCRIBE SELECT * FROM {read}").fetchall()
+        kinds = {name.lower(): kind for name, kind, *_ in described}
+        taken = [f"{self._total(name, kinds[name.lower()])} AS {_name(name)}" for name in columns]
+        if placed and "file_index" in kinds:
+            raise SourceError(
+                "a column is called file_index, as DuckDB calls the number of a file",
+                where=paths[0],
+                hint="rename it, or leave out what the folders name",
+            )
+        taken += _of_place("file_index", paths, placed)
+        return f"SELECT {', '.join(taken) or '1 AS one'} FROM {read}"
+
+    def _total(self, name: str, kind: str) -> str:
+        """SQL of a column without the values at which DuckDB ends in a cast.
+
+        The nearest value takes the place of such a one. A condition would not do: a cast is made of
+        all entries of a dictionary, those that a condition leaves out too.
+
+        What statistics of a file say of many records decides about none: a text is compared as it
+        is read, which may not be as it is stored.
+        """
+        column = _name(name)
+        if kind == "VARCHAR":
+            return f"CASE WHEN {column} IS NULL THEN NULL ELSE {column} END"
+        if kind == "BLOB":
+            return f"CASE WHEN octet_length({column}) <= {LONGEST} THEN {column} END"
+        if kind.startswith("DECIMAL"):
+            precision, scale = (int(each) for each in kind[8:-1].split(","))
+            if precision <= FEW_DIGITS:
+                return column
+            most = f"{Decimal((0, (9,) * precision, -scale)):f}"
+            low, high = (f"CAST('{sign}{most}' AS {kind})" for sign in ("-", ""))
+            within = f"greatest(least({column}, {high}), {low})"
+            return f"CASE WHEN {column} IS NULL THEN NULL ELSE {within} END"
+        moments = ("TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
+        if kind in moments and name.lower() in {each.lower() for each in self.inside}:
+            within = f"greatest({column}, CAST({FIRST_MOMENT} AS {kind}))"
+            return f"CASE WHEN {column} IS NULL THEN NULL ELSE {within} END"
+        return column
+
+    def _streamed(
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        paths: Sequence[str],
+        columns: Sequence[str],
+        placed: Mapping[str, Placed],
+    ) -> list[str]:
+        """SQL of files that Arrow's reader reads, one after another."""
+        from streamdp.backends.duckdb import arrow
+
+        tables = arrow.register_parquet(connection, paths, columns, self.unit, LONGEST)
+        selects = []
+        for path, table in zip(paths, tables, strict=True):
+            taken = [_name(name) for name in columns] + _of_place("0", [path], placed)
+            selects.append(f"SELECT {', '.join(taken) or '1 AS one'} FROM {table}")
+        return selects
+
+
+def handed_over(path: str) -> str:
+    """A path that the engine reads as this one file and no pattern.
+
+    Raises:
+        SourceError: No way of writing it is safe.
+    """
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        raise SourceError(
+            "the name of a file is no UTF-8",
+            where=path.encode("utf-8", "replace").decode(),
+            hint="rename it",
+        ) from None
+    if "\\" in path and glob.has_magic(path):
+        raise SourceError(
+            "the name of a file holds a backslash beside * ? or [", where=path, hint="rename it"
+        )
+    return glob.escape(path)
+
+
+def _of_place(number: str, paths: Sequence[str], placed: Mapping[str, Placed]) -> list[str]:
+    """SQL of columns that hang on the number of a file."""
+    found = []
+    for name, each in placed.items():
+        values = (each.values[path] for path in paths)
+        texts = ", ".join("NULL" if text is None else quoted(text, "'") for text in values)
+        value = f"list_extract(CAST([{texts}] AS VARCHAR[]), CAST({number} AS BIGINT) + 1)"
+        found.append(f"TRY_CAST({value} AS {each.kind}) AS {_name(name)}")
+    return found
+
+
+def _name(column: str) -> str:
+    return quoted(column, '"')
