@@ -156,3 +156,18 @@ def test_surge(folder: Path) -> None:
     assert "2013-02-11" in told
     assert all(late[day] > 130 for day in told)
     assert {day for day in late if day < "2013-02-13" and late[day] > 190} <= told
+
+
+def test_online_gradient(folder: Path) -> None:
+    """Two weeks: deciles a day from learned priors, and tails on days when delays moved."""
+    run("online-gradient", folder, "2013-01-15")
+    found = records(folder / "gradient.jsonl")
+    daily = [each for each in found if each["job"] == "delay"]
+    assert [each["batch"] for each in daily] == [f"2013-01-{day:02d}" for day in range(1, 15)]
+    origins = [{row["origin"] for row in each["rows"]} for each in daily]
+    assert origins == [{"measured"}] + [{"inferred"}] * 13
+    for each in daily:
+        values = [row["value"] for row in each["rows"]]
+        assert values == sorted(values)
+    tails = [each for each in found if each["job"] == "tails" and each["kind"] == "quantiles"]
+    assert 1 <= len(tails) < 14

@@ -16,15 +16,15 @@ from fractions import Fraction
 import numpy as np
 
 from streamdp.learning import coin_betting
-from streamdp.learning.gradient import LONGEST, OnlineGradient
 from streamdp.learning.learner import Features, Observation
+from streamdp.learning.point_gradient import LONGEST, PointGradient
 from streamdp.learning.surrogate import laplace
 from streamdp.mechanisms.quantile_tree.noisy_gradient import Slope
 from streamdp.types import FloatArray, Json
 
 
 @dataclass(frozen=True, slots=True)
-class PrivateGradient(OnlineGradient):
+class PrivateGradient(PointGradient):
     """The same priors, learned from noisy gradients alone.
 
     Gradients and steps are those of values standardised by the guess, z = (x - location)/scale, so
@@ -38,7 +38,7 @@ class PrivateGradient(OnlineGradient):
 
     def describe(self) -> Json:
         """Public parameters a state depends on; the share is none of them, nor is epsilon."""
-        return OnlineGradient.describe(self) | {"private_gradient": True}
+        return PointGradient.describe(self) | {"private_gradient": True}
 
     def slope(self, state: Json, count: int, features: Features = ()) -> Slope:
         """How the surrogate rises in (θ', φ') where quantiles lie at some values.

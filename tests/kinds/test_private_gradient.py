@@ -17,7 +17,7 @@ from streamdp.kinds.charging import UnitCharging
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.accuracy import RankError
 from streamdp.kinds.quantiles.kind import Quantiles
-from streamdp.learning.gradient import OnlineGradient
+from streamdp.learning.point_gradient import PointGradient
 from streamdp.learning.private_gradient import PrivateGradient
 from streamdp.priors.families import Cauchy
 from streamdp.privacy.events import epsilon_of
@@ -73,7 +73,7 @@ def test_shares_add_up_to_the_price(bound: UnitBound | None, groups: int) -> Non
 
 def test_what_is_not_bought_costs_and_tells_nothing() -> None:
     """Without the option: the event of the tree alone, and nothing beside the rows."""
-    free = OnlineGradient(Cauchy(*GUESS), 0.1, GUESS, 0.5, 0.5)
+    free = PointGradient(Cauchy(*GUESS), 0.1, GUESS, 0.5, 0.5)
     kind = replace(bought(), learner=free)
     plan = kind.plan(kind.init(), BATCH)
     assert plan.event["mechanism"] == "quantile-tree"
@@ -155,6 +155,7 @@ def test_accuracy_is_that_of_what_the_release_gets(tmp_path: Path) -> None:
     kinds: dict[str | None, Any] = {}
     for share, epsilon in (("1/2", "1/5"), (None, "1/10")):
         wanted = "learner: online-gradient"
+        wanted += "" if share else ", measure: quantiles"
         wanted += f", private_gradient: {share}" if share else ""
         text = DEMO.replace("epsilon: 0.1 ", f"epsilon: {epsilon} ")
         start = text.index("    prior:")

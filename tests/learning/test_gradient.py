@@ -4,8 +4,8 @@ import json
 
 import numpy as np
 
-from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.learner import Observation
+from streamdp.learning.point_gradient import PointGradient
 from streamdp.learning.surrogate import laplace
 from streamdp.priors.families import Cauchy
 from streamdp.types import FloatArray
@@ -24,7 +24,7 @@ def losses_of(theta: FloatArray, phi: FloatArray, values: FloatArray) -> FloatAr
 
 def run() -> FloatArray:
     """Losses of a learner along the recorded stream."""
-    learner = OnlineGradient(Cauchy(0.0, 1.0), 0.1, (0.0, 1.0), 0.1, 0.05)
+    learner = PointGradient(Cauchy(0.0, 1.0), 0.1, (0.0, 1.0), 0.1, 0.05)
     state, losses = learner.init(), []
     for value in recorded():
         theta, phi = (0.0, 1.0) if not state else state["parameters"][0]

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from streamdp.learning import coin_betting
-from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.learner import Observation
+from streamdp.learning.point_gradient import PointGradient
 from streamdp.learning.private_gradient import PrivateGradient
 from streamdp.learning.surrogate import laplace
 from streamdp.priors.families import Cauchy
@@ -87,7 +87,7 @@ def test_noise_alone_moves_priors_little() -> None:
 
 def test_only_the_option_is_another_signature() -> None:
     """A state learned from releases is read by no other learner; the share changes nothing."""
-    free = OnlineGradient(*PLAIN, 0.5, 0.5)
+    free = PointGradient(*PLAIN, 0.5, 0.5)
     other = PrivateGradient(*PLAIN, 0.5, 0.5, share=Fraction(1, 9))
     assert "private_gradient" not in free.describe()
     assert LEARNER.describe() == other.describe() != free.describe()

@@ -99,14 +99,17 @@ def _public(section: QuantilesSection, context: CheckContext) -> Iterator[Proble
 
 def _prior(section: QuantilesSection) -> Iterator[Problem]:
     """The robust prior must believe in every cell: an impossible cell would be a leak."""
+    readers: dict[str, str] = {}
     for name, learner in LEARNERS.items():
-        given = learner.keys & section.prior.model_fields_set - LEARNERS[section.learner()].keys
-        for key in sorted(given):
-            yield Problem(
-                ("prior", key),
-                f"{key} is for the learner {name}, and this one is {section.learner()}",
-                f"leave it out, or set learner: {name}",
-            )
+        for key in sorted(learner.keys):
+            readers.setdefault(key, name)
+    unread = readers.keys() & section.prior.model_fields_set - LEARNERS[section.learner()].keys
+    for key in sorted(unread):
+        yield Problem(
+            ("prior", key),
+            f"{key} is for the learner {readers[key]}, and this one is {section.learner()}",
+            f"leave it out, or set learner: {readers[key]}",
+        )
     place = ("prior", "robust")
     robust = section.prior.robust
     if isinstance(robust, str) and robust != "uniform" and section.guess is None:

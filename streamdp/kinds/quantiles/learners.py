@@ -9,8 +9,8 @@ run on it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from streamdp.kinds.quantiles.priors import fit, guess_of, public_rows, robust_prior, shapes
 
@@ -73,6 +73,12 @@ def learner(section: QuantilesSection, tree: QuantileTree, data: PublicData) -> 
 def _experts(basis: Basis) -> Learner:
     """The default learner; its first release is drawn as that of `learner: none`."""
     from streamdp.learning.experts.mixture import ExpertMixture
+
+    return ExpertMixture(*_counting(basis))
+
+
+def _counting(basis: Basis) -> tuple[Any, ...]:
+    """Arguments of a learner that counts after its first release."""
     from streamdp.learning.experts.stages import PLANS
     from streamdp.mechanisms.histograms import Histograms
     from streamdp.mechanisms.quantile_tree.planning.choice import choose_tree
@@ -88,7 +94,7 @@ def _experts(basis: Basis) -> Learner:
         first = like, form.prior(_first(basis), shapes(section) if form.shapes else None)
     plans = PLANS if section.counts() else ()
     price = Price.of_loss_range(tree.epsilon, section.price.measure)
-    return ExpertMixture(
+    return (
         tree,
         basis.robust,
         section.prior.robust_weight,
@@ -100,19 +106,27 @@ def _experts(basis: Basis) -> Learner:
 
 
 def _online_gradient(basis: Basis) -> Learner:
-    """Steps along gradients of released values, or of bought ones."""
-    from streamdp.learning.gradient import OnlineGradient
-    from streamdp.learning.private_gradient import PrivateGradient
+    """Steps along gradients at what releases show, or along bought ones.
 
+    Without expected rows nobody knows how noisy a release is: steps are then those of the paper, at
+    released points.
+    """
     section, guess = basis.section, guess_of(basis.section)
-    half = float(section.resolution) / 2.0
-    narrowest = max(half, COCOB_NARROWEST * guess[1])
-    weight = section.prior.robust_weight
-    about = (basis.robust, weight, guess, half, narrowest)
-    share = section.auxiliary_share()
-    if share:
-        return PrivateGradient(*about, first=basis.fitted, share=share)
-    return OnlineGradient(*about, first=basis.fitted)
+    if section.auxiliary_share() or section.expected_rows is None:
+        from streamdp.learning.point_gradient import PointGradient
+        from streamdp.learning.private_gradient import PrivateGradient
+
+        half = float(section.resolution) / 2.0
+        narrowest = max(half, COCOB_NARROWEST * guess[1])
+        about = (basis.robust, section.prior.robust_weight, guess, half, narrowest)
+        share = section.auxiliary_share()
+        if share:
+            return PrivateGradient(*about, first=basis.fitted, share=share)
+        return PointGradient(*about, first=basis.fitted)
+    from streamdp.learning.gradient import OnlineGradient
+
+    made = OnlineGradient(*_counting(basis))
+    return replace(made, loss=section.prior.loss, steps=section.prior.steps)
 
 
 def _last_release(basis: Basis) -> Learner:
@@ -142,7 +156,9 @@ def _first(basis: Basis) -> tuple[Prior, ...]:
 
 LEARNERS: dict[LearnerName, LearnerSpec] = {
     "experts": LearnerSpec(_experts, frozenset({"measure"})),
-    "online-gradient": LearnerSpec(_online_gradient, frozenset({"private_gradient"})),
+    "online-gradient": LearnerSpec(
+        _online_gradient, frozenset({"measure", "loss", "steps", "private_gradient"})
+    ),
     "last-release": LearnerSpec(_last_release),
     "none": LearnerSpec(_none),
 }

@@ -147,7 +147,8 @@ class PriorSection(Section):
     )
     measure: Literal["counts", "quantiles"] = Field(
         default="counts",
-        description="What the learner `experts` measures after its first release: noisy counts of"
+        description="What the learners `experts` and `online-gradient` measure after the first"
+        " release: noisy counts of"
         " records between cuts, from which all quantiles follow (`counts`), or every quantile"
         " in a draw of its own (`quantiles`), which errs more. One quantile alone is drawn either"
         " way, as all are with a configured `mechanism`. Default `counts`.",
@@ -192,6 +193,16 @@ class PriorSection(Section):
         le=1.0,
         description="Weight of the robust prior beside the learned one where quantiles are drawn,"
         " from 0.01 to 1. Default 0.05.",
+    )
+    loss: Literal["sum", "log-sum-exp"] = Field(
+        default="sum",
+        description="Loss of a release for the learner `online-gradient`: the sum of the"
+        " surrogates U of all quantiles, or ln Σ exp U, which the worst ones lead. Default `sum`.",
+    )
+    steps: Literal["adagrad", "coin-betting"] = Field(
+        default="adagrad",
+        description="Rule by which the learner `online-gradient` steps: AdaGrad that forgets, which"
+        " follows streams that move, or coin betting (COCOB). Default `adagrad`.",
     )
     private_gradient: PositiveRational | None = Field(
         default=None,

@@ -220,7 +220,8 @@ class QuantilesSection(ReleaseSection):
         """
         auto, several = self.mechanism == "auto", len(self.quantiles) > 1
         noisy = float(self.price.loss_range) * (self.expected_rows or 0) < PLENTY
-        asked = self.learner() == "experts" and self.prior.measure == "counts"
+        learns = self.learner() in ("experts", "online-gradient") and not self.auxiliary_share()
+        asked = learns and self.prior.measure == "counts"
         return asked and auto and several and noisy
 
     def _about_outermost(self, before: str) -> str:

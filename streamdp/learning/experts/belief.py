@@ -46,6 +46,12 @@ HARDLY = 1e-5
 TINY = 1e-12
 """Weight of a curve, variance of a record and of a noisy share, at least: none is zero."""
 
+FARTHEST = 10.0
+"""How much farther from a belief a release alone may lie than what both make of it."""
+
+SURPRISE = 3.0
+"""Deviations of a belief beyond which a release says that it was wrong."""
+
 ROUNDS = 2
 """Rounds of reading a release: the marginal distribution is that after the last one."""
 
@@ -181,6 +187,38 @@ class After:
     weights: FloatArray
     sizes: FloatArray
     number: Number | None = None
+
+    def news(
+        self, before: FloatArray, values: FloatArray, found: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """What the release alone shows of some quantities of a batch, without the belief before it.
+
+        The belief about a quantity is taken to be normal before and after the release; the release
+        is the normal likelihood that leads from one to the other.
+
+        Args:
+            before: Weights of the curves before the release, shape (i,).
+            values: The quantities of each curve, shape (i, k).
+            found: The same as they are believed after the release, shape (k,).
+
+        Returns:
+            Values and variances, each shape (k,); at most FARTHEST times as far from the belief
+            before as that after it. Of a release far outside the belief before, which was wrong
+            then, they are what is believed after it.
+
+        References:
+            Minka 2001 (expectation propagation: the approximate likelihood of one observation).
+        """
+        mean = before @ values
+        prior = before @ (values - mean) ** 2 + TINY
+        here = self.weights @ values
+        now = self.weights @ (values - here) ** 2 + TINY
+        left = np.minimum(now, prior)
+        variances = 1.0 / np.maximum(1.0 / left - 1.0 / prior, TINY)
+        gain = np.minimum((variances + prior) / prior, FARTHEST)
+        surprised = (found - mean) ** 2 > SURPRISE**2 * prior
+        shown = np.where(surprised, found, mean + gain * (found - mean))
+        return shown, np.where(surprised, now, variances)
 
 
 def _variances(

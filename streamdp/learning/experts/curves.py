@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from streamdp.learning.experts.distribution import Distribution
+from streamdp.learning.experts.distribution import Distribution, Place
 from streamdp.types import FloatArray
 
 _FAR = np.array([0.1, 0.2, 0.4, 0.8, 1.5, 3.0, 6.0])
@@ -44,6 +44,12 @@ class Curves:
         centre, width = self.of.centre, self.of.width
         shifts, stretches = self.moves[:, :1] * width, np.exp(self.moves[:, 1:])
         return np.asarray((self.of.place(shares) - centre) * stretches + centre + shifts)
+
+    def away(self, place: Place) -> FloatArray:
+        """Shift and stretch of each curve against some place, shape (r, 2)."""
+        centres = self.of.centre + self.moves[:, 0] * self.of.width
+        widths = np.log(self.of.width / place.width) + self.moves[:, 1]
+        return np.column_stack(((centres - place.centre) / place.width, widths))
 
 
 def first_weights() -> FloatArray:

@@ -34,9 +34,11 @@ FARTHEST = np.array([30.0, 3.0])
 class Regression:
     """Shift and stretch as linear functions of a batch's inputs.
 
+    A batch of which a release shows little has little weight.
+
     Args:
-        products: Σ x·xᵀ of past inputs, shape (d, d).
-        moments: Σ x·yᵀ, shape (d, 2).
+        products: Σ w·x·xᵀ of past inputs, for shift and for stretch; shape (2, d, d).
+        moments: Σ w·x·y, shape (2, d).
     """
 
     products: FloatArray
@@ -45,22 +47,35 @@ class Regression:
     @classmethod
     def start(cls, count: int) -> Self:
         """Before any release, for so many inputs."""
-        return cls(np.zeros((count, count)), np.zeros((count, 2)))
+        return cls(np.zeros((2, count, count)), np.zeros((2, count)))
 
     def foretold(self, inputs: FloatArray) -> tuple[float, float]:
         """Shift and stretch of a batch with these inputs, a one first; shape (d,)."""
         first = np.full(len(inputs), (ERROR / FIRST_EFFECT) ** 2)
         first[0] = (ERROR / FIRST_LEVEL) ** 2
-        each = inputs @ np.linalg.solve(self.products + np.diag(first), self.moments)
+        effects = np.linalg.solve(self.products + np.diag(first), self.moments[..., None])
+        each = effects[..., 0] @ inputs
         shift, stretch = each.clip(-FARTHEST, FARTHEST).tolist()
         return shift, stretch
 
-    def learned(self, inputs: FloatArray, found: tuple[float, float]) -> Regression:
-        """After one more batch, of this shift and stretch."""
+    def learned(
+        self,
+        inputs: FloatArray,
+        found: tuple[float, float],
+        variances: tuple[float, float] = (0.0, 0.0),
+    ) -> Regression:
+        """After one more batch.
+
+        Args:
+            inputs: Of the batch, a one first; shape (d,).
+            found: Its shift and stretch, as its release alone shows them.
+            variances: Of their errors.
+        """
         each = np.array(found).clip(-FARTHEST, FARTHEST)
+        weights = ERROR**2 / (ERROR**2 + np.array(variances))
         return Regression(
-            DISCOUNT * self.products + np.outer(inputs, inputs),
-            DISCOUNT * self.moments + np.outer(inputs, each),
+            DISCOUNT * self.products + weights[:, None, None] * np.outer(inputs, inputs),
+            DISCOUNT * self.moments + np.outer(weights * each, inputs),
         )
 
     def to_json(self) -> Json:

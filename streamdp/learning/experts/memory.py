@@ -26,6 +26,9 @@ INPUTS, OTHERS, BROAD = "inputs", "other groups", "broad"
 FIRST_BROAD, LEAST_BROAD = 0.03, 0.01
 """Weight of broad curves at first, and at least."""
 
+GUESSED = 10
+"""Releases that are taken as they stand: what is believed before them is hardly more than a guess."""
+
 FORGET = 0.03
 """Least weight of a new release in the weights of curves and sizes."""
 
@@ -89,15 +92,20 @@ class Memory:
 
     def curves(self, around: Around) -> dict[str, Curves]:
         """All curves that may be those of a batch, by name."""
-        moved = dict(self.past)
-        if self.past and len(around.inputs) > 1:
-            away = self._numbers(around).foretold(around.inputs)
-            moved[INPUTS] = self.past["usual"].moved(self.origin, *away)
+        moved = self._believed(around)
         if around.others is not None:
             away = self.beside.foretold(np.ones(1))
             moved[OTHERS] = around.others.moved(around.others.lies(), *away)
         found = {name: Curves(each, MOVES) for name, each in moved.items()}
         return found | {BROAD: around.broad}
+
+    def _believed(self, around: Around) -> dict[str, Distribution]:
+        """What releases of the stream itself say of a batch, by name."""
+        believed = dict(self.past)
+        if self.past and len(around.inputs) > 1:
+            away = self._numbers(around).foretold(around.inputs)
+            believed[INPUTS] = self.past["usual"].moved(self.origin, *away)
+        return believed
 
     def belief(self, around: Around) -> Belief:
         """Belief about the next batch."""
@@ -118,18 +126,36 @@ class Memory:
             return replace(self, records=self.records.learned(after.number, self.releases))
         found, count = after.known.distribution(), self.releases + 1
         rate = max(1.0 / (count + 5), FORGET)
-        origin = self.origin if self.past else found.lies()
-        return Memory(
-            count,
-            {name: self._step(name, found) for name in STEPS},
-            {**self.weights, **self._reweighed(around, after, rate)},
-            (1.0 - rate) * self.sizes + rate * after.sizes,
-            self.records.learned(after.number, count),
-            self._numbers(around).learned(around.inputs, found.away(origin)),
-            self._beside(around, found),
-            origin,
-            float(after.weights[-len(around.broad.moves) :].sum()) if self.past else 0.0,
+        origin = self.origin if self.releases else found.lies()
+        return replace(
+            self,
+            releases=count,
+            past=self._remembered(found),
+            weights={**self.weights, **self._reweighed(around, after, rate)},
+            sizes=(1.0 - rate) * self.sizes + rate * after.sizes,
+            records=self.records.learned(after.number, count),
+            numbers=self._explained(around, after, found, origin),
+            beside=self._beside(around, found),
+            origin=origin,
+            lost=float(after.weights[-len(around.broad.moves) :].sum()) if self.releases else 0.0,
         )
+
+    def _remembered(self, found: Distribution) -> dict[str, Distribution]:
+        """Remembered distributions, each its step towards a new one."""
+        return {name: self._step(name, found) for name in STEPS}
+
+    def _explained(
+        self, around: Around, after: After, found: Distribution, origin: Place
+    ) -> Regression:
+        """The regression on public numbers after one more release."""
+        known = self._numbers(around)
+        if self.releases < GUESSED:
+            return known.learned(around.inputs, found.away(origin))
+        curves = [each.away(origin) for each in self.curves(around).values()]
+        away, weights = np.array(found.away(origin)), self.belief(around).weights
+        shown, variances = after.news(weights, np.concatenate(curves), away)
+        (shift, stretch), (of_shift, of_stretch) = shown.tolist(), variances.tolist()
+        return known.learned(around.inputs, (shift, stretch), (of_shift, of_stretch))
 
     def _learned_weights(self, curves: Mapping[str, Curves]) -> FloatArray:
         """Of the curves of a batch, as releases say; they sum to one."""
@@ -140,7 +166,7 @@ class Memory:
 
     def _reweighed(self, around: Around, after: After, rate: float) -> dict[str, FloatArray]:
         """Weights of the curves of a batch, by name; none before two releases."""
-        if not self.past:
+        if not self.releases:
             return {}
         curves = self.curves(around)
         mixed = (1.0 - rate) * self._learned_weights(curves) + rate * after.weights
@@ -151,7 +177,7 @@ class Memory:
 
     def _step(self, name: str, found: Distribution) -> Distribution:
         """A remembered distribution, a step towards a new one."""
-        if not self.past:
+        if not self.releases:
             return found
         return self.past[name].towards(found, max(STEPS[name], 1.0 / (self.releases + 1)))
 
@@ -207,7 +233,8 @@ class Memory:
     def _numbers(self, around: Around) -> Regression:
         """The regression, anew where the numbers are others."""
         count = len(around.inputs)
-        return self.numbers if len(self.numbers.products) == count else Regression.start(count)
+        known = self.numbers.products.shape[-1]
+        return self.numbers if known == count else Regression.start(count)
 
 
 def _first_weights(curves: Mapping[str, Curves]) -> FloatArray:

@@ -42,7 +42,7 @@ from streamdp.priors.joint import JointPrior
 from streamdp.priors.mixture import robust_laplaces
 from streamdp.types import FloatArray, Json, Prior
 
-VERSION = 9
+VERSION = 10
 """Of the form of the state."""
 
 REACH = 3.2

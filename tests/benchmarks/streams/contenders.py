@@ -16,6 +16,7 @@ from streamdp.learning.experts import stages
 from streamdp.learning.experts.mixture import ExpertMixture
 from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.learner import Learner
+from streamdp.learning.point_gradient import PointGradient
 from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.choice import CANDIDATES, choose_tree
@@ -92,7 +93,7 @@ def paper(setting: Setting, tree: QuantileTree, stream: Stream) -> Learner:
     """The paper's best: COCOB on the proxy loss, φ at most 1/0.01 guessed scales."""
     guess, half = setting.guess, float(setting.grid.resolution) / 2
     narrowest = max(half, 0.01 * guess[1])
-    return OnlineGradient(Cauchy(*guess), ROBUST, guess, half, narrowest)
+    return PointGradient(Cauchy(*guess), ROBUST, guess, half, narrowest)
 
 
 def first(setting: Setting, epsilon: Fraction) -> tuple[QuantileTree, JointPrior]:
@@ -115,6 +116,13 @@ def experts(setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixtu
     return ExpertMixture(*about, first(setting, tree.epsilon), counts)
 
 
+def gradient(setting: Setting, tree: QuantileTree, stream: Stream) -> OnlineGradient:
+    """Gradient descent on what counts show, as the product makes it."""
+    known = experts(setting, tree, stream)
+    about = known.tree, known.robust, known.robust_weight, known.guess, known.expected_rows
+    return OnlineGradient(*about, known.first, known.histograms)
+
+
 def in_stages(number: int, setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixture:
     """A single plan: counts in so many stages, always."""
     known = experts(setting, tree, stream)
@@ -130,6 +138,7 @@ Made = Learner | ExpertMixture
 
 LEARNERS: dict[str, Callable[[Setting, QuantileTree, Stream], Made]] = {
     "experts": experts,
+    "online-gradient": gradient,
     "one-stage": partial(in_stages, 1),
     "two-stages": partial(in_stages, 2),
     "three-stages": partial(in_stages, 3),

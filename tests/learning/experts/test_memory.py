@@ -126,7 +126,7 @@ def test_other_numbers_than_before_are_learned_anew() -> None:
     before, _ = along([0.0] * 6, [np.array([1.0, 0.5])] * 6)
     after, off = along([0.0] * 3, [np.array([1.0, 2.0, 3.0])] * 3, memory=before)
     assert off.max() < 0.3
-    assert after.numbers.products.shape == (3, 3)
+    assert after.numbers.products.shape == (2, 3, 3)
 
 
 def test_groups_together_are_the_mean_of_their_places() -> None:

@@ -1,0 +1,162 @@
+"""Online gradient descent on the censored-regression surrogate, at intervals that releases show.
+
+The prior of the quantile at level j is Laplace((W_j·f)/φ_j, 1/φ_j), f the public features of the
+batch, a one first. A release shows that the quantile lies in an interval [a_j, b_j]; the loss of
+the prior is U_j = -ln of the mass that it gives to that interval, convex in (W_j, φ_j).
+
+References:
+    Khodak et al. 2023, section 4 (the surrogate; equation 4 is the loss `log-sum-exp`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Literal, Self
+
+import numpy as np
+
+from streamdp.learning import adagrad, coin_betting
+from streamdp.learning.surrogate import laplace
+from streamdp.types import FloatArray, Json
+
+LossName = Literal["sum", "log-sum-exp"]
+StepsName = Literal["adagrad", "coin-betting"]
+
+FIRST_SCALE = 1.0
+"""Scale of a prior before any release, in standardised units."""
+
+SCALES = (1e-3, 1e3)
+"""Least and largest scale of a prior, in standardised units."""
+
+LEAST_RADIUS = 1e-6
+"""Half of an interval at least, in standardised units."""
+
+LN10 = float(np.log(9.0))
+"""Logit of .9: a logistic law reaches it where a normal one has 1.28 deviations."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Descent:
+    """Priors of the quantiles at some levels, one gradient step a release.
+
+    Values are standardised by the caller: about zero, with a spread of about one.
+
+    Args:
+        levels: In (0, 1), increasing, shape (l,).
+        weights: W, shape (l, d).
+        inverse_scales: φ, shape (l,).
+        loss: Σ U_j, or ln Σ exp U_j, which the worst levels lead.
+        steps: Which rule steps.
+        kept: State of the rule.
+        last_loss: Σ U_j of the last release under the prior before it.
+        total_loss: The sum of these over all releases.
+    """
+
+    levels: FloatArray
+    weights: FloatArray
+    inverse_scales: FloatArray
+    loss: LossName = "sum"
+    steps: StepsName = "adagrad"
+    kept: Json = field(default_factory=dict)
+    last_loss: float = 0.0
+    total_loss: float = 0.0
+
+    @classmethod
+    def start(cls, levels: FloatArray, count: int, loss: LossName, steps: StepsName) -> Self:
+        """Return the priors before any release: a logistic law about zero.
+
+        Args:
+            levels: Increasing, in (0, 1).
+            count: Number d of public features, the one among them.
+            loss: Of a release.
+            steps: Rule of the steps.
+        """
+        weights = np.zeros((len(levels), count))
+        weights[:, 0] = 1.28 * np.log(levels / (1.0 - levels)) / LN10 / FIRST_SCALE
+        return cls(levels, weights, np.full(len(levels), 1.0 / FIRST_SCALE), loss, steps)
+
+    def locations(self, features: FloatArray) -> FloatArray:
+        """Return the location of each prior for a batch with these features, non-decreasing."""
+        return np.maximum.accumulate(self.weights @ features / self.inverse_scales)
+
+    @property
+    def scales(self) -> FloatArray:
+        """Scale of each prior."""
+        return 1.0 / self.inverse_scales
+
+    def learned(self, features: FloatArray, lower: FloatArray, upper: FloatArray) -> Descent:
+        """Return the priors after one step on the loss of a release.
+
+        Args:
+            features: Of the batch, a one first, shape (d,).
+            lower: Of the interval in which each quantile lies, shape (l,).
+            upper: The same.
+        """
+        middle, radius = (lower + upper) / 2.0, np.maximum((upper - lower) / 2.0, LEAST_RADIUS)
+        at = np.column_stack((self.weights, self.inverse_scales))
+        found = laplace(
+            self.weights @ features, self.inverse_scales, middle - radius, middle + radius
+        )
+        by = (found.by_theta, found.by_phi) if self.loss == "sum" else tuple(found.gradient().T)
+        gradient = np.column_stack((np.outer(by[0], features), by[1]))
+        new, kept = self._step(gradient, at)
+        new[:, -1] = np.clip(new[:, -1], 1.0 / SCALES[1], 1.0 / SCALES[0])
+        loss = float(found.value.sum())
+        return replace(
+            self,
+            weights=new[:, :-1],
+            inverse_scales=new[:, -1],
+            kept=kept,
+            last_loss=loss,
+            total_loss=self.total_loss + loss,
+        )
+
+    def placed(self, features: FloatArray, locations: FloatArray) -> Descent:
+        """Return the priors with constants such that they lie at some places for a batch."""
+        weights = self.weights.copy()
+        weights[:, 0] += locations * self.inverse_scales - self.weights @ features
+        return replace(self, weights=weights)
+
+    def restandardised(self, shift: float, stretch: float) -> Descent:
+        """Return the same priors in another unit.
+
+        Args:
+            shift: New zero, in the old unit.
+            stretch: New unit, in the old one.
+        """
+        weights = self.weights.copy()
+        weights[:, 0] -= self.inverse_scales * shift
+        return replace(self, weights=weights, inverse_scales=self.inverse_scales * stretch)
+
+    def _step(self, gradient: FloatArray, at: FloatArray) -> tuple[FloatArray, Json]:
+        if self.steps == "coin-betting":
+            kept = self.kept or coin_betting.start(at.shape)
+            return coin_betting.step(gradient, kept, at)
+        squares = np.array(self.kept["squares"]) if self.kept else np.zeros(at.shape)
+        new, squares = adagrad.step(gradient, squares, at)
+        return new, {"squares": squares.tolist()}
+
+    def finite(self) -> bool:
+        """Return whether no number overflowed."""
+        return bool(np.isfinite(self.weights).all() and np.isfinite(self.inverse_scales).all())
+
+    def to_json(self) -> Json:
+        """Return a state that `from_json` reads exactly."""
+        return {
+            "weights": self.weights.tolist(),
+            "inverse_scales": self.inverse_scales.tolist(),
+            "kept": self.kept,
+            "losses": [self.last_loss, self.total_loss],
+        }
+
+    def restored(self, state: Json) -> Descent:
+        """Return the priors of a state, of the levels and rules of these."""
+        last, total = state["losses"]
+        return replace(
+            self,
+            weights=np.array(state["weights"]),
+            inverse_scales=np.array(state["inverse_scales"]),
+            kept=state["kept"],
+            last_loss=float(last),
+            total_loss=float(total),
+        )
