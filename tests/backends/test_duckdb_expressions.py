@@ -50,9 +50,8 @@ def test_only_optimizers_on_the_list_are_on() -> None:
 )
 def test_what_is_neither_true_nor_false_is_refused(tmp_path: Path, where: str, kind: str) -> None:
     path = tmp_path / "r.parquet"
-    duckdb.sql(
-        "SELECT 'true' AS name, DATE '2024-01-01' AS day, 1::INTEGER AS qty, true AS late, 7.0 AS x"
-    ).write_parquet(str(path))
+    columns = "'true' AS name, DATE '2024-01-01' AS day, 1::INTEGER AS qty, true AS late, 7.0 AS x"
+    duckdb.execute(f"COPY (SELECT {columns}) TO '{path}'")
     query = CellQuery("x", GRID, where=expression(where))
     with pytest.raises(SourceError, match=f"has type {kind}, wanted is true or false") as raised:
         DuckDBBackend(str(path), "parquet").check(query, BATCH)

@@ -27,7 +27,7 @@ FIRST_BROAD, LEAST_BROAD = 0.03, 0.01
 """Weight of broad curves at first, and at least."""
 
 GUESSED = 10
-"""Releases that are taken as they stand: what is believed before them is hardly more than a guess."""
+"""Releases that are taken as they stand: beliefs before them are little more than a guess."""
 
 FORGET = 0.03
 """Least weight of a new release in the weights of curves and sizes."""
