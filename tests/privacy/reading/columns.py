@@ -224,12 +224,15 @@ ROLES = {
     "condition": ("measures: {records: count}, where: \"condition <> 'u3'\"", "record"),
 }
 NUMERIC = "measures: {records: count}, where: condition > 3"
+COMPARED = {name: each for name, each in NUMBERS.items() if "duration" not in name}
+"""Durations are no units, and are not compared with numbers: both are refused by type."""
+
 CASES = {
     "value": NUMBERS | TIMES,
-    "unit": TEXTS | NUMBERS | TIMES,
+    "unit": TEXTS | COMPARED | TIMES,
     "group": {name: each for name, each in TEXTS.items() if pa.types.is_string(each.type)},
     "time": TIMES,
-    "condition": {n: e for n, e in TEXTS.items() if pa.types.is_string(e.type)} | NUMBERS,
+    "condition": {n: e for n, e in TEXTS.items() if pa.types.is_string(e.type)} | COMPARED,
 }
 QUICK = {
     ("PyArrow", "value", "decimal, most negative bits"),
