@@ -85,7 +85,7 @@ def test_an_engine_without_memory_burns_one_charge_and_says_why(tmp_path: Path) 
     text = (home.path / "config.yaml").read_text()
     large = """  large:
     path: large.csv
-    engine: {kind: duckdb, memory: 20 MB, threads: 1}
+    engine: {kind: duckdb, memory: 12 MB, threads: 1}
     types: {at: timestamp, x: number}
     batches: {column: at, every: 1d, start: 2023-11-15, end: 2023-11-16}
 releases:

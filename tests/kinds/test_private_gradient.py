@@ -155,12 +155,12 @@ def test_accuracy_is_that_of_what_the_release_gets(tmp_path: Path) -> None:
     kinds: dict[str | None, Any] = {}
     for share, epsilon in (("1/2", "1/5"), (None, "1/10")):
         wanted = "learner: online-gradient"
-        wanted += "" if share else ", measure: quantiles"
         wanted += f", private_gradient: {share}" if share else ""
         text = DEMO.replace("epsilon: 0.1 ", f"epsilon: {epsilon} ")
         start = text.index("    prior:")
         end = text.index("    sinks:", start)
-        text = text[:start] + f"    prior: {{{wanted}, robust: cauchy}}\n" + text[end:]
+        prior = f"    mechanism: {{branching: 2}}\n    prior: {{{wanted}, robust: cauchy}}\n"
+        text = text[:start] + prior + text[end:]
         (tmp_path / "config.yaml").write_text(text)
         kinds[share] = wiring.release_kind(load(tmp_path / "config.yaml"), "air_time")
     half, free = kinds["1/2"], kinds[None]
