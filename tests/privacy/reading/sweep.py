@@ -10,11 +10,12 @@ record must count as it does by itself.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -146,7 +147,7 @@ class Grammar:
         before = self.said.setdefault(family, [])
         if before and self.chance.random() < 0.3:
             return self.chance.choice(before)
-        made = getattr(self, f"_{family}")(depth)
+        made: str = getattr(self, f"_{family}")(depth)
         if depth < 3:
             before.append(made)
         return made
@@ -159,7 +160,8 @@ class Grammar:
             if self.chance.random() < 0.75:
                 return self._column("number")
             return self.chance.choice(NUMBERS)
-        one, two = (lambda: self.of("number", depth - 1)), self.chance.choice("+-*/%")
+        one: Callable[[], str] = partial(self.of, "number", depth - 1)
+        two = self.chance.choice("+-*/%")
         forms = [
             lambda: f"({one()} {two} {one()})",
             lambda: f"({one()} {two} {one()})",
@@ -202,7 +204,7 @@ class Grammar:
     def _time(self, depth: int) -> str:
         if depth <= 0 or self.chance.random() < 0.4:
             return self._column("time")
-        one = lambda: self.of("time", depth - 1)  # noqa: E731
+        one: Callable[[], str] = partial(self.of, "time", depth - 1)
         unit = self.chance.choice(UNITS)
         forms = [
             lambda: f"date_trunc('{unit}', {one()})",
@@ -219,8 +221,8 @@ class Grammar:
     def _text(self, depth: int) -> str:
         if depth <= 0 or self.chance.random() < 0.3:
             return self.chance.choice(["name", "name", "'A'", "''", "'x%'"])
-        one = lambda: self.of("text", depth - 1)  # noqa: E731
-        number = lambda: self.of("number", depth - 2)  # noqa: E731
+        one: Callable[[], str] = partial(self.of, "text", depth - 1)
+        number: Callable[[], str] = partial(self.of, "number", depth - 2)
         forms = [
             lambda: f"{self.chance.choice(['lower', 'upper', 'trim'])}({one()})",
             lambda: f"substring(name, {number()}, {number()})",
@@ -237,8 +239,8 @@ class Grammar:
         if depth <= 0:
             return "late"
         family = self.chance.choice(["number", "number", "number", "time", "text"])
-        one = lambda: self.of(family, depth - 1)  # noqa: E731
-        two = lambda: self.of("condition", depth - 1)  # noqa: E731
+        one: Callable[[], str] = partial(self.of, family, depth - 1)
+        two: Callable[[], str] = partial(self.of, "condition", depth - 1)
         compared = self.chance.choice(["=", "<>", "<", ">=", "IS NOT DISTINCT FROM"])
         forms = [
             lambda: f"({one()} {compared} {one()})",
