@@ -68,7 +68,8 @@ def test_processes_with_little_memory_say_so() -> None:
             starved = run(home.path, megabytes)
             assert "Traceback" not in starved.stderr
             if starved.returncode in (0, OutOfMemoryError.exit_code):
-                assert starved.returncode == 0 or "not enough memory" in starved.stderr
+                # OpenBLAS may end the process itself, in its own words.
+                assert starved.returncode == 0 or "memory" in starved.stderr.lower()
         whole = run(home.path)
         assert (whole.returncode, whole.stderr) == (0, "") or "released" in whole.stderr
         facts = home.facts()
