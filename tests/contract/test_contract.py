@@ -188,15 +188,15 @@ def test_a_question_that_fails_says_nothing_of_the_records(engine: Engine) -> No
     query = CellQuery("z", GRIDS[0], expression="CAST(note AS INTEGER)")
     if isinstance(backend, MemoryBackend):
         return
-    if isinstance(engine, Postgres):
-        with pytest.raises(SourceError, match="one record could make PostgreSQL fail"):
+    if isinstance(engine, Postgres | MariaDB):
+        with pytest.raises(SourceError, match="one record could make"):
             backend.check(query, BATCH)
+    if isinstance(engine, MariaDB):
+        return
+    if isinstance(engine, Postgres):
         query = CellQuery("z", GRIDS[0])
         engine.view("SELECT x, CAST(note AS INTEGER) AS z FROM t")
     backend.check(query, BATCH)
-    if isinstance(engine, MariaDB):
-        assert shown(parts(backend.answer(query, BATCH))) == [[(0, 1), (1, 1)]]
-        return  # it would count a text as 0: such casts are refused in a configuration
     if not isinstance(engine, Postgres):
         assert shown(parts(backend.answer(query, BATCH))) == [[(1, 1)]]
         return

@@ -212,7 +212,7 @@ def test_a_question_of_mariadb_that_is_left_is_killed(
 
     It works and does not sleep: a sleeping one notices that its client hung up.
     """
-    query = CellQuery("x", GRID, where="BENCHMARK(1000000000, SHA2(note, 512)) = 0")
+    query = CellQuery("x", GRID, where="BENCHMARK(1000000000, SHA2('note', 512)) = 0")
     Timer(1.0, os.kill, [os.getpid(), signal.SIGINT]).start()
     with pytest.raises(KeyboardInterrupt):
         maria.answer(query, BATCH)

@@ -22,7 +22,7 @@ from streamdp.backends.sql.engine import expressions
 from streamdp.backends.sql.relation import Relation
 from streamdp.backends.sql.server import ServerBackend
 from streamdp.errors import SourceError
-from streamdp.types import Batch, IntArray, Query
+from streamdp.types import RECORD, Batch, IntArray, Query
 
 if TYPE_CHECKING:
     import pymysql
@@ -82,7 +82,8 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
     """Asks a MariaDB server; a user that may SELECT from the relation is enough.
 
     The session is read-only and in UTC, and the server ends a question that takes longer than it
-    may. An expression that overflows on a record fails the question.
+    may. MariaDB cannot go on without a record at which an expression overflows, so expressions are
+    made total, or refused.
 
     Args:
         address: Where the server is.
@@ -98,6 +99,7 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
     limits: Limits = NO_LIMITS
     sleep: Callable[[float], None] = time.sleep
     _connection: pymysql.Connection[Any] | None = field(default=None, init=False, repr=False)
+    _columns: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     opening_hint = "is the name right, and may this user SELECT from it?"
     reading_hint = "look at the server: was it stopped, or the query killed or out of time?"
@@ -110,7 +112,15 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
 
     def words(self) -> MariaDBWords:
         """MariaDB's SQL."""
-        return MariaDBWords()
+        return MariaDBWords(self._columns)
+
+    def relation_sql(self, relation: Relation) -> str:
+        """The table or query; types of its columns are kept for the expressions over them."""
+        beneath = self.describe(f"SELECT * FROM {relation.bare(MariaDBWords())} AS relation")
+        self._columns = {f"{RECORD}.{name}": kind for name, kind in beneath.items()}
+        found = ServerBackend.relation_sql(self, relation)
+        self._columns |= self.describe(f"SELECT * FROM {found}")
+        return found
 
     def collated(self, columns: Mapping[str, str]) -> list[str]:
         """All texts: nearly every collation leaves out case, or blanks at the end."""
@@ -137,12 +147,15 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
                     source=batch.source,
                 )
         self._require_stored(query, batch)
-        beneath = self.relation.bare(self.words())
+        self._require_alike(operands(expressions(query)), self.table(query, batch), batch)
+
+    def _look_beneath(self, batch: Batch) -> None:
+        """Look at what a query says of its table, before it is made total."""
+        ServerBackend._look_beneath(self, batch)
         made = [each.sql for each in self.relation.columns if not each.source]
         made += [self.relation.where] if self.relation.where is not None else []
-        table = self.table(query, batch)
-        for found, source in ((made, f"{beneath} AS record"), (expressions(query), table)):
-            self._require_alike(operands(found), source, batch)
+        rows = f"{self.relation.bare(self.words())} AS {self.words().name(RECORD)}"
+        self._require_alike(operands(made), rows, batch)
 
     def _require_stored(self, query: Query, batch: Batch) -> None:
         """Refuse columns that are computed as they are read: one record may fail them."""

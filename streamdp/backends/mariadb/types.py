@@ -7,8 +7,10 @@ from typing import Any
 BINARY = 63
 """Number of the character set of what is no text."""
 
+UNSIGNED = 32
+"""Flag of a column without a sign."""
+
 _NAMES = {
-    0: "decimal",
     1: "tinyint",
     2: "smallint",
     3: "int",
@@ -22,16 +24,16 @@ _NAMES = {
     11: "time",
     12: "datetime",
     13: "year",
-    246: "decimal",
 }
 """By the numbers of the protocol, `enum_field_types`."""
 
+_DECIMAL = (0, 246)
 _SHORT = (15, 253, 254)
 _LONG = (249, 250, 251, 252)
 
 
 def kind_of(field: Any) -> str:
-    """Name of a column's type; a text or bytes with its length in bytes where it has one.
+    """Name of a column's type; a text or bytes with its length in bytes, a decimal with its digits.
 
     Args:
         field: As PyMySQL reads it from the server.
@@ -41,4 +43,7 @@ def kind_of(field: Any) -> str:
         return f"{'varbinary' if binary else 'varchar'}({field.length})"
     if number in _LONG:
         return "blob" if binary else "text"
+    if number in _DECIMAL:
+        around = (field.scale > 0) + (not field.flags & UNSIGNED)  # its point and its sign
+        return f"decimal({field.length - around},{field.scale})"
     return _NAMES.get(number, f"type {number}")

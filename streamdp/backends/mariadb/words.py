@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
+from streamdp.backends.mariadb.total import total
 from streamdp.backends.sql.words import Role, Words, quoted
 
 WHOLE = ("tinyint", "smallint", "mediumint", "int", "bigint", "year")
@@ -29,8 +31,15 @@ LONGEST_UNIT = 2048
 """Bytes; a longer text or one without a length would be sorted by its first bytes alone."""
 
 
+@dataclass(frozen=True)
 class MariaDBWords(Words):
-    """See `words.Words`. An expression that overflows on a record fails the question."""
+    """See `words.Words`. An expression that could fail on a record is made total, or refused.
+
+    Args:
+        columns: Types of columns that expressions name.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
 
     whole = small = "SIGNED"
     nulls_first = ""  # they come first by themselves
@@ -38,9 +47,12 @@ class MariaDBWords(Words):
 
     def takes(self, role: Role, kind: str) -> bool:
         family, _, length = kind.partition("(")
-        if role == "unit" and length and int(length.rstrip(")")) > LONGEST_UNIT:
+        if role == "unit" and family.startswith("var") and int(length[:-1]) > LONGEST_UNIT:
             return False
         return family in KINDS[role] or (family == "text" and role in ("group", "listed"))
+
+    def tried(self, expression: str) -> str:
+        return f"({total(expression, self.columns)})"
 
     def name(self, column: str) -> str:
         return quoted(column, "`")
@@ -84,7 +96,7 @@ class MariaDBWords(Words):
             return f"CAST({_micros(unit)} AS CHAR)"
         if kind == "date":
             return f"CAST({_days(unit)} AS CHAR)"
-        if kind in REAL:
+        if kind.partition("(")[0] in REAL:
             whole = f"greatest(-1e15, least(1e15, {self.number(unit, kind)}))"
             return f"CAST(CAST(floor({whole}) AS SIGNED) AS CHAR)"
         if kind.startswith("varbinary"):
