@@ -1,11 +1,13 @@
 """Online gradient descent on the censored-regression surrogate, at intervals that releases show.
 
-The prior of the quantile at level j is Laplace((W_j·f)/φ_j, 1/φ_j), f the public features of the
-batch, a one first. A release shows that the quantile lies in an interval [a_j, b_j]; the loss of
-the prior is U_j = -ln of the mass that it gives to that interval, convex in (W_j, φ_j).
+The prior of quantile j is Laplace((W_j·f)/φ_j, 1/φ_j), f the public features of the batch, a one
+first. A release shows that the quantile lies in an interval [a_j, b_j]; the loss of the prior is
+U_j = -ln of the mass that it gives to that interval, convex in (W_j, φ_j).
 
 References:
     Khodak et al. 2023, section 4 (the surrogate; equation 4 is the loss `log-sum-exp`).
+    Duchi, Hazan & Singer 2011 (diagonal AdaGrad); Tieleman & Hinton 2012 (squares that are
+    forgotten, so that steps do not vanish on a stream that moves).
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from typing import Literal, Self
 
 import numpy as np
 
-from streamdp.learning import adagrad, coin_betting
+from streamdp.learning import coin_betting
 from streamdp.learning.surrogate import laplace
 from streamdp.types import FloatArray, Json
 
@@ -28,8 +30,11 @@ FIRST_SCALE = 1.0
 SCALES = (1e-3, 1e3)
 """Least and largest scale of a prior, in standardised units."""
 
-LEAST_RADIUS = 1e-6
-"""Half of an interval at least, in standardised units."""
+RATE = 0.5
+"""Length of the first step of AdaGrad, in the unit of a standardised coordinate."""
+
+KEEP = 0.98
+"""Part of the sum of squares that a further gradient leaves: fifty releases are remembered."""
 
 LN10 = float(np.log(9.0))
 """Logit of .9: a logistic law reaches it where a normal one has 1.28 deviations."""
@@ -37,27 +42,27 @@ LN10 = float(np.log(9.0))
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Descent:
-    """Priors of the quantiles at some levels, one gradient step a release.
+    """Priors of some quantiles, one gradient step a release.
 
-    Values are standardised by the caller: about zero, with a spread of about one.
+    AdaGrad takes values that are standardised: about zero, with a spread of about one.
 
     Args:
-        levels: In (0, 1), increasing, shape (l,).
         weights: W, shape (l, d).
         inverse_scales: φ, shape (l,).
         loss: Σ U_j, or ln Σ exp U_j, which the worst levels lead.
         steps: Which rule steps.
         kept: State of the rule.
+        bounds: Least and largest φ.
         last_loss: Σ U_j of the last release under the prior before it.
         total_loss: The sum of these over all releases.
     """
 
-    levels: FloatArray
     weights: FloatArray
     inverse_scales: FloatArray
     loss: LossName = "sum"
     steps: StepsName = "adagrad"
     kept: Json = field(default_factory=dict)
+    bounds: tuple[float, float] = (1.0 / SCALES[1], 1.0 / SCALES[0])
     last_loss: float = 0.0
     total_loss: float = 0.0
 
@@ -73,7 +78,7 @@ class Descent:
         """
         weights = np.zeros((len(levels), count))
         weights[:, 0] = 1.28 * np.log(levels / (1.0 - levels)) / LN10 / FIRST_SCALE
-        return cls(levels, weights, np.full(len(levels), 1.0 / FIRST_SCALE), loss, steps)
+        return cls(weights, np.full(len(levels), 1.0 / FIRST_SCALE), loss, steps)
 
     def locations(self, features: FloatArray) -> FloatArray:
         """Return the location of each prior for a batch with these features, non-decreasing."""
@@ -92,24 +97,24 @@ class Descent:
             lower: Of the interval in which each quantile lies, shape (l,).
             upper: The same.
         """
-        middle, radius = (lower + upper) / 2.0, np.maximum((upper - lower) / 2.0, LEAST_RADIUS)
-        at = np.column_stack((self.weights, self.inverse_scales))
-        found = laplace(
-            self.weights @ features, self.inverse_scales, middle - radius, middle + radius
-        )
-        by = (found.by_theta, found.by_phi) if self.loss == "sum" else tuple(found.gradient().T)
-        gradient = np.column_stack((np.outer(by[0], features), by[1]))
-        new, kept = self._step(gradient, at)
-        new[:, -1] = np.clip(new[:, -1], 1.0 / SCALES[1], 1.0 / SCALES[0])
+        found = laplace(self.weights @ features, self.inverse_scales, lower, upper)
+        by = (found.by_theta, found.by_phi) if self.loss == "sum" else found.gradient().T
         loss = float(found.value.sum())
-        return replace(
-            self,
-            weights=new[:, :-1],
-            inverse_scales=new[:, -1],
-            kept=kept,
-            last_loss=loss,
-            total_loss=self.total_loss + loss,
-        )
+        stepped = self.stepped(features, by[0], by[1])
+        return replace(stepped, last_loss=loss, total_loss=self.total_loss + loss)
+
+    def stepped(self, features: FloatArray, by_theta: FloatArray, by_phi: FloatArray) -> Descent:
+        """Return the priors after one step along a gradient, wherever it is from.
+
+        Args:
+            features: Of the batch, a one first, shape (d,).
+            by_theta: Derivative of a loss by each θ_j = W_j·f, shape (l,).
+            by_phi: By each φ_j.
+        """
+        at = np.column_stack((self.weights, self.inverse_scales))
+        new, kept = self._step(np.column_stack((np.outer(by_theta, features), by_phi)), at)
+        phi = np.clip(new[:, -1], *self.bounds)
+        return replace(self, weights=new[:, :-1], inverse_scales=phi, kept=kept)
 
     def placed(self, features: FloatArray, locations: FloatArray) -> Descent:
         """Return the priors with constants such that they lie at some places for a batch."""
@@ -133,7 +138,8 @@ class Descent:
             kept = self.kept or coin_betting.start(at.shape)
             return coin_betting.step(gradient, kept, at)
         squares = np.array(self.kept["squares"]) if self.kept else np.zeros(at.shape)
-        new, squares = adagrad.step(gradient, squares, at)
+        squares = KEEP * squares + gradient**2
+        new = at - RATE * gradient / np.sqrt(squares + 1e-12)
         return new, {"squares": squares.tolist()}
 
     def finite(self) -> bool:
@@ -150,7 +156,7 @@ class Descent:
         }
 
     def restored(self, state: Json) -> Descent:
-        """Return the priors of a state, of the levels and rules of these."""
+        """Return the priors of a state, with the rules of these."""
         last, total = state["losses"]
         return replace(
             self,

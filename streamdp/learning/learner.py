@@ -16,7 +16,7 @@ from streamdp.mechanisms.histograms import Histogram, Histograms, NextCuts
 from streamdp.mechanisms.quantile_tree.noisy_gradient import Slope
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
-from streamdp.types import Json, Prior
+from streamdp.types import FloatArray, Json, Prior
 
 Features = tuple[float, ...]
 """Public numbers of one batch (`learning.features`)."""
@@ -78,6 +78,31 @@ class Reading:
     cells: tuple[tuple[int, int, int], ...]
     records: tuple[float, float, float] | None = None
     hardly_any: bool = False
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LinearPriors:
+    """Priors Laplace((W_j·f)/φ_j, 1/φ_j) of some quantiles, f the public features of a batch.
+
+    Args:
+        levels: Of the quantiles, increasing, shape (l,); of a learner that is told no levels, none.
+        weights: W, in the learner's own unit, shape (l, d); of the constant first.
+        inverse_scales: φ, in that unit, shape (l,).
+        effects: W/φ in the unit of the column: what one more of a feature moves a quantile by, and
+            first where it lies if all are zero. Shape (l, d).
+        scales: 1/φ in the unit of the column, shape (l,).
+        last_loss: Surrogate loss of the last release under the prior before it, of all levels; None
+            if nobody kept it.
+        total_loss: The sum of these over all releases.
+    """
+
+    levels: FloatArray
+    weights: FloatArray
+    inverse_scales: FloatArray
+    effects: FloatArray
+    scales: FloatArray
+    last_loss: float | None = None
+    total_loss: float | None = None
 
 
 Way = Drawn | Counted
@@ -176,6 +201,10 @@ class Learner(Protocol):
     def weights(self, state: Json) -> dict[str, float]:
         """Of the parts that it mixes, by name; nothing if it mixes none."""
         return {}
+
+    def linear_priors(self, state: Json) -> LinearPriors | None:
+        """Priors that depend on features linearly; None if it has none."""
+        return None
 
     def drawing_all(self) -> Self:
         """The same learner with every quantile drawn, as the oracle of a simulation is taught."""

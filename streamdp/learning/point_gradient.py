@@ -1,22 +1,25 @@
-"""Online gradient descent on the surrogate at released points, as in the paper.
+"""The paper's gradient descent on the surrogate: at released points, or on bought gradients.
 
 The quantile is not known, its release o is: the interval is o ± radius. Location and scale of
-quantile j are (W_j·f)/φ_j and 1/φ_j, with public features f (a constant first).
+quantile j are (W_j·f)/φ_j and 1/φ_j, with public features f (a constant first). Steps are those of
+coin betting, on the loss `log-sum-exp`.
 
 References:
-    Khodak et al. 2023, section 4 (proxy loss, robust mixing).
+    Khodak et al. 2023, section 4 (proxy loss, robust mixing); Orabona & Tommasi 2017.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 
 import numpy as np
 
-from streamdp.learning import coin_betting
-from streamdp.learning.learner import Features, Learner, Observation
+from streamdp.learning.descent import Descent
+from streamdp.learning.learner import Features, Learner, LinearPriors, Observation
 from streamdp.learning.public_fit import PublicFit
 from streamdp.learning.surrogate import laplace
+from streamdp.mechanisms.quantile_tree.noisy_gradient import Slope
 from streamdp.priors.mixture import robust_laplaces
 from streamdp.types import FloatArray, Json, Prior
 
@@ -54,33 +57,109 @@ class PointGradient(Learner):
 
     def priors(self, state: Json, count: int, features: Features = ()) -> tuple[Prior, ...]:
         """One prior for each of `count` quantiles, from the releases and public features."""
-        weights, phi = self._parameters(state, count, len(features))
-        locations = (weights @ np.array([1.0, *features])) / phi
-        return robust_laplaces(locations, 1.0 / phi, self.robust, self.robust_weight)
+        descent = self._descent(state, count, len(features))
+        locations = (descent.weights @ np.array([1.0, *features])) / descent.inverse_scales
+        return robust_laplaces(locations, descent.scales, self.robust, self.robust_weight)
 
     def observe(self, state: Json, seen: Observation) -> Json:
         """One step on the loss of the release."""
         released, inputs = np.array(seen.values), np.array([1.0, *seen.features])
-        weights, phi = self._parameters(state, len(released), len(seen.features))
-        lower, upper = released - self.radius, released + self.radius
-        by_theta, by_phi = laplace(weights @ inputs, phi, lower, upper).gradient().T
-        gradient = np.column_stack((np.outer(by_theta, inputs), by_phi))
-        parameters = np.column_stack((weights, phi))
-        kept = state["optimizer"] if state else coin_betting.start(parameters.shape)
-        stepped, kept = coin_betting.step(gradient, kept, parameters)
-        longest = LONGEST * self.guess[1]
-        stepped[:, -1] = np.clip(stepped[:, -1], 1.0 / longest, 1.0 / self.narrowest)
-        return {"parameters": stepped.tolist(), "optimizer": kept}
+        descent = self._descent(state, len(released), len(seen.features))
+        return _state(descent.learned(inputs, released - self.radius, released + self.radius))
 
-    def _parameters(self, state: Json, count: int, features: int) -> tuple[FloatArray, FloatArray]:
-        """W of shape (m, 1 + features) and φ of shape (m,)."""
+    def linear_priors(self, state: Json) -> LinearPriors | None:
+        """The priors, in the unit of the column; none before the first release."""
+        if not state:
+            return None
+        count, columns = np.array(state["parameters"]).shape
+        descent = self._descent(state, count, columns - 2)
+        weights, phi, scales = descent.weights, descent.inverse_scales, descent.scales
+        return LinearPriors(np.empty(0), weights, phi, weights * scales[:, None], scales)
+
+    def _descent(self, state: Json, count: int, features: int) -> Descent:
+        """Priors of `count` quantiles and so many features, in the unit of the column."""
         if state:
             parameters = np.array(state["parameters"])
-            return parameters[:, :-1], parameters[:, -1]
-        weights = np.zeros((count, 1 + features))
-        if self.first is not None:
-            phi = 1.0 / np.maximum(self.first.scales, self.narrowest)
-            weights[:, 0] = np.array(self.first.locations) * phi
-            return weights, phi
-        weights[:, 0] = self.guess[0] / self.guess[1]
-        return weights, np.full(count, 1.0 / self.guess[1])
+            weights, phi, kept = parameters[:, :-1], parameters[:, -1], state["optimizer"]
+        else:
+            weights, kept = np.zeros((count, 1 + features)), {}
+            if self.first is None:
+                phi = np.full(count, 1.0 / self.guess[1])
+                weights[:, 0] = self.guess[0] / self.guess[1]
+            else:
+                phi = 1.0 / np.maximum(self.first.scales, self.narrowest)
+                weights[:, 0] = np.array(self.first.locations) * phi
+        bounds = 1.0 / (LONGEST * self.guess[1]), 1.0 / self.narrowest
+        return Descent(weights, phi, "log-sum-exp", "coin-betting", kept, bounds)
+
+
+def _state(descent: Descent) -> Json:
+    """Priors as `PointGradient` keeps them."""
+    parameters = np.column_stack((descent.weights, descent.inverse_scales))
+    return {"parameters": parameters.tolist(), "optimizer": descent.kept}
+
+
+@dataclass(frozen=True, slots=True)
+class PrivateGradient(PointGradient):
+    """The same priors, learned from noisy gradients at the batches' own quantiles, that are bought.
+
+    It is worse than learning from releases, which is free: one record can turn a gradient round,
+    however many records there are, so the noise of a gradient of norm one has scale
+    2/(share·epsilon). Coin betting stakes little on such gradients: noise alone moves a prior by a
+    tenth of the guessed scale.
+
+    Gradients and steps are those of values standardised by the guess, z = (x - location)/scale, so
+    that one is as much in every coordinate: θ' = θ - location·φ and φ' = scale·φ.
+
+    Args:
+        share: Of a release's epsilon, in (0, 1); buys the gradient.
+    """
+
+    share: Fraction = Fraction(1, 2)
+
+    def describe(self) -> Json:
+        """Public parameters a state depends on; the share is none of them, nor is epsilon."""
+        return PointGradient.describe(self) | {"private_gradient": True}
+
+    def slope(self, state: Json, count: int, features: Features = ()) -> Slope:
+        """How the surrogate rises in (θ', φ') where quantiles lie at some values.
+
+        Args:
+            state: What was learned before.
+            count: Number m of quantiles.
+            features: Of the batch.
+
+        Returns:
+            Values, shape (m,), to gradients, shape (2m,): by θ' and then by φ'.
+        """
+        location, scale = self.guess
+        standard = self._standard(state, count, len(features))
+        theta = standard.weights @ np.array([1.0, *features])
+        half = self.radius / scale
+
+        def at(values: FloatArray) -> FloatArray:
+            where = (values - location) / scale
+            losses = laplace(theta, standard.inverse_scales, where - half, where + half)
+            return losses.gradient().T.ravel()
+
+        return at
+
+    def observe(self, state: Json, seen: Observation) -> Json:
+        """One step along the noisy gradient that was bought."""
+        assert seen.gradient is not None  # noqa: S101
+        by_theta, by_phi = np.reshape(seen.gradient, (2, -1))
+        standard = self._standard(state, len(by_phi), len(seen.features))
+        after = standard.stepped(np.array([1.0, *seen.features]), by_theta, by_phi)
+        location, scale = self.guess
+        phi, weights = after.inverse_scales / scale, after.weights.copy()
+        weights[:, 0] += location * phi
+        return _state(replace(after, weights=weights, inverse_scales=phi))
+
+    def _standard(self, state: Json, count: int, features: int) -> Descent:
+        """The priors of standardised values."""
+        location, scale = self.guess
+        descent = self._descent(state, count, features)
+        phi, weights = descent.inverse_scales, descent.weights.copy()
+        weights[:, 0] -= location * phi
+        bounds = 1.0 / LONGEST, scale / self.narrowest
+        return replace(descent, weights=weights, inverse_scales=scale * phi, bounds=bounds)

@@ -31,7 +31,7 @@ from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.quantiles.study import QuantilesStudy
 from streamdp.kinds.study import Stream
 from streamdp.learning.baselines import Fixed
-from streamdp.learning.private_gradient import PrivateGradient
+from streamdp.learning.point_gradient import PrivateGradient
 from streamdp.learning.surrogate import laplace
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy, rank_errors

@@ -12,7 +12,7 @@ import pytest
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.learning.baselines import Fixed
 from streamdp.learning.experts.mixture import ExpertMixture
-from streamdp.learning.gradient import GradientMemory, OnlineGradient
+from streamdp.learning.gradient import OnlineGradient
 from streamdp.learning.learner import Counted, Drawn
 from streamdp.priors.families import Cauchy
 from streamdp.types import CellCounts, FloatArray, Row
@@ -66,10 +66,14 @@ def test_cuts_lie_at_the_quantiles_of_the_learned_priors() -> None:
     _, state = run(made, batches)
     way = made.plan(state, BATCH).mechanism.way
     assert isinstance(way, Counted)
-    memory = way.planned.memory
-    assert isinstance(memory, GradientMemory)
+    (learned,) = way.planned.memory.believers
     truth = 300.0 + 100.0 * np.array([-1.28, -0.84, -0.52, -0.25, 0.0, 0.25, 0.52, 0.84, 1.28])
-    assert memory.places(np.ones(7)[:1]) == pytest.approx(truth, abs=35.0)
+    inputs = way.planned.around.inputs
+    assert learned.places(inputs) == pytest.approx(truth, abs=35.0)
+    seen = made.learner.linear_priors(state)
+    assert seen is not None
+    assert seen.effects @ inputs * 100.0 == pytest.approx(learned.places(inputs))
+    assert seen.scales * 100.0 == pytest.approx(learned.descent.scales * learned.unit.width)
     assert np.array(way.next_cuts(()))[2:7] == pytest.approx(truth[2:7], abs=50.0)
 
 

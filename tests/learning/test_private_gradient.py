@@ -11,8 +11,7 @@ import pytest
 
 from streamdp.learning import coin_betting
 from streamdp.learning.learner import Observation
-from streamdp.learning.point_gradient import PointGradient
-from streamdp.learning.private_gradient import PrivateGradient
+from streamdp.learning.point_gradient import PointGradient, PrivateGradient
 from streamdp.learning.surrogate import laplace
 from streamdp.priors.families import Cauchy
 from streamdp.types import FloatArray, Json
@@ -31,12 +30,18 @@ def state_of(standard: FloatArray) -> Json:
     return {"parameters": kept.tolist(), "optimizer": coin_betting.start(kept.shape)}
 
 
+def parameters(state: Json) -> tuple[FloatArray, FloatArray]:
+    """W and φ of a state."""
+    kept = np.array(state["parameters"])
+    return kept[:, :-1], kept[:, -1]
+
+
 def bought(gradient: Sequence[float]) -> Observation:
     return Observation((), gradient=tuple(gradient))
 
 
 def loss_of(standard: FloatArray) -> float:
-    weights, phi = LEARNER._parameters(state_of(standard), 2, 1)
+    weights, phi = parameters(state_of(standard))
     theta = weights @ np.array([1.0, *FEATURES])
     losses = laplace(theta, phi, VALUES - 0.5, VALUES + 0.5).value
     return float(np.log(np.exp(losses).sum()))
@@ -56,7 +61,7 @@ def test_the_slope_is_the_derivative_of_the_loss() -> None:
 def test_steps_are_those_of_coin_betting_in_standard_coordinates() -> None:
     """One step, seen in the parameters that are kept."""
     after = LEARNER.observe(LEARNER.init(), bought((0.5, -0.5, 0.0, 0.25)))
-    weights, phi = LEARNER._parameters(json.loads(json.dumps(after)), 2, 0)
+    weights, phi = parameters(json.loads(json.dumps(after)))
     gradient, first = np.array([[0.5, 0.0], [-0.5, 0.25]]), np.array([[0.0, 1.0]] * 2)
     exact, _ = coin_betting.step(gradient, coin_betting.start((2, 2)), first)
     assert np.abs(exact - first).max() > 1e-3
@@ -69,7 +74,7 @@ def test_without_noise_locations_come_to_the_truth() -> None:
     for _ in range(400):
         gradient = LEARNER.slope(state, 2)(VALUES)
         state = LEARNER.observe(state, bought(gradient.tolist()))
-    weights, phi = LEARNER._parameters(state, 2, 0)
+    weights, phi = parameters(state)
     assert np.abs(weights[:, 0] / phi - VALUES).max() < 3.0
     assert (1.0 / phi).max() < 10.0
 
@@ -80,7 +85,7 @@ def test_noise_alone_moves_priors_little() -> None:
         chance, state = np.random.default_rng(3), LEARNER.init()
         for _ in range(365):
             state = LEARNER.observe(state, bought(chance.laplace(0.0, size, 120).tolist()))
-        weights, phi = LEARNER._parameters(state, 60, 0)
+        weights, phi = parameters(state)
         standard = np.concatenate((weights[:, 0] - 100.0 * phi, 20.0 * phi - 1.0))
         assert np.quantile(np.abs(standard), 0.95) < 0.2
 

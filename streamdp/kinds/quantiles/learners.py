@@ -113,8 +113,7 @@ def _online_gradient(basis: Basis) -> Learner:
     """
     section, guess = basis.section, guess_of(basis.section)
     if section.auxiliary_share() or section.expected_rows is None:
-        from streamdp.learning.point_gradient import PointGradient
-        from streamdp.learning.private_gradient import PrivateGradient
+        from streamdp.learning.point_gradient import PointGradient, PrivateGradient
 
         half = float(section.resolution) / 2.0
         narrowest = max(half, COCOB_NARROWEST * guess[1])

@@ -13,6 +13,7 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -49,6 +50,9 @@ TINY = 1e-12
 FARTHEST = 10.0
 """How much farther from a belief a release alone may lie than what both make of it."""
 
+BROAD = "broad"
+"""Name of the curves that rest on nothing but a guess."""
+
 SURPRISE = 3.0
 """Deviations of a belief beyond which a release says that it was wrong."""
 
@@ -62,7 +66,7 @@ class Belief:
 
     Args:
         grid: Public cells.
-        groups: Curves.
+        groups: Curves by name, those about the guess last.
         weights: Of all curves, in the order of the groups; they sum to one. Shape (i,).
         sizes: Weights of `SIZES`; they sum to one.
         records: How many there may be.
@@ -70,7 +74,7 @@ class Belief:
     """
 
     grid: Grid
-    groups: tuple[Curves, ...]
+    groups: Mapping[str, Curves]
     weights: FloatArray
     sizes: FloatArray
     records: Records
@@ -113,7 +117,7 @@ class Belief:
             marginal = Distribution.about(at, mean)
         variances = _variances(likely, sizes, curves - mean, off[kept], (here, there), inverse)
         found = Known(at, mean, np.sqrt(variances))
-        return After(found, of_curve, weights.sum(axis=0), evidence.number)
+        return After(self, found, of_curve, weights.sum(axis=0), evidence.number)
 
     def _weights(self, off: FloatArray, inverse: FloatArray) -> FloatArray:
         """Of curves and sizes, once shares are seen that are off the curves'; shape (i, k)."""
@@ -138,10 +142,11 @@ class Belief:
 
     def _groups(self, kept: BoolArray | None) -> tuple[Curves, ...]:
         """All curves, or some of them."""
+        groups = tuple(self.groups.values())
         if kept is None:
-            return self.groups
-        parts = np.split(kept, np.cumsum([len(group.moves) for group in self.groups])[:-1])
-        pairs = zip(self.groups, parts, strict=True)
+            return groups
+        parts = np.split(kept, np.cumsum([len(group.moves) for group in groups])[:-1])
+        pairs = zip(groups, parts, strict=True)
         return tuple(replace(group, moves=group.moves[part]) for group, part in pairs)
 
 
@@ -177,27 +182,31 @@ class After:
     """Belief after a release.
 
     Args:
+        before: Belief before it.
         known: Of the batch.
         weights: Of the curves, shape (i,).
         sizes: Of `SIZES`.
         number: Posterior of the number of records; None where nothing was counted.
     """
 
+    before: Belief
     known: Known
     weights: FloatArray
     sizes: FloatArray
     number: Number | None = None
 
-    def news(
-        self, before: FloatArray, values: FloatArray, found: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
+    @property
+    def broad(self) -> float:
+        """Weight of the curves about the guess: how likely nothing that was learned holds."""
+        return float(self.weights[-len(self.before.groups[BROAD].moves) :].sum())
+
+    def news(self, values: FloatArray, found: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What the release alone shows of some quantities of a batch, without the belief before it.
 
         The belief about a quantity is taken to be normal before and after the release; the release
         is the normal likelihood that leads from one to the other.
 
         Args:
-            before: Weights of the curves before the release, shape (i,).
             values: The quantities of each curve, shape (i, k).
             found: The same as they are believed after the release, shape (k,).
 
@@ -209,6 +218,7 @@ class After:
         References:
             Minka 2001 (expectation propagation: the approximate likelihood of one observation).
         """
+        before = self.before.weights
         mean = before @ values
         prior = before @ (values - mean) ** 2 + TINY
         here = self.weights @ values

@@ -22,8 +22,10 @@ from streamdp.learning.experts.broad import broad_curves
 from streamdp.learning.experts.cuts import cut_shares, cuts
 from streamdp.learning.experts.doubt import doubted
 from streamdp.learning.experts.evidence import Evidence
-from streamdp.learning.experts.memory import Around, Memory
+from streamdp.learning.experts.gradient import Gradient
+from streamdp.learning.experts.memory import Around, Believer, Memory
 from streamdp.learning.experts.other_groups import Shown, together
+from streamdp.learning.experts.past import Past
 from streamdp.learning.experts.stages import foretold
 from streamdp.learning.experts.width_of_rank import REMEMBERED, width_of_rank
 from streamdp.learning.learner import (
@@ -31,6 +33,7 @@ from streamdp.learning.learner import (
     Drawn,
     Features,
     Learner,
+    LinearPriors,
     Observation,
     Reading,
     Smoothed,
@@ -237,6 +240,14 @@ class ExpertMixture(Learner):
         """Of believed distributions, by what they remember."""
         return self._memory(state).shares()
 
+    def linear_priors(self, state: Json) -> LinearPriors | None:
+        """Those of gradient descent, if it is one of the believers and there was a release."""
+        unit = float(self.tree.grid.resolution)
+        for each in self._memory(state).believers:
+            if isinstance(each, Gradient) and each.began:
+                return each.in_unit(unit)
+        return None
+
     def expecting(self, rows: int) -> ExpertMixture:
         """The same, for batches of so many records."""
         return replace(self, expected_rows=rows)
@@ -246,7 +257,12 @@ class ExpertMixture(Learner):
         return replace(self, histograms=())
 
     def _memory(self, state: Json) -> Memory:
-        return Memory.from_json(state) if state else Memory.start(self.expected_rows)
+        start = Memory.start(self.expected_rows, self._believers())
+        return start.restored(state) if state else start
+
+    def _believers(self) -> tuple[Believer, ...]:
+        """Those of whom none has learned."""
+        return (Past.start(),)
 
     def _way(self, memory: Memory, around: Around) -> Way:
         planned = Planned(memory, around, memory.belief(around))

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from streamdp.learning.experts import belief as module
-from streamdp.learning.experts.belief import SIZES, After, Belief, Known
+from streamdp.learning.experts.belief import BROAD, SIZES, After, Belief, Known
 from streamdp.learning.experts.curves import Curves
 from streamdp.learning.experts.distribution import Distribution
 from streamdp.learning.experts.evidence import Evidence
@@ -31,7 +31,7 @@ def even(low: float = -100.0, high: float = 100.0) -> Distribution:
 def before(grid: Grid = GRID, weights: FloatArray = WEIGHTS) -> Belief:
     """Three curves, of a hundred records."""
     records = Records.expected(100)
-    return Belief(grid, (Curves(even(), MOVES),), weights, SIZE_WEIGHTS, records, 3)
+    return Belief(grid, {BROAD: Curves(even(), MOVES)}, weights, SIZE_WEIGHTS, records, 3)
 
 
 def seen(cells: list[float], shares: list[float], noise: FloatArray) -> Evidence:
@@ -179,12 +179,12 @@ def test_drawn_values_are_read_wherever_they_lie(cells: list[float]) -> None:
 def test_news_is_the_likelihood_that_leads_from_the_belief_before_to_that_after() -> None:
     """Of normal beliefs about one number: what a release showed, and how sure it was of it."""
     values = np.linspace(-8.0, 8.0, 801)[:, None]
-    before = np.exp(-0.5 * values[:, 0] ** 2)
+    prior = np.exp(-0.5 * values[:, 0] ** 2)
     likelihood = np.exp(-0.5 * (values[:, 0] - 3.0) ** 2 / 0.5)
-    after = before * likelihood
-    before, after = before / before.sum(), after / after.sum()
+    prior, after = prior / prior.sum(), prior * likelihood / (prior @ likelihood)
     known = Known(np.zeros(1), np.zeros(1), np.zeros(1))
-    shown, variances = After(known, after, np.ones(1)).news(before, values, after @ values)
+    release = After(before(weights=prior), known, after, np.ones(1))
+    shown, variances = release.news(values, after @ values)
     assert shown == pytest.approx([3.0], rel=1e-3)
     assert variances == pytest.approx([0.5], rel=1e-3)
 
@@ -192,5 +192,6 @@ def test_news_is_the_likelihood_that_leads_from_the_belief_before_to_that_after(
 def test_a_release_that_changes_no_belief_brings_no_news() -> None:
     """Its variance is that of nothing."""
     weights, values = np.array([0.2, 0.5, 0.3]), np.array([[1.0], [2.0], [4.0]])
-    after = After(Known(np.zeros(1), np.zeros(1), np.zeros(1)), weights, np.ones(1))
-    assert after.news(weights, values, weights @ values)[1][0] > 1e9
+    known = Known(np.zeros(1), np.zeros(1), np.zeros(1))
+    after = After(before(weights=weights), known, weights, np.ones(1))
+    assert after.news(values, weights @ values)[1][0] > 1e9

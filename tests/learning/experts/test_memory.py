@@ -9,12 +9,14 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from streamdp.learning.experts.belief import BROAD
 from streamdp.learning.experts.broad import broad_curves
 from streamdp.learning.experts.cuts import EVEN, cuts
 from streamdp.learning.experts.distribution import Distribution
 from streamdp.learning.experts.evidence import Evidence
-from streamdp.learning.experts.memory import BROAD, INPUTS, LEAST_BROAD, OTHERS, Around, Memory
+from streamdp.learning.experts.memory import LEAST_BROAD, OTHERS, Around, Memory
 from streamdp.learning.experts.other_groups import Shown, together
+from streamdp.learning.experts.past import INPUTS, Past
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.types import FloatArray, Grid
 
@@ -23,6 +25,7 @@ GUESS = (0.0, 100.0)
 ROWS, VARIANCE = 1000, 30.0
 SHARES = np.linspace(0.01, 0.99, 60)
 ONE = np.ones(1)
+START = Memory.start(ROWS, (Past.start(),))
 
 
 def batch(location: float, scale: float = 100.0) -> Distribution:
@@ -53,7 +56,7 @@ def along(
 ) -> tuple[Memory, FloatArray]:
     """The memory after a stream, and how far each believed middle was off, in half widths."""
     random, off = np.random.default_rng(1), []
-    known = memory or Memory.start(ROWS)
+    known = memory or START
     for number, place in enumerate(places):
         of = around(inputs[number] if inputs else ONE, others[number] if others else None)
         true = batch(place)
@@ -62,14 +65,20 @@ def along(
     return known, np.array(off)
 
 
+def past_of(memory: Memory) -> Past:
+    (past,) = memory.believers
+    assert isinstance(past, Past)
+    return past
+
+
 def test_it_survives_json_to_the_bit() -> None:
     """Also where some curves were never asked for."""
     inputs = [np.array([1.0, float(day % 2)]) for day in range(4)]
     memory, _ = along([0.0, 50.0, 20.0, 0.0], inputs, [batch(float(day)) for day in range(4)])
     text = json.dumps(memory.to_json(), allow_nan=False)
-    assert json.dumps(Memory.from_json(json.loads(text)).to_json()) == text
-    start = Memory.start(ROWS).to_json()
-    assert Memory.from_json(json.loads(json.dumps(start))).to_json() == start
+    assert json.dumps(START.restored(json.loads(text)).to_json()) == text
+    start = START.to_json()
+    assert START.restored(json.loads(json.dumps(start))).to_json() == start
 
 
 def test_the_broad_curves_never_lose_all_weight() -> None:
@@ -86,9 +95,10 @@ def test_what_was_is_forgotten() -> None:
     after, off = along([1000.0] * 14, memory=before)
     assert off[0] > 5.0
     assert off[10:].max() < 0.3
-    assert after.past["last"].centre == pytest.approx(1000.0, abs=30.0)
-    assert after.past["of late"].centre == pytest.approx(1000.0, abs=30.0)
-    assert 300.0 < after.past["usual"].centre < 990.0
+    past = past_of(after)
+    assert past.distributions["last"].centre == pytest.approx(1000.0, abs=30.0)
+    assert past.distributions["of late"].centre == pytest.approx(1000.0, abs=30.0)
+    assert 300.0 < past.distributions["usual"].centre < 990.0
 
 
 def test_public_numbers_that_explain_batches_gain_weight() -> None:
@@ -126,7 +136,7 @@ def test_other_numbers_than_before_are_learned_anew() -> None:
     before, _ = along([0.0] * 6, [np.array([1.0, 0.5])] * 6)
     after, off = along([0.0] * 3, [np.array([1.0, 2.0, 3.0])] * 3, memory=before)
     assert off.max() < 0.3
-    assert after.numbers.products.shape == (2, 3, 3)
+    assert past_of(after).numbers.products.shape == (2, 3, 3)
 
 
 def test_groups_together_are_the_mean_of_their_places() -> None:

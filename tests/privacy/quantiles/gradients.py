@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 from streamdp.kinds.grouped import Grouped
 from streamdp.kinds.quantiles.kind import Quantiles
-from streamdp.learning.private_gradient import PrivateGradient
+from streamdp.learning.point_gradient import PrivateGradient
 from streamdp.mechanisms.quantile_tree import noisy_gradient
 from streamdp.mechanisms.quantile_tree.noisy_gradient import UNITS, NoisyGradient
 from streamdp.mechanisms.quantile_tree.sharpness import Relation

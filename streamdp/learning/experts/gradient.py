@@ -1,0 +1,168 @@
+"""The distribution that gradient descent on the surrogate believes a batch to have.
+
+Its priors are those of the quantiles at all shares where a batch is cut. What a release shows of
+each quantile, apart from what was believed before it, is the interval on whose loss they step.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+import numpy as np
+
+from streamdp.learning.descent import Descent, LossName, StepsName
+from streamdp.learning.experts.belief import After
+from streamdp.learning.experts.distribution import Distribution, Place
+from streamdp.learning.learner import LinearPriors
+from streamdp.types import FloatArray, Json
+
+UNKNOWN = Place(0.0, 1.0)
+"""Unit before any release."""
+
+GRADIENT = "gradient"
+"""Name of the distribution among those that a batch may have."""
+
+LOST = 0.5
+"""Weight of broad curves after a release from which on the priors begin anew."""
+
+FARTHEST_UNIT = 4.0
+"""A batch that is so many times as wide as the unit, or as narrow, gives a new unit."""
+
+WITHIN = 0.5
+"""Part of the deviation of a batch's own quantile that an interval reaches beyond it."""
+
+TAILS = np.array([64.0, 16.0, 4.0])
+"""Parts of the outermost shares at which tails have knots."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gradient:
+    """Priors that gradient descent learns.
+
+    Values are standardised by the place of the first batch, or of one after which nothing that was
+    learned holds, or that is far wider or narrower.
+
+    Args:
+        levels: Of the quantiles, in (0, 1), increasing, shape (l,).
+        descent: Their priors.
+        unit: Zero and one of the standardised values, in cells.
+        began: Whether there was a release.
+    """
+
+    levels: FloatArray
+    descent: Descent
+    unit: Place = UNKNOWN
+    began: bool = False
+
+    @classmethod
+    def start(cls, levels: FloatArray, loss: LossName, steps: StepsName) -> Self:
+        """Return priors of the quantiles at some levels before any release."""
+        return cls(levels, Descent.start(levels, 1, loss, steps))
+
+    def believed(self, inputs: FloatArray) -> dict[str, Distribution]:
+        """Return the distribution through the locations of the priors, by its name.
+
+        Args:
+            inputs: Public numbers of the batch, a one first; shape (d,).
+        """
+        if not self.began:
+            return {}
+        return {GRADIENT: _through(self.places(inputs), self.levels)}
+
+    def learned(self, inputs: FloatArray, after: After) -> Gradient:
+        """Return the priors after one more release.
+
+        Args:
+            inputs: Public numbers of the batch, a one first; shape (d,).
+            after: Belief about it after the release.
+        """
+        found, levels = after.known.distribution(), self.levels
+        if not self.began or after.broad > LOST:
+            place = found.lies()
+            start = self._anew(inputs).placed(inputs, _standard(found.place(levels), place))
+            return replace(self, descent=start, unit=place, began=True)
+        values = np.concatenate([each.places(levels) for each in after.before.groups.values()])
+        shown, variances = after.news(values, found.place(levels))
+        low, high = after.known.ends(levels, 1.0)
+        radius = np.sqrt(variances) + WITHIN * np.maximum((high - low) / 2.0, 0.5)
+        ends = (_standard(each, self.unit) for each in (shown - radius, shown + radius))
+        descent = self.priors(inputs).learned(inputs, *ends)
+        if abs(np.log(found.width / self.unit.width)) <= np.log(FARTHEST_UNIT):
+            return replace(self, descent=descent)
+        shift, stretch = found.away(self.unit)
+        descent = descent.restandardised(shift, float(np.exp(stretch)))
+        return replace(self, descent=descent, unit=found.lies())
+
+    def priors(self, inputs: FloatArray) -> Descent:
+        """Return the priors, anew where a batch has other inputs than those before."""
+        same = self.descent.weights.shape[1] == len(inputs)
+        return self.descent if same else self._anew(inputs)
+
+    def _anew(self, inputs: FloatArray) -> Descent:
+        """Priors that have learned nothing."""
+        return Descent.start(self.levels, len(inputs), self.descent.loss, self.descent.steps)
+
+    def places(self, inputs: FloatArray) -> FloatArray:
+        """Return the cells at which a batch is believed to reach the levels."""
+        return self.priors(inputs).locations(inputs) * self.unit.width + self.unit.centre
+
+    def in_unit(self, cell: float) -> LinearPriors:
+        """Return the priors in the unit of the column.
+
+        Args:
+            cell: Width of a cell in it.
+        """
+        descent, unit = self.descent, self.unit.width * cell
+        effects = descent.weights * descent.scales[:, None] * unit
+        effects[:, 0] += self.unit.centre * cell
+        return LinearPriors(
+            self.levels,
+            descent.weights,
+            descent.inverse_scales,
+            effects,
+            descent.scales * unit,
+            descent.last_loss,
+            descent.total_loss,
+        )
+
+    def finite(self) -> bool:
+        """Return whether no number overflowed."""
+        return self.descent.finite()
+
+    def to_json(self) -> Json:
+        """Return a state that `restored` reads exactly."""
+        unit = [self.unit.centre, self.unit.width]
+        return {"descent": {**self.descent.to_json(), "unit": unit, "began": self.began}}
+
+    def restored(self, state: Json) -> Gradient:
+        """Return the priors of a state, with the levels and rules of these."""
+        kept = state["descent"]
+        unit = Place(*map(float, kept["unit"]))
+        descent = self.descent.restored(kept)
+        return replace(self, descent=descent, unit=unit, began=bool(kept["began"]))
+
+
+def _standard(cells: FloatArray, place: Place) -> FloatArray:
+    """Cells as their distance from a centre, in half widths."""
+    return (cells - place.centre) / place.width
+
+
+def _through(places: FloatArray, levels: FloatArray) -> Distribution:
+    """The distribution that reaches some levels at some cells, with exponential tails.
+
+    Args:
+        places: Cells, non-decreasing, shape (l,).
+        levels: Shares, increasing, shape (l,).
+    """
+    apart = max(float(places[-1] - places[0]) * 1e-3, 0.5)
+    at = places + 1e-6 * np.arange(len(places))
+    if len(levels) > 1:
+        first = max(float(at[1] - at[0]), apart) / np.log(levels[1] / levels[0])
+        last = max(float(at[-1] - at[-2]), apart) / np.log((1.0 - levels[-2]) / (1.0 - levels[-1]))
+    else:
+        first = last = apart
+    beyond = TAILS[::-1]
+    cells = np.concatenate((at[0] - first * np.log(TAILS), at, at[-1] + last * np.log(beyond)))
+    shares = np.concatenate((levels[0] / TAILS, levels, 1.0 - (1.0 - levels[-1]) / beyond))
+    return Distribution.about(cells, shares)

@@ -1,0 +1,112 @@
+"""Remembered distributions of past batches, and what public numbers of a batch say beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from streamdp.learning.experts.belief import After
+from streamdp.learning.experts.distribution import Distribution, Place
+from streamdp.learning.experts.inputs import Regression
+from streamdp.types import FloatArray, Json
+
+STEPS = {"usual": 0.05, "of late": 0.3, "last": 1.0}
+"""How far each remembered distribution goes towards that of a new batch, by its name."""
+
+INPUTS = "inputs"
+"""Name of the usual distribution as public numbers of a batch move it."""
+
+GUESSED = 10
+"""Releases that are taken as they stand: beliefs before them are little more than a guess."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Past:
+    """What the distributions of past batches say of the next one.
+
+    Args:
+        distributions: By the names of `STEPS`; none before the first release.
+        numbers: What public numbers of a batch say of it.
+        origin: Where the first batch lay: numbers say how far others lie from it.
+    """
+
+    distributions: Mapping[str, Distribution]
+    numbers: Regression
+    origin: Place
+
+    @classmethod
+    def start(cls) -> Self:
+        """Return what is known before any release."""
+        return cls({}, Regression.start(1), Place(0.0, 1.0))
+
+    def believed(self, inputs: FloatArray) -> dict[str, Distribution]:
+        """Return believed distributions of a batch by name; none before the first release.
+
+        Args:
+            inputs: Public numbers of the batch, a one first; shape (d,).
+        """
+        believed = dict(self.distributions)
+        if believed and len(inputs) > 1:
+            away = self._numbers(inputs).foretold(inputs)
+            believed[INPUTS] = believed["usual"].moved(self.origin, *away)
+        return believed
+
+    def learned(self, inputs: FloatArray, after: After) -> Past:
+        """Return what is known after one more release.
+
+        Args:
+            inputs: Public numbers of the batch, a one first; shape (d,).
+            after: Belief about it after the release.
+        """
+        found, releases = after.known.distribution(), after.before.releases
+        origin = self.origin if releases else found.lies()
+        past = {name: self._step(name, found, releases) for name in STEPS}
+        return Past(past, self._explained(inputs, after, found, origin), origin)
+
+    def _step(self, name: str, found: Distribution, releases: int) -> Distribution:
+        """A remembered distribution, a step towards a new one."""
+        if not releases:
+            return found
+        return self.distributions[name].towards(found, max(STEPS[name], 1.0 / (releases + 1)))
+
+    def _explained(
+        self, inputs: FloatArray, after: After, found: Distribution, origin: Place
+    ) -> Regression:
+        """The regression on public numbers after one more release."""
+        known, away = self._numbers(inputs), found.away(origin)
+        if after.before.releases < GUESSED:
+            return known.learned(inputs, away)
+        curves = [each.away(origin) for each in after.before.groups.values()]
+        shown, variances = after.news(np.concatenate(curves), np.array(away))
+        (shift, stretch), (of_shift, of_stretch) = shown.tolist(), variances.tolist()
+        return known.learned(inputs, (shift, stretch), (of_shift, of_stretch))
+
+    def _numbers(self, inputs: FloatArray) -> Regression:
+        """The regression, anew where the numbers are others."""
+        count = len(inputs)
+        known = self.numbers.products.shape[-1]
+        return self.numbers if known == count else Regression.start(count)
+
+    def finite(self) -> bool:
+        """Return whether no number overflowed."""
+        parts = [part for each in self.distributions.values() for part in (each.cells, each.shares)]
+        return all(np.isfinite(each).all() for each in parts)
+
+    def to_json(self) -> Json:
+        """Return a state that `restored` reads exactly."""
+        return {
+            "past": {name: each.to_json() for name, each in self.distributions.items()},
+            "numbers": self.numbers.to_json(),
+            "origin": [self.origin.centre, self.origin.width],
+        }
+
+    def restored(self, state: Json) -> Past:
+        """Return what a state holds."""
+        return Past(
+            {name: Distribution.from_json(each) for name, each in state["past"].items()},
+            Regression.from_json(state["numbers"]),
+            Place(*map(float, state["origin"])),
+        )
