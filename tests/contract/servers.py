@@ -116,10 +116,10 @@ def mariadb(*options: str, home: Path | None = None) -> Iterator[str | None]:
         options: Of the server; later ones win.
         home: A folder whose data stay, or none for a fresh server.
     """
-    install, server = shutil.which("mariadb-install-db"), shutil.which("mariadbd", path=_PATHS)
-    if install is None or server is None or importlib.util.find_spec("pymysql") is None:
+    if (found := mariadb_binaries()) is None:
         yield None
         return
+    install, server = found
     with _folder("maria-") if home is None else nullcontext(str(home)) as folder:
         home = Path(folder)
         user = _unprivileged(home)
@@ -148,6 +148,14 @@ def mariadb(*options: str, home: Path | None = None) -> Iterator[str | None]:
         finally:
             running.send_signal(signal.SIGTERM)
             running.wait(30)
+
+
+def mariadb_binaries() -> tuple[str, str] | None:
+    """`mariadb-install-db` and `mariadbd` of the system."""
+    install, server = shutil.which("mariadb-install-db"), shutil.which("mariadbd", path=_PATHS)
+    if install is None or server is None or importlib.util.find_spec("pymysql") is None:
+        return None
+    return install, server
 
 
 def _folder(prefix: str) -> tempfile.TemporaryDirectory[str]:

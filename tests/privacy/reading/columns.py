@@ -7,7 +7,7 @@ more digits than its type has.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
@@ -250,13 +250,20 @@ QUICK = {
 def pairs(quick: bool) -> Iterator[Pair]:
     """Each hostile value in each role by each writer that can write it."""
     for writer in WRITERS:
-        for role, (release, unit) in ROLES.items():
-            for name, value in CASES[role].items():
-                if quick and (writer.name, role, name) not in QUICK:
-                    continue
-                records = Records(role, value)
-                if _can_write(writer, records):
-                    yield _pair(writer, records, name, release, unit)
+        yield from pairs_of(writer, QUICK if quick else None)
+
+
+def pairs_of(
+    writer: Writer, chosen: Collection[tuple[str, str, str]] | None = None
+) -> Iterator[Pair]:
+    """The same of one writer, or those of them that are chosen."""
+    for role, (release, unit) in ROLES.items():
+        for name, value in CASES[role].items():
+            if chosen is not None and (writer.name, role, name) not in chosen:
+                continue
+            records = Records(role, value)
+            if _can_write(writer, records):
+                yield _pair(writer, records, name, release, unit)
 
 
 def _pair(writer: Writer, records: Records, name: str, release: str, unit: str) -> Pair:

@@ -1,4 +1,4 @@
-"""Readers that have to be told apart: DuckDB's own reader of CSV, put back."""
+"""Readers that have to be told apart: DuckDB's own reader of CSV and others, put back."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ import duckdb
 
 from streamdp.backends.duckdb.dialect import dialect_of, header_of
 from streamdp.backends.duckdb.text_files import TextFiles
+from streamdp.backends.mariadb.words import MariaDBWords
+from streamdp.backends.postgres.words import PostgresWords
 from streamdp.types import File
 
 
@@ -37,4 +39,26 @@ def _own_reader(
 def duckdb_reads_csv() -> Iterator[None]:
     """Read CSV with DuckDB's own reader."""
     with patch.object(TextFiles, "select", _own_reader):
+        yield
+
+
+@contextmanager
+def expressions_are_raw() -> Iterator[None]:
+    """Hand expressions to PostgreSQL and MariaDB as they are written."""
+
+    def tried(self: object, expression: str) -> str:
+        return f"({expression})"
+
+    with patch.object(MariaDBWords, "tried", tried), patch.object(PostgresWords, "tried", tried):
+        yield
+
+
+@contextmanager
+def mariadb_converts_texts() -> Iterator[None]:
+    """Tell texts of MariaDB apart by their UTF-8, which some have only a `?` for."""
+
+    def stored(self: MariaDBWords, column: str, charset: str | None) -> str:
+        return self.bytewise(column)
+
+    with patch.object(MariaDBWords, "stored", stored):
         yield

@@ -49,7 +49,8 @@ class Pair:
         place: Where the record lies, if that matters.
         base: Equal for pairs that are one data set without the record, so that it is read once.
         most: Records that may be counted more or less.
-        served: Whether the data set without the record is released; else it is refused.
+        served: Whether the data set without the record is released; else it is refused. None for
+            types that are one or the other.
     """
 
     format: str
@@ -63,7 +64,7 @@ class Pair:
     place: str = ""
     base: Hashable = None
     most: int = 1
-    served: bool = True
+    served: bool | None = True
 
     @property
     def name(self) -> str:
@@ -141,7 +142,7 @@ class Compared:
             without = run_once(pair, extra=False)
         if pair.base is not None:
             self._kept[pair.base] = without
-        if (without.status == 0) != pair.served:
+        if pair.served is not None and (without.status == 0) != pair.served:
             raise ValueError(f"{pair.name}: this data set tells nothing: {without}")
         extra = run_once(pair, extra=True)
         distance = without.distance(extra)

@@ -8,8 +8,13 @@ import pytest
 from click.testing import CliRunner
 
 from streamdp.cli import cli
-from tests.privacy.reading import text
-from tests.privacy.reading.mutants import duckdb_reads_csv
+from tests.contract.servers import mariadb_binaries
+from tests.privacy.reading import servers, text
+from tests.privacy.reading.mutants import (
+    duckdb_reads_csv,
+    expressions_are_raw,
+    mariadb_converts_texts,
+)
 from tests.privacy.reading.pairs import CONFIGURATION, Compared, Pair
 from tests.privacy.reading.registry import pairs
 
@@ -43,6 +48,34 @@ def test_the_reader_of_duckdb_is_caught() -> None:
     with duckdb_reads_csv():
         _, _, told = Compared()(text.hostile(text.Csv, "value", "opening quote", b"\n", ""))
     assert told
+
+
+@pytest.mark.parametrize("server", ["PostgreSQL", "MariaDB"])
+def test_raw_expressions_of_servers_are_caught(server: str) -> None:
+    """The server ends the question at the record, and the charge is burnt."""
+    pair = next(
+        (
+            each
+            for each in servers.pairs(quick=True)
+            if (each.format, each.role) == (server, "expression")
+        ),
+        None,
+    )
+    if pair is None:
+        pytest.skip(f"no {server} here")
+    with expressions_are_raw():
+        without, extra, told = Compared()(pair)
+    assert told
+    assert (without.status, extra.status) == (0, 1)
+    assert "burn" in extra.ledger
+
+
+@pytest.mark.skipif(mariadb_binaries() is None, reason="no MariaDB here")
+def test_texts_of_mariadb_that_are_converted_are_caught() -> None:
+    """One unit takes the place of another among those that become one `?`."""
+    found = [pair for pair in servers.apart(servers.MARIADB) if pair.writer == servers.EUCKR]
+    with mariadb_converts_texts():
+        assert any(Compared()(pair)[2] for pair in found)
 
 
 @pytest.mark.long
