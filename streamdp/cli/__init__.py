@@ -63,7 +63,7 @@ COMMANDS = {
     "backup": ("ledger.backup", "Copy the store, beside a running daemon."),
     "restore": ("ledger.backup", "Put a backup back, after saying what that costs."),
     "reconcile": ("ledger.reconcile", "Charge what a restored store lacks."),
-    "anchor": ("ledger.reconcile", "Go on with a new anchor after one was lost."),
+    "anchor": ("ledger.anchor", "Go on after the anchor was lost, charging a bound."),
     "outbox": ("look.outbox", "Show releases that sinks have not taken; retry dead letters."),
     "logs": ("look.logs", "Read, filter and follow the log."),
     "schema": ("prepare.schema", "Print the JSON Schema of the configuration, for editors."),

@@ -152,6 +152,7 @@ def runtime(
         ClockError: The clock is far ahead of the last time the store knew.
     """
     from streamdp import wiring
+    from streamdp.store.anchor.anchor import on_one_volume
 
     os.umask(0o077)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -168,6 +169,8 @@ def runtime(
                 copying = Copying(configuration, store.database, log)
                 running = Runtime(store, runner, wired.tasks, pid, copying=copying)
                 running.beat(clock, log)
+                if pid is not None and on_one_volume(*wiring.store_paths(configuration)):
+                    log("anchor.on-one-volume")
                 wiring.declare(configuration, store, clock.now(), log)
                 runner.stop, runner.progress = stop, _living(running, clock, log, progress)
                 yield running

@@ -29,6 +29,9 @@ def _event(level: Level, fields: str, meaning: str) -> Event:
 
 EVENTS = {
     "daemon.started": _event("info", "pid", "the daemon holds the store and works"),
+    "anchor.on-one-volume": _event(
+        "warning", "", "store and anchor are on one volume, and lost together; told at each start"
+    ),
     "daemon.stopped": _event("info", "", "the daemon ended on purpose"),
     "daemon.reloaded": _event("info", "", "a new configuration is in force"),
     "daemon.reload-refused": _event("error", "code reason", "the old configuration stays"),

@@ -17,7 +17,7 @@ from streamdp.store.anchor.check import charges_after, difference, history, refu
 from streamdp.store.anchor.lines import Line, Spending, State, missing, read
 from streamdp.store.database import connect, require_sound, transaction, translate
 from streamdp.store.ledger import chain, ledger
-from streamdp.store.ledger.charges import CUT_OFF
+from streamdp.store.ledger.charges import ASSUMED, CUT_OFF
 from streamdp.store.schema.migrations import (
     is_current,
     migrate,
@@ -179,20 +179,33 @@ def _begin_epoch(database: Database, anchor: Anchor, now: int) -> State:
     return begun
 
 
-def assume_spent(database: Database, spent: Spending, job: str, about: Json, now: int) -> None:
-    """Charge and burn what the anchor knows of, and write down the window that paid.
+def assume_spent(database: Database, spent: Spending, job: str, about: Json, now: int) -> int:
+    """Charge and burn what is assumed to be spent, and write down the window that paid.
 
     A cut of the source into other windows is refused from then on, as it was before.
+
+    Returns:
+        The row of the charge.
     """
     if spent.epsilon_nano is None:
         event = zero_concentrated(Fraction(spent.rho_nano, NANO))
     else:
         event = pure(Fraction(spent.epsilon_nano, NANO))
     charge = Charge(event, spent.epsilon_nano, spent.rho_nano)
-    if spent.start is not None:
-        batch = Batch(spent.scope, spent.batch, spent.start, spent.end)
+    _keep_window(database, Batch(spent.scope, spent.batch, spent.start, spent.end), now)
+    reservation = Reservation(0, spent.scope, job, spent.batch)
+    return ledger.assume_spent(database, reservation, charge, about, now)
+
+
+def assume_joined(database: Database, seq: int, batch: Batch, now: int) -> None:
+    """Count an assumed charge that is of no batch against a batch too."""
+    _keep_window(database, batch, now)
+    ledger.assume_joined(database, seq, batch, ASSUMED, now)
+
+
+def _keep_window(database: Database, batch: Batch, now: int) -> None:
+    if batch.start is not None:
         archive.add_batch(database, batch, None, now)
-    ledger.assume_spent(database, Reservation(0, spent.scope, job, spent.batch), charge, about, now)
 
 
 def _cut_off(database: Database, anchor: Path, last: Line, store: State) -> tuple[Spending, ...]:

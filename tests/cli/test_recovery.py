@@ -6,8 +6,10 @@ import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from streamdp.errors import IntegrityError, StreamdpError
+from streamdp.store.anchor.anchor import on_one_volume
 from tests.cli.test_commands import home, process, released, typed
 from tests.store.test_upgrade import FIXTURES, written
 from tests.worlds import World
@@ -84,9 +86,36 @@ def test_an_anchor_on_another_volume_is_lost_and_adopted(home: Path) -> None:
     (home / "volume" / "a").unlink()
     assert process("run", "--once").returncode == 6
     assert states("doctor")["store"] == "WRONG"
-    assert typed("anchor", "adopt", *WHO).exit_code == 0
+    assert typed("anchor", "adopt", *WHO).exit_code != 0, "it asks"
+    assert typed("anchor", "adopt", "--yes", *WHO).exit_code == 0
     assert typed("run", "--once").exit_code == 0
     assert (home / "volume" / "a").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("said", "charged", "after"),
+    [((), "1.9", 0), (("--spent", "flights=0.2"), "1.2", 3), (("--spent", "air_time=0"), "1", 3)],
+)
+def test_a_copy_is_put_back_and_the_anchor_is_gone(
+    released: Path, said: tuple[str, ...], charged: str, after: int
+) -> None:
+    """Each command names the next; what is charged was shown, and bounds what was spent."""
+    typed("backup", "b.db")
+    path = released / "config.yaml"
+    path.write_text(path.read_text().replace("2013-01-11", "2013-01-14"))
+    assert "3 released" in typed("run", "--once").output
+    (released / "streamdp.db.anchor").unlink()
+    told = typed("restore", "b.db", "--yes").output
+    assert "nobody knows what was spent since" in told
+    assert "anchor adopt" in told.splitlines()[-1]
+    assert "anchor adopt" in str(typed("run", "--once").exception)
+    unknown = typed("anchor", "adopt", "--yes", "--spent", "nothing=1", *WHO)
+    assert "names no source" in str(unknown.exception)
+    shown = typed("anchor", "adopt", "--yes", *said, *WHO).output
+    assert "since" in shown
+    assert lifetime() == charged
+    assert f"{after} released" in typed("run", "--once").output
+    assert set(states("verify").values()) == {"ok"}
 
 
 @pytest.mark.parametrize("file", ["streamdp.db", "streamdp.db.anchor"])
@@ -121,3 +150,21 @@ def test_a_backup_without_a_path_goes_where_the_configuration_says(released: Pat
     typed("pause", "air_time")
     typed("run", "--once")
     assert [first] == list((released / "copies").iterdir())
+
+
+def test_init_takes_another_place_for_the_anchor(tmp_path: Path) -> None:
+    """It stands in the configuration; a place on the store's volume is warned of, as by doctor."""
+    anchor = tmp_path / "other volume" / "anchor"
+    anchor.parent.mkdir()
+    result = typed("init", str(tmp_path / "new"), "--anchor", str(anchor))
+    assert "is on the volume of" in result.output
+    said = yaml.safe_load((tmp_path / "new" / "config.yaml").read_text())
+    assert said["store"] == {"path": "streamdp.db", "anchor": str(anchor)}
+
+
+def test_an_anchor_on_the_volume_of_the_store_is_warned_of(home: Path) -> None:
+    """It stops nothing; on another device nobody is warned."""
+    assert states("doctor")["anchor"] == "warning"
+    assert typed("doctor").exit_code == 0
+    assert "on one volume" in typed("validate").output
+    assert not on_one_volume(home / "s", Path("/proc/anchor"))

@@ -31,9 +31,10 @@ from streamdp.engine.release import EngineContext, Ready, release_batch
 from streamdp.errors import ConfigurationError, IntegrityError, InternalError, StreamdpError
 from streamdp.sinks.record import record
 from streamdp.store import archive
-from streamdp.store.anchor.reconcile import adopt, reconcile
+from streamdp.store.anchor.reconcile import reconcile
 from streamdp.store.database import connect_to_read
 from streamdp.types import Backend, Batch, Json, Query, Release
+from tests.crash.adopted import adopted
 from tests.crash.edited import EDITS, WORLDS, World
 from tests.crash.home import Home, folder
 from tests.invariants import violations
@@ -121,6 +122,10 @@ class Trial:
         """One life of a daemon; what it was refused with, if it was."""
         self.lives += 1
         home = self.home
+        drop = self.place.parent / "drops" / f"{self.lives}.csv"
+        drop.parent.mkdir(exist_ok=True)
+        if not drop.exists():
+            drop.write_text("x,note\n50,a\n60,b\n")
         try:
             with self._witnessed():
                 outcomes = home.live(f"{self.name}/{self.lives}")
@@ -218,7 +223,7 @@ class Trial:
         paths = home.store, home.path / "vault" / "anchor"
         now, terms = home.clock.now(), wiring.terms(configuration)
         ways: tuple[Callable[[], object], ...] = (
-            lambda: adopt(*paths, ABOUT, now),
+            lambda: adopted(configuration, ABOUT, now),
             lambda: reconcile(*paths, terms, wiring.data(configuration), ABOUT, now),
         )
         for way in ways:
@@ -285,10 +290,10 @@ def _charged(database: Database) -> dict[str, list[Json]]:
     return found
 
 
-def _past(place: Path, seed: int) -> Trial:
+def past(place: Path, seed: int, world: World | None = None) -> Trial:
     """An installation after some days, edited meanwhile, and copies of its store."""
     chance = random.Random(seed)
-    world = WORLDS[seed % len(WORLDS)]
+    world = world or WORLDS[seed % len(WORLDS)]
     Home.furnish(place / "now" / "home", world.config)
     rows = [
         f"2023-11-{15 + day}T12:00:00,{value},{chance.choice('abc')},{number % 3}"
@@ -360,9 +365,9 @@ def _forks(past: Trial, most: int) -> Iterator[Trial]:
 def wrongs(seed: int, most: int = 6) -> Iterator[str]:
     """Violations of one past and of its futures, in which at most so many copies are put back."""
     with folder() as place:
-        past = _past(place, seed)
-        yield from (f"{seed}: {wrong}" for wrong in past.wrong)
-        for fork in _forks(past, most):
+        lived = past(place, seed)
+        yield from (f"{seed}: {wrong}" for wrong in lived.wrong)
+        for fork in _forks(lived, most):
             yield from (f"{seed} {fork.name}: {wrong}" for wrong in fork.wrong)
 
 

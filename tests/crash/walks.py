@@ -18,10 +18,11 @@ from pathlib import Path
 from streamdp import wiring
 from streamdp.errors import IntegrityError, StreamdpError
 from streamdp.privacy.filters import Caps
-from streamdp.store.anchor.reconcile import adopt, reconcile
+from streamdp.store.anchor.reconcile import reconcile
 from streamdp.store.ledger import ledger
 from streamdp.store.sqlite import SqliteStore
 from tests.crash import tracer
+from tests.crash.adopted import adopted
 from tests.crash.home import CONFIG, Home, folder
 from tests.crash.tracer import FOREIGN, Moment, Point
 from tests.invariants import violations
@@ -97,7 +98,7 @@ class Walk:
         self.restored = True
         for way in (
             lambda: reconcile(*paths, terms, data, ABOUT, now),
-            lambda: adopt(*paths, ABOUT, now),
+            lambda: adopted(configuration, ABOUT, now),
         ):
             try:
                 way()

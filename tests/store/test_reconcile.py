@@ -7,6 +7,7 @@ import shutil
 import sqlite3
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,9 +15,11 @@ from streamdp.errors import ConfigurationError, IntegrityError, StoreError
 from streamdp.privacy.filters import Caps
 from streamdp.sources.windows import DAY, WindowSource
 from streamdp.store import runs
-from streamdp.store.anchor.anchor import default_anchor
+from streamdp.store.anchor.anchor import Anchor, default_anchor
 from streamdp.store.anchor.check import require_agreement
-from streamdp.store.anchor.reconcile import adopt, reconcile
+from streamdp.store.anchor.lines import Line
+from streamdp.store.anchor.lost import Bound, adopt
+from streamdp.store.anchor.reconcile import reconcile
 from streamdp.store.backup import backup, put_back
 from streamdp.store.database import connect_to_read
 from streamdp.store.ledger import ledger
@@ -35,6 +38,12 @@ def reconciled(world: World) -> int:
     """Number of charges that were missing."""
     path = world.path
     return len(reconcile(path, default_anchor(path), TERMS, DATA, ABOUT, 0).missing)
+
+
+def adopted(world: World, nano: int = 0, room: tuple[tuple[Batch, int], ...] = ()) -> None:
+    """Go on with a new anchor, where so much may have been spent."""
+    bounds = {"s": Bound("epsilon", nano, room, stated=True, why="")}
+    adopt(world.path, default_anchor(world.path), bounds, TERMS, DATA, ABOUT, 0)
 
 
 def spent(world: World) -> int:
@@ -196,7 +205,7 @@ def test_nothing_is_reconciled_or_adopted_without_need(world: World) -> None:
     """A store that agrees is left alone."""
     anchor = default_anchor(world.path)
     before = anchor.read_bytes()
-    for do in (lambda: reconciled(world), lambda: adopt(world.path, anchor, ABOUT, 0)):
+    for do in (lambda: reconciled(world), lambda: adopted(world)):
         with pytest.raises(StoreError, match="agree"):
             do()
         assert anchor.read_bytes() == before
@@ -214,7 +223,7 @@ def test_an_anchor_is_adopted(world: World, what: str) -> None:
         anchor.write_bytes({"empty": b"", "damaged": b"x" + whole, "older": whole[:end]}[what])
     with pytest.raises(IntegrityError):
         world.open()
-    adopt(world.path, anchor, ABOUT, 0)
+    adopted(world)
     agrees(world)
     world.open()
     assert world.count("SELECT count(*) FROM ledger WHERE purpose = 'note'") == 1
@@ -229,7 +238,7 @@ def test_an_anchor_that_knows_more_is_not_adopted(world: World) -> None:
     """That would forget charges."""
     restore(world.path, "early")
     with pytest.raises(IntegrityError, match="reconcile"):
-        adopt(world.path, default_anchor(world.path), ABOUT, 0)
+        adopted(world)
 
 
 def test_a_backup_is_whole_private_and_new(world: World) -> None:
@@ -258,3 +267,118 @@ def test_an_altered_store_gives_no_backup(world: World) -> None:
     with pytest.raises(IntegrityError):
         backup(world.path, world.path.with_name("backup.db"), verify)
     assert not list(world.path.parent.glob("backup*"))
+
+
+LOST = Batch("s", "2023-11-19", START + 4 * DAY, START + 5 * DAY)
+
+
+def lost(world: World) -> None:
+    """Put the copy of two releases back, with no anchor."""
+    restore(world.path, "early")
+    default_anchor(world.path).unlink()
+    with pytest.raises(IntegrityError, match="anchor adopt"):
+        world.open()
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_bound_that_fills_its_batches_is_charged_to_each(world: World, again: bool) -> None:
+    """Each up to its cap and no further, so none is paid twice; and again after another copy."""
+    lost(world)
+    batches = list(world.source.batches(world.clock.now()))[2:]
+    adopted(world, 10 * EPSILON_NANO, tuple((each, 3 * EPSILON_NANO) for each in batches))
+    if again:
+        restore(world.path, "early")
+        assert reconciled(world) == 4
+    agrees(world)
+    world.open()
+    assert spent(world) == 12 * EPSILON_NANO
+    assert world.runner.round([world.job()]).released == 0
+    assert spent(world) == 12 * EPSILON_NANO
+    verify(world.store.database)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_lower_bound_counts_once_and_against_each_batch(world: World, again: bool) -> None:
+    """Over the lifetime what was said; each batch may have borne it, also after another copy."""
+    lost(world)
+    batches = list(world.source.batches(world.clock.now()))[2:]
+    adopted(world, 3 * EPSILON_NANO, tuple((each, 3 * EPSILON_NANO) for each in batches))
+    if again:
+        restore(world.path, "early")
+        assert reconciled(world) == 4
+    agrees(world)
+    world.open()
+    assert spent(world) == 5 * EPSILON_NANO
+    assert world.runner.round([world.job()]).released == 0
+    other = replace(world.job(), source=WindowSource("s", START, DAY, START + 6 * DAY))
+    world.clock.seconds += DAY
+    assert world.runner.round([other]).released == 1
+    verify(world.store.database)
+
+
+def test_a_run_that_was_open_may_have_tested_each_batch(world: World) -> None:
+    """It was paid over the lifetime, yet it counts against batches that it joined since."""
+    world.open()
+    world.store.gates.arm("s", "gate", Charge({"type": "x"}, EPSILON_NANO, 1), {}, {"rho": 1}, 0)
+    world.store.close()
+    copy(world.path, "early")
+    lost(world)
+    adopted(world, 0, ((LOST, 2 * EPSILON_NANO),))
+    world.open()
+    borne = "SELECT r.epsilon_nano FROM ledger j JOIN ledger r ON r.seq = j.reservation"
+    assert world.count(f"{borne} WHERE j.purpose = 'join' AND j.batch = '{LOST.key}'") == (
+        EPSILON_NANO
+    )
+    assert world.store.gates.open_run("gate") is None
+
+
+def test_a_source_without_a_bound_is_not_forgotten(world: World) -> None:
+    """Nothing is written where one is missing."""
+    lost(world)
+    with pytest.raises(IntegrityError, match="nothing bounds"):
+        adopt(world.path, default_anchor(world.path), {}, TERMS, DATA, ABOUT, 0)
+    assert not default_anchor(world.path).exists()
+
+
+def test_what_a_damaged_anchor_knows_is_no_less_than_charged(world: World) -> None:
+    """Its lines before the damage bound from below what a person may state."""
+    restore(world.path, "early")
+    anchor = default_anchor(world.path)
+    anchor.write_bytes(anchor.read_bytes() + b"x\n")
+    with pytest.raises(IntegrityError, match=r"has spent 0\.3"):
+        adopted(world, 2 * EPSILON_NANO)
+    adopted(world, 3 * EPSILON_NANO)
+    agrees(world)
+
+
+@pytest.mark.parametrize("lines", [0, 1, 2])
+def test_an_adoption_that_was_cut_off_forgets_nothing(
+    world: World, lines: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the anchor holds by then, the next start is refused, and the way out charges."""
+    lost(world)
+    written = Anchor._append
+
+    def cut(self: Anchor, *words: Any, last: Line | None = None) -> None:
+        nonlocal lines
+        if lines == 0:
+            raise KeyboardInterrupt
+        lines -= 1
+        written(self, *words, last=last)
+        if lines == 0:
+            raise KeyboardInterrupt
+
+    room = ((LOST, 3 * EPSILON_NANO),)
+    with monkeypatch.context() as patch:
+        patch.setattr(Anchor, "_append", cut)
+        with pytest.raises(KeyboardInterrupt):
+            adopted(world, 2 * EPSILON_NANO, room)
+    with pytest.raises(IntegrityError):
+        world.open()
+    try:
+        adopted(world, 2 * EPSILON_NANO, room)
+    except IntegrityError:
+        reconciled(world)
+    agrees(world)
+    world.open()
+    assert spent(world) == 4 * EPSILON_NANO

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from streamdp.cli.options import config_option, load_configuration
+
+if TYPE_CHECKING:
+    from streamdp.database import Database
 
 
 @click.command()
@@ -56,25 +60,51 @@ def restore(path: str, yes: bool, config_path: Path) -> None:
     from streamdp import wiring
     from streamdp.daemon.lock import store_lock
     from streamdp.daemon.places import fetched
-    from streamdp.privacy.amounts import total_text
-    from streamdp.store.anchor.check import difference
     from streamdp.store.backup import put_back
     from streamdp.store.database import connect_to_read
-    from streamdp.store.verified_open import require_own_anchor, verify_copy
+    from streamdp.store.verified_open import verify_copy
 
     store, anchor = wiring.store_paths(load_configuration(config_path))
     with fetched(path, store) as file:
         copy = connect_to_read(file)
         verify_copy(copy)
-        require_own_anchor(copy, anchor)
-        sums: dict[str, list[tuple[int | None, int]]] = {}
-        for spent in difference(copy, anchor).missing if anchor.exists() else ():
-            sums.setdefault(spent.scope, []).append((spent.epsilon_nano, spent.rho_nano))
-        for scope, losses in sums.items():
-            click.echo(f"{scope}: {total_text(losses)} was spent since, and stays spent")
-        click.echo("what was released since is lost from the store, not from its sinks")
+        next_step = _said(copy, anchor)
         if not yes:
             click.confirm(f"Put {path} in the place of {store}?", abort=True)
         with store_lock(store):
             put_back(file, store, int(time.time()), verify_copy)
-    click.echo("now: streamdp reconcile --assume-spent --operator NAME --reason TEXT")
+    click.echo(next_step)
+
+
+def _said(copy: Database, anchor: Path) -> str:
+    """Say what was spent since a copy was made; returns the next step in words."""
+    from streamdp.planning.lost_spending import written_at
+    from streamdp.privacy.amounts import total_text
+    from streamdp.store.anchor.check import difference, state_of
+    from streamdp.store.anchor.lines import is_readable
+    from streamdp.store.verified_open import require_own_anchor
+
+    made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(written_at(copy)))
+    if not is_readable(anchor):
+        click.echo(
+            f"the anchor {anchor} is not there or damaged: nobody knows what was spent since"
+        )
+        click.echo(f"the copy was written last at {made}; what was released since is lost from it")
+        return (
+            "now: bring the anchor back if it is anywhere, and streamdp reconcile --assume-spent;"
+            " if it is lost, streamdp anchor adopt --operator NAME --reason TEXT, which shows the"
+            " most that may have been spent and charges it"
+        )
+    require_own_anchor(copy, anchor)
+    found = difference(copy, anchor)
+    if found.anchor == state_of(copy):
+        return f"nothing was written since {made}: the store can be worked with"
+    sums: dict[str, list[tuple[int | None, int]]] = {}
+    for spent in found.missing:
+        sums.setdefault(spent.scope, []).append((spent.epsilon_nano, spent.rho_nano))
+    for scope, losses in sums.items():
+        click.echo(f"{scope}: {total_text(losses)} was spent since, and stays spent")
+    click.echo("what was released since is lost from the store, not from its sinks")
+    if found.unknown and not found.missing:
+        return "now: the anchor is older than this copy: streamdp anchor adopt"
+    return "now: streamdp reconcile --assume-spent --operator NAME --reason TEXT"

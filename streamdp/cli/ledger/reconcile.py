@@ -1,4 +1,4 @@
-"""`streamdp reconcile` and `streamdp anchor adopt`."""
+"""`streamdp reconcile`."""
 
 from __future__ import annotations
 
@@ -55,30 +55,3 @@ def _say(found: Difference) -> None:
         f"{len(found.missing)} charges written behind row {found.ledger_seq}; the store can be"
         " worked with again"
     )
-
-
-@click.group()
-def anchor() -> None:
-    """Manage the anchor, the file that detects a store restored from a backup."""
-
-
-@anchor.command()
-@operator_option
-@reason_option
-@config_option
-def adopt(operator: str, reason: str, config_path: Path) -> None:
-    """Go on with a new anchor where it is lost, or with one older than the store.
-
-    Only if this store is the newest: what an older one has forgotten, a new anchor cannot know.
-    Your name and reason stay in the ledger.
-    """
-    import time
-
-    from streamdp import wiring
-    from streamdp.daemon.lock import store_lock
-    from streamdp.store.anchor.reconcile import adopt as adopt_anchor
-
-    path, where = wiring.store_paths(load_configuration(config_path))
-    with store_lock(path):
-        adopt_anchor(path, where, {"operator": operator, "reason": reason}, int(time.time()))
-    click.echo(f"the store goes on with the anchor {where}")

@@ -38,6 +38,12 @@ TOLD = ("no-file", "same-file")
 Check = tuple[str, Callable[[], str]]
 
 
+class Warned(str):
+    """A finding that stops nothing, yet should be looked at."""
+
+    __slots__ = ()
+
+
 @click.command()
 @config_option
 @json_option
@@ -50,7 +56,8 @@ def doctor(config_path: Path, as_json: bool) -> None:
     rows, sick = [], False
     for what, look in _checks(configuration):
         try:
-            state, finding = "ok", look()
+            finding = look()
+            state = "warning" if isinstance(finding, Warned) else "ok"
         except StreamdpError as error:
             state, finding, sick = "WRONG", error.line, True
         rows.append({"check": what, "state": state, "finding": finding})
@@ -164,12 +171,11 @@ def _said(problem: Problem) -> str:
 
 def _anchor(configuration: Configuration) -> str:
     from streamdp import wiring
+    from streamdp.store.anchor.anchor import ONE_VOLUME, on_one_volume
 
     store, anchor = wiring.store_paths(configuration)
     free = _folder(anchor.parent)
-    if anchor.parent.stat().st_dev == store.parent.stat().st_dev:
-        return f"{free}; on the volume of the store: store.anchor can name another"
-    return free
+    return Warned(f"{free}; {ONE_VOLUME}") if on_one_volume(store, anchor) else free
 
 
 def _folder(folder: Path) -> str:

@@ -36,6 +36,7 @@ def validate(config_path: Path, as_json: bool) -> None:
     """
     from streamdp import wiring
     from streamdp.config import next_times
+    from streamdp.store.anchor.anchor import ONE_VOLUME, on_one_volume
 
     _name_unreplaced(config_path)
     configuration = load_configuration(config_path)
@@ -50,6 +51,8 @@ def validate(config_path: Path, as_json: bool) -> None:
     if not as_json:
         click.echo(f"{config_path} is valid", err=True)
         click.echo(f"{PREVIEW} values become what is meant", err=True)
+        if on_one_volume(*wiring.store_paths(configuration)):
+            click.echo(ONE_VOLUME, err=True)
         left_out = configuration.privacy.unit.left_out()
         if left_out is not None and not configuration.store.path.exists():
             click.echo(left_out, err=True)

@@ -54,6 +54,21 @@ def default_anchor(store: Path) -> Path:
     return store.with_name(store.name + ".anchor")
 
 
+ONE_VOLUME = (
+    "store and anchor are on one volume: who loses it loses both, and a copy of the store cannot"
+    " tell what was spent since; store.anchor names another place"
+)
+"""The warning about a default that is there to try streamdp, in words."""
+
+
+def on_one_volume(store: Path, anchor: Path) -> bool:
+    """Whether the folders of store and anchor are on one device, hence are lost together."""
+    try:
+        return store.resolve().parent.stat().st_dev == anchor.resolve().parent.stat().st_dev
+    except OSError:
+        return False
+
+
 def start_of(base: State) -> State:
     """State of a store before its first ledger row."""
     return State.of(base.epoch, 0, "0" * 64)
@@ -148,8 +163,13 @@ class Anchor:
 
     def rebind(self, base: State, target: State, spent: Sequence[Spending]) -> None:
         """Go on from a state that does not follow; `spent` is what this anchor did not know."""
-        unfinished = self.last is not None and self.last.rebound and self.last.base == base
+        last = self.last
+        unfinished = last is not None and last.rebound and not last.assumes and last.base == base
         self._write(Line(not unfinished, True, base, target, tuple(spent)))
+
+    def assume(self, base: State, target: State, spent: Sequence[Spending]) -> None:
+        """Go on from a state that does not follow; `spent` is charged between it and the target."""
+        self._write(Line(True, True, base, target, tuple(spent), assumes=True))
 
     def _write(self, line: Line) -> None:
         self._append(words(line), last=line)

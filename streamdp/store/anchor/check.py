@@ -10,7 +10,7 @@ from pathlib import Path
 from streamdp.database import Database
 from streamdp.errors import IntegrityError
 from streamdp.privacy.amounts import total_text
-from streamdp.store.anchor.lines import Spending, State, newest_target, read
+from streamdp.store.anchor.lines import LOST, Spending, State, newest_target, read
 from streamdp.store.database import snapshot
 from streamdp.store.ledger import chain, ledger
 
@@ -69,7 +69,8 @@ def difference(database: Database, anchor: Path) -> Difference:
         if line.follows:
             missing += open_spent
         open_spent, target = line.spent, line.target
-        if line.rebound and rows.get(line.base.seq) == line.base.digest:
+        bound = line.rebound and not line.assumes
+        if bound and rows.get(line.base.seq) == line.base.digest:
             open_spent = ()
         if rows.get(target.seq) == target.digest:
             common, open_spent = target.seq, ()
@@ -154,8 +155,7 @@ def refusal(found: Difference, store: State, anchor: Path) -> IntegrityError:
     return IntegrityError(
         f"{at}, {known}: the anchor is older than the store",
         where=str(anchor),
-        hint="bring the newest anchor back; if it is lost, `streamdp anchor adopt` goes on"
-        " without it",
+        hint=f"bring the newest anchor back; {LOST}",
         ledger_seq=found.ledger_seq,
         anchor_seq=found.anchor.seq,
     )

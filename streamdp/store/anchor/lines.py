@@ -15,10 +15,20 @@ from streamdp.types import Json
 FORMAT = "streamdp-anchor-1"
 """First word of an anchor; behind it stands the identity of its store."""
 
+SHARED = 2
+"""Mark of a batch against which a charge counts that was assumed for many batches together."""
+
 _DIGITS = 16
-_FOLLOWS, _REBOUND = 1, 2
+_FOLLOWS, _REBOUND, _ASSUMES = 1, 2, 4
 _TAIL = 1 << 14
 """Bytes at the end of an anchor that hold its last two lines, but for a line of many charges."""
+
+
+LOST = (
+    "if it is lost, `streamdp anchor adopt --operator NAME --reason TEXT` shows the most that may"
+    " have been spent since this store was written, charges it, and goes on"
+)
+"""The way out, for messages."""
 
 
 class State(NamedTuple):
@@ -42,7 +52,8 @@ class Spending(NamedTuple):
         batch: Whose records; empty for a run, which is charged for all that will join it.
         epsilon_nano: Amount in units of 1e-9; None where there is no pure loss.
         rho_nano: The same in zero-concentrated differential privacy.
-        joined: 1 if the amount is that of a run, counted against one more batch.
+        joined: 1 if the amount is that of a run, counted against one more batch; `SHARED` if it is
+            that of the last charge before that is of no batch.
         start: First second of the batch's window; None if it is none of time.
         end: Second after its last.
     """
@@ -72,7 +83,9 @@ class Line:
         rebound: Whether the store was bound to the anchor here, wherever the line before ended.
         base: State of the store before.
         target: State after.
-        spent: Charges between the two.
+        spent: Charges between the two; if the store was bound here, those that the ledger had and
+            the anchor had not.
+        assumes: Whether the store was bound here and they are charged here too.
     """
 
     follows: bool
@@ -80,6 +93,7 @@ class Line:
     base: State
     target: State
     spent: tuple[Spending, ...] = ()
+    assumes: bool = False
 
 
 def read(path: Path) -> Iterator[Line]:
@@ -95,12 +109,20 @@ def read(path: Path) -> Iterator[Line]:
         raise missing(path) from None
 
 
+def is_readable(path: Path) -> bool:
+    """Whether an anchor is there, holds more than its beginning, and is unaltered."""
+    try:
+        return path.exists() and sum(1 for _ in read(path)) > 0
+    except IntegrityError:
+        return False
+
+
 def missing(path: Path) -> IntegrityError:
     """The error for an anchor that is missing."""
     return IntegrityError(
         "the anchor of this store is not there, or cannot be read",
         where=str(path),
-        hint="is its volume mounted? if it is lost, `streamdp anchor adopt` goes on without it",
+        hint=f"is its volume mounted? {LOST}",
     )
 
 
@@ -124,8 +146,7 @@ def scan(path: Path, file: BinaryIO) -> Iterator[tuple[str, int, Line | str]]:
             raise IntegrityError(
                 f"the anchor was altered at line {number}",
                 where=str(path),
-                hint="bring back an unaltered copy of it; if there is none, `streamdp anchor adopt`"
-                " starts a new one, and what the ledger has forgotten stays forgotten",
+                hint=f"bring back an unaltered copy of it; {LOST}",
                 line=number,
             ) from None
         size += len(text)
@@ -166,12 +187,13 @@ def _line(word: Json, before: Line | None) -> Line:
         raise ValueError
     else:
         base = before.target if follows else before.base
-    return Line(follows, rebound, base, State(*target), tuple(Spending(*each) for each in rest))
+    spent = tuple(Spending(*each) for each in rest)
+    return Line(follows, rebound, base, State(*target), spent, bool(bits & _ASSUMES))
 
 
 def words(line: Line) -> Json:
     """Words of a line; `scan` reads them back."""
-    bits = _FOLLOWS * line.follows | _REBOUND * line.rebound
+    bits = _FOLLOWS * line.follows | _REBOUND * line.rebound | _ASSUMES * line.assumes
     spent = [each.words for each in line.spent]
     return [bits, *line.target, *([line.base] if line.rebound else []), *spent]
 

@@ -117,8 +117,10 @@ def unplaced(database: Database, limit: Limit, scope: str) -> list[Item]:
     if limit.batches == 1:
         return []
     rows = database.execute(
-        "SELECT seq, epsilon_nano, rho_nano FROM ledger l WHERE job IN (:assumed, :cut_off)"
-        " AND purpose = 'reserve' AND +scope = :scope AND batch != '' AND NOT EXISTS"
+        "SELECT DISTINCT r.seq, r.epsilon_nano, r.rho_nano FROM ledger l"
+        " JOIN ledger r ON r.seq = coalesce(l.reservation, l.seq)"
+        " WHERE l.job IN (:assumed, :cut_off) AND l.purpose IN ('reserve', 'join')"
+        " AND +l.scope = :scope AND l.batch != '' AND NOT EXISTS"
         " (SELECT 1 FROM batch b WHERE b.source = :scope AND b.key = l.batch)",
         {"scope": scope, "assumed": ASSUMED, "cut_off": CUT_OFF},
     )

@@ -144,13 +144,29 @@ def notes(database: Database) -> list[Json]:
 
 def assume_spent(
     database: Database, reservation: Reservation, charge: Charge, about: Json, now: int
-) -> None:
-    """Charge and burn an assumed spending, whatever the caps."""
+) -> int:
+    """Charge and burn an assumed spending, whatever the caps; return the row of the charge."""
     scope, batch = reservation.scope, reservation.batch
     known = replace(charge, event={**charge.event, **about})
     caps = caps_of(database, scope)
     seq = spend(database, "reserve", scope, reservation.job, batch, known, caps, now)
     settle(database, replace(reservation, seq=seq), now)
+    return seq
+
+
+def assume_joined(database: Database, seq: int, batch: Batch, job: str, now: int) -> None:
+    """Count an assumed charge against one more batch: once in each stretch, as a run."""
+    chain.append(
+        database,
+        at=now,
+        purpose="join",
+        scope=batch.source,
+        job=job,
+        batch=batch.key,
+        reservation=seq,
+        event={"type": "run"},
+        caps=caps_of(database, batch.source),
+    )
 
 
 def burns_in_a_row(database: Database, scope: str, job: str) -> tuple[int, int]:
@@ -192,12 +208,14 @@ def deaths_in_a_row(database: Database, scope: str, job: str) -> tuple[int, int]
 def charges_after(database: Database, seq: int) -> list[tuple[Any, ...]]:
     """Every charge behind a row.
 
-    Number, hash, scope, batch, epsilon, rho, whether it is a run's, and the window of the batch.
+    Number, hash, scope, batch, epsilon, rho, whether it is a run's (1) or an assumed one's (2), and
+    the window of the batch.
     """
     return database.execute(
         "SELECT l.seq, l.hash, l.scope, coalesce(l.batch, ''),"
         " coalesce(r.epsilon_nano, l.epsilon_nano), coalesce(r.rho_nano, l.rho_nano),"
-        " l.purpose = 'join', b.window_start, b.window_end"
+        " CASE WHEN l.purpose != 'join' THEN 0 WHEN r.purpose = 'open' THEN 1 ELSE 2 END,"
+        " b.window_start, b.window_end"
         " FROM ledger l LEFT JOIN ledger r ON l.purpose = 'join' AND r.seq = l.reservation"
         " LEFT JOIN batch b ON b.source = l.scope AND b.key = l.batch"
         " WHERE l.seq > ? AND l.purpose IN ('reserve', 'open', 'join') ORDER BY l.seq",

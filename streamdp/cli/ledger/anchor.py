@@ -1,0 +1,95 @@
+"""`streamdp anchor adopt`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from streamdp.cli.options import (
+    config_option,
+    load_configuration,
+    moment,
+    operator_option,
+    reason_option,
+)
+
+
+@click.group()
+def anchor() -> None:
+    """Manage the anchor, the file that detects a store restored from a backup."""
+
+
+@anchor.command()
+@click.option(
+    "--spent",
+    "said",
+    multiple=True,
+    metavar="NAME=AMOUNT",
+    help="The most that a source, or a job, has spent since; in the measure of the caps.",
+)
+@click.option("--until", callback=moment, help="When the lost store stopped (ISO). Default: now.")
+@click.option("--kept", is_flag=True, help="No file or partition of a source was removed since.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@operator_option
+@reason_option
+@config_option
+def adopt(
+    said: tuple[str, ...],
+    until: int | None,
+    kept: bool,
+    yes: bool,
+    operator: str,
+    reason: str,
+    config_path: Path,
+) -> None:
+    """Go on where the anchor is lost: charge the most that may have been spent since.
+
+    Nobody can tell whether the store is the newest. By default each source is charged the most that
+    the schedules of the configuration and the caps admit between what the store knows and now: the
+    cap of each batch that a release may have paid for. Use the configuration that the lost store
+    worked with. --spent states a bound that you know, 0 where nothing was spent: each batch that
+    may have been paid for then counts as having borne it.
+
+    What is charged is shown first, and stays in the ledger with your name and reason.
+    """
+    import time
+    from contextlib import closing
+
+    from streamdp import wiring
+    from streamdp.cli.output import print_rows
+    from streamdp.daemon.lock import store_lock
+    from streamdp.planning import lost_spending
+    from streamdp.store.anchor.lost import adopt as adopt_anchor
+    from streamdp.store.anchor.lost import require_lost
+    from streamdp.store.database import connect
+    from streamdp.store.schema.migrations import migrate
+    from streamdp.store.schema.schema import open_to_read
+
+    configuration, now = load_configuration(config_path), int(time.time())
+    path, where = wiring.store_paths(configuration)
+    if until is not None and until > now:
+        raise click.BadParameter("it is in the future", param_hint="'--until'")
+    with store_lock(path):
+        require_lost(path, where)
+        with closing(connect(path, create=False)) as database:
+            migrate(database, now)
+        with closing(open_to_read(path)) as database:
+            written = lost_spending.written_at(database)
+            bounds = lost_spending.bounds(
+                configuration,
+                database,
+                now if until is None else until,
+                lost_spending.stated(configuration, database, said),
+                kept=kept,
+            )
+        since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(written))
+        click.echo(f"the store was written last at {since}; charged for what was spent since:")
+        print_rows(lost_spending.rows(bounds), "table")
+        if not yes:
+            click.confirm("Charge it?", abort=True)
+        terms, data = wiring.terms(configuration), wiring.data(configuration)
+        adopt_anchor(
+            path, where, bounds, terms, data, {"operator": operator, "reason": reason}, now
+        )
+    click.echo(f"the store goes on with the anchor {where}")

@@ -1,0 +1,30 @@
+"""What `streamdp anchor adopt` does, with a clock to turn."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import closing
+
+from streamdp import wiring
+from streamdp.config import Configuration
+from streamdp.planning.lost_spending import bounds
+from streamdp.store.anchor.lost import Bound, adopt, require_lost
+from streamdp.store.database import connect
+from streamdp.store.schema.migrations import migrate
+from streamdp.store.schema.schema import open_to_read
+from streamdp.types import Json
+
+
+def adopted(
+    configuration: Configuration, about: Json, now: int, stated: Mapping[str, int] | None = None
+) -> dict[str, Bound]:
+    """Charge bounds, of which some are stated in nano units; no file was removed meanwhile."""
+    path, anchor = wiring.store_paths(configuration)
+    require_lost(path, anchor)
+    with closing(connect(path, create=False)) as database:
+        migrate(database, now)
+    with closing(open_to_read(path)) as database:
+        found = bounds(configuration, database, now, stated or {}, kept=True)
+    terms, data = wiring.terms(configuration), wiring.data(configuration)
+    adopt(path, anchor, found, terms, data, about, now)
+    return found
