@@ -61,6 +61,7 @@ class BuildContext:
         zone: Time zone of the source's batches, whose clocks show parts of a time.
         counted: What a number of records is a number of: those of a unit beyond `rows` are left
             out.
+        unit: Name of a unit.
     """
 
     neighbours: Neighbours
@@ -70,6 +71,7 @@ class BuildContext:
     public: PublicData
     zone: str = "UTC"
     counted: str = "records"
+    unit: str = "unit"
 
     def epsilon_of_record(self, section: ReleaseSection) -> Fraction:
         """Most that draws may cost one record: a unit has `rows` of them and pays the epsilon."""

@@ -43,6 +43,7 @@ from streamdp.types.tables import (
     TableQuery,
     Term,
     TimePart,
+    UnitQuery,
 )
 
 __all__ = [
@@ -103,6 +104,7 @@ __all__ = [
     "Term",
     "TimePart",
     "UnitBound",
+    "UnitQuery",
     "with_bound",
     "with_groups",
 ]

@@ -12,9 +12,10 @@ from streamdp.types.tables import (
     Sums,
     TableCounts,
     TableQuery,
+    UnitQuery,
 )
 
-Query = CellQuery | TableQuery | SumQuery | CompoundQuery
+Query = CellQuery | TableQuery | SumQuery | UnitQuery | CompoundQuery
 """A typed question to a batch; each has `where`, `bound`, `by` and `groups`."""
 
 Statistic = CellCounts | TableCounts | Sums | CompoundAnswer

@@ -140,7 +140,8 @@ class TableCounts:
     """The marginals of a table. Private: it never leaves the engine, and its repr shows nothing.
 
     Args:
-        marginals: One dense array a marginal of the query, with its axes.
+        marginals: One dense array a marginal of the query, with its axes; of units one, with an
+            axis of their cells.
     """
 
     marginals: tuple[IntArray, ...]
@@ -225,17 +226,54 @@ class Sums:
 
 
 @dataclass(frozen=True, slots=True)
+class UnitQuery:
+    """How many units there are in each group, or how many that have so many records.
+
+    Without a bound each record is a unit of its own. With one of k, a unit counts in k of its
+    groups at most, which are chosen as its records are in other questions; of how many records it
+    has, all are counted. Units without a name (null) never count.
+
+    Args:
+        cuts: Increasing whole numbers above 1: cell i holds units of c_i to c_(i+1) - 1 records,
+            with c_0 = 1 and no end for the last. Without cuts all units are in one cell.
+        where: As in `TableQuery`, and so the others.
+        bound: Who has the records, and in how many groups a unit counts.
+        by: Columns that cut the batch into groups; none where there are cuts.
+        groups: The public groups.
+    """
+
+    cuts: tuple[int, ...] = ()
+    where: str | None = None
+    bound: UnitBound | None = None
+    by: tuple[str, ...] = ()
+    groups: tuple[tuple[str, ...], ...] = ((),)
+
+    def __post_init__(self) -> None:
+        require_groups(self.by, self.groups)
+        if any(high <= low for low, high in pairwise((1, *self.cuts))):
+            raise ConfigurationError("the cuts of records a unit must increase from 2 on")
+        if self.cuts and self.by:
+            raise ConfigurationError("records of a unit are counted over all groups together")
+
+    @property
+    def cells(self) -> int:
+        """How many cells a group has."""
+        return len(self.cuts) + 1
+
+
+@dataclass(frozen=True, slots=True)
 class CompoundQuery:
     """Several questions about the same records, answered from one scan.
 
     They share condition, groups and unit bound. Which of a unit's records count is chosen once,
     for all parts together: a unit has at most `bound.rows` records in any part, the same ones.
+    Parts that count units look at all of its records, and say themselves what one unit changes.
 
     Args:
         parts: At least one.
     """
 
-    parts: tuple[TableQuery | SumQuery, ...]
+    parts: tuple[TableQuery | SumQuery | UnitQuery, ...]
 
     def __post_init__(self) -> None:
         shared = {(part.where, part.bound, part.by, part.groups) for part in self.parts}

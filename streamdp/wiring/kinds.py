@@ -63,7 +63,14 @@ def _of_groups(configuration: Configuration, section: ReleaseSection) -> Release
     privacy = configuration.privacy
     source = configuration.sources[section.source]
     unit = privacy.unit
-    about = privacy.neighbours, unit.rows, source.engine.kind, source.zone, unit.counted()
+    about = (
+        privacy.neighbours,
+        unit.rows,
+        source.engine.kind,
+        source.zone,
+        unit.counted(),
+        unit.name,
+    )
     one = kind(section, *about)
     if not section.by or spec_of(section).pools_groups:
         return one
@@ -84,6 +91,7 @@ def kind(
     dialect: Dialect = "duckdb",
     zone: str = "UTC",
     counted: str = "records",
+    unit: str = "unit",
 ) -> ReleaseKind:
     """The kind of one group of records, at the price of one record.
 
@@ -94,11 +102,13 @@ def kind(
         dialect: Of the engine that reads expressions.
         zone: Of the source's batches.
         counted: What a number of records is a number of.
+        unit: Name of a unit.
     """
     from streamdp.kinds.spec import BuildContext
 
     groups = len(section.groups) or 1
-    context = BuildContext(neighbours, rows, groups, dialect, PublicFiles(), zone, counted)
+    public = PublicFiles()
+    context = BuildContext(neighbours, rows, groups, dialect, public, zone, counted, unit)
     return spec_of(section).build(section, context)
 
 

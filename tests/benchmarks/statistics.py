@@ -33,6 +33,7 @@ from streamdp.types import (
     CompoundAnswer,
     CompoundQuery,
     FloatArray,
+    SumQuery,
     Sums,
     TableCounts,
     TableQuery,
@@ -208,6 +209,7 @@ def _answer(query: CompoundQuery, values: FloatArray) -> CompoundAnswer:
                 counts = np.bincount(cells, minlength=axis.size)
             parts.append(TableCounts((counts,)))
             continue
+        assert isinstance(part, SumQuery)
         (term,) = part.terms
         cells = np.clip(np.floor(values + 0.5), term.grid.lower, term.grid.upper) - term.centre
         parts.append(Sums((int(cells.sum()),)))

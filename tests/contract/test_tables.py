@@ -34,6 +34,7 @@ from streamdp.types import (
     TableQuery,
     Term,
     UnitBound,
+    UnitQuery,
 )
 from streamdp.zones import offsets
 from tests.contract.engines import Column, Columns, Engine, MariaDB, Memory, Postgres, Spark
@@ -277,6 +278,45 @@ def test_parts_of_times_follow_clocks(engine: Engine, zone: str) -> None:
 def _first_or_last(zone: str, at: datetime) -> timezone:
     first, moves = offsets(zone)
     return timezone(timedelta(seconds=first if at.year < 1900 else moves[-1][1]))
+
+
+@pytest.mark.parametrize("rows", [None, 1, 2, 3])
+@pytest.mark.parametrize("few", [2**18, 0], ids=["one grouping", "grouping sets"])
+def test_units_are_counted_by_themselves(
+    engine: Engine, rows: int | None, few: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Alone, beside records that are bounded, in groups, and by how many records they have."""
+    monkeypatch.setattr(scan, "FEW_ROWS", few)
+    bound, table = None if rows is None else UnitBound("u", rows, "key"), mixed()
+    units = [each for each in table["u"].values if each is not None]
+    sizes = [units.count(unit) for unit in set(units)]
+    whole, cut = UnitQuery(bound=bound), UnitQuery((2, 15, 17), bound=bound)
+    found = agree(engine, table, CompoundQuery((whole,)))
+    assert found == [[[len(set(units)) if rows else 400]]]
+    if rows:
+        ((_, few_records, some, most),) = agree(engine, table, cut)
+        assert (few_records, some) == (
+            sum(1 < n < 15 for n in sizes),
+            sum(n in (15, 16) for n in sizes),
+        )
+        assert most == sum(n >= 17 for n in sizes)
+    else:
+        assert agree(engine, table, cut) == [[400, 0, 0, 0]]
+    several = TableQuery(DIMENSIONS, MARGINALS, bound=bound), whole, SumQuery(TERMS, bound=bound)
+    beside = agree(engine, table, CompoundQuery((*several, cut)))
+    alone = agree(engine, table, CompoundQuery((several[0], several[2])))
+    assert [beside[0], beside[2]] == alone
+    by, groups = ("t",), (("a",), ("b",), ("c",))
+    grouped = agree(engine, table, CompoundQuery((replace(whole, by=by, groups=groups),)))
+    pairs = {
+        (u, t)
+        for u, t in zip(table["u"].values, table["t"].values, strict=True)
+        if u is not None and t is not None
+    }
+    kept = sum(min(rows, len({t for v, t in pairs if v == u})) for u in set(units)) if rows else 0
+    assert sum(each[0][0][0] for each in grouped) == (kept or 400 - table["t"].values.count(None))
+    with_sums = tuple(replace(part, by=by, groups=groups) for part in several)
+    agree(engine, table, CompoundQuery(with_sums))
 
 
 def test_no_records_is_an_answer(engine: Engine) -> None:

@@ -23,6 +23,7 @@ from streamdp.types import (
     Sums,
     TableCounts,
     TableQuery,
+    UnitQuery,
 )
 
 HEAD = """
@@ -44,6 +45,7 @@ BODIES = {
     "statistics": (
         "measures: {rows: count, city: {histogram: city, values: [a, b], other: true}}",
         "measures: {rows: count, long: {mean: x, resolution: 1, bounds: [0, 50]}}",
+        "measures: {rows: count, who: units}",
         "measures: {v: {variance: x, resolution: 1, guess: {location: 9, scale: 9}}, rows: count,"
         " s: {sum: x, resolution: 1/2, bounds: [-9, 9]},"
         " h: {histogram: x, cuts: [0, 5], nulls: cell, adds_up_to: rows, weight: 3}}",
@@ -121,6 +123,8 @@ def _of_table(query: Query, filled: Filled) -> Statistic:
         case SumQuery():
             records = int(filled(1).sum())
             return Sums(tuple(term.span[1] * records for term in query.terms))
+        case UnitQuery():
+            return TableCounts((filled(query.cells),))
         case CompoundQuery():
             parts = tuple(_of_table(part, filled) for part in query.parts)
             return CompoundAnswer(parts)  # type: ignore[arg-type]

@@ -8,7 +8,7 @@ from tests.benchmarks.report import Row, main
 from tests.privacy import choices, streams
 from tests.privacy.gates import cases as gate_cases
 from tests.privacy.gates.mutants import GATE_MUTANTS
-from tests.privacy.noise import gaussian, histograms
+from tests.privacy.noise import gaussian, histograms, units
 from tests.privacy.quantiles.cases import CASES, LONG, largest_loss
 from tests.privacy.quantiles.gradients import BOUGHT, GRADIENT_MUTANTS
 from tests.privacy.quantiles.mutants import MUTANTS
@@ -27,6 +27,9 @@ def rows(quick: bool) -> Iterator[Row]:
     yield from _gradients()
     yield from (_row(name, "shift", ratio, mutant) for name, ratio, mutant in gaussian.rows())
     yield from _histograms(quick)
+    yield from (_row(str(case), case.neighbours, case.largest_loss()) for case in units.CASES)
+    for each in units.MUTANTS:
+        yield _row(str(each.case), each.case.neighbours, each.loss(), each.name)
     yield from _choices()
     yield from _streams()
     yield from _gates(quick)

@@ -4,7 +4,8 @@ A record is reduced to small integers: its group, one cell a dimension, one valu
 groups by the cells of all dimensions at once where that makes few rows, and marginals are summed
 up from these; else by the cells of each marginal (GROUPING SETS). Either way every record is read
 once. A row of the answer is (grouping, code, records, n_1, sum_1, …): the code numbers group and
-cells by mixed radix, a dimension's last digit standing for a value without a cell.
+cells by mixed radix, a dimension's last digit standing for a value without a cell. Units are
+counted by themselves, under numbers of groupings behind those of records.
 """
 
 from __future__ import annotations
@@ -29,10 +30,11 @@ from streamdp.types import (
     TableCounts,
     TableQuery,
     Term,
+    UnitQuery,
 )
 from streamdp.types.tables import MOST_CODES
 
-ScanQuery = TableQuery | SumQuery | CompoundQuery
+ScanQuery = TableQuery | SumQuery | UnitQuery | CompoundQuery
 
 FEW_ROWS = 2**18
 """Up to so many combinations of cells and groups come back as rows."""
@@ -52,7 +54,7 @@ class Scan:
         clips: Axes that are counted by value.
     """
 
-    parts: tuple[TableQuery | SumQuery, ...]
+    parts: tuple[TableQuery | SumQuery | UnitQuery, ...]
     groups: int
     bounded: bool = False
     clips: Clips = field(default_factory=dict)
@@ -90,20 +92,29 @@ class Scan:
         sums = [part for part in self.parts if isinstance(part, SumQuery)]
         return tuple(term for part in sums for term in part.terms)
 
+    @property
+    def units(self) -> tuple[UnitQuery, ...]:
+        """Parts that count units of several records; without a bound each record is one."""
+        return tuple(part for part in self.parts if isinstance(part, UnitQuery) and self.bounded)
+
+    def counts_records(self) -> bool:
+        """Whether a part asks about records."""
+        return len(self.units) < len(self.parts)
+
     def digits(self, axis: int) -> int:
         """Cells of a dimension, and one more for values that have none; or clipped values."""
         clip = self.clips.get(axis)
         return self.dimensions[axis].size + 1 if clip is None else clip.digits
 
     def marginals(self) -> tuple[tuple[int, ...], ...]:
-        """Marginals that are asked for, as axes of the scan; sums are asked for beside no axis."""
+        """Marginals of records that are asked for, as axes; sums are asked for beside no axis."""
         found: list[tuple[int, ...]] = []
         first = 0
         for part in self.parts:
             if isinstance(part, TableQuery):
                 found += [tuple(first + axis for axis in each) for each in part.marginals]
                 first += len(part.dimensions)
-            else:
+            elif isinstance(part, SumQuery) or not self.bounded:
                 found.append(())
         return tuple(found)
 
@@ -113,7 +124,7 @@ class Scan:
         Raises:
             ConfigurationError: A marginal has more cells than can be numbered.
         """
-        marginals = self.marginals()
+        marginals = self.marginals() or ((),)
         every = tuple(sorted({axis for each in marginals for axis in each}))
         chosen = (every,) if self.codes(every) <= FEW_ROWS else tuple(dict.fromkeys(marginals))
         if any(self.codes(axes) > MOST_CODES for axes in chosen):
@@ -134,13 +145,17 @@ class Scan:
         groupings = self.groupings()
         found = [self._counts(rows, groupings, axes) for axes in self.marginals()]
         sums = self._sums(rows, groupings.index(()) if () in groupings else 0)
+        units = [self._units(rows, len(groupings) + i, u) for i, u in enumerate(self.units)]
         answers: list[CompoundAnswer] = []
         for group in range(self.groups):
-            tables, terms = iter(found), iter(sums[group])
+            tables, terms, counted = iter(found), iter(sums[group]), iter(units)
             parts: list[TableCounts | Sums] = []
             for part in self.parts:
                 if isinstance(part, TableQuery):
                     parts.append(TableCounts(tuple(next(tables)[group] for _ in part.marginals)))
+                elif isinstance(part, UnitQuery):
+                    each = next(counted) if self.bounded else _alone(next(tables), part)
+                    parts.append(TableCounts((each[group],)))
                 else:
                     next(tables)
                     parts.append(Sums(tuple(next(terms) for _ in part.terms)))
@@ -162,6 +177,13 @@ class Scan:
         where = (group[kept], *(cells[axis][kept] for axis in wanted))
         np.add.at(counts, where, here[kept, 2])
         return counts
+
+    def _units(self, rows: IntArray, number: int, part: UnitQuery) -> IntArray:
+        """Units of each group and cell, shape (groups, cells)."""
+        here = rows[rows[:, 0] == number]
+        counts = np.zeros(self.groups * part.cells, dtype=np.int64)
+        np.add.at(counts, here[:, 1], here[:, 2])
+        return counts.reshape(self.groups, part.cells)
 
     def _decoded(
         self, codes: IntArray, axes: tuple[int, ...]
@@ -189,6 +211,13 @@ class Scan:
                 total = sums[0] * HALF + sums[1] if in_halves(term) else sums[0]
                 one.append(total + records * shift(term))
         return found
+
+
+def _alone(records: IntArray, part: UnitQuery) -> IntArray:
+    """Numbers of records, shape (groups,), as units that have one each, shape (groups, cells)."""
+    counts = np.zeros((len(records), part.cells), dtype=np.int64)
+    counts[:, 0] = records
+    return counts
 
 
 def answers(query: ScanQuery, scan: Scan, rows: IntArray) -> tuple[Statistic, ...]:

@@ -11,7 +11,7 @@ from streamdp.backends.sql.cells import LARGEST, SMALL, cell_sql
 from streamdp.backends.sql.public_groups import key, public_groups
 from streamdp.backends.sql.scan import HALF, Scan, ScanQuery, in_halves, shift
 from streamdp.backends.sql.words import Words
-from streamdp.types import Dimension, TableQuery, Term
+from streamdp.types import Dimension, TableQuery, Term, UnitBound, UnitQuery
 
 
 def scan_of(words: Words, query: ScanQuery, kinds: Mapping[str, str]) -> Scan:
@@ -33,12 +33,53 @@ def scan_sql(
         within: Condition that a record belongs to the batch.
     """
     rows = _placed(words, query, scan, kinds, table, within)
-    if query.bound is not None:
-        counting = f"SELECT * FROM ({rows}) AS placed WHERE u IS NOT NULL AND ({_counts(scan)})"
-        columns = ["part", *(f"d{i}" for i in range(len(scan.dimensions)))]
-        columns += [f"w{i}" for i in range(len(scan.terms))]
-        rows = bounded(words, query.bound, kinds["unit"], counting, columns)
-    return _grouped(words, scan, rows, weighted=query.bound is not None)
+    if query.bound is None:
+        return _grouped(words, scan, rows, weighted=False)
+    if not scan.units:
+        return _of_records(words, scan, query.bound, kinds["unit"], rows)
+    answers = []
+    if scan.counts_records():
+        answers.append(_of_records(words, scan, query.bound, kinds["unit"], rows))
+    for number, part in enumerate(scan.units, start=len(scan.groupings())):
+        counted = _units(words, scan, part, query.bound, kinds["unit"], rows)
+        none = [f"CAST(0 AS {words.whole})"] * sum(2 + in_halves(term) for term in scan.terms)
+        row = ", ".join([f"{number} AS grouped", "code", "records", *none])
+        answers.append(f"SELECT {row} FROM ({counted}) AS counted{number}")
+    return " UNION ALL ".join(answers)
+
+
+def _of_records(words: Words, scan: Scan, bound: UnitBound, kind: str, rows: str) -> str:
+    """SQL that counts and sums at most so many records of a unit."""
+    counting = f"SELECT * FROM ({rows}) AS placed WHERE u IS NOT NULL AND ({_counts(scan)})"
+    columns = ["part", *(f"d{i}" for i in range(len(scan.dimensions)))]
+    columns += [f"w{i}" for i in range(len(scan.terms))]
+    return _grouped(words, scan, bounded(words, bound, kind, counting, columns), weighted=True)
+
+
+def _units(
+    words: Words, scan: Scan, part: UnitQuery, bound: UnitBound, kind: str, rows: str
+) -> str:
+    """SQL whose rows are (code, records): units by how many records they have, or by group.
+
+    The records are read once more, in the same statement: a name for them by WITH is none that
+    MariaDB knows within another WITH.
+
+    Privacy: a unit without cuts is in as many rows of (group, unit) as it has groups, and `bounded`
+    keeps k of them at most, by that unit and its groups alone; where there are no more than k
+    groups all of them are kept. With cuts it is one row of one cell.
+    """
+    known = f"FROM ({rows}) AS placed WHERE u IS NOT NULL"
+    if part.cuts:
+        ends = " ".join(f"WHEN n < {cut} THEN {cell}" for cell, cut in enumerate(part.cuts))
+        code = f"CAST(CASE {ends} ELSE {len(part.cuts)} END AS {words.whole})"
+        of_units = f"SELECT u, count(*) AS n {known} GROUP BY u"
+        coded = f"SELECT {code} AS code FROM ({of_units}) AS of_units"
+        return f"SELECT code, count(*) AS records FROM ({coded}) AS coded GROUP BY code"
+    pairs = f"SELECT DISTINCT part, u {known}"
+    if scan.groups <= bound.rows:
+        return f"SELECT part AS code, count(*) AS records FROM ({pairs}) AS pairs GROUP BY part"
+    kept = bounded(words, bound, kind, pairs, ("part",))
+    return f"SELECT part AS code, records FROM ({kept}) AS kept"
 
 
 def _placed(

@@ -14,6 +14,8 @@ from streamdp.kinds.statistics.measure_sections import (
     HistogramSection,
     MeasureSection,
     MomentSection,
+    RecordsSection,
+    UnitSizesSection,
 )
 from streamdp.kinds.statistics.section import StatisticsSection
 from streamdp.types import Dimension, Grid
@@ -33,7 +35,7 @@ def build(section: StatisticsSection, context: BuildContext) -> Statistics:
 
     weights = [measure.weight for measure in section.measures.values()]
     return Statistics(
-        measures=measures(section, context.dialect),
+        measures=measures(section, context.dialect, context.rows, context.unit),
         shares=tuple(Fraction(weight, sum(weights)) for weight in weights),
         price=context.price_of_record(section),
         neighbours=context.neighbours,
@@ -46,9 +48,30 @@ def build(section: StatisticsSection, context: BuildContext) -> Statistics:
     )
 
 
-def measures(section: StatisticsSection, dialect: Dialect) -> tuple[Measure, ...]:
-    """Its measures, in the order of the configuration."""
-    return tuple(_measure(name, each, dialect) for name, each in section.measures.items())
+def measures(
+    section: StatisticsSection, dialect: Dialect, rows: int = 1, unit: str = "unit"
+) -> tuple[Measure, ...]:
+    """Its measures, in the order of the configuration.
+
+    Args:
+        section: Of the release.
+        dialect: Of the engine that reads expressions.
+        rows: The most records of one unit that count.
+        unit: Name of a unit.
+    """
+    from streamdp.kinds.statistics.measures.units import Units, UnitSizes
+
+    groups = max(1, len(section.groups))
+    found: list[Measure] = []
+    for name, each in section.measures.items():
+        match each:
+            case CountSection(count="units"):
+                found.append(Units(name, unit, rows, groups))
+            case UnitSizesSection(records_a_unit=cuts):
+                found.append(UnitSizes(name, cuts, unit, rows))
+            case _:
+                found.append(_measure(name, each, dialect))
+    return tuple(found)
 
 
 def tables(section: StatisticsSection, dialect: Dialect) -> dict[str, CountTable]:
@@ -59,12 +82,16 @@ def tables(section: StatisticsSection, dialect: Dialect) -> dict[str, CountTable
     return {
         name: CountTable(replace(made.table(), where=where), made.cells)
         for name, measure in section.measures.items()
-        if not isinstance(measure, MomentSection)
+        if isinstance(measure, CountSection | HistogramSection) and not _of_units(measure)
         for made in (_counted(name, measure, dialect),)
     }
 
 
-def _measure(name: str, section: MeasureSection, dialect: Dialect) -> Measure:
+def _of_units(section: MeasureSection) -> bool:
+    return isinstance(section, CountSection) and section.count == "units"
+
+
+def _measure(name: str, section: RecordsSection, dialect: Dialect) -> Measure:
     from streamdp.kinds.statistics.measures.moments import MomentOf
 
     match section:

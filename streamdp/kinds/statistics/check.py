@@ -11,6 +11,7 @@ from streamdp.kinds.statistics.measure_sections import (
     CountSection,
     HistogramSection,
     MeasureSection,
+    UnitSizesSection,
 )
 from streamdp.kinds.statistics.section import StatisticsSection
 from streamdp.privacy.price import LEAST
@@ -38,6 +39,8 @@ def _source(measure: MeasureSection) -> tuple[str, str | Derived | None]:
     """Key and value of what is counted or summed."""
     if isinstance(measure, CountSection):
         return "count", measure.count
+    if isinstance(measure, UnitSizesSection):
+        return "records_a_unit", None
     if isinstance(measure, HistogramSection):
         return "histogram", measure.histogram
     found = {"sum": measure.sum, "mean": measure.mean, "variance": measure.variance}

@@ -135,8 +135,9 @@ class Statistics:
         Privacy: a part is a vector of integers over all groups. Its sensitivity to one record (L1,
         or Euclidean for a price in rho) is that within one group, since a record is in one group at
         most (groups need add-remove), and its noise is scaled to it. The parts are drawn of the
-        same records, so their prices add up to that of the release. Centres and reaches follow from
-        earlier releases alone.
+        same records, so their prices add up to that of the release. Numbers of units are priced for
+        a whole unit, in all groups together (`Units.asked`), and stand in `unit_event`. Centres and
+        reaches follow from earlier releases alone.
         """
         asked = tuple(
             measure.asked(state.get(measure.name), price) for measure, price in self.prices()
@@ -149,13 +150,20 @@ class Statistics:
         weekday = None
         if batch.start is not None:
             weekday = datetime.fromtimestamp(batch.start, UTC).weekday()
-        return Plan(CompoundQuery(parts), self._event(asked), StatisticsPlan(state, asked, weekday))
+        mechanism = StatisticsPlan(state, asked, weekday)
+        of_units = self._event(asked, of_unit=True) if self._counts_units() else None
+        return Plan(CompoundQuery(parts), self._event(asked, of_unit=False), mechanism, of_units)
 
-    def _event(self, asked: Sequence[Sequence[Asked]]) -> Json:
+    def _counts_units(self) -> bool:
+        return any(measure.of_unit for measure in self.measures)
+
+    def _event(self, asked: Sequence[Sequence[Asked]], *, of_unit: bool) -> Json:
+        """The event of the parts that are priced for a unit, or of those for a record."""
         events = [
             each.noise.event() | {"measure": measure.name, "sensitivity": each.noise.sensitivity}
             for measure, parts in zip(self.measures, asked, strict=True)
             for each in parts
+            if measure.of_unit == of_unit
         ]
         about = {"by": list(self.by), "groups": len(self.groups)} if self.by else {}
         noise = "gaussian" if self.price.measure == "rho" else "laplace"
@@ -234,9 +242,10 @@ class Statistics:
             rows.append(about)
         return Outcome(tuple(rows))
 
-    def _statistic(self, measure: Measure) -> str:
+    def _statistic(self, measure: Measure, cell: int) -> str:
         """Its statistic, with what it is of where records of a unit are left out."""
-        return measure.statistic + ("" if self.counted == "records" else f" of {self.counted}")
+        alike = measure.of_unit or self.counted == "records"
+        return measure.statistic(cell) + ("" if alike else f" of {self.counted}")
 
     def _places(self) -> Iterator[tuple[int, int]]:
         """Number of the measure and place among its rows, of each row of a release."""
@@ -252,8 +261,9 @@ class Statistics:
             group = self.groups[place // len(cells)]
             about: Mapping[str, Any] = dict(zip(self.by, group, strict=True))
             value = float(found[number].value[place])
-            labels = {"measure": measure.name, "statistic": self._statistic(measure)}
-            labels |= {"cell": cells[place % len(cells)]}
+            cell = place % len(cells)
+            labels = {"measure": measure.name, "statistic": self._statistic(measure, cell)}
+            labels["cell"] = cells[cell]
             ends = {"lower": float(found[number].lower[place])}
             ends |= {"upper": float(found[number].upper[place])}
             rows.append({**about, **labels, "value": value, **ends})

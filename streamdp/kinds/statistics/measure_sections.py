@@ -12,6 +12,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, field_validator
 from streamdp.config.base.derived import Derived
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational, Rational
+from streamdp.types import MOST_ROWS_PER_UNIT
 
 MOST_CELLS = 2**40
 """Cells of a column lie within plus or minus this."""
@@ -33,11 +34,14 @@ class Weighed(Section):
 
 
 class CountSection(Weighed):
-    """The number of records."""
+    """The number of records, or of units."""
 
-    count: Literal["records"] | Derived = Field(
-        description="`records`, or an SQL condition: the number of records for which it is true.",
-        examples=["records", {"sql": "delay > 15"}],
+    count: Literal["records", "units"] | Derived = Field(
+        description="`records`, `units`, or an SQL condition: the number of records for which it is"
+        " true. A unit counts once whatever number of records it has, at no more noise for more of"
+        " them; by groups, in as many of its groups as `rows` of the unit allows, and noise grows"
+        " with that.",
+        examples=["records", "units", {"sql": "delay > 15"}],
     )
 
 
@@ -162,7 +166,7 @@ class MomentSection(Weighed):
     @model_validator(mode="after")
     def _one_of_them(self) -> MomentSection:
         if sum(each is not None for each in (self.sum, self.mean, self.variance)) != 1:
-            raise ValueError("a measure is one of count, histogram, sum, mean, variance")
+            raise ValueError(f"a measure is one of {FORMS}")
         if self.bounds is None and self.guess is None:
             raise ValueError("give bounds or a guess: without either nothing says where to clip")
         if self.bounds is not None and self.bounds[0] >= self.bounds[1]:
@@ -187,16 +191,50 @@ class MomentSection(Weighed):
         return (low + high) // 2, -((low - high) // 2)
 
 
-MeasureSection = CountSection | HistogramSection | MomentSection
+class UnitSizesSection(Weighed):
+    """Numbers of units by how many records they have."""
+
+    records_a_unit: tuple[Annotated[int, Field(ge=2, le=MOST_ROWS_PER_UNIT, strict=True)], ...] = (
+        Field(
+            min_length=1,
+            max_length=100,
+            description="Public increasing whole numbers from 2 on: units of 1 record up to the"
+            " first, and so on, are counted by how many records they have in the batch. Each unit"
+            " is in one cell. Rows with the share of records that each bound `rows` would leave out"
+            " follow from it. Not by groups.",
+            examples=[[2, 3, 5, 10, 20]],
+        )
+    )
+
+    @model_validator(mode="after")
+    def _increase(self) -> UnitSizesSection:
+        if any(high <= low for low, high in pairwise(self.records_a_unit)):
+            raise ValueError("the numbers of records must be increasing")
+        return self
+
+    def size(self) -> int:
+        """The number of cells, and of bounds below the last."""
+        return 2 * len(self.records_a_unit) + 1
+
+
+RecordsSection = CountSection | HistogramSection | MomentSection
+"""One of the measures of records."""
+
+MeasureSection = RecordsSection | UnitSizesSection
 """One of the measures of a release."""
 
 
+FORMS = "count, histogram, sum, mean, variance, records_a_unit"
+
+_WORDS = {"count": "records", "units": "units"}
+
+
 def _written_out(value: Any) -> Any:
-    if isinstance(value, str) and value != "count":
-        raise ValueError(
-            "write count, or a section with one of count, histogram, sum, mean, variance"
-        )
-    return {"count": "records"} if value == "count" else value
+    if not isinstance(value, str):
+        return value
+    if value not in _WORDS:
+        raise ValueError(f"write count or units, or a section with one of {FORMS}")
+    return {"count": _WORDS[value]}
 
 
 def _form(value: Any) -> str:
@@ -206,14 +244,17 @@ def _form(value: Any) -> str:
     keys = value if isinstance(value, dict) else {}
     if "count" in keys:
         return "CountSection"
+    if "records_a_unit" in keys:
+        return "UnitSizesSection"
     return "HistogramSection" if "histogram" in keys else "MomentSection"
 
 
 Measure = Annotated[
     Annotated[CountSection, Tag("CountSection")]
     | Annotated[HistogramSection, Tag("HistogramSection")]
+    | Annotated[UnitSizesSection, Tag("UnitSizesSection")]
     | Annotated[MomentSection, Tag("MomentSection")],
     Discriminator(_form),
     BeforeValidator(_written_out),
 ]
-"""A measure as it is written: a section, or the word `count`."""
+"""A measure as it is written: a section, or the word `count` or `units`."""

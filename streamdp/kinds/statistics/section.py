@@ -12,6 +12,7 @@ from streamdp.kinds.statistics.measure_sections import (
     HistogramSection,
     Measure,
     MomentSection,
+    UnitSizesSection,
 )
 from streamdp.types import Row
 
@@ -20,7 +21,7 @@ MOST_ROWS = 100_000
 
 
 class StatisticsSection(ReleaseSection):
-    """Counts, histograms, sums, means and variances of every batch of one source."""
+    """Counts, histograms, sums, means and variances of every batch, and numbers of units."""
 
     measures_of_price = frozenset({"epsilon", "rho"})
     published: ClassVar[frozenset[str]] = frozenset(
@@ -32,8 +33,9 @@ class StatisticsSection(ReleaseSection):
         description="`statistics`: counts, histograms, sums, means and variances."
     )
     measures: dict[Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_]{0,62}$")], Measure] = Field(
-        description="Measures to release, by name. Each is `count`, or a section with one of"
-        " count, histogram, sum, mean and variance. They share the price by weight.",
+        description="Measures to release, by name. Each is `count` or `units`, or a section with"
+        " one of count, histogram, sum, mean, variance and records_a_unit. They share the price by"
+        " weight.",
         examples=[
             {"records": "count", "by_carrier": {"histogram": "carrier", "values": ["AA", "UA"]}}
         ],
@@ -60,6 +62,11 @@ class StatisticsSection(ReleaseSection):
                 total = self.measures.get(measure.adds_up_to)
                 if not isinstance(total, CountSection) or total.count != "records":
                     raise ValueError(f"{name} adds up to a measure that is no count of records")
+            if isinstance(measure, UnitSizesSection) and self.by:
+                raise ValueError(
+                    f"{name} counts the records of a unit over all groups, as `rows` bounds them:"
+                    " put it in a release without by"
+                )
         if self.rows() > MOST_ROWS:
             raise ValueError(f"there are at most {MOST_ROWS} cells in all groups together")
         return self
@@ -86,7 +93,7 @@ class StatisticsSection(ReleaseSection):
     def rows(self) -> int:
         """The number of rows of a release."""
         sizes = (
-            each.size() if isinstance(each, HistogramSection) else 1
+            each.size() if isinstance(each, HistogramSection | UnitSizesSection) else 1
             for each in self.measures.values()
         )
         return sum(sizes) * max(1, len(self.groups))

@@ -15,6 +15,7 @@ from streamdp.kinds.statistics.build import measures
 from streamdp.kinds.statistics.kind import Statistics
 from streamdp.kinds.statistics.measures.counts import Count
 from streamdp.kinds.statistics.measures.moments import MomentOf
+from streamdp.kinds.statistics.measures.units import Units, UnitSizes
 from streamdp.kinds.statistics.section import StatisticsSection
 from streamdp.kinds.statistics.synthetic import LENGTH, PATHS, ROWS, cells, values
 from streamdp.kinds.study import Step, Stream, Study, Trace
@@ -34,6 +35,7 @@ from streamdp.types import (
     TableCounts,
     TableQuery,
     Term,
+    UnitQuery,
 )
 
 FIRST = 946_857_600
@@ -217,16 +219,24 @@ def _made(
             return [Fine.of(measure).counted(np.rint(each)) for each in found]
         case Count():
             return [TableCounts((each,)) for each in cells(chance, path, rows, len(measure.cells))]
+        case Units():
+            return [TableCounts((each,)) for each in cells(chance, path, rows, 1)]
+        case UnitSizes():
+            return [TableCounts((each,)) for each in cells(chance, path, rows, len(measure.starts))]
         case _:
             raise TypeError(measure)
 
 
-def _fine(measure: object) -> TableQuery:
+def _fine(measure: object) -> TableQuery | UnitQuery:
     match measure:
         case MomentOf():
             return TableQuery((Fine.of(measure).axis,), ((0,),))
         case Count():
             return measure.table()
+        case Units():
+            return UnitQuery()
+        case UnitSizes():
+            return UnitQuery(measure.cuts)
         case _:
             raise TypeError(measure)
 
@@ -247,6 +257,9 @@ def _truth(kind: Statistics, statistic: CompoundAnswer) -> FloatArray:
         match each:
             case MomentOf():
                 found.append([_moment(each, counts)])
+            case UnitSizes():
+                shares = each.left_out(counts, np.zeros(len(counts)), 0.0)
+                found.append([*counts.tolist(), *shares.point.tolist()])
             case _:
                 found.append(counts.tolist())
     return np.concatenate(found)
@@ -267,7 +280,7 @@ def _moment(moment: MomentOf, counts: FloatArray) -> float:
 
 
 def _answered(
-    part: TableQuery | SumQuery, at: IntArray, counts: IntArray, width: float
+    part: TableQuery | SumQuery | UnitQuery, at: IntArray, counts: IntArray, width: float
 ) -> TableCounts | Sums:
     """A question about the column, of values in fine cells."""
     match part:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,8 @@ from streamdp.types import (
     TableCounts,
     TableQuery,
     Term,
+    UnitBound,
+    UnitQuery,
 )
 from tests.contract.memory.values import chosen, double_of, text_of
 
@@ -33,14 +36,35 @@ def scan_records(
 
     Privacy: as `sql.SqlBackend.answer`.
     """
-    scan = Scan.of(query)
+    scan, records = Scan.of(query), list(records)
     found: Iterable[tuple[Code, Any]] = _codes(query, scan, records)
     if query.bound is not None:
         found = chosen([each for each in found if _counts(scan, each[0])], query.bound)
     codes = [code for code, _ in found]
+    named = [(code[0], unit) for code, unit in _codes(query, scan, records)]
+    if query.bound is None:
+        named = [(group, number) for number, (group, _) in enumerate(named)]
     return tuple(
-        _answer(scan, [code for code in codes if code[0] == group]) for group in range(scan.groups)
+        _answer(scan, [code for code in codes if code[0] == group], group, named, query.bound)
+        for group in range(scan.groups)
     )
+
+
+def _of_units(
+    part: UnitQuery, group: int, named: Sequence[tuple[int, Any]], bound: UnitBound | None
+) -> TableCounts:
+    """Units of a group, each named by its key, of all (group, unit) of a batch."""
+    counts = np.zeros(part.cells, dtype=np.int64)
+    keyed = [((g, "nan" if unit != unit else unit), unit) for g, unit in named if unit is not None]
+    if part.cuts:
+        for size in Counter(key for (_, key), _ in keyed).values():
+            counts[bisect_right(part.cuts, size)] += 1
+        return TableCounts((counts,))
+    found: Iterable[tuple[tuple[int], Any]]
+    found = [((g,), unit) for (g, _), unit in dict(keyed).items()]
+    found = found if bound is None else chosen(found, bound)
+    counts[0] = sum(g == group for (g,), _ in found)
+    return TableCounts((counts,))
 
 
 def _codes(
@@ -96,10 +120,19 @@ def _kept(scan: Scan, code: Code, first: int, marginal: tuple[int, ...]) -> bool
     return all(code[1][first + i] < scan.dimensions[first + i].size for i in marginal)
 
 
-def _answer(scan: Scan, codes: list[Code]) -> CompoundAnswer:
+def _answer(
+    scan: Scan,
+    codes: list[Code],
+    group: int,
+    named: Sequence[tuple[int, Any]],
+    bound: UnitBound | None,
+) -> CompoundAnswer:
     tables, term = _tables(scan), 0
     parts: list[TableCounts | Sums] = []
     for part in scan.parts:
+        if isinstance(part, UnitQuery):
+            parts.append(_of_units(part, group, named, bound))
+            continue
         if isinstance(part, SumQuery):
             columns = range(term, term + len(part.terms))
             parts.append(Sums(tuple(sum(sum(code[2][i]) for code in codes) for i in columns)))

@@ -25,7 +25,7 @@ from streamdp.mechanisms.additive_noise import AdditiveNoise
 from streamdp.mechanisms.gaussian_noise import GaussianNoise
 from streamdp.privacy.filters import Measure as MeasureOfLoss
 from streamdp.privacy.price import Price
-from streamdp.types import Batch, Dimension, Entropy, Grid, Neighbours
+from streamdp.types import Batch, Dimension, Entropy, Grid, Neighbours, Plan
 from tests.contract.memory.engine import MemoryBackend
 
 PURE, CONCENTRATED = Price(Fraction(1)), Price(Fraction(1, 50), "rho")
@@ -135,6 +135,13 @@ _NAMES = {"epsilon": "laplace", "rho": "gaussian"}
 
 def hides(kind: Statistics, records: Sequence[Record]) -> Hidden:
     """What production hides of a batch."""
+    columns = {name: [each[i] for each in records] for i, name in enumerate("txg")}
+    plan = kind.plan(kind.init(), BATCH)
+    return hidden(kind, plan, MemoryBackend(columns).answer(plan.query, BATCH))
+
+
+def hidden(kind: Statistics, plan: Plan, statistic: Any) -> Hidden:
+    """What production hides of an answer."""
     measure = kind.price.measure
     found: list[tuple[int, Fraction]] = []
 
@@ -142,9 +149,6 @@ def hides(kind: Statistics, records: Sequence[Record]) -> Hidden:
         scales.append(scale)
         return 0
 
-    columns = {name: [each[i] for each in records] for i, name in enumerate("txg")}
-    plan = kind.plan(kind.init(), BATCH)
-    statistic = MemoryBackend(columns).answer(plan.query, BATCH)
     module = gaussian_noise if measure == "rho" else additive_noise
     form: Any = GaussianNoise if measure == "rho" else AdditiveNoise
     draw = form.draw

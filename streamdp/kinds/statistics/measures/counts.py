@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from typing import ClassVar
 
 import numpy as np
 
 from streamdp.kinds.statistics.measures.protocol import LEVEL, Allowance, Asked, Rows
 from streamdp.kinds.statistics.measures.series_filter import SeriesFilter
+from streamdp.mechanisms.noise import Noise
 from streamdp.types import Dimension, Json, TableQuery
 
 
@@ -29,8 +31,9 @@ class Count:
     axis: Dimension | None = None
     condition: bool = False
 
-    @property
-    def statistic(self) -> str:
+    of_unit: ClassVar[bool] = False
+
+    def statistic(self, cell: int) -> str:
         """`count`, also for each cell of a histogram."""
         return "count"
 
@@ -73,24 +76,35 @@ class Count:
         weekday: int | None,
     ) -> tuple[Json, Rows]:
         """Counts with the reach of their noise, and what all releases say of them."""
-        ((part,), (numbers,)) = asked, noisy
-        values = np.array(numbers, dtype=np.float64)
-        noise = np.full(len(values), part.noise.variance)
-        keys = tuple(json.dumps([*g, c]) for g, c in itertools.product(groups, self.cells))
-        series = SeriesFilter(keys, gaussian=part.noise.gaussian)
-        after, found = series.step(state, values.tolist(), noise.tolist(), weekday)
-        reach = part.noise.reach(LEVEL)
-        rows = Rows(
-            values,
-            values - reach,
-            values + reach,
-            found.point,
-            np.floor(found.lower),
-            np.ceil(found.upper),
-            noise,
-            series.emptied(state, found, noise.tolist()) & (self.axis is None),
-        )
-        return after, rows
+        after, rows = counted(self.cells, state, asked[0].noise, noisy[0], groups, weekday)
+        return after, replace(rows, empty=rows.empty & (self.axis is None))
+
+
+def counted(
+    cells: Sequence[str],
+    state: Json,
+    noise: Noise,
+    noisy: Sequence[int],
+    groups: Sequence[tuple[str, ...]],
+    weekday: int | None,
+) -> tuple[Json, Rows]:
+    """The next state and the rows of noisy counts of each cell of each group."""
+    values = np.array(noisy, dtype=np.float64)
+    variance = np.full(len(values), noise.variance)
+    keys = tuple(json.dumps([*g, c]) for g, c in itertools.product(groups, cells))
+    series = SeriesFilter(keys, gaussian=noise.gaussian)
+    after, found = series.step(state, values.tolist(), variance.tolist(), weekday)
+    reach = noise.reach(LEVEL)
+    return after, Rows(
+        values,
+        values - reach,
+        values + reach,
+        found.point,
+        np.floor(found.lower),
+        np.ceil(found.upper),
+        variance,
+        series.emptied(state, found, variance.tolist()),
+    )
 
 
 def labels(axis: Dimension) -> tuple[str, ...]:

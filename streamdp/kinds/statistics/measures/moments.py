@@ -15,7 +15,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -62,8 +62,9 @@ class MomentOf:
     start: tuple[int, int]
     sql: str | None = None
 
-    @property
-    def statistic(self) -> str:
+    of_unit: ClassVar[bool] = False
+
+    def statistic(self, cell: int) -> str:
         """`sum`, `mean` or `variance`."""
         return self.moment
 

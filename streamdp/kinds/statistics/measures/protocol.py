@@ -19,6 +19,7 @@ from streamdp.types import (
     Sums,
     TableCounts,
     TableQuery,
+    UnitQuery,
 )
 
 LEVEL = 0.95
@@ -38,7 +39,7 @@ class Asked:
         folded: Whether the table is one of `clip.Clip.dimension`, whose sides are added up.
     """
 
-    part: TableQuery | SumQuery
+    part: TableQuery | SumQuery | UnitQuery
     noise: Noise
     folded: bool = False
 
@@ -106,8 +107,12 @@ class Measure(Protocol):
         ...
 
     @property
-    def statistic(self) -> str:
-        """Its statistic: count, sum, mean or variance."""
+    def of_unit(self) -> bool:
+        """Whether it costs what it costs for a whole unit, and not for each of its records."""
+        ...
+
+    def statistic(self, cell: int) -> str:
+        """The statistic of a cell: count, sum, mean or variance."""
         ...
 
     @property
