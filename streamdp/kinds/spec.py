@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 from streamdp.types import (
     CellCounts,
@@ -114,6 +114,14 @@ RowCount = Callable[[Sequence[Row]], Rows]
 """From a release's rows to the records that each group is known to have, by group."""
 
 
+class LeftOut(NamedTuple):
+    """The share of records that a bound on those of a unit leaves out, with an interval."""
+
+    share: float
+    lower: float
+    upper: float
+
+
 @dataclass(frozen=True, slots=True)
 class CountTable:
     """A table of counts of a release, as a gate may ask for it.
@@ -147,6 +155,8 @@ class KindSpec:
         study: Makes what simulations need; None if the kind cannot be simulated.
         pools_groups: Whether `build` makes the kind for all groups of a section together, because
             it learns across them; else it is made for one, and `grouped` wraps it.
+        left_out: Reads off a section and a release's rows which share of the records each bound on
+            those of a unit leaves out; None if the kind never tells.
         ask: Answers a question, as text, from a section and the rows of one release (of one
             group), for nothing: a dataclass of facts. None if releases cannot be asked.
     """
@@ -163,4 +173,5 @@ class KindSpec:
     expects_rows: bool = False
     rules: Callable[[Any, Dialect], RuleErrors | None] | None = None
     pools_groups: bool = False
+    left_out: Callable[[Any, Sequence[Row]], Mapping[int, LeftOut]] | None = None
     ask: Callable[[Any, Sequence[Row], str], Any] | None = None

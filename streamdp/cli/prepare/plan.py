@@ -15,6 +15,7 @@ from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import Amount, Form, print_rows
 from streamdp.errors import BudgetExhaustedError
 from streamdp.planning.accuracy import Simulations
+from streamdp.planning.bounds import bounds_of, rows_of_bounds
 from streamdp.planning.caps import (
     Listing,
     Refused,
@@ -51,10 +52,21 @@ if TYPE_CHECKING:
     help="Also show the epsilon (or rho) with which releases have this error: the first figure"
     " that is shown, such as the share of ranks, or records of a count.",
 )
+@click.option(
+    "--rows",
+    "bounds",
+    help="Also show what each of some bounds on the records of a unit costs, such as 1,2,3,5: the"
+    " noise at each, and the share of records that it leaves out where a release has told it.",
+)
 @config_option
 @json_option
 def plan(
-    jobs: tuple[str, ...], days: int, wanted: float | None, config_path: Path, as_json: bool
+    jobs: tuple[str, ...],
+    days: int,
+    wanted: float | None,
+    bounds: str | None,
+    config_path: Path,
+    as_json: bool,
 ) -> None:
     """Show what will be spent in the next days, and what a cap would refuse; touches no data.
 
@@ -95,6 +107,9 @@ def plan(
     ]
     print_rows(rows, form, f"releases of the next {days} days")
     _tell_of_left_out(left)
+    if bounds is not None:
+        of_bounds = rows_of_bounds(configuration, database, shown, bounds_of(bounds))
+        print_rows(list(of_bounds), form, "bounds on the records of a unit")
     if waiting.gates:
         rows = [gate_row(configuration, database, *each) for each in waiting.gates.items()]
         print_rows(rows, form, f"gates in the next {days} days")

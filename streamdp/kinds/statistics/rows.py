@@ -1,11 +1,11 @@
-"""How many records a batch has, from released counts: what other releases may expect."""
+"""What released counts tell of other releases: records of a batch, and records of a unit."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from streamdp.kinds.spec import RowCount
-from streamdp.kinds.statistics.measure_sections import CountSection
+from streamdp.kinds.spec import LeftOut, RowCount
+from streamdp.kinds.statistics.measure_sections import CountSection, UnitSizesSection
 from streamdp.kinds.statistics.section import StatisticsSection
 from streamdp.types import Row, Rows
 
@@ -40,3 +40,26 @@ def row_count(section: StatisticsSection, measure: str) -> RowCount | None:
         return found
 
     return read
+
+
+def left_out(section: StatisticsSection, rows: Sequence[Row]) -> Mapping[int, LeftOut]:
+    """The share of records that each bound leaves out, by all releases so far, if one tells it.
+
+    Args:
+        section: Of the release.
+        rows: Of one release.
+    """
+    of = "smoothed" if section.smoothed else "value"
+    ends = ("smoothed_lower", "smoothed_upper") if section.smoothed else ("lower", "upper")
+    found: dict[int, LeftOut] = {}
+    for name, measure in section.measures.items():
+        if not isinstance(measure, UnitSizesSection):
+            continue
+        cells = {row["cell"]: row for row in rows if row.get("measure") == name}
+        for bound in (1, *measure.records_a_unit[:-1]):
+            row = cells.get(f"rows: {bound}")
+            if row is not None:
+                found[bound] = LeftOut(*(float(row[column] or 0) for column in (of, *ends)))
+        found[measure.records_a_unit[-1]] = LeftOut(0.0, 0.0, 0.0)
+        break
+    return found

@@ -8,7 +8,7 @@ from streamdp.kinds.spec import KindSpec
 from streamdp.kinds.statistics.accuracy import CountError
 from streamdp.kinds.statistics.build import build, tables
 from streamdp.kinds.statistics.check import check
-from streamdp.kinds.statistics.rows import row_count
+from streamdp.kinds.statistics.rows import left_out, row_count
 from streamdp.kinds.statistics.section import StatisticsSection
 
 if TYPE_CHECKING:
@@ -32,4 +32,5 @@ SPEC = KindSpec(
     counts=tables,
     rows=row_count,
     pools_groups=True,
+    left_out=left_out,
 )
