@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import email
+import hashlib
 import os
 import re
 import shutil
@@ -143,17 +144,39 @@ def test_the_constraints_pin_all_that_is_required() -> None:
 
 
 def test_no_line_of_the_constraints_names_an_address() -> None:
-    text = (ROOT / "deploy" / "packaging" / "constraints.txt").read_text()
-    assert "//" not in text
+    for name in ("constraints.txt", "hashes.txt", "build.txt"):
+        assert "//" not in (ROOT / "deploy" / "packaging" / name).read_text()
+
+
+def test_every_pin_has_its_hashes() -> None:
+    """The image installs the pins of the constraints, and what builds it, by hash."""
+    for name in ("hashes.txt", "build.txt"):
+        text = (ROOT / "deploy" / "packaging" / name).read_text().replace(" \\\n", " ")
+        found = {}
+        for line in re.findall(r"^[^#\s].*$", text, re.MULTILINE):
+            pin, *hashes = line.split()
+            project, _, version = pin.partition("==")
+            found[project.lower().replace("_", "-")] = Version(version)
+            assert hashes
+            assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", each) for each in hashes)
+        if name == "hashes.txt":
+            assert found == PINS
+        else:
+            assert {"pip", "hatchling"} <= found.keys()
 
 
 @pytest.mark.long
 def test_it_installs_in_an_empty_environment(wheel: Path, tmp_path: Path) -> None:
-    """With all it asks for, at the pinned versions; then it releases four days."""
+    """With all it asks for, by hash, as the image does; then it releases four days."""
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
-    pins = str(ROOT / "deploy" / "packaging" / "constraints.txt")
-    install = [str(tmp_path / "venv/bin/pip"), "install", "-q", "-c", pins]
-    subprocess.run([*install, f"{wheel}[web,postgres]"], check=True, cwd=tmp_path)
+    packaging = ROOT / "deploy" / "packaging"
+    digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+    asked = tmp_path / "asked.txt"
+    asked.write_text(f"streamdp[web,postgres] @ file://{wheel} --hash=sha256:{digest}\n")
+    pip = [str(tmp_path / "venv/bin/pip"), "install", "-q", "--require-hashes"]
+    subprocess.run([*pip, "-r", str(packaging / "build.txt")], check=True, cwd=tmp_path)
+    pinned = ["-c", str(packaging / "hashes.txt"), "-r", str(asked)]
+    subprocess.run([*pip, *pinned], check=True, cwd=tmp_path)
     command = str(tmp_path / "venv/bin/streamdp")
     subprocess.run([command, "init", "--demo"], check=True, cwd=tmp_path)
     path = tmp_path / "config.yaml"

@@ -17,8 +17,7 @@ from streamdp.config import Configuration
 from streamdp.config.sections.secrets import reveal
 from streamdp.config.sections.web import Web
 from streamdp.errors import IntegrityError, StreamdpError
-from streamdp.reports.state.status import DEAD_AFTER, daemon_state, signs_of_life
-from streamdp.store.pulse import read_pulse
+from streamdp.reports.state.status import is_alive, why_not_ready
 from streamdp.web import api, pages
 from streamdp.web.downloads import download
 from streamdp.web.forms import STATIC, render, static
@@ -142,15 +141,10 @@ def _answers(request: Request) -> Response:
 
 
 def _alive(reader: Reader) -> Callable[[Request], Response]:
-    """Whether the daemon's heart beats; whatever its sources, its sinks and its store do.
-
-    Before its first sign it opens the store, which may take long.
-    """
+    """Whether the daemon's heart beats."""
 
     def endpoint(request: Request) -> Response:
-        pulse = read_pulse(reader.configuration.store.path)
-        silent = 0 if pulse is None or pulse.pid is None else reader.now() - pulse.at
-        if silent <= DEAD_AFTER:
+        if is_alive(reader.configuration.store.path, reader.now()):
             return PlainTextResponse("alive\n")
         return PlainTextResponse("no sign of life\n", HTTPStatus.SERVICE_UNAVAILABLE)
 
@@ -163,15 +157,11 @@ def _ready(reader: Reader) -> Callable[[Request], Response]:
     def endpoint(request: Request) -> Response:
         try:
             with reader.look() as view:
-                life, pulse = signs_of_life(view.database, view.configuration.store.path)
-                state: str = daemon_state(life, view.now)
+                why = why_not_ready(view.database, view.configuration.store.path, view.now)
         except StreamdpError:
-            state, pulse = "no store", None
-        if state == "running" and pulse is not None and pulse.store:
-            state = "the store cannot be written"
-        ready = state == "running"
-        status = HTTPStatus.OK if ready else HTTPStatus.SERVICE_UNAVAILABLE
-        return PlainTextResponse(f"{'ready' if ready else state}\n", status)
+            why = "no store"
+        status = HTTPStatus.SERVICE_UNAVAILABLE if why else HTTPStatus.OK
+        return PlainTextResponse(f"{why or 'ready'}\n", status)
 
     return endpoint
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -219,9 +221,15 @@ def _of_files(view: View) -> Iterator[Metric]:
     store = view.configuration.store
     files = {"store": store.path, "anchor": store.anchor or default_anchor(store.path)}
     family = Gauge("streamdp_file_bytes", "Size of a file.", labels=["file"])
+    free = Gauge("streamdp_volume_free_bytes", "Free on the volume of a file.", labels=["file"])
+    whole = Gauge("streamdp_volume_bytes", "Size of the volume of a file.", labels=["file"])
     for name, path in files.items():
         family.add_metric([name], _size(path))
-    yield family
+        with suppress(OSError):
+            volume = os.statvfs(path.parent)
+            free.add_metric([name], volume.f_bavail * volume.f_frsize)
+            whole.add_metric([name], volume.f_blocks * volume.f_frsize)
+    yield from (family, free, whole)
 
 
 def _of_learners(view: View) -> Metric:

@@ -38,8 +38,14 @@ QUIET = ("since", "passed_over", "burnt", "undelivered", "dead_letters", "suspec
 @click.command()
 @config_option
 @click.option("--watch", is_flag=True, help="Show it anew every two seconds, until Ctrl-C.")
+@click.option(
+    "--probe",
+    type=click.Choice(["live", "ready"]),
+    help="Say one word for the probe of a container: whether the daemon's heart beats, or also"
+    " whether it can write its store. Exits with 1 if not.",
+)
 @json_option
-def status(config_path: Path, watch: bool, as_json: bool) -> None:
+def status(config_path: Path, watch: bool, probe: str | None, as_json: bool) -> None:
     """Show whether the daemon lives, where each job stands, and what holds it; works without it.
 
     A job is active, or what holds it is said: paused, waits (for a cap to free or a gate to be
@@ -58,6 +64,10 @@ def status(config_path: Path, watch: bool, as_json: bool) -> None:
     import time
 
     configuration = load_configuration(config_path)
+    if probe is not None:
+        why = _why_unfit(configuration.store.path, probe)
+        click.echo(why or probe)
+        click.get_current_context().exit(1 if why else 0)
     while watch:
         click.clear()
         _show(configuration, as_json=as_json)
@@ -66,6 +76,19 @@ def status(config_path: Path, watch: bool, as_json: bool) -> None:
         except KeyboardInterrupt:
             return
     click.get_current_context().exit(_show(configuration, as_json=as_json))
+
+
+def _why_unfit(store: Path, probe: str) -> str:
+    """Why a probe fails; nothing if it does not."""
+    import time
+
+    from streamdp.reports.state.status import is_alive, why_not_ready
+    from streamdp.store.schema.schema import open_to_read
+
+    now = int(time.time())
+    if probe == "ready":
+        return why_not_ready(open_to_read(store), store, now)
+    return "" if is_alive(store, now) else "no sign of life"
 
 
 def _show(configuration: Configuration, *, as_json: bool) -> int:

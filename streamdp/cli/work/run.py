@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
 @click.option("--once", is_flag=True, help="Do what is due and exit: for cron, dbt or Airflow.")
 @click.option("--source", help="With --once: only the jobs that read this source.")
 @click.option(
+    "--no-page",
+    is_flag=True,
+    help="Leave the page to a `streamdp web` elsewhere, as in containers.",
+)
+@click.option(
     "--require-release",
     is_flag=True,
     help="With --once: exit with 4 if nothing was released and nothing failed.",
@@ -34,6 +40,7 @@ def run(
     source: str | None,
     accept_clock: bool,
     require_release: bool,
+    no_page: bool,
 ) -> None:
     """Release what is due, now and on schedule, until SIGTERM; SIGHUP loads the configuration anew.
 
@@ -60,7 +67,7 @@ def run(
     def log(configuration: Configuration) -> Log:
         return start_log(configuration, console=True)
 
-    with beside(configuration, config_path):
+    with nullcontext() if no_page else beside(configuration, config_path):
         Daemon(config_path, configuration, OperatingSystemEntropy(), SystemClock(), log).run()
 
 

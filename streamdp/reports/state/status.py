@@ -91,6 +91,24 @@ def daemon_state(pulse: Heart, now: int, *, locked: bool | None = None) -> Daemo
     return "stopped" if pulse.pid is None else "dead"
 
 
+def is_alive(store: Path, now: int) -> bool:
+    """Whether the daemon's heart beats; whatever its sources, its sinks and its store do.
+
+    True before its first sign, as opening a store takes long, and after a stop on purpose.
+    """
+    pulse = read_pulse(store)
+    return pulse is None or pulse.pid is None or now - pulse.at <= DEAD_AFTER
+
+
+def why_not_ready(database: Database, store: Path, now: int) -> str:
+    """Why the daemon cannot release now; nothing if it lives and can write its store."""
+    life, pulse = signs_of_life(database, store)
+    state = daemon_state(life, now)
+    if state == "running":
+        return "the store cannot be written" if pulse is not None and pulse.store else ""
+    return state
+
+
 def job_status(
     configuration: Configuration,
     database: Database,
