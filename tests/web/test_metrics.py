@@ -39,7 +39,10 @@ def test_both_texts_say_the_same(client: TestClient) -> None:
     families = parse_open(answer.text)  # type: ignore[no-untyped-call]
     found = (sample for family in families for sample in family.samples)
     opened = {(sample.name, *sample.labels.values()): sample.value for sample in found}
-    assert opened == samples(client)
+    other = samples(client)
+    assert opened.keys() == other.keys()
+    free = "streamdp_volume_free_bytes"  # whatever else writes to the volume changes it
+    assert [each for each in opened if opened[each] != other[each] and each[0] != free] == []
 
 
 def test_numbers_are_those_of_the_store(client: TestClient, home: Path) -> None:
