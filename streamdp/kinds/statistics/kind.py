@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamdp.kinds.statistics.agreement import Tie, agreed
+from streamdp.kinds.statistics.measures.counts import Count
+from streamdp.kinds.statistics.measures.moments import MomentOf
 from streamdp.kinds.statistics.measures.protocol import (
     LEVEL,
     Allowance,
@@ -215,7 +217,22 @@ class Statistics:
                 after, found = measure.follow(before, asked, numbers, self.groups, plan.weekday)
             state[measure.name] = after
             rows.append(found)
-        return Drawn(state, tuple(rows))
+        return Drawn(state, self._with_counts(rows))
+
+    def _with_counts(self, rows: Sequence[Rows]) -> tuple[Rows, ...]:
+        """The rows, where moments of a group know of hardly any records by a count beside them.
+
+        What a moment itself counts has a tenth of its price, and tells less of small groups.
+        """
+        found = list(zip(self.measures, rows, strict=True))
+        empty = [each.empty for one, each in found if isinstance(one, Count) and one.axis is None]
+        if not empty:
+            return tuple(rows)
+        none = np.logical_or.reduce(empty)
+        return tuple(
+            one.of_hardly_any(each, none) if isinstance(one, MomentOf) else each
+            for one, each in found
+        )
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
         """Values that followed from the noisy integers."""

@@ -129,6 +129,32 @@ def test_no_moment_lies_outside_what_bounds_allow(size: int) -> None:
                 assert all(low <= number <= high for number in numbers.values()), row
 
 
+def test_a_mean_of_a_small_group_is_flagged_by_the_count_beside_it() -> None:
+    """Its own table is too noisy to tell that a group of forty is empty; the count is not."""
+    full = {"g": ["a"] * 400 + ["b"] * 40, "x": [8.0] * 440}
+    empty = {"g": ["a"] * 400, "x": [8.0] * 400}
+    about = {"resolution": 1, "bounds": [-50, 50]}
+    measures: dict[str, Any] = {"mean": {"mean": "x", **about}, "sum": {"sum": "x", **about}}
+    for beside, flagged in (({}, False), ({"rows": "count"}, True)):
+        made = kind(epsilon=4, measures=beside | measures, by="g", groups=["a", "b"])
+        state, entropy = made.init(), ReplayedEntropy()
+        for day in range(16):
+            batch = Batch("s", str(day), day * DAY, (day + 1) * DAY)
+            plan = made.plan(state, batch)
+            source = MemoryBackend(full if day < 15 else empty)
+            outcome = made.draw(plan, source.answer(plan.query, batch), entropy)
+            state = made.learn(state, plan, outcome)
+            rows = made.publish(state, outcome).rows
+            found = {(row["g"], row["measure"]): row for row in rows}
+            if day < 15:
+                assert not any(row["flag"] for row in rows)
+        assert found["a", "mean"]["flag"] is None
+        assert (found["b", "mean"]["flag"] == HARDLY_ANY) == flagged
+        assert (found["b", "sum"]["flag"] == HARDLY_ANY) == flagged
+        spans = (found["b", "mean"]["lower"], found["b", "mean"]["upper"]) == (-50.0, 50.0)
+        assert spans == flagged
+
+
 def test_an_empty_batch_is_told_from_a_mean_of_nothing() -> None:
     """Its rows are flagged, its mean may lie anywhere, and the next day is as before."""
     about = {"resolution": 1, "bounds": [-50, 50]}

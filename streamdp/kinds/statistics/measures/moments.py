@@ -185,6 +185,16 @@ class MomentOf:
             empty,
         )
 
+    def of_hardly_any(self, rows: Rows, none: BoolArray) -> Rows:
+        """The rows, where some groups have hardly any records: flagged, and means anywhere.
+
+        Args:
+            rows: Of each group.
+            none: Which groups have hardly any.
+        """
+        rows = replace(rows, empty=rows.empty | none)
+        return rows if self.moment == "sum" else self._unknown(rows, none)
+
     def _unknown(self, rows: Rows, none: BoolArray) -> Rows:
         """The rows, where means of what may be no record may lie anywhere within the bounds.
 
