@@ -44,6 +44,8 @@ def test_ordinary_days_are_not_suspect() -> None:
     [
         ({"flag": HARDLY_ANY}, f"{HARDLY_ANY}: 0.5"),
         ({"value": 400.0, "lower": 399.0, "upper": 400.0}, "at a bound"),
+        ({"value": 300.0, "lower": 299.0, "upper": 301.0}, "far from all"),
+        ({"value": 5.0, "lower": 4.0, "upper": 6.0}, "far from all"),
         ({"lower": 0.0, "upper": 400.0}, "an interval wider"),
     ],
 )
@@ -52,6 +54,24 @@ def test_what_is_planted_is_told(planted: dict[str, Any], told: str) -> None:
     (reason,) = reasons(**planted)
     assert reason.startswith(told)
     assert reason.endswith("0.5")
+
+
+@pytest.mark.parametrize(
+    "ordinary",
+    [
+        {"value": 60.0, "lower": 59.0, "upper": 61.0},
+        {"lower": 47.0, "upper": 54.0},
+    ],
+)
+def test_a_large_day_is_not_told(ordinary: dict[str, Any]) -> None:
+    """Its interval is near those before."""
+    assert reasons(**ordinary) == ()
+
+
+def test_noise_that_ends_at_a_bound_is_not_told() -> None:
+    """The interval reaches to values before, as every day."""
+    wide = [release(day, lower=20.0, upper=80.0) for day in range(30)]
+    assert odd([release(30, value=0.0, lower=0.0, upper=60.0), *wide], lambda row: (0, 400)) == ()
 
 
 def test_a_job_of_few_releases_is_compared_with_nothing() -> None:

@@ -14,8 +14,6 @@ import numpy as np
 from tests.benchmarks.report import Row, main
 from tests.stories.orders import EMPTY, Said, by_what, held, walk
 
-ZONES = "UTC", "Europe/Berlin"
-
 LATE = 30
 """First day whose widths are compared."""
 
@@ -25,23 +23,24 @@ def rows(quick: bool) -> Iterable[Row]:
     said: list[Said] = []
     for seed in range(1 if quick else 4):
         with tempfile.TemporaryDirectory() as folder:
-            said += walk(Path(folder), 60, seed, ZONES[seed % 2])
+            said += walk(Path(folder), 60, seed)
     found = by_what(said)
     for what, each in found.items():
-        width, narrow = _width(each), found.get(what.replace("wide", "narrow"))
+        width, other = _width(each), _width(found.get(what.replace("wide", "narrow"), []))
         yield {
             "what": what,
             "days": len(each),
             "held": round(held(each), 3),
-            "width": round(width, 1),
-            "over_narrow": round(width / _width(narrow), 2) if narrow and "wide" in what else None,
+            "width": width and round(width, 1),
+            "over_narrow": round(width / other, 2) if width and other and "wide" in what else None,
             "flagged_when_empty": sum(bool(one.flag) for one in each if one.day == EMPTY),
             "flagged_else": sum(bool(one.flag) for one in each if one.day != EMPTY),
         }
 
 
-def _width(said: Iterable[Said]) -> float:
-    return float(np.mean([e.upper - e.lower for e in said if e.day >= LATE and e.day != EMPTY]))
+def _width(said: Iterable[Said]) -> float | None:
+    late = [each.upper - each.lower for each in said if each.day >= LATE and each.day != EMPTY]
+    return float(np.mean(late)) if late else None
 
 
 if __name__ == "__main__":

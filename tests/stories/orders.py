@@ -1,8 +1,10 @@
 """Orders of a shop, released day by day, and what each published number was against the truth.
 
-Sixty days of orders in four countries: one day is empty, one is thrice as busy. A growing DuckDB
-table is released in days of a zone, over a change of its clocks, as counts and means by country
-(over narrow bounds with a guess, and over wide bounds without) and as quantiles.
+Sixty days of orders in four countries by customers who have one to six of them a day: one day is
+empty, one is thrice as busy. Two growing DuckDB tables, in days of two zones, over a change of
+the clocks of one. Released are counts and means by country (over narrow bounds with a guess, and
+over wide bounds without), deciles, a workload of hours and countries, and, from a store of its
+own, the same counts and means of at most two orders a customer.
 
 Privacy: none; the orders are made up and the truth is read beside the releases.
 """
@@ -10,6 +12,7 @@ Privacy: none; the orders are made up and the truth is read beside the releases.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -35,40 +38,67 @@ FIRST = datetime(2024, 3, 4)  # noqa: DTZ001
 """Midnight of the first day, wherever it is."""
 NARROW, WIDE = (0, 400), (-100, 2000)
 
-CONFIG = """
-store: {path: store.db, anchor: anchor}
+ORDERS = [0.6, 0.2, 0.1, 0.05, 0.03, 0.02]
+"""Chances that a customer has one to six orders a day."""
+
+MOST = 2
+"""Orders of a customer that count where it is the customer who is protected."""
+
+BERLIN, UTC_ZONE = ZoneInfo("Europe/Berlin"), ZoneInfo("UTC")
+
+COMMON = """
+store: {path: STORE.db, anchor: STORE-anchor}
 privacy:
-  unit: order
+  unit: UNIT
   caps: {batch: 20, lifetime: 5000}
 sources:
-  utc:
-    path: orders.duckdb
+  orders:
+    path: ZONE.duckdb
     table: orders
-    batches: {column: ordered_at, every: 1d, start: 2024-03-04, end: END, timezone: ZONE}
+    batches: {column: ordered_at, every: 1d, start: 2024-03-04, end: END, timezone: NAME}
 releases:
-  narrow:
+"""
+
+STATISTICS = """
+  JOB:
     kind: statistics
-    source: utc
+    source: orders
     by: country
     groups: [DE, FR, AT, US]
     epsilon: 1
     measures:
       orders: count
-      mean: {mean: amount, resolution: 1, bounds: [0, 400], guess: {location: 50, scale: 30},
-             weight: 3}
-  wide:
-    kind: statistics
-    source: utc
-    by: country
-    groups: [DE, FR, AT, US]
-    epsilon: 1
-    measures:
-      orders: count
-      mean: {mean: amount, resolution: 1, bounds: [-100, 2000], weight: 3}
+      mean: {mean: amount, resolution: 1, weight: 3, BOUNDS}
+"""
+AROUND = "bounds: [0, 400], guess: {location: 50, scale: 30}"
+
+AMOUNTS = """
   amounts:
-    {kind: quantiles, source: utc, column: amount, quantiles: deciles, resolution: 1,
+    {kind: quantiles, source: orders, column: amount, quantiles: deciles, resolution: 1,
      bounds: [0, 400], guess: {location: 50, scale: 30}, expected_rows: 700, epsilon: 1}
 """
+HOURS = """
+  hours:
+    kind: workload
+    source: orders
+    dimensions: {country: {values: [DE, FR, AT, US]}, hour: {column: ordered_at, part: hour}}
+    marginals: 2
+    expected_rows: 700
+    epsilon: 1
+"""
+
+ORDER, CUSTOMER = "order", "{name: customer, column: customer, rows: 2}"
+
+PLACES = (
+    ("berlin", BERLIN, ORDER, STATISTICS.replace("JOB", "narrow").replace("BOUNDS", AROUND)
+     + STATISTICS.replace("JOB", "wide").replace("BOUNDS", "bounds: [-100, 2000]")
+     + AMOUNTS),
+    ("hours", BERLIN, ORDER, HOURS),
+    ("hours-in-utc", UTC_ZONE, ORDER, HOURS.replace("hours:", "hours-in-utc:")),
+    ("customers", UTC_ZONE, CUSTOMER,
+     STATISTICS.replace("JOB", "capped").replace("BOUNDS", AROUND)),
+)  # fmt: skip
+"""Store and table, zone of the days, unit, and jobs, by place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,66 +124,133 @@ class Said:
     flag: str | None
 
 
-def orders(days: int, seed: int, zone: ZoneInfo) -> dict[str, Any]:
-    """All orders, at hours of the day in a zone."""
+def orders(days: int, seed: int) -> list[dict[str, Any]]:
+    """The orders of each day; times are seconds of the day, hours in the zone of the table."""
     chance = np.random.default_rng(seed)
-    at: list[datetime] = []
-    country: list[str] = []
-    amount: list[float] = []
+    made = []
     for day in range(days):
         times = {EMPTY: 0, BUSY: 3}.get(day, 1)
+        columns: dict[str, list[Any]] = {"second": [], "country": [], "amount": [], "customer": []}
         for name, (usual, median) in COUNTRIES.items():
+            # A busy day has more orders of each customer too, so a bound cuts more of them off.
             count = int(chance.poisson(usual * times))
-            seconds = chance.integers(0, 86_400, count).tolist()
-            start = (FIRST + timedelta(days=day)).replace(tzinfo=zone).astimezone(UTC)
-            at += [start + timedelta(seconds=0.95 * each) for each in seconds]
-            country += [name] * count
-            amount += np.rint(chance.lognormal(np.log(median), 0.6, count)).clip(0, 400).tolist()
-    return {"ordered_at": at, "country": country, "amount": amount}
+            each = chance.choice(len(ORDERS), count, p=ORDERS) + 1 + (times > 1)
+            whose = np.repeat(np.arange(count), each)[:count]
+            columns["second"] += (0.95 * chance.integers(0, 86_400, count)).tolist()
+            columns["country"] += [name] * count
+            amounts = np.rint(chance.lognormal(np.log(median), 0.6, count)).clip(0, 400)
+            columns["amount"] += amounts.tolist()
+            columns["customer"] += [f"{name} {day} {number}" for number in whose]
+        made.append({name: np.array(column) for name, column in columns.items()})
+    return made
 
 
-def walk(folder: Path, days: int, seed: int, zone: str) -> Iterator[Said]:
-    """Every published interval of all days."""
-    made = orders(days, seed, ZoneInfo(zone))
-    with duckdb.connect(str(folder / "orders.duckdb")) as database:
-        database.execute("CREATE TABLE orders (ordered_at TIMESTAMP, country TEXT, amount DOUBLE)")
-        names = list(made)
-        lists = ", ".join(f"unnest(?) AS {name}" for name in names)
-        database.execute(f"INSERT INTO orders SELECT {lists}", [made[name] for name in names])
-    end = (FIRST + timedelta(days=days)).date().isoformat()
-    path = folder / "config.yaml"
-    path.write_text(CONFIG.replace("END", end).replace("ZONE", zone))
-    configuration = load(path)
-    clock = HandClock(int((FIRST + timedelta(days=days + 2)).replace(tzinfo=UTC).timestamp()))
-    with runtime(configuration, ReplayedEntropy(str(seed)), clock, EventLog()) as found:
-        found.runner.round(found.jobs.values())
-        for job in configuration.releases:
-            released = newest_releases(found.store.database, job, days + 2)
-            yield from _said(job, released, made, ZoneInfo(zone))
+def walk(folder: Path, days: int, seed: int, without: Sequence[str] = ()) -> Iterator[Said]:
+    """Every published interval of all days.
+
+    Args:
+        folder: Tables, stores and configurations are made in it.
+        days: How many.
+        seed: Of the orders and of the noise.
+        without: Places that are left out.
+    """
+    made = orders(days, seed)
+    for place, zone, unit, jobs in PLACES:
+        if place in without:
+            continue
+        end = (FIRST + timedelta(days=days)).date().isoformat()
+        words = {"STORE": place, "UNIT": unit, "ZONE": place, "NAME": zone.key, "END": end}
+        text = COMMON + jobs
+        for word, meant in words.items():
+            text = text.replace(word, meant)
+        path = folder / f"{place}.yaml"
+        path.write_text(text)
+        clock = HandClock(int(FIRST.replace(tzinfo=UTC).timestamp()))
+        with ExitStack() as stack:
+            _insert(folder / f"{place}.duckdb", None, 0, zone)
+            entropy = ReplayedEntropy(f"{seed} {place}")
+            found = stack.enter_context(runtime(load(path), entropy, clock, EventLog()))
+            for day, here in enumerate(made):
+                _insert(folder / f"{place}.duckdb", here, day, zone)
+                clock.seconds = int(
+                    (FIRST + timedelta(days=day + 1, hours=1)).replace(tzinfo=UTC).timestamp()
+                )
+                found.runner.round(found.jobs.values())
+            for job in found.jobs:
+                released = newest_releases(found.store.database, job, days + 2)
+                yield from _said(job, released, made, zone)
+
+
+def _insert(path: Path, here: dict[str, Any] | None, day: int, zone: ZoneInfo) -> None:
+    with duckdb.connect(str(path)) as database:
+        database.execute(
+            "CREATE TABLE IF NOT EXISTS orders"
+            " (ordered_at TIMESTAMP, country TEXT, amount DOUBLE, customer TEXT)"
+        )
+        if here is None or not len(here["second"]):
+            return
+        start = (FIRST + timedelta(days=day)).replace(tzinfo=zone)
+        at = [_naive(start, float(each)) for each in here["second"]]
+        columns = [at, *(here[each].tolist() for each in ("country", "amount", "customer"))]
+        database.execute(
+            "INSERT INTO orders SELECT unnest(?), unnest(?), unnest(?), unnest(?)", columns
+        )
+
+
+def _naive(start: datetime, second: float) -> datetime:
+    """The time in UTC of some seconds after midnight of a zone."""
+    return (start.astimezone(UTC) + timedelta(seconds=second)).replace(tzinfo=None)
 
 
 def _said(
-    job: str, releases: Sequence[Any], made: dict[str, Any], zone: ZoneInfo
+    job: str, releases: Sequence[Any], made: Sequence[dict[str, Any]], zone: ZoneInfo
 ) -> Iterator[Said]:
-    days = np.array([each.astimezone(zone).date().toordinal() for each in made["ordered_at"]])
-    country, amount = np.array(made["country"]), np.array(made["amount"])
     for release in releases:
-        day = datetime.fromtimestamp(release.window_start, zone).date().toordinal()
+        start = datetime.fromtimestamp(release.window_start, zone)
+        day = start.date().toordinal() - FIRST.toordinal()
+        here = made[day]
         for row in release.rows:
-            here = days == day
-            if "country" in row:
-                here = here & (country == row["country"])
-            number = day - FIRST.toordinal()
-            about = number, row, amount[here]
-            if "quantile" in row:
-                yield _one(f"{job} {row['quantile']}", "value", *about, _quantile(about[2], row))
+            if "measure" in row:
+                yield _of_measure(job, day, row, here)
+            elif "quantile" in row:
+                what = f"{job} {row['quantile']}"
+                yield _one(what, "value", day, row, _quantile(here["amount"], row))
                 if row["records"] is not None and row["quantile"] == 0.5:
-                    yield _one(f"{job} records", "records", *about, float(here.sum()))
+                    records = float(len(here["amount"]))
+                    yield _one(f"{job} records", "records", day, row, records)
             else:
-                mean = float(about[2].mean()) if here.any() else None
-                truth = float(here.sum()) if row["measure"] == "orders" else mean
-                group = f" {row['country']}" if "country" in row else ""
-                yield _one(f"{job} {row['measure']}{group}", "value", *about, truth)
+                yield _of_cell(job, day, row, here, start)
+
+
+def _of_measure(job: str, day: int, row: Any, here: dict[str, Any]) -> Said:
+    """Counts are of at most two orders a customer where that is the job's unit; means are too."""
+    found = np.ones(len(here["country"]), dtype=bool)
+    if "country" in row:
+        found = here["country"] == row["country"]
+    group = f" {row['country']}" if "country" in row else ""
+    what = f"{job} {row['measure']}{group}"
+    if row["measure"] != "orders":
+        mean = float(here["amount"][found].mean()) if found.any() else None
+        return _one(what, "value", day, row, mean)
+    counts = np.unique(here["customer"][found], return_counts=True)[1]
+    kept = np.minimum(counts, MOST) if job == "capped" else counts
+    return _one(what, "value", day, row, float(kept.sum()))
+
+
+def _of_cell(job: str, day: int, row: Any, here: dict[str, Any], start: datetime) -> Said:
+    """A count of a workload; hours are those of the clocks in the zone of the day."""
+    found = np.ones(len(here["country"]), dtype=bool)
+    if row.get("country") is not None:
+        known = np.isin(here["country"], list(COUNTRIES))
+        found &= here["country"] == row["country"] if row["country"] in COUNTRIES else ~known
+    if row.get("hour") is not None:
+        zone = start.tzinfo
+        at = [_naive(start, float(each)).replace(tzinfo=UTC) for each in here["second"]]
+        hours = np.array([str(each.astimezone(zone).hour) for each in at], dtype=object)
+        found &= hours == row["hour"]
+    truth = float(found.sum())
+    size = "5 or more" if truth >= 5 else "fewer than 5"
+    return _one(f"{job} {row['answer']}, {size}", "value", day, row, truth)
 
 
 def _quantile(values: FloatArray, row: Any) -> float | None:
@@ -162,9 +259,7 @@ def _quantile(values: FloatArray, row: Any) -> float | None:
     return float(np.sort(values)[min(int(np.ceil(row["quantile"] * len(values))), len(values)) - 1])
 
 
-def _one(
-    what: str, name: str, day: int, row: Any, records: FloatArray, truth: float | None
-) -> Said:
+def _one(what: str, name: str, day: int, row: Any, truth: float | None) -> Said:
     ends = ("lower", "upper") if name == "value" else ("records_lower", "records_upper")
     lower, upper = (float(row[end]) for end in ends)
     return Said(what, day, float(row[name]), lower, upper, truth, row.get("flag"))

@@ -1,7 +1,8 @@
 """What is odd about the newest release of a job, from releases alone: a free warning.
 
 A release is suspect if its rows are flagged, as those of hardly any records are; if a value lies
-at a bound where it never did; or if an interval is wider than the range of the values before.
+at a bound and beyond all values before; if its interval lies far beyond all intervals before; or
+if its interval is wider than all of them together.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from streamdp.types import Release, Row
 PAST, LEAST_PAST = 30, 14
 """Releases that the newest is compared with, and how many there must be."""
 
-WIDER = 4.0
-"""Times the widest before that an interval must be; and wider than all values lie apart."""
+WIDER = 6.0
+"""Times the widest before that an interval must be; and wider than all of them together."""
+
+BEYOND = 0.5
+"""How far beyond all intervals before one must lie, in lengths of what they span together."""
 
 NAMED = 3
 """Rows that a reason names."""
@@ -87,15 +91,28 @@ def _of_series(series: Series, bounds: Bounds | None) -> Iterator[str]:
     past = [each for each in values[:-1] if each is not None]
     if not values or values[-1] is None or len(past) < LEAST_PAST:
         return
-    if bounds is not None and values[-1] in bounds and not set(past) & set(bounds):
+    *ends, (lower, upper) = _ends(series)
+    lowest, highest = min(low for low, _ in ends), max(high for _, high in ends)
+    span = highest - lowest
+    if bounds is not None and values[-1] in bounds and (lower > max(past) or upper < min(past)):
         yield "at a bound, where no value was before"
-    if raw.lower is None or raw.upper is None or raw.lower[-1] is None or raw.upper[-1] is None:
-        return
-    width = raw.upper[-1] - raw.lower[-1]
-    ends = list(raw.intervals())
-    widest = max((high - low for low, high in ends[:-1]), default=width)
-    if width > max(WIDER * widest, max(past) - min(past)):
-        yield f"an interval wider than the last {PAST} values lie apart"
+    elif lower > highest + BEYOND * span or upper < lowest - BEYOND * span:
+        yield f"far from all of the last {PAST}"
+    if raw.lower and raw.upper and raw.lower[-1] is not None and raw.upper[-1] is not None:
+        widest = max(high - low for low, high in ends)
+        if upper - lower > max(WIDER * widest, span):
+            yield f"an interval wider than all of the last {PAST} together"
+
+
+def _ends(series: Series) -> list[Bounds]:
+    """Interval of each value that is one; the value itself where it has none."""
+    raw, found = series.raw, []
+    for at, value in enumerate(raw.values):
+        if value is not None:
+            lower = raw.lower[at] if raw.lower else None
+            upper = raw.upper[at] if raw.upper else None
+            found.append((value if lower is None else lower, value if upper is None else upper))
+    return found
 
 
 def _listed(names: Sequence[str]) -> str:
