@@ -14,6 +14,7 @@ from streamdp.database import Database
 from streamdp.errors import StreamdpError
 from streamdp.privacy.amounts import NANO, epsilon_text
 from streamdp.reports.releases.suspicion import suspicions
+from streamdp.reports.state.next_run import clock_errors
 from streamdp.store.ledger.chain import spent_of
 from streamdp.store.ledger.ledger import caps_of, declaration_of
 from streamdp.store.pauses import paused_jobs
@@ -29,9 +30,6 @@ from streamdp.types import Entropy, Log, Release, Row
 IDENTITY_BITS = 96
 
 DAY = 86_400
-
-TOLERANCE = 60
-"""Seconds that a clock may be behind untold."""
 
 
 def watch_over(
@@ -88,7 +86,7 @@ def conditions(
         "burnt": _burnt(configuration, database, now),
         "dead-letter": _dead(database),
         "suspect": _suspect(configuration, database),
-        "clock": _clock(database, now, configuration.store.max_clock_step),
+        "clock": _clock(configuration, database, now),
         "backup": _backup(configuration, database, now, pulse),
         "late": iter(()) if pulse is None else late_alerts(configuration, pulse),
         "store": _store(pulse),
@@ -193,10 +191,11 @@ def _dead(database: Database) -> Iterator[Alert]:
         yield Alert("dead-letter", sink, "", "`streamdp outbox` lists what was not delivered")
 
 
-def _clock(database: Database, now: int, longest_step: int) -> Iterator[Alert]:
+def _clock(configuration: Configuration, database: Database, now: int) -> Iterator[Alert]:
+    longest_step = configuration.store.max_clock_step
     (known,) = database.execute("SELECT known_at FROM instance").fetchone()
-    if known is not None and known - now > TOLERANCE:
-        yield Alert("clock", "store", "", "the clock is behind the last time the store knew")
+    for error in clock_errors(configuration, database, now, configuration.tasks()):
+        yield Alert("clock", "store", "", error.line)
     if known is not None and now - known > longest_step:
         why = "the clock is far ahead, nothing is sealed: set it, or `streamdp run --accept-clock`"
         yield Alert("clock", "store", "", why)

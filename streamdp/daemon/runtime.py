@@ -13,6 +13,7 @@ from streamdp.daemon.copies import Copying
 from streamdp.daemon.lock import store_lock
 from streamdp.engine.attempts import Task
 from streamdp.engine.runner import Progress, Runner
+from streamdp.store.clock_guard import TOLERANCE
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Clock, Entropy, Log
 
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
 
 HEARTBEAT = 15
 """Seconds between signs of life."""
-
-TOLERANCE = 60
-"""Seconds that a clock may go back unremarked."""
 
 
 @dataclass(slots=True)

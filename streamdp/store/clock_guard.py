@@ -4,15 +4,25 @@ A clock set far forward would seal windows that are not over, and release them e
 sealed at a time that is further ahead of the last known one than a public limit; the time of a
 refused moment is not written down, and the clock is right again as soon as it is set right. A clock
 that goes back seals nothing twice: what was sealed and released follows from the store.
+
+A clock that was ahead, and was accepted, is set right by accepting it again: files that arrived
+meanwhile are dated back, and windows that were released ahead stay released and are not paid for
+again.
 """
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 
 from streamdp.database import Database
 from streamdp.errors import ClockError
 from streamdp.store import row_checksums
+from streamdp.store.ledger import ledger
+from streamdp.store.ledger.renames import all_names
+
+TOLERANCE = 60
+"""Seconds that a clock may go back unremarked."""
 
 
 def keep_time(database: Database, now: int, longest_step: int | None) -> int:
@@ -47,6 +57,103 @@ def require_followed(database: Database, now: int, longest_step: int | None) -> 
             hint="set the clock; if it is right, `streamdp run --accept-clock` goes on from here",
         )
     return max(known - now, 0)
+
+
+def require_not_behind(database: Database, now: int) -> None:
+    """Refuse a clock that has gone back: what is dated by it counts as done by then.
+
+    Raises:
+        ClockError: It is behind the last known time by more than `TOLERANCE`.
+    """
+    behind = require_followed(database, now, None)
+    if behind > TOLERANCE:
+        raise ClockError(
+            f"the clock is behind the last time this store knew, {_text(now + behind)}",
+            where="store.max_clock_step",
+            hint="set the clock; if it is right and was ahead before, `streamdp run --accept-clock`"
+            " goes on from here. No batch that was released is released or paid for again",
+        )
+
+
+def require_not_ahead(database: Database, task: str, source: str, now: int) -> None:
+    """Refuse a release or gate that was done with windows that have not ended.
+
+    Raises:
+        ClockError: It was, by a clock that was ahead.
+    """
+    windows = (
+        "SELECT max(b.window_end) FROM batch b WHERE b.source = :source"
+        " AND coalesce(b.window_end, b.arrived_at) > :now AND b.window_end > :now AND"
+    )
+    about = {"source": source, "now": now + TOLERANCE, "names": all_names(database, task)}
+    (last,) = database.execute(
+        f"{windows} (EXISTS (SELECT 1 FROM release r WHERE r.source = b.source"  # noqa: S608
+        " AND r.batch = b.key AND r.job IN (SELECT value FROM json_each(:names)))"
+        " OR EXISTS (SELECT 1 FROM gate_answer a WHERE a.source = b.source AND a.batch = b.key"
+        " AND a.gate IN (SELECT value FROM json_each(:names))))",
+        about,
+    ).fetchone()
+    if last is not None:
+        raise ClockError(
+            f"windows of {task} until {_text(last)} were released or tested while the clock was"
+            " ahead, before their records came: none of them is new",
+            where="store.max_clock_step",
+            hint="they stay as they are and are not paid for again. A release under another name"
+            " asks about them once they end, at its own price and within the caps",
+        )
+
+
+def accept(database: Database, now: int, by: str) -> None:
+    """Take the clock for right, by an operator's decision, whichever way it has gone.
+
+    Files that arrived while the clock was ahead are dated back by as much as it was, so that caps
+    over time count them beside those that come now; and what waits for a sink waits no longer.
+
+    Raises:
+        ClockError: It shows a time before the one from which an earlier jump ahead was accepted.
+    """
+    behind = require_followed(database, now, None)
+    if behind:
+        _require_since_jump(database, now)
+        _date_back(database, now, behind)
+    database.execute("UPDATE instance SET known_at = ?, heartbeat_at = ?", [now, now])
+    row_checksums.update(database, "instance")
+    ledger.note(database, {"what": "clock accepted", "by": by, "behind": behind}, now)
+
+
+def _date_back(database: Database, now: int, behind: int) -> None:
+    late = database.execute("SELECT source, key FROM batch WHERE arrived_at > ?", [now]).fetchall()
+    for source, key in late:
+        database.execute(
+            "UPDATE batch SET arrived_at = max(arrived_at - ?, 0) WHERE source = ? AND key = ?",
+            [behind, source, key],
+        )
+        row_checksums.update(database, "batch", source=source, key=key)
+    waiting = database.execute(
+        "SELECT seq FROM outbox WHERE delivered_at IS NULL AND next_at > ?", [now]
+    ).fetchall()
+    for (seq,) in waiting:
+        database.execute("UPDATE outbox SET next_at = ? WHERE seq = ?", [now, seq])
+        row_checksums.update(database, "outbox", seq=seq)
+
+
+def _require_since_jump(database: Database, now: int) -> None:
+    """Refuse a time at which the store was known to be past already, when its clock was right."""
+    rows = database.execute("SELECT seq, at, event FROM ledger WHERE purpose = 'note' ORDER BY seq")
+    for seq, at, event in rows:
+        if json.loads(event).get("what") != "clock accepted" or at <= now:
+            continue
+        (before,) = database.execute(
+            "SELECT coalesce(max(at), 0) FROM ledger WHERE seq < ?", [seq]
+        ).fetchone()
+        if now < before:
+            raise ClockError(
+                f"the clock shows {_text(now)}, but this store had known {_text(before)} before the"
+                " clock was ahead",
+                where="store.max_clock_step",
+                hint="set the clock",
+            )
+        return
 
 
 def _text(moment: int) -> str:

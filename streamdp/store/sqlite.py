@@ -14,7 +14,7 @@ from streamdp.errors import StoreError, StreamdpError
 from streamdp.store import archive, outbox, problems
 from streamdp.store.anchor.anchor import Anchor
 from streamdp.store.anchor.check import state_of
-from streamdp.store.clock_guard import keep_time, require_followed
+from streamdp.store.clock_guard import accept, keep_time, require_followed
 from streamdp.store.gates import GateRuns
 from streamdp.store.ledger import ledger, origins, refusals, renames, source_binding
 from streamdp.store.ledger.budgets import Terms, bind
@@ -338,7 +338,10 @@ class SqliteStore(StoreSession):
         return paused_jobs(self.database)
 
     def accept_time(self, now: int, by: str) -> None:
-        """Accept a clock that has jumped, by an operator's decision."""
+        """Accept a clock that has jumped, by an operator's decision.
+
+        Raises:
+            ClockError: It shows a time that the store knew to be past before it was ahead.
+        """
         with self.transaction():
-            keep_time(self.database, now, None)
-            ledger.note(self.database, {"what": "clock accepted", "by": by}, now)
+            accept(self.database, now, by)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -168,3 +169,19 @@ def test_an_anchor_on_the_volume_of_the_store_is_warned_of(home: Path) -> None:
     assert typed("doctor").exit_code == 0
     assert "on one volume" in typed("validate").output
     assert not on_one_volume(home / "s", Path("/proc/anchor"))
+
+
+@pytest.mark.usefixtures("released")
+def test_a_clock_that_was_ahead_is_named_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every command that a person or a supervisor asks fails, until the clock is accepted."""
+    now = time.time()
+    with monkeypatch.context() as ahead:
+        ahead.setattr(time, "time", lambda: now + 4000 * 86_400)
+        assert typed("run", "--once", "--accept-clock").exit_code == 0
+    for command in (("run", "--once"), ("status",), ("doctor",)):
+        result = typed(*command)
+        assert result.exit_code == 1
+        assert "behind" in result.output, command
+    assert typed("run", "--once", "--accept-clock").exit_code == 0
+    for command in (("run", "--once"), ("status",), ("doctor",)):
+        assert typed(*command).exit_code == 0, command

@@ -18,7 +18,9 @@ from streamdp.config.base.schedules import Schedule, next_times
 from streamdp.errors import BudgetExhaustedError, ClockError
 from streamdp.privacy.filters import Caps, Limit
 from streamdp.sources.windows import DAY, WindowSource
+from streamdp.store.clock_guard import require_not_ahead, require_not_behind
 from streamdp.store.sqlite import SqliteStore
+from streamdp.store.verified_open import verify
 from streamdp.types import Batch, Charge
 from tests.worlds import EPSILON_NANO, START, World
 
@@ -179,3 +181,57 @@ def test_the_limit_is_that_of_the_store(tmp_path: Path) -> None:
     store = SqliteStore.open(tmp_path / "s.db", 0)
     store.beat(1, 10)
     store.beat(1, 10**10)
+
+
+def test_a_clock_that_was_ahead_and_was_accepted_is_set_right(world: World) -> None:
+    """Accepted again: what was released ahead stays and is paid once; what follows is new."""
+    job, right = world.job(), START + 31 * DAY
+    world.clock.seconds = right
+    done = world.runner.round([job]).released
+    world.clock.seconds = right + 40 * DAY
+    world.store.accept_time(world.clock.seconds, "me")
+    ahead = list(world.source.batches(world.clock.seconds))[: done + 5]
+    assert world.runner.round([job], lambda batch: batch in ahead).released == 5
+    paid = world.count("SELECT sum(epsilon_nano) FROM ledger")
+    world.clock.seconds = right
+    assert world.store.beat(1, right) == 40 * DAY
+    with pytest.raises(ClockError, match="accept-clock"):
+        require_not_behind(world.store.database, right)
+    world.store.accept_time(right, "me")
+    assert world.store.beat(1, right) == 0
+    with pytest.raises(ClockError, match="none of them is new"):
+        require_not_ahead(world.store.database, job.name, "s", right)
+    assert world.runner.round([job]).released == 0
+    assert world.count("SELECT sum(epsilon_nano) FROM ledger") == paid
+    world.clock.seconds = right + 6 * DAY
+    assert world.runner.round([job]).released == 1
+    assert len(set(keys(world))) == len(keys(world)) == done + 6
+    require_not_ahead(world.store.database, job.name, "s", world.clock.seconds)
+    reopen(world)
+
+
+def test_files_that_came_while_the_clock_was_ahead_are_dated_back(tmp_path: Path) -> None:
+    """In 30 days with what came before the jump and after it: no cap over time opens twice."""
+    limit = Limit(EPSILON_NANO, "epsilon", None, STEP)
+    world = World(tmp_path, caps=Caps(EPSILON_NANO, 100 * EPSILON_NANO, (limit,)))
+    now, price = world.clock.seconds, Charge({"type": "test"}, EPSILON_NANO, 0)
+    world.store.accept_time(now + 4000 * DAY, "me")
+    world.store.add_batches([(Batch("s", "ahead"), None)], now + 4000 * DAY)
+    world.store.reserve("s", "job", Batch("s", "ahead"), price, now + 4000 * DAY)
+    world.store.accept_time(now + DAY, "me")
+    world.store.add_batches([(Batch("s", "after"), None)], now + DAY)
+    with pytest.raises(BudgetExhaustedError):
+        world.store.reserve("s", "job", Batch("s", "after"), price, now + DAY)
+    world.store.add_batches([(Batch("s", "later"), None)], now + 40 * DAY)
+    world.store.reserve("s", "job", Batch("s", "later"), price, now + 40 * DAY)
+    verify(world.store.database)
+
+
+def test_a_time_that_was_past_before_the_jump_is_not_accepted(world: World) -> None:
+    """Else a clock at its epoch would date what came since long ago, and free its caps."""
+    right = START + 31 * DAY
+    world.store.beat(1, right)
+    world.store.accept_time(right + 4000 * DAY, "me")
+    with pytest.raises(ClockError, match="had known"):
+        world.store.accept_time(right - 2 * DAY, "me")
+    world.store.accept_time(right + DAY, "me")

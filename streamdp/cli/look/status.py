@@ -58,8 +58,8 @@ def status(config_path: Path, watch: bool, probe: str | None, as_json: bool) -> 
     that is said first. Of a ledger longer than 5,000 rows the newest are looked at; `streamdp
     verify` looks at all.
 
-    Exits with 1 if the daemon died or hangs, or cannot write its store; with 3 if a job is
-    exhausted; with what the next run would exit with, if that is refused.
+    Exits with 1 if the daemon died or hangs, or cannot write its store, or the clock went back;
+    with 3 if a job is exhausted; with what the next run would exit with, if that is refused.
     """
     import time
 
@@ -96,7 +96,7 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
     import time
 
     from streamdp.daemon.lock import is_locked
-    from streamdp.reports.state.next_run import refusal
+    from streamdp.reports.state.next_run import clock_errors, refusal
     from streamdp.reports.state.overview import of_daemon
     from streamdp.reports.state.problems import wrong_now
     from streamdp.reports.state.status import (
@@ -113,6 +113,7 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
     refused = None
     if state not in ("running", "hung"):
         refused = refusal(database, *_of_a_run(configuration, now))
+    behind = None if refused else next(clock_errors(configuration, database, now, ()), None)
     jobs = [
         job_status(configuration, database, job, now, pulse=beat) for job in configuration.releases
     ]
@@ -122,15 +123,18 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
     if as_json:
         _print_json(configuration, state, pulse, beat, jobs, gates, wrong)
         print_rows([_refusal_row(each) for each in [refused] if each], "json")
+        print_rows([{**_refusal_row(each), "type": "clock"} for each in [behind] if each], "json")
     else:
         if refused is not None:
             click.echo(printable(f"the next run is refused: {refused}"))
+        if behind is not None:
+            click.echo(printable(str(behind)))
         for alert in of_daemon(state, beat):
             click.echo(printable(f"{alert.of}: {alert.text}"))
         _print_tables(configuration, database, state, pulse, jobs, [gates, wrong])
     if refused is not None:
         return refused.exit_code
-    if state in ("dead", "hung") or (beat is not None and beat.store):
+    if state in ("dead", "hung") or (beat is not None and beat.store) or behind is not None:
         return 1
     return 3 if any(each.state == "exhausted" for each in jobs) else 0
 

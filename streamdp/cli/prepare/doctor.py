@@ -26,9 +26,6 @@ if TYPE_CHECKING:
 EARLIEST = 1_767_225_600
 """2026-01-01: a clock that shows less was never set."""
 
-BEHIND = 60
-"""Seconds that a clock may have gone back unremarked."""
-
 LEAST_FREE = 100 * 10**6
 """Bytes the store's disk should have left."""
 
@@ -106,8 +103,10 @@ def _sources(configuration: Configuration) -> Iterator[Check]:
 
 def _clock(configuration: Configuration) -> str:
     """The clock as `run` sees it: against the last time the store knew."""
+    from streamdp.reports.state.next_run import clock_errors
     from streamdp.store.clock_guard import require_followed
-    from streamdp.store.schema.schema import open_to_read
+    from streamdp.store.database import connect_to_read
+    from streamdp.store.schema.migrations import is_current
 
     now = int(time.time())
     if now < EARLIEST:
@@ -115,12 +114,12 @@ def _clock(configuration: Configuration) -> str:
     section, shown = configuration.store, time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(now))
     if not section.path.exists():
         return shown
-    behind = require_followed(open_to_read(section.path), now, section.max_clock_step)
-    if behind > BEHIND:
-        raise StreamdpError(
-            f"the clock is {behind} s behind the last time the store knew",
-            hint="set it: until then no batch is new",
-        )
+    with closing(connect_to_read(section.path)) as database:
+        if not is_current(database):
+            return f"{shown}; upgrade pending: it is compared with the store after that"
+        require_followed(database, now, section.max_clock_step)
+        for error in clock_errors(configuration, database, now, configuration.tasks()):
+            raise error
     return shown
 
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.command()
 @config_option
 @click.option(
-    "--accept-clock", is_flag=True, help="Accept the clock as right, however far it jumped."
+    "--accept-clock", is_flag=True, help="Accept the clock as right, whichever way it jumped."
 )
 @click.option("--once", is_flag=True, help="Do what is due and exit: for cron, dbt or Airflow.")
 @click.option("--source", help="With --once: only the jobs that read this source.")

@@ -44,6 +44,7 @@ def one_round(
     from streamdp.daemon.clock import SystemClock
     from streamdp.daemon.runtime import runtime
     from streamdp.privacy.entropy import OperatingSystemEntropy
+    from streamdp.reports.state.next_run import clock_errors
     from streamdp.wiring import start_log
 
     log = start_log(configuration, console=False)
@@ -64,10 +65,8 @@ def one_round(
         outcomes = running.runner.round([running.jobs[name] for name in names], only)
         outcomes.errors += _lost(configuration, running.store.database, names)
         running.watch(configuration, OperatingSystemEntropy(), SystemClock(), log)
-        if running.behind:
-            click.echo(
-                "the clock is behind the last time this store knew: no batch is new", err=True
-            )
+        now = SystemClock().now()
+        outcomes.errors += clock_errors(configuration, running.store.database, now, names)
         return outcomes
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from streamdp.config import Configuration
 from streamdp.database import Database
+from streamdp.reports.state.next_run import clock_errors
 from streamdp.store.ledger.ledger import burns_in_a_row, deaths_in_a_row
 from streamdp.store.problems import problems
 from streamdp.store.pulse import Pulse
@@ -58,6 +59,7 @@ def holds(
         *_caps(database, configuration.releases[job].source, job, caps),
         *_rest(database, configuration.releases[job].source, job, now),
         *_late(configuration, job, pulse),
+        *_ahead(configuration, database, job, now),
         *_problems(configuration, database, job),
         *_unmet(database, configuration, job),
     )
@@ -129,6 +131,12 @@ def _late(configuration: Configuration, job: str, pulse: Pulse | None) -> list[H
     if pulse is None or since is None:
         return []
     return [Hold("late", pulse.why_late(job, configuration.releases[job].source), since)]
+
+
+def _ahead(configuration: Configuration, database: Database, job: str, now: int) -> list[Hold]:
+    """Whether the job or its gate was done with windows to come, by a clock that was ahead."""
+    found = clock_errors(configuration, database, now, [job])
+    return [Hold("failing", error.line) for error in found][:1]
 
 
 def _problems(configuration: Configuration, database: Database, job: str) -> list[Hold]:

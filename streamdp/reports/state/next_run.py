@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from streamdp.config import Configuration
 from streamdp.database import Database
-from streamdp.errors import StreamdpError
+from streamdp.errors import ClockError, StreamdpError
 from streamdp.store.anchor.check import require_same_end
-from streamdp.store.clock_guard import require_followed
+from streamdp.store.clock_guard import require_followed, require_not_ahead, require_not_behind
 from streamdp.store.ledger import chain
 from streamdp.store.schema.migrations import is_current
 
@@ -38,3 +40,32 @@ def refusal(
     except StreamdpError as error:
         return error
     return None
+
+
+def clock_errors(
+    configuration: Configuration, database: Database, now: int, names: Iterable[str]
+) -> Iterator[ClockError]:
+    """What is wrong as the clock has gone back, or was ahead once: of the store, then of jobs.
+
+    Args:
+        configuration: Of the jobs.
+        database: The store.
+        now: POSIX time.
+        names: Of releases and gates.
+    """
+    try:
+        require_not_behind(database, now)
+    except ClockError as error:
+        yield error
+    gated = configuration.gated()
+    for name in dict.fromkeys(each for job in names for each in (job, gated.get(job, job))):
+        gates = configuration.all_gates()
+        source = (
+            configuration.source_of(gates[name])
+            if name in gates
+            else configuration.releases[name].source
+        )
+        try:
+            require_not_ahead(database, name, source, now)
+        except ClockError as error:
+            yield error
