@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from streamdp.backends.sql.total import DOUBLE, OTHER, PARTS, Made, Value, Walk
-from streamdp.errors import MissingColumnError
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr
@@ -69,10 +68,7 @@ class _Walk(Walk):
     engine = "MariaDB"
     dialect = "mysql"
     truth = Value("exact", 0, 1, whole=True)
-    rest_of_doubles = True
-
-    def __init__(self, text: str, kinds: Mapping[str, str]) -> None:
-        super().__init__(text, {name.lower(): kind for name, kind in kinds.items()})
+    folds_names = True
 
     def rules(self) -> dict[type[Expr], Callable[[Expr], Made]]:
         from sqlglot import exp
@@ -81,16 +77,6 @@ class _Walk(Walk):
         found = super().rules() | dict.fromkeys(parts, self._counted)
         times = (exp.TsOrDsToDate, exp.TsOrDsToTimestamp, exp.TimeToStr)
         return found | dict.fromkeys(times, self._read)
-
-    def kind_of(self, name: str) -> str:
-        found = self._kinds.get(name.lower())
-        if found is None:
-            raise MissingColumnError(
-                f"there is no column {name!r}",
-                where=self._text,
-                hint="look at the names of the table's columns",
-            )
-        return found
 
     def type_of(self, kind: str) -> Value:
         head, _, digits = kind.partition("(")

@@ -26,9 +26,6 @@ from streamdp.backends.sql.total import (
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr
 
-_YEARS = 4000
-"""By which a time may be moved; from the year 1 on PostgreSQL has 4713 before."""
-
 _WHOLE = {"smallint": 5, "integer": 10, "bigint": 19}
 """Digits of whole numbers."""
 
@@ -61,8 +58,6 @@ _PARTS = (*PARTS, "EPOCH")
 _PARTS_OF_DATES = ("DOW", "ISODOW", "DOY", "WEEK", "ISOYEAR", "DECADE", "CENTURY", "MILLENNIUM")
 """Parts that PostgreSQL knows of every interval, and those of dates and timestamps."""
 
-_UNIT_YEARS = {"YEAR": 1.0, "QUARTER": 0.25, "MONTH": 1 / 12, "WEEK": 1 / 52, "DAY": 1 / 365}
-
 
 def total(expression: str, kinds: Mapping[str, str]) -> str:
     """The expression in SQL that is null where it would fail.
@@ -87,6 +82,7 @@ class _Walk(Walk):
     dialect = "postgres"
     truth = Value("text")
     rest_of_doubles = False
+    counts_days = True
 
     def rules(self) -> dict[type[Expr], Callable[[Expr], Made]]:
         from sqlglot import exp
@@ -109,24 +105,6 @@ class _Walk(Walk):
             node = self.parsed(f"CASE WHEN abs(x) <= 1e{FAR} THEN round(x, {FAR}) END", node)
         return node, replace(value, whole=False, raw=False)
 
-    def moved(self, node: Expr, one: Made, other: Made) -> Made:
-        from sqlglot import exp
-
-        (left, first), (right, second) = self._guarded(*one), self._guarded(*other)
-        made = type(node)(this=left, expression=right)
-        times = ("date", "moment")
-        if isinstance(node, exp.Sub) and first.kind in times and second.kind in times:
-            days = first.kind == second.kind == "date"
-            return made, Value("exact", 0, 8, whole=True) if days else Value("span")
-        if first.kind in times and isinstance(right, exp.Interval):
-            years = first.years + second.years
-            if years > _YEARS:
-                raise self.refusal("a time is moved too far")
-            return made, Value("moment", years=years)
-        if "text" in (first.kind, second.kind):
-            raise UnfitError
-        raise self.refusal("a time takes another time, or an interval such as INTERVAL 1 DAY")
-
     def cast(self, node: Expr) -> Made:
         from sqlglot import exp
 
@@ -137,7 +115,7 @@ class _Walk(Walk):
         return self.double(*self.of(node.this))
 
     def part(self, node: Expr) -> Made:
-        inside, value = self._guarded(*self.of(node.expression))
+        inside, value = self.guarded(*self.of(node.expression))
         part = node.this.name.upper()
         if value.kind == "text":
             raise UnfitError
@@ -151,7 +129,7 @@ class _Walk(Walk):
 
     def _start(self, node: Expr) -> Made:
         """The beginning of the month, day or hour of a time."""
-        inside, value = self._guarded(*self.of(node.this))
+        inside, value = self.guarded(*self.of(node.this))
         part = node.text("unit").upper()
         if value.kind == "text":
             raise UnfitError
@@ -159,14 +137,6 @@ class _Walk(Walk):
             raise self.refusal(f"PostgreSQL knows no beginning of a {part.lower()} of this")
         node.set("this", inside)
         return node, Value("moment", years=value.years)
-
-    def interval(self, node: Expr) -> Made:
-        unit = node.text("unit").upper().removesuffix("S")
-        try:
-            number = abs(float(node.this.name))
-        except ValueError:
-            raise self.refusal("an interval takes one number and its unit") from None
-        return node, Value("span", years=number * _UNIT_YEARS.get(unit, 1 / 365))
 
     def comparison(self, node: Expr) -> Made:
         """A comparison; numbers of two families are doubles there, which a decimal may leave."""
@@ -185,10 +155,3 @@ class _Walk(Walk):
         if listed:
             node.set("expressions", [each for each, _ in made[len(keys) :]])
         return node, self.truth
-
-    def _guarded(self, node: Expr, value: Value) -> Made:
-        """A time that PostgreSQL can compute with, else null."""
-        if value.kind not in ("date", "moment") or not value.raw:
-            return node, value
-        within = "x >= DATE '0001-01-01' AND x < DATE '9999-12-31'"
-        return self.parsed(f"CASE WHEN {within} THEN x END", node), replace(value, raw=False)

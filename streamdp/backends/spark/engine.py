@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
@@ -20,7 +20,7 @@ from streamdp.backends.sql.relation import Relation
 from streamdp.errors import SourceError
 from streamdp.files import identity_of, nearest, resolve
 from streamdp.objects.address import SCHEMES, identity
-from streamdp.types import Batch, File, IntArray, Query
+from streamdp.types import RECORD, Batch, File, IntArray, Query
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,8 +29,19 @@ SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "false",
     "spark.sql.variable.substitute": "false",
+    "spark.sql.parser.escapedStringLiterals": "false",
+    "spark.sql.parser.quotedRegexColumnNames": "false",
+    "spark.sql.caseSensitive": "false",
+    "spark.sql.files.ignoreCorruptFiles": "false",
+    "spark.sql.files.ignoreMissingFiles": "false",
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
 }
-"""Of every question: UTC, null for what fails on a record, and no names of the shell in texts."""
+"""Of every question, whatever the cluster's defaults are.
+
+UTC, null for what fails on a record, no names of the shell in texts, backslashes as escapes, names
+that are no patterns, no file left out, and no old date that ends the question.
+"""
 
 QUIET = {
     "spark.log.level": "OFF",
@@ -38,6 +49,9 @@ QUIET = {
     "spark.ui.showConsoleProgress": "false",
 }
 """Of the engine: its log would quote rows, and its progress tell durations."""
+
+LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""PySpark's own, which write to the error stream."""
 
 VIEW = "streamdp_batch_records"
 """Name of the view of all files of a batch."""
@@ -73,6 +87,7 @@ class SparkBackend(SqlBackend):
     limits: Limits = NO_LIMITS
     pattern: str = ""
     _session: SparkSession | None = field(default=None, init=False, repr=False)
+    _columns: dict[str, str] = field(default_factory=dict, init=False, repr=False)
 
     @contextmanager
     def session(self) -> Iterator[None]:
@@ -89,7 +104,15 @@ class SparkBackend(SqlBackend):
 
     def words(self) -> SparkWords:
         """Spark's SQL."""
-        return SparkWords()
+        return SparkWords(self._columns)
+
+    def relation_sql(self, relation: Relation) -> str:
+        """The relation; types of its columns are kept for the expressions over them."""
+        beneath = self.describe(f"SELECT * FROM {relation.bare(SparkWords())} AS relation")
+        self._columns = {f"{RECORD}.{name}": kind for name, kind in beneath.items()}
+        found = SqlBackend.relation_sql(self, relation)
+        self._columns |= self.describe(f"SELECT * FROM {found}")
+        return found
 
     def table(self, query: Query, batch: Batch) -> str:
         """The relation, or a view of all files of the batch."""
@@ -133,6 +156,20 @@ class SparkBackend(SqlBackend):
         return (
             f"CAST(timestamp_micros(CASE WHEN {near} THEN {name} * 1000 END) AS {kind}) AS {name}"
         )
+
+    def look_further(self, query: Query, batch: Batch, columns: Mapping[str, str]) -> None:
+        """Refuse views that keep the ANSI mode, in which they fail at a record."""
+        if self.pattern or self.relation.query:
+            return
+        table = self._connect().table(self.relation.bare(self.words()))
+        for view in ansi_views(table._jdf.queryExecution().analyzed()):
+            raise SourceError(
+                f"the view {view} was made in ANSI mode, in which one record may fail it",
+                where=self.place(batch),
+                hint="make it anew after SET spark.sql.ansi.enabled = false, or read its table with"
+                " a query",
+                source=batch.source,
+            )
 
     def collated(self, columns: Mapping[str, str]) -> list[str]:
         """Columns whose type names a collation."""
@@ -201,7 +238,31 @@ class SparkBackend(SqlBackend):
             for name, value in settings.items():
                 builder = builder.config(name, value)
             self._session = builder.getOrCreate()
+            _silence()
         return self._session
+
+
+def _silence() -> None:
+    """Switch off loggers of PySpark that write errors with the values at which they arose."""
+    from pyspark.logger import PySparkLogger
+
+    for name in LOGGERS:
+        PySparkLogger.getLogger(name).disabled = True
+
+
+def ansi_views(plan: Any) -> Iterator[str]:
+    """Names of the views in a plan of Spark that are computed in ANSI mode, as is its default.
+
+    Args:
+        plan: Analyzed, of Java.
+    """
+    if plan.nodeName() == "View" and not plan.isTempView():
+        kept = plan.desc().viewSQLConfigs().get("spark.sql.ansi.enabled")
+        was_default = plan.desc().createVersion().startswith(("2.", "3."))
+        if (kept.get() if kept.isDefined() else str(not was_default)).lower() != "false":
+            yield str(plan.desc().identifier().table())
+    for number in range(plan.children().size()):
+        yield from ansi_views(plan.children().apply(number))
 
 
 def stored_at(addresses: Sequence[str]) -> Iterator[str]:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from streamdp.backends.spark.total import total
 from streamdp.backends.sql.words import Role, Words, quoted
 
 WHOLE = ("tinyint", "smallint", "int", "bigint")
@@ -27,8 +31,18 @@ def family(kind: str) -> str:
     return kind.partition("(")[0]
 
 
+@dataclass(frozen=True)
 class SparkWords(Words):
-    """See `words.Words`. The session is not in ANSI mode: what fails on a record is null."""
+    """See `words.Words`. The session is not in ANSI mode, and expressions are made total.
+
+    Args:
+        columns: Types of columns that expressions name.
+    """
+
+    columns: Mapping[str, str] = field(default_factory=dict)
+
+    def tried(self, expression: str) -> str:
+        return f"({total(expression, self.columns)})"
 
     def takes(self, role: Role, kind: str) -> bool:
         return family(kind) in KINDS[role]

@@ -4,6 +4,7 @@ Arithmetic is made total by the types of columns alone, which are public:
 
 * whole numbers are computed as decimals, which have room for their sums and products;
 * floating numbers are null in arithmetic beyond 10^30, and nearer to zero than 10^-30;
+* times are null in it outside of the years 1 to 9999, and moved by a bounded length;
 * powers of ten that bound each result are carried along, and an expression whose result could leave
   the doubles is refused;
 * comparisons, conditions and functions of texts fail on nothing.
@@ -21,7 +22,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from streamdp.errors import SourceError
+from streamdp.errors import MissingColumnError, SourceError
 
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr
@@ -36,6 +37,11 @@ MOST = 290
 
 DIGITS = 17
 """Decimal digits of a double, and one: a difference of two is zero or not nearer to it than so."""
+
+YEARS = 4000
+"""By which a time may be moved; from the year 1 on engines have 4713 before, and 290,000 after."""
+
+_UNIT_YEARS = {"YEAR": 1.0, "QUARTER": 0.25, "MONTH": 1 / 12, "WEEK": 1 / 52, "DAY": 1 / 365}
 
 PARTS = ("YEAR", "QUARTER", "MONTH", "DAY", "HOUR", "MINUTE", "SECOND")
 """Parts of a time that all engines know."""
@@ -94,10 +100,18 @@ class Walk(ABC):
     truth: ClassVar[Value]
     """What is known of a truth value."""
 
-    rest_of_doubles: ClassVar[bool]
+    rest_of_doubles: ClassVar[bool] = True
     """Whether `%` takes floating numbers."""
 
+    counts_days: ClassVar[bool] = False
+    """Whether the distance of two dates is a whole number."""
+
+    folds_names: ClassVar[bool] = False
+    """Whether columns are found in any case."""
+
     def __init__(self, text: str, kinds: Mapping[str, str]) -> None:
+        if self.folds_names:
+            kinds = {name.lower(): kind for name, kind in kinds.items()}
         self._text, self._kinds = text, kinds
         self._rules = self.rules()
 
@@ -172,20 +186,12 @@ class Walk(ABC):
         """A whole number, or a decimal whose bounds do not hold yet, as a decimal within them."""
 
     @abstractmethod
-    def moved(self, node: Expr, one: Made, other: Made) -> Made:
-        """A time and an interval, or the distance of two times."""
-
-    @abstractmethod
     def cast(self, node: Expr) -> Made:
         """A cast."""
 
     @abstractmethod
     def part(self, node: Expr) -> Made:
         """A part of a time."""
-
-    @abstractmethod
-    def interval(self, node: Expr) -> Made:
-        """An interval."""
 
     @abstractmethod
     def comparison(self, node: Expr) -> Made:
@@ -219,10 +225,18 @@ class Walk(ABC):
 
         Raises:
             UnfitError: There is no such column.
+            MissingColumnError: The same where the engine might find another one.
         """
-        if name not in self._kinds:
+        found = self._kinds.get(name.lower() if self.folds_names else name)
+        if found is None and self.folds_names:
+            raise MissingColumnError(
+                f"there is no column {name!r}",
+                where=self._text,
+                hint="look at the names of the table's columns",
+            )
+        if found is None:
             raise UnfitError
-        return self._kinds[name]
+        return found
 
     def _column(self, node: Expr) -> Made:
         named = f"{node.text('table')}.{node.name}" if node.text("table") else node.name
@@ -373,6 +387,8 @@ class Walk(ABC):
     def _united(self, made: list[Made]) -> tuple[list[Expr], Value]:
         """Results of which one is chosen, as numbers of one family."""
         numbers = [value for _, value in made if value.is_number]
+        if {value.kind for _, value in made} >= {"date", "moment"}:
+            made = [self.guarded(*each) for each in made]
         if numbers:
             value = _around(numbers)
             if {each.kind for each in numbers} != {"exact"} or not self.fits(value):
@@ -391,6 +407,39 @@ class Walk(ABC):
         kind = min(kinds) if len(kinds) == 1 else kind
         years = max(value.years for value in values)
         return [each for each, _ in made], Value(kind, raw=True, years=years)
+
+    def moved(self, node: Expr, one: Made, other: Made) -> Made:
+        """A time and an interval, or the distance of two times."""
+        from sqlglot import exp
+
+        (left, first), (right, second) = self.guarded(*one), self.guarded(*other)
+        made = type(node)(this=left, expression=right)
+        times = ("date", "moment")
+        if isinstance(node, exp.Sub) and first.kind in times and second.kind in times:
+            days = self.counts_days and first.kind == second.kind == "date"
+            return made, Value("exact", 0, 8, whole=True) if days else Value("span")
+        if first.kind in times and isinstance(right, exp.Interval):
+            years = first.years + second.years
+            if years > YEARS:
+                raise self.refusal("a time is moved too far")
+            return made, Value("moment", years=years)
+        raise self.unfit(right, second if first.kind in times else first)
+
+    def interval(self, node: Expr) -> Made:
+        """An interval of a literal length."""
+        unit = node.text("unit").upper().removesuffix("S")
+        try:
+            number = abs(float(node.this.name))
+        except ValueError:
+            raise self.refusal("an interval takes one number and its unit") from None
+        return node, Value("span", years=number * _UNIT_YEARS.get(unit, 1 / 365))
+
+    def guarded(self, node: Expr, value: Value) -> Made:
+        """A time that the engine can compute with, else null."""
+        if value.kind not in ("date", "moment") or not value.raw:
+            return node, value
+        within = "x >= DATE '0001-01-01' AND x < DATE '9999-12-31'"
+        return self.parsed(f"CASE WHEN {within} THEN x END", node), replace(value, raw=False)
 
     def alike(self, one: Made, other: Made) -> tuple[Expr, Expr, Value, Value]:
         """Two numbers, both decimal or both double."""
