@@ -110,6 +110,18 @@ class Simulates(Protocol):
         ...
 
 
+@runtime_checkable
+class InUnit(Protocol):
+    """An `Accuracy` that tells errors in the unit of what is released, and prices for them."""
+
+    def prices_for(self, kind: Any, error: float) -> Mapping[str, Price | None]:
+        """Price for one record at which each part of a release is so near, by its name.
+
+        None where no price is known that is enough.
+        """
+        ...
+
+
 RowCount = Callable[[Sequence[Row]], Rows]
 """From a release's rows to the records that each group is known to have, by group."""
 

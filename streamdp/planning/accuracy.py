@@ -33,6 +33,7 @@ class Simulations:
         prices: Of the jobs, with their kinds.
         database: The store, where counts may have been released; None before there is one.
         wanted: An error that a price is sought for.
+        in_unit: The same in the unit of what is released: records, or that of a column.
     """
 
     def __init__(
@@ -41,9 +42,10 @@ class Simulations:
         prices: Prices,
         database: Database | None,
         wanted: float | None,
+        in_unit: float | None = None,
     ) -> None:
         self._configuration, self._prices = configuration, prices
-        self._database, self._wanted = database, wanted
+        self._database, self._wanted, self._in_unit = database, wanted, in_unit
         self._known: dict[Hashable, dict[str, Json]] = {}
 
     def foretell(
@@ -125,4 +127,22 @@ class Simulations:
             needed = accuracy.price_for(kind, self._wanted)
             shown = None if needed is None else self._with_cap(job, needed.of_unit(rows))
             row[f"{section.price.measure}_for_{self._wanted:g}"] = shown
+        if self._in_unit is not None:
+            row |= self._prices_in_unit(job, kind, self._in_unit)
         return row
+
+    def _prices_in_unit(self, job: str, kind: Any, error: float) -> dict[str, Json]:
+        """Prices at which each part of a release is so near, and the word of a cap."""
+        from streamdp import wiring
+        from streamdp.kinds.spec import InUnit
+
+        section, rows = self._configuration.releases[job], self._configuration.privacy.unit.rows
+        accuracy = wiring.spec_of(section).accuracy
+        if not isinstance(accuracy, InUnit):
+            return {}
+        return {
+            f"{section.price.measure}_for_{name}_within_{error:g}": (
+                None if needed is None else self._with_cap(job, needed.of_unit(rows))
+            )
+            for name, needed in accuracy.prices_for(kind, error).items()
+        }

@@ -12,13 +12,14 @@ from streamdp.kinds.additive import AdditiveAccuracy, AdditiveKind
 from streamdp.kinds.statistics.accuracy import CountError
 from streamdp.kinds.statistics.kind import Statistics
 from streamdp.kinds.statistics.measures.counts import Count
+from streamdp.kinds.statistics.measures.moments import Moment, MomentOf
 from streamdp.kinds.workload.accuracy import AverageError
 from streamdp.kinds.workload.drawing.weights import PrivateWeights
 from streamdp.kinds.workload.fitting.marginals import Workload
 from streamdp.kinds.workload.kind import WorkloadRelease
 from streamdp.privacy.filters import Measure
 from streamdp.privacy.price import Price
-from streamdp.types import Dimension, Row, TableCounts, TableQuery
+from streamdp.types import Dimension, Grid, Row, TableCounts, TableQuery
 
 MEASURES: tuple[Measure, ...] = ("epsilon", "rho")
 
@@ -86,3 +87,26 @@ def test_a_workload_has_a_price_for_an_error_and_a_larger_one_for_a_smaller(
     assert near.measure == far.measure == measure
     assert near.amount > 2 * far.amount
     assert AverageError().price_for(kind, 1e-9) is None
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_each_measure_has_a_price_for_an_error_in_its_unit(measure: Measure) -> None:
+    """Sums, means and variances too, where expected rows say what noise is divided by."""
+    grid = Grid(Fraction(1, 2), 0, 400)
+    which: tuple[Moment, ...] = ("sum", "mean", "variance")
+    moments = tuple(MomentOf(f"a {each}", each, "x", grid, (200, 80)) for each in which)
+    shares = (Fraction(1, 4),) * 4
+    kind = Statistics((Count("n"), *moments), shares, Price(Fraction(1), measure))
+    assert set(CountError().prices_for(kind, 90.0)) == {"n", "a sum"}
+    kind = replace(kind, expected_rows=300)
+    found = CountError().prices_for(kind, 90.0)
+    assert set(found) == {"n", "a sum", "a mean", "a variance"}
+    for name, price in found.items():
+        assert price is not None
+        reached = CountError().expected(replace(kind, price=price))[f"{name} error_95"]
+        less = price.share(Fraction(95, 100))
+        missed = CountError().expected(replace(kind, price=less))[f"{name} error_95"]
+        assert reached is not None
+        assert missed is not None
+        assert reached <= 90.0 * 1.001
+        assert missed > 90.0 * 0.999

@@ -53,6 +53,13 @@ if TYPE_CHECKING:
     " that is shown, such as the share of ranks, or records of a count.",
 )
 @click.option(
+    "--value-error",
+    "in_unit",
+    type=click.FloatRange(0, min_open=True),
+    help="Also show, for every measure, the epsilon (or rho) with which it has this error in its"
+    " own unit: records of a count, euros or minutes of a mean or quantile.",
+)
+@click.option(
     "--rows",
     "bounds",
     help="Also show what each of some bounds on the records of a unit costs, such as 1,2,3,5: the"
@@ -64,6 +71,7 @@ def plan(
     jobs: tuple[str, ...],
     days: int,
     wanted: float | None,
+    in_unit: float | None,
     bounds: str | None,
     config_path: Path,
     as_json: bool,
@@ -98,7 +106,7 @@ def plan(
             click.echo(said, err=True)
     form: Form = "json" if as_json else "table"
     shown = [name for name in waiting.releases if not jobs or name in jobs]
-    errors, left = Simulations(configuration, prices, database, wanted).foretell(
+    errors, left = Simulations(configuration, prices, database, wanted, in_unit).foretell(
         shown, named=bool(jobs), progress=_progress
     )
     rows = [

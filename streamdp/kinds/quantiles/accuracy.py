@@ -63,6 +63,25 @@ class RankError:
         needed = accuracy.epsilon_needed(reached, kind.epsilon, error)
         return None if needed is None else Price.of_loss_range(needed, kind.measure)
 
+    def prices_for(self, kind: Quantiles, error: float) -> Mapping[str, Price | None]:
+        """Price for one record at which values are so near, in the unit of the column.
+
+        Nothing where neither a guess nor bounds say how the column is spread.
+        """
+        if kind.expected_rows is None or kind.believed_batch in NOWHERE:
+            return {}
+        low, high = 0.0, 0.5
+        if value_error(kind, high) <= error:
+            low = high
+        for _ in range(RANK_HALVINGS):
+            middle = (low + high) / 2
+            low, high = (middle, high) if value_error(kind, middle) <= error else (low, middle)
+        return {"value": self.price_for(kind, low) if low > 0.0 else None}
+
+
+RANK_HALVINGS = 12
+"""Of the ranks that an error of values is told by."""
+
 
 def value_error(kind: Quantiles, rank: float) -> float:
     """How far a value is off that is off by a share of the ranks, in the unit of the column.

@@ -45,6 +45,7 @@ def build(section: StatisticsSection, context: BuildContext) -> Statistics:
         ties=tuple(_ties(section)),
         smooth=section.smoothed,
         counted=context.counted,
+        expected_rows=section.expected_rows,
     )
 
 

@@ -79,6 +79,7 @@ class Statistics:
         ties: Counts that a histogram's cells are to add up to.
         smooth: Whether to publish what all releases together say, beside the release.
         counted: What a number of records is a number of.
+        expected_rows: Records of a batch or group, for expected errors alone.
     """
 
     measures: tuple[Measure, ...]
@@ -91,6 +92,7 @@ class Statistics:
     ties: tuple[Tie, ...] = ()
     smooth: bool = True
     counted: str = "records"
+    expected_rows: int | None = None
 
     name: ClassVar[str] = "statistics"
 

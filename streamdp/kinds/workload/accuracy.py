@@ -34,6 +34,9 @@ COLD = 5
 MOST_SAMPLED = 20_000
 """Records of a synthetic batch; of larger ones shares are exact."""
 
+MOST_SHOWN = 12
+"""Items of which each error is told."""
+
 _BETWEEN: Mapping[Measure, tuple[Fraction, Fraction]] = {
     "epsilon": (Fraction(1, 100), Fraction(20)),
     "rho": (Fraction(1, 20_000), Fraction(20)),
@@ -47,14 +50,35 @@ class AverageError:
     """Mean over the items of the sum of absolute errors over their cells, over the records."""
 
     def expected(self, kind: WorkloadRelease) -> Mapping[str, float | None]:
-        """After a month on a stable stream, and without a memory."""
-        cold, learned, largest = _replayed(kind.mechanism)
+        """After a month on a stable stream, and without a memory; and of each item, in records.
+
+        That of an item is its mean error over its cells: of an axis, of how many records a cell is
+        off.
+        """
+        cold, learned, largest, each = _replayed(kind.mechanism)
+        of_items = {f"{name} records_off": off for name, off in zip(kind.names, each, strict=False)}
         return {
             "average_error": learned,
             "average_error_cold": cold,
             "largest_error": largest,
+            **(of_items if len(of_items) <= MOST_SHOWN else {}),
             **_of_tests(kind.mechanism),
         }
+
+    def prices_for(self, kind: WorkloadRelease, error: float) -> Mapping[str, Price | None]:
+        """About the least price for one record at which a cell of any item is so near on the mean.
+
+        Args:
+            kind: Of the release.
+            error: In records.
+        """
+
+        def worst(price: Price) -> float:
+            found = _replayed(replace(kind.mechanism, amount=price.amount))[3]
+            return max(found, default=math.inf)
+
+        measure = kind.mechanism.loss
+        return {"cells": least_price(worst, error, measure, _BETWEEN[measure], _HALVINGS)}
 
     def price_for(self, kind: WorkloadRelease, error: float) -> Price | None:
         """About the least price for one record with so small an average error; None if none is."""
@@ -81,11 +105,13 @@ def _of_tests(mechanism: PrivateWeights) -> dict[str, float | None]:
 
 
 @functools.lru_cache(maxsize=64)
-def _replayed(mechanism: PrivateWeights) -> tuple[float | None, float | None, float | None]:
-    """Average error without a memory, and average and largest of learned releases."""
+def _replayed(
+    mechanism: PrivateWeights,
+) -> tuple[float | None, float | None, float | None, tuple[float, ...]]:
+    """Average error without a memory, average and largest of learned ones, and records off."""
     workload = mechanism.workload
     if workload.cells > MOST_CELLS:
-        return None, None, None
+        return None, None, None, ()
     rows, entropy = mechanism.expected_rows, PublicEntropy("workload")
     known = shares(workload.sizes).reshape(-1)
     fresh = Memory.cold(workload, rows)
@@ -94,14 +120,19 @@ def _replayed(mechanism: PrivateWeights) -> tuple[float | None, float | None, fl
     for _ in range(RELEASES):
         memory, errors = _released(mechanism, memory, known, entropy)
         learned.append(errors)
-    average, largest = np.mean(learned[-RELEASES // 3 :], axis=0) / rows
-    return round(float(np.mean(cold)) / rows, 4), round(float(average), 4), round(float(largest), 4)
+    average, largest, *each = np.mean(learned[-RELEASES // 3 :], axis=0).tolist()
+    off = tuple(float(f"{error:.3g}") for error in each)
+    first = round(float(np.mean(cold)) / rows, 4)
+    return first, round(average / rows, 4), round(largest / rows, 4), off
 
 
 def _released(
     mechanism: PrivateWeights, memory: Memory, known: FloatArray, entropy: PublicEntropy
-) -> tuple[Memory, tuple[float, float]]:
-    """Release a synthetic batch: the next state, the average and the largest error in records."""
+) -> tuple[Memory, tuple[float, ...]]:
+    """Release a synthetic batch: the next state, and errors in records.
+
+    These are the average over the items, the largest of a cell, and the mean of each item's cells.
+    """
     workload = mechanism.workload
     table = _batch(known, mechanism.expected_rows, entropy).reshape(workload.sizes)
     counts = [
@@ -114,7 +145,9 @@ def _released(
         for item, count in zip(workload.items, counts, strict=True)
     ]
     average = float(np.mean([each.sum() for each in errors]))
-    return memory.after(drawn.fit), (average, max(float(each.max()) for each in errors))
+    largest = max(float(each.max()) for each in errors)
+    of_items = (float(each.mean()) for each in errors)
+    return memory.after(drawn.fit), (average, largest, *of_items)
 
 
 def shares(sizes: Sequence[int]) -> FloatArray:

@@ -131,8 +131,8 @@ def test_no_moment_lies_outside_what_bounds_allow(size: int) -> None:
 
 def test_a_mean_of_a_small_group_is_flagged_by_the_count_beside_it() -> None:
     """Its own table is too noisy to tell that a group of forty is empty; the count is not."""
-    full = {"g": ["a"] * 400 + ["b"] * 40, "x": [8.0] * 440}
-    empty = {"g": ["a"] * 400, "x": [8.0] * 400}
+    full: dict[str, list[Any]] = {"g": ["a"] * 400 + ["b"] * 40, "x": [8.0] * 440}
+    empty: dict[str, list[Any]] = {"g": ["a"] * 400, "x": [8.0] * 400}
     about = {"resolution": 1, "bounds": [-50, 50]}
     measures: dict[str, Any] = {"mean": {"mean": "x", **about}, "sum": {"sum": "x", **about}}
     for beside, flagged in (({}, False), ({"rows": "count"}, True)):
