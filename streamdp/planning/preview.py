@@ -16,6 +16,7 @@ import numpy as np
 from streamdp import wiring
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.duckdb.text_values import typed
+from streamdp.backends.sql.server import ServerBackend
 from streamdp.backends.sql.words import quoted
 from streamdp.errors import ConfigurationError
 from streamdp.objects.address import is_address
@@ -33,6 +34,9 @@ EXAMPLES = 3
 
 MOST_GROUPS = 10
 """Groups that are not listed and are shown, those of most records first."""
+
+Looked = DuckDBBackend | ServerBackend[Any]
+"""Engines whose records can be shown."""
 
 _COUNT = TableQuery(())
 """How many records there are."""
@@ -69,32 +73,34 @@ def preview(configuration: Configuration, name: str, first: int, now: int) -> Pr
         now: POSIX time; batches that are complete by then are counted.
 
     Raises:
-        ConfigurationError: Its engine is a server.
+        ConfigurationError: Its engine is Spark.
         SourceError: It cannot be read.
     """
     section = configuration.sources[name]
     found = wiring.backends(configuration)(name)
-    if not isinstance(found, DuckDBBackend):
+    if not isinstance(found, DuckDBBackend | ServerBackend):
         raise ConfigurationError(
             f"source {name} is read by {section.engine.kind}",
             where=f"sources.{name}.engine",
-            hint="preview shows what DuckDB reads; look at a table of a server with its own client",
+            hint="preview shows files and tables of DuckDB, PostgreSQL and MariaDB; look at"
+            " tables of Spark with its own shell",
         )
     batches = tuple(wiring.source(name, section).batches(now))
     whole = _whole(section, found)
-    everything = batches[0] if whole is found and batches else Batch(name, "preview")
+    of_one = whole is found and isinstance(found, DuckDBBackend) and batches
+    everything = batches[0] if of_one else Batch(name, "preview")
     kinds = whole.columns_of(_COUNT, everything)
     counts = [int(found.answer(_COUNT, batch).marginals[0].sum()) for batch in batches]
     unit = configuration.privacy.unit.column
     columns = list(_columns(section, whole, everything, kinds))
     try:
-        rows = whole.shown(_first(kinds, first), _COUNT, everything)
+        rows = whole.shown(_first(whole, kinds, first), _COUNT, everything)
         return Preview(
             [dict(zip(kinds, map(_shown, row), strict=True)) for row in rows],
             columns,
             _batches(batches, counts),
             _units(found, batches, unit) if unit in kinds else [],
-            list(_groups(configuration, name, whole, everything)),
+            list(_groups(configuration, name, whole, everything, kinds)),
             _warnings(columns, counts),
         )
     finally:
@@ -102,20 +108,21 @@ def preview(configuration: Configuration, name: str, first: int, now: int) -> Pr
         found.close()
 
 
-def _whole(section: Source, found: DuckDBBackend) -> DuckDBBackend:
+def _whole(section: Source, found: Looked) -> Looked:
     """An engine for all records at once, batches or not; the same where there is none."""
-    if section.is_lake() or is_address(section.path):
+    if isinstance(found, ServerBackend) or section.is_lake() or is_address(section.path):
         return found
     return DuckDBBackend(
         found.path, found.format, None, found.limits, found.relation, types=section.types
     )
 
 
-def _first(kinds: dict[str, str], number: int) -> str:
-    """The first records, with times as text: a time in a zone needs a library in Python."""
+def _first(whole: Looked, kinds: dict[str, str], number: int) -> str:
+    """The first records; DuckDB's times as text, since one in a zone needs a library in Python."""
+    name, as_text = whole.words().name, isinstance(whole, DuckDBBackend)
     columns = (
-        f"CAST({quoted(name, chr(34))} AS VARCHAR)" if "TIME" in kind else quoted(name, '"')
-        for name, kind in kinds.items()
+        f"CAST({name(column)} AS VARCHAR)" if as_text and "TIME" in kind else name(column)
+        for column, kind in kinds.items()
     )
     return f"SELECT {', '.join(columns)} FROM records LIMIT {number}"  # noqa: S608
 
@@ -125,9 +132,20 @@ def _shown(value: Any) -> Json:
 
 
 def _columns(
-    section: Source, whole: DuckDBBackend, batch: Batch, kinds: dict[str, str]
+    section: Source, whole: Looked, batch: Batch, kinds: dict[str, str]
 ) -> Iterator[dict[str, Json]]:
-    """Each column: its type, how many values it lacks, and how many are none of its type."""
+    """Each column: its type, how many values it lacks, and how many are none of its type.
+
+    A server has no values that are none of their type.
+    """
+    if isinstance(whole, ServerBackend):
+        for column, kind in kinds.items():
+            missing = f"SELECT count(*), count({whole.words().name(column)}) FROM records"  # noqa: S608
+            ((records, there),) = whole.shown(missing, _COUNT, batch)
+            share = _share(records - there, records)
+            told: dict[str, Json] = {"column": column, "type": kind, "missing": share}
+            yield told | {"became_null": 0.0, "such_as": ""}
+        return
     texts = whole.format in ("csv", "jsonl")
     raw = whole
     if texts:
@@ -175,12 +193,12 @@ def _figures(numbers: Any) -> dict[str, Json]:
     return {"least": low, "median": middle, "0.99": high, "largest": most}
 
 
-def _units(found: DuckDBBackend, batches: tuple[Batch, ...], unit: str | None) -> Rows:
+def _units(found: Looked, batches: tuple[Batch, ...], unit: str | None) -> Rows:
     """Records of a unit in a batch, over all units and batches, and what each cap would keep."""
-    column, seen = quoted(unit or "", '"'), Counter[int]()
+    column, seen = found.words().name(unit or ""), Counter[int]()
     select = (
         "SELECT n, count(*) FROM (SELECT count(*) AS n FROM records"  # noqa: S608
-        f" WHERE {column} IS NOT NULL GROUP BY {column}) GROUP BY n"
+        f" WHERE {column} IS NOT NULL GROUP BY {column}) AS sizes GROUP BY n"
     )
     for batch in batches:
         seen.update(dict(found.shown(select, _COUNT, batch)))
@@ -196,15 +214,20 @@ def _units(found: DuckDBBackend, batches: tuple[Batch, ...], unit: str | None) -
 
 
 def _groups(
-    configuration: Configuration, source: str, whole: DuckDBBackend, batch: Batch
+    configuration: Configuration, source: str, whole: Looked, batch: Batch, kinds: dict[str, str]
 ) -> Iterator[dict[str, Json]]:
     """Groups with records that no list of a release has."""
     for name, section in configuration.releases.items():
         if section.source != source or not section.by:
             continue
-        columns = ", ".join(f"CAST({quoted(each, chr(34))} AS VARCHAR)" for each in section.by)
-        where = " AND ".join(f"{quoted(each, chr(34))} IS NOT NULL" for each in section.by)
-        select = f"SELECT count(*), {columns} FROM records WHERE {where} GROUP BY ALL"  # noqa: S608
+        words = whole.words()
+        names = {each: words.name(each) for each in section.by}
+        columns = [words.as_text(name, kinds[each]) for each, name in names.items()]
+        where = " AND ".join(f"{name} IS NOT NULL" for name in names.values())
+        select = (
+            f"SELECT count(*), {', '.join(columns)} FROM records WHERE {where}"  # noqa: S608
+            f" GROUP BY {', '.join(columns)}"
+        )
         found = sorted(whole.shown(select, _COUNT, batch), key=lambda row: (-row[0], row[1:]))
         missing = [(n, group) for n, *group in found if tuple(group) not in section.groups]
         for n, group in missing[:MOST_GROUPS]:

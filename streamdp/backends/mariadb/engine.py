@@ -225,6 +225,12 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
             rows = np.array(cursor.fetchall(), dtype=np.int64)
             return rows.reshape(-1, len(cursor.description))
 
+    def fetched(self, statement: str) -> list[tuple[Any, ...]]:
+        """The rows of a SELECT."""
+        with self.connected().cursor() as cursor:
+            cursor.execute(statement)
+            return [tuple(row) for row in cursor.fetchall()]
+
     def failures(self) -> tuple[type[Exception], ...]:
         """PyMySQL's exceptions, and those of the connection beneath it."""
         import pymysql

@@ -198,6 +198,10 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
         rows = np.array(cursor.fetchall(), dtype=np.int64)
         return rows.reshape(-1, len(cursor.description or ()))
 
+    def fetched(self, statement: str) -> list[tuple[Any, ...]]:
+        """The rows of a SELECT."""
+        return [tuple(row) for row in self.connected().execute(statement).fetchall()]
+
     def failures(self) -> tuple[type[Exception], ...]:
         """All exceptions of psycopg."""
         import psycopg

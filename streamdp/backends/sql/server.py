@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from streamdp.backends.causes import CAUSES
 from streamdp.backends.limits import Limits
@@ -122,6 +122,38 @@ class ServerBackend(SqlBackend, Generic[Connection]):
     def one_by_one(self, columns: Mapping[str, str]) -> dict[str, str]:
         """None: the server looks at each record."""
         return {}
+
+    @abstractmethod
+    def fetched(self, statement: str) -> list[tuple[Any, ...]]:
+        """The rows of a SELECT, as the library gives them."""
+
+    def columns_of(self, query: Query, batch: Batch) -> dict[str, str]:
+        """Names and types of the columns of a batch.
+
+        Raises:
+            SourceError: They cannot be read.
+        """
+        with self.session(), self._own_words(batch, "cannot be opened", self.opening_hint):
+            return self.describe(f"SELECT * FROM {self.table(query, batch)}")
+
+    def shown(self, select: str, query: Query, batch: Batch) -> list[tuple[Any, ...]]:
+        """Rows of a SELECT over the records of a batch, which it calls `records`.
+
+        Privacy: none. These are the records, for a person who may see them (`streamdp preview`).
+
+        Raises:
+            SourceError: They cannot be read.
+        """
+        unread = "could not be read"
+        with (
+            self._in_time(batch, unread),
+            self.session(),
+            self._own_words(batch, unread, self.reading_hint),
+        ):
+            table = self.table(query, batch)
+            within = self._within(batch, self._described(query, table))
+            records = f"WITH records AS (SELECT * FROM {table} WHERE {within})"
+            return self.fetched(f"{records} {select}")
 
     def place(self, batch: Batch) -> str:
         """Name of the table."""
