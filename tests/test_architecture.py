@@ -50,7 +50,7 @@ BELOW = {
     },
     "reports": {
         *("types", "errors", "database", "privacy", "store", "config", "files", "objects"),
-        "__init__",
+        *("zones", "__init__"),
     },
     "web": {
         "database",

@@ -48,6 +48,7 @@ COMMANDS = {
     "web": ("look.web", "Serve a read-only page of releases, budget, statement and log."),
     "releases": ("look.releases", "List releases as a table, JSON or CSV."),
     "show": ("look.releases", "Show one release."),
+    "learned": ("look.learned", "Show what a job has learned, and where it cuts next."),
     "report": (
         "look.report",
         "Write a period of a job as an HTML, PDF or Markdown file.",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,11 @@ from streamdp.types import (
     Column,
     Entropy,
     ExpectsRows,
+    Explains,
+    HasParts,
+    History,
     Json,
+    Lesson,
     Outcome,
     Plan,
     ReleaseKind,
@@ -78,6 +82,18 @@ class Counted:
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
         """The next state under the configured rows, used until something was counted."""
         return self.of.learn(state, plan, outcome)
+
+    def lessons(self, history: History) -> Sequence[Lesson]:
+        """Return what the kind that is informed has learned."""
+        return self.of.lessons(history) if isinstance(self.of, Explains) else ()
+
+    def parts(self) -> tuple[str, ...]:
+        """Return the parts of the kind that is informed."""
+        return self.of.parts() if isinstance(self.of, HasParts) else ("",)
+
+    def part(self, name: str, history: History) -> tuple[object, History]:
+        """Return the kind of one part, and its history."""
+        return self.of.part(name, history) if isinstance(self.of, HasParts) else (self.of, history)
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
         """The outcome under the configured rows, used until something was counted."""

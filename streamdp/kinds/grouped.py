@@ -13,6 +13,7 @@ from streamdp.types import (
     Column,
     Entropy,
     ExpectsRows,
+    History,
     Json,
     Neighbours,
     Outcome,
@@ -23,6 +24,7 @@ from streamdp.types import (
     Row,
     Rows,
     SharesGroups,
+    Step,
     SumQuery,
     Sums,
     with_groups,
@@ -179,6 +181,25 @@ class Grouped:
                 for group, drawn in zip(self.groups, outcome.auxiliary, strict=True)
             )
         )
+
+    def parts(self) -> tuple[str, ...]:
+        """Return the names of the groups."""
+        return tuple(", ".join(group) for group in self.groups)
+
+    def part(self, name: str, history: History) -> tuple[object, History]:
+        """Return the kind of one group, and the history of that group alone."""
+        group = self.groups[self.parts().index(name)]
+        steps = tuple(
+            Step(
+                step.batch,
+                self._state_of(step.before, group),
+                rows_of(step.rows, self.by, group),
+            )
+            for step in history.steps
+        )
+        rows = rows_of(history.rows, self.by, group)
+        state = self._state_of(history.state, group)
+        return self._of(group), History(steps, state, history.batch, rows)
 
     def _rows(self, outcomes: Iterable[Outcome]) -> tuple[Row, ...]:
         rows: list[Row] = []

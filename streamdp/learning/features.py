@@ -17,6 +17,22 @@ from streamdp.types import Batch
 
 Feature = Callable[[Batch], tuple[float, ...]]
 
+_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_MONTHS = (
+    *("January", "February", "March", "April", "May", "June", "July", "August", "September"),
+    *("October", "November", "December"),
+)
+
+NUMBERS: dict[str, tuple[str, ...]] = {
+    "weekday": _DAYS[1:],
+    "month": _MONTHS[1:],
+    "hour": ("hour, sine", "hour, cosine"),
+    "season": ("season, sine", "season, cosine"),
+    "trend": ("year",),
+    "holidays": ("holiday", "day before a holiday", "day after a holiday"),
+}
+"""Names of the numbers of each feature that has more or other ones than its own."""
+
 _HOUR = 3_600
 _DAY = 86_400
 _YEAR = 365.2425 * _DAY
@@ -63,6 +79,28 @@ def calendar(batch: Batch) -> tuple[float, ...]:
         year = _seconds(batch) % _YEAR / _YEAR
         return (*_circle(year), *_circle(2.0 * year))
     return ()
+
+
+def calendar_names(batch: Batch) -> tuple[str, ...]:
+    """Return what the numbers of `calendar` are called for a batch."""
+    names = {
+        6: NUMBERS["weekday"],
+        5: ("hour, sine", "hour, cosine", "hour, sine twice", "hour, cosine twice", "weekend"),
+        4: ("season, sine", "season, cosine", "season, sine twice", "season, cosine twice"),
+    }
+    return names.get(len(calendar(batch)), ())
+
+
+def clock(batch: Batch) -> str:
+    """Return the weekday and date of a batch, and the time at which it begins if that is another.
+
+    Empty where nothing says when it was.
+    """
+    if not _seconds(batch):
+        return ""
+    start = _start(batch)
+    time = "" if start.hour == start.minute == 0 else f" {start:%H:%M}"
+    return f"{_DAYS[start.weekday()]} {start:%Y-%m-%d}{time}"
 
 
 def trend(origin: int) -> Feature:

@@ -206,6 +206,10 @@ class Learner(Protocol):
         """Priors that depend on features linearly; None if it has none."""
         return None
 
+    def believed(self, way: Any) -> Any:
+        """Return the priors of the quantiles that a way was planned from, were all drawn."""
+        return way.prior
+
     def drawing_all(self) -> Self:
         """The same learner with every quantile drawn, as the oracle of a simulation is taught."""
         return self

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator
 from dataclasses import fields
 from itertools import chain
 from typing import Any
@@ -198,6 +199,28 @@ def latest_learned(database: Database, job: str) -> Learned | None:
         [all_names(database, job)],
     ).fetchone()
     return Learned(row[0], json.loads(row[1]), json.loads(row[2])) if row else None
+
+
+def learned_states(
+    database: Database, job: str, until: int | None = None
+) -> Iterator[tuple[Learned, Release]]:
+    """Read what a job has learned and the releases that taught it, the newest first.
+
+    Args:
+        database: The store.
+        job: Under all its names.
+        until: Newest version that is read.
+    """
+    rows = database.query(
+        "SELECT l.version, l.signature, l.state, of.* FROM learner l"  # noqa: S608
+        f" JOIN ({_RELEASE}) of ON of.id = l.release_id"
+        " WHERE l.job IN (SELECT value FROM json_each(:job))"
+        " AND (:until IS NULL OR l.version <= :until) ORDER BY l.version DESC",
+        {"job": all_names(database, job), "until": until},
+    )
+    for row in rows:
+        version, signature, state = (row.pop(name) for name in ("version", "signature", "state"))
+        yield Learned(version, json.loads(signature), json.loads(state)), _release(row)
 
 
 def signature_of(database: Database, release_id: str) -> Json:

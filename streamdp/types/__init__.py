@@ -14,6 +14,7 @@ from streamdp.types.forms import (
     Rows,
 )
 from streamdp.types.gates import Answer, GateRun, Past
+from streamdp.types.lessons import Explains, HasParts, History, Lesson, Step
 from streamdp.types.protocols import (
     Backend,
     Charging,
@@ -68,6 +69,7 @@ __all__ = [
     "Dimension",
     "Entropy",
     "ExpectsRows",
+    "Explains",
     "Failure",
     "File",
     "FloatArray",
@@ -75,9 +77,12 @@ __all__ = [
     "GateKind",
     "GateRun",
     "Grid",
+    "HasParts",
+    "History",
     "IntArray",
     "Json",
     "Learned",
+    "Lesson",
     "Log",
     "Made",
     "Neighbours",
@@ -97,6 +102,7 @@ __all__ = [
     "Sink",
     "Source",
     "Statistic",
+    "Step",
     "SumQuery",
     "Sums",
     "TableCounts",

@@ -32,6 +32,7 @@ Answer = Callable[[Request, View], Response]
 PAGES: dict[str, Answer] = {
     "/": pages.show_overview,
     "/jobs/{job}": pages.show_job,
+    "/jobs/{job}/learned": pages.show_learned,
     "/jobs/{job}/sheet": pages.show_sheet,
     "/releases/{release}": pages.show_release,
     "/budget": pages.show_budget,

@@ -9,12 +9,14 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import Response
 
+from streamdp.errors import StreamdpError
 from streamdp.log.events import EVENTS
 from streamdp.reports.charts.lines import spark, steps
 from streamdp.reports.guarantee.budget import budgets
 from streamdp.reports.guarantee.statement import statement
 from streamdp.reports.guarantee.verification import verification
 from streamdp.reports.releases.columns import columns_of
+from streamdp.reports.releases.learned import learned
 from streamdp.reports.releases.series import picture
 from streamdp.reports.releases.sheet import data_sheet
 from streamdp.reports.state.overview import job_look, overview, told
@@ -156,6 +158,23 @@ def show_budget(request: Request, view: View) -> Response:
         purposes=sorted(PURPOSES),
         chosen={"scope": scope or "", "job": job or "", "purpose": purpose},
     )
+
+
+def show_learned(request: Request, view: View) -> Response:
+    """What a job has learned from its releases, and what follows for its next batch."""
+    parameters = Parameters(request, "batch", "group")
+    job = _job_of(request, view)
+    batch, group = parameters.text("batch"), parameters.text("group")
+    try:
+        found = view.once(
+            ("learned", job, batch, group),
+            lambda: learned(*_of(view), view.kind(job), job, batch, group),
+        )
+    except StreamdpError as error:
+        found, why = None, error.what
+    else:
+        why = ""
+    return page(request, view, "learned.html", job=job, learned=found, why=why)
 
 
 def show_verification(request: Request, view: View) -> Response:

@@ -23,11 +23,11 @@ from streamdp.store.database import OwnedConnection, connect_to_read, snapshot
 from streamdp.store.reading.read_only import restrict
 from streamdp.store.reading.reports import NOTHING, Spent, spent_of_job
 from streamdp.store.schema.migrations import is_current
-from streamdp.types import Column
+from streamdp.types import Column, ReleaseKind
 from streamdp.web.log import EventCounts
 
 Found = TypeVar("Found")
-Declared = Callable[[Configuration, str], Sequence[Column]]
+KindOf = Callable[[Configuration, str], ReleaseKind]
 
 LOOK_AGAIN = 2.0
 """Seconds after which the configuration's file is looked at again."""
@@ -55,7 +55,11 @@ class View:
 
     def columns(self, job: str) -> Sequence[Column]:
         """Columns that the kind of a job declares."""
-        return self.reader.columns(self.configuration, job)
+        return self.kind(job).columns
+
+    def kind(self, job: str) -> ReleaseKind:
+        """Kind of a job."""
+        return self.reader.kind(self.configuration, job)
 
     def head(self) -> int:
         """Number of the last row of the ledger."""
@@ -78,14 +82,14 @@ class Reader:
     Args:
         path: The configuration's file.
         configuration: What was loaded from it.
-        declared: Columns that the kind of a job declares.
+        kind_of: Makes the kind of a job.
         now: POSIX time.
         stale: Code of the error if the file has changed and cannot be used.
     """
 
     path: Path
     configuration: Configuration
-    declared: Declared
+    kind_of: KindOf
     now: Callable[[], int] = lambda: int(time.time())
     stale: str = ""
     events: EventCounts = field(default_factory=EventCounts)
@@ -96,7 +100,7 @@ class Reader:
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _computing: dict[Hashable, threading.Lock] = field(default_factory=dict)
     _spent: dict[str, Spent] = field(default_factory=dict)
-    _columns: dict[str, tuple[Configuration, Sequence[Column]]] = field(default_factory=dict)
+    _kinds: dict[str, tuple[Configuration, ReleaseKind]] = field(default_factory=dict)
     _known: dict[Hashable, tuple[Hashable, object]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -137,12 +141,12 @@ class Reader:
         self._spent[job] = found
         return found
 
-    def columns(self, configuration: Configuration, job: str) -> Sequence[Column]:
-        """Columns that the kind of a job declares; it is asked once for each configuration."""
-        known = self._columns.get(job)
+    def kind(self, configuration: Configuration, job: str) -> ReleaseKind:
+        """Kind of a job; it is made once for each configuration."""
+        known = self._kinds.get(job)
         if known is None or known[0] is not configuration:
-            known = (configuration, self.declared(configuration, job))
-            self._columns[job] = known
+            known = (configuration, self.kind_of(configuration, job))
+            self._kinds[job] = known
         return known[1]
 
     def once(self, key: Hashable, state: Hashable, compute: Callable[[], Found]) -> Found:

@@ -16,7 +16,7 @@ from streamdp.config import Configuration
 from streamdp.config.sections.web import Web
 from streamdp.errors import StreamdpError
 from streamdp.web.app import application, configured
-from streamdp.web.reader import Declared, Reader
+from streamdp.web.reader import KindOf, Reader
 
 PATIENCE = 15.0
 """Seconds for a whole request to arrive, for an answer to be taken, and between two requests."""
@@ -65,14 +65,14 @@ class ImpatientProtocol(H11Protocol):
 
 
 def serve(
-    path: Path, configuration: Configuration, declared: Declared, *, until_eof: bool = False
+    path: Path, configuration: Configuration, kind_of: KindOf, *, until_eof: bool = False
 ) -> None:
     """Serve the page until a signal.
 
     Args:
         path: The configuration's file.
         configuration: What was loaded from it.
-        declared: Columns that the kind of a job declares.
+        kind_of: Makes the kind of a job.
         until_eof: End when standard input does, as it does with a parent.
 
     Raises:
@@ -83,7 +83,7 @@ def serve(
     sockets = listening(web)
     server = uvicorn.Server(
         uvicorn.Config(
-            application(Reader(path, configuration, declared), web, beside=until_eof),
+            application(Reader(path, configuration, kind_of), web, beside=until_eof),
             http=ImpatientProtocol,
             ws="none",
             lifespan="off",

@@ -14,7 +14,7 @@ from starlette.testclient import TestClient
 
 import streamdp
 from streamdp.cli import cli
-from streamdp.cli.look.web import columns_of
+from streamdp.cli.look.web import kind_of
 from streamdp.config import load
 from streamdp.config.sections.web import Web
 from streamdp.log.setup import close
@@ -141,7 +141,7 @@ def test_releases_carry_their_price() -> None:
 
 def test_pages_metrics_and_library_say_the_same(folder: Path) -> None:
     """No page takes a price in rho for one in epsilon."""
-    reader = Reader(folder / "config.yaml", load(folder / "config.yaml"), columns_of)
+    reader = Reader(folder / "config.yaml", load(folder / "config.yaml"), kind_of)
     with TestClient(application(reader, Web()), base_url=HOST) as client:
         for page in ("/", "/jobs/counts", "/budget", "/statement", "/jobs/counts/sheet"):
             assert client.get(page).status_code == 200, page

@@ -9,7 +9,7 @@ from pathlib import Path
 from starlette.testclient import TestClient
 
 import streamdp
-from streamdp.cli.look.web import columns_of
+from streamdp.cli.look.web import kind_of
 from streamdp.config import load
 from streamdp.config.sections.web import Web
 from streamdp.errors import StreamdpError
@@ -28,7 +28,7 @@ def addresses(client: TestClient) -> list[str]:
     found = ["/", "/budget", "/statement", "/log?level=debug", "/verification", "/metrics"]
     found += ["/healthz", "/readyz"]
     for job in (each["job"] for each in client.get("/api/v1/status").json()["jobs"]):
-        found += [f"/jobs/{job}?last=all", f"/jobs/{job}/sheet"]
+        found += [f"/jobs/{job}?last=all", f"/jobs/{job}/sheet", f"/jobs/{job}/learned"]
         found += [f"/api/v1/jobs/{job}/releases", f"/api/v1/jobs/{job}/series?last=all"]
         found += [f"/jobs/{job}/releases.{form}" for form in ("csv", "json", "parquet")]
         for each in client.get(f"/api/v1/jobs/{job}/releases").json()["items"][:1]:
@@ -40,7 +40,7 @@ def addresses(client: TestClient) -> list[str]:
 
 def answers(config: Path, now: int) -> dict[str, tuple[int, bytes]]:
     """Status and content of every address, and reports and tables of every job, at one moment."""
-    reader = Reader(config, load(config), columns_of, lambda: now)
+    reader = Reader(config, load(config), kind_of, lambda: now)
     with TestClient(application(reader, Web()), base_url=HOST) as client:
         found = {address: client.get(address) for address in addresses(client)}
     shown = {address: (each.status_code, each.content) for address, each in found.items()}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
-from streamdp.cli.look.web import columns_of
+from streamdp.cli.look.web import kind_of
 from streamdp.config import load
 from streamdp.config.sections.web import Web
 from streamdp.web.app import application
@@ -51,7 +51,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def reader(home: Path) -> Reader:
-    return Reader(home / "config.yaml", load(home / "config.yaml"), columns_of)
+    return Reader(home / "config.yaml", load(home / "config.yaml"), kind_of)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ import pytest
 from pydantic import SecretStr
 from starlette.testclient import TestClient
 
-from streamdp.cli.look.web import columns_of
+from streamdp.cli.look.web import kind_of
 from streamdp.config import load
 from streamdp.config.sections.web import Web
 from streamdp.errors import StreamdpError
@@ -97,7 +97,7 @@ def resting() -> Iterator[Path]:
 
 def looked(home: Path, *, meanwhile: bool = False) -> int:
     """Status of the overview, as a user who may only read sees it."""
-    reader = Reader(home / "config.yaml", load(home / "config.yaml"), columns_of)
+    reader = Reader(home / "config.yaml", load(home / "config.yaml"), kind_of)
     client = TestClient(application(reader, Web()), base_url=HOST)
     if meanwhile:
         known = reader.now

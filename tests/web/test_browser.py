@@ -28,7 +28,7 @@ PATIENCE = 180_000
 
 PATHS = (
     *("/", "/jobs/daily?last=all", "/jobs/parts?last=all", "/budget", "/statement"),
-    *("/log?level=debug", "/verification", "/jobs/daily/sheet", "/nothing"),
+    *("/log?level=debug", "/verification", "/jobs/daily/sheet", "/jobs/daily/learned", "/nothing"),
 )
 
 

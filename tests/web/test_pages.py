@@ -131,7 +131,7 @@ def test_the_store_is_read_only_and_private_columns_are_shut(reader: Reader) -> 
 
 
 def test_thresholds_of_gates_are_nowhere(client: TestClient, home: Path) -> None:
-    """What a gate keeps to itself is in no page, and neither are keys and learned states."""
+    """What a gate keeps to itself is in no page, and neither are keys."""
     with closing(sqlite3.connect(home / "store.db")) as store:
         hidden = [text for (text,) in store.execute("SELECT hidden FROM gate_run") if text]
         (key,) = store.execute("SELECT digest_key FROM instance").fetchone()

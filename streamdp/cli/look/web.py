@@ -17,7 +17,7 @@ from streamdp.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
-    from streamdp.types import Column
+    from streamdp.types import Column, ReleaseKind
 
 NEEDED = ("starlette", "uvicorn", "jinja2", "prometheus_client")
 
@@ -38,14 +38,19 @@ def web(config_path: Path, until_eof: bool) -> None:
     if not until_eof:
         section = configuration.web
         click.echo(f"http://{section.listen if section else '127.0.0.1:8765'}/", err=True)
-    serve(config_path.absolute(), configuration, columns_of, until_eof=until_eof)
+    serve(config_path.absolute(), configuration, kind_of, until_eof=until_eof)
+
+
+def kind_of(configuration: Configuration, job: str) -> ReleaseKind:
+    """Kind of a job."""
+    from streamdp import wiring
+
+    return wiring.release_kind(configuration, job)
 
 
 def columns_of(configuration: Configuration, job: str) -> Sequence[Column]:
     """Columns that the kind of a job declares."""
-    from streamdp import wiring
-
-    return wiring.release_kind(configuration, job).columns
+    return kind_of(configuration, job).columns
 
 
 def require_extra() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -23,7 +23,9 @@ from streamdp.types import (
     Column,
     Entropy,
     FloatArray,
+    History,
     Json,
+    Lesson,
     Neighbours,
     Outcome,
     Plan,
@@ -195,6 +197,12 @@ class Experts:
             "followed": followed.to_json(),
             "chosen": self._action(self.learner.weights(learned), outcome.auxiliary),
         }
+
+    def lessons(self, history: History) -> Sequence[Lesson]:
+        """Return what past releases taught, from releases and learned states alone."""
+        from streamdp.kinds.experts.lessons import lessons
+
+        return tuple(lessons(self, history))
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
         """The losses, and beside them the weights and the action for the next batch."""

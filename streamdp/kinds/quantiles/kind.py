@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -30,7 +31,9 @@ from streamdp.types import (
     Column,
     Entropy,
     Grid,
+    History,
     Json,
+    Lesson,
     Outcome,
     Plan,
     Rows,
@@ -265,6 +268,12 @@ class Quantiles:
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
         """Tell the learner what was released, or what was bought for it."""
         return self.learner.observe(state, _observation(plan.mechanism, outcome))
+
+    def lessons(self, history: History) -> Sequence[Lesson]:
+        """Return beliefs, cuts, priors, losses and regret, from releases and states alone."""
+        from streamdp.kinds.quantiles.lessons import lessons
+
+        return tuple(lessons(self, history))
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
         """The release, and beside it what all releases so far say of the same quantiles.

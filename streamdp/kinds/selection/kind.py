@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
@@ -20,7 +21,9 @@ from streamdp.types import (
     Batch,
     Column,
     Entropy,
+    History,
     Json,
+    Lesson,
     Neighbours,
     Outcome,
     Plan,
@@ -146,6 +149,12 @@ class Selection:
             return state
         after = self.prior.observe(_scores(state), outcome.auxiliary)
         return {"scores": after.round(_DIGITS).tolist()}
+
+    def lessons(self, history: History) -> Sequence[Lesson]:
+        """Return what past releases taught, from releases and learned states alone."""
+        from streamdp.kinds.selection.lessons import lessons
+
+        return tuple(lessons(self, history))
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
         """The choice as it was drawn."""

@@ -30,7 +30,9 @@ from streamdp.types import (
     CompoundAnswer,
     CompoundQuery,
     Entropy,
+    History,
     Json,
+    Lesson,
     Neighbours,
     Outcome,
     Plan,
@@ -151,10 +153,7 @@ class Statistics:
             for parts in asked
             for each in parts
         )
-        weekday = None
-        if batch.start is not None:
-            weekday = datetime.fromtimestamp(batch.start, UTC).weekday()
-        mechanism = StatisticsPlan(state, asked, weekday)
+        mechanism = StatisticsPlan(state, asked, _weekday(batch))
         of_units = self._event(asked, of_unit=True) if self._counts_units() else None
         return Plan(CompoundQuery(parts), self._event(asked, of_unit=False), mechanism, of_units)
 
@@ -240,6 +239,12 @@ class Statistics:
         """Values that followed from the noisy integers."""
         return outcome.auxiliary.state
 
+    def lessons(self, history: History) -> Sequence[Lesson]:
+        """Return what past releases taught, from releases and learned states alone."""
+        from streamdp.kinds.statistics.lessons import lessons
+
+        return tuple(lessons(self, history, _weekday(history.batch)))
+
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
         """The rows with what all releases together say, and counts that are never negative."""
         drawn: Drawn = outcome.auxiliary
@@ -287,3 +292,10 @@ class Statistics:
             ends |= {"upper": float(found[number].upper[place])}
             rows.append({**about, **labels, "value": value, **ends})
         return tuple(rows)
+
+
+def _weekday(batch: Batch) -> int | None:
+    """Weekday of a batch, 0 to 6; None where it is no window of time."""
+    if batch.start is None:
+        return None
+    return datetime.fromtimestamp(batch.start, UTC).weekday()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -21,8 +22,10 @@ from streamdp.types import (
     Column,
     Dimension,
     Entropy,
+    History,
     IntArray,
     Json,
+    Lesson,
     Outcome,
     Plan,
     Row,
@@ -131,6 +134,12 @@ class WorkloadRelease:
         known: WorkloadPlan = plan.mechanism
         drawn: Drawn = outcome.auxiliary
         return to_json(known.memory.after(drawn.fit))
+
+    def lessons(self, history: History) -> Sequence[Lesson]:
+        """Return what past releases taught, from releases and learned states alone."""
+        from streamdp.kinds.workload.lessons import lessons
+
+        return tuple(lessons(self, history))
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
         """The answers as they were drawn."""

@@ -168,6 +168,10 @@ class ExpertMixture(Learner):
         planned: Planned = self.way(state, features).planned
         return self._priors(planned)
 
+    def believed(self, way: Way) -> JointPrior:
+        """Return the priors of all quantiles that a way was planned from, were all drawn."""
+        return self._priors(way.planned)
+
     def read(self, way: Way, counted: tuple[Histogram, ...]) -> Reading:
         """Where quantiles lie and how many records there are, from counts.
 

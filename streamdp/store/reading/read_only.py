@@ -18,10 +18,9 @@ PRIVATE = frozenset(
         ("gate_run", "seal"),
         ("batch", "digest"),
         ("instance", "digest_key"),
-        ("learner", "state"),
     }
 )
-"""Columns that are never shown: noisy thresholds and test counts, keyed digests, learned states."""
+"""Columns that are never shown: noisy thresholds and test counts, keyed digests."""
 
 _HARMLESS = {
     sqlite3.SQLITE_SELECT,

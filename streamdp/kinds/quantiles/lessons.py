@@ -1,0 +1,336 @@
+"""What a release of quantiles has learned: priors, beliefs, cuts, losses and regret as tables.
+
+From releases, learned states and public facts alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from streamdp.kinds.quantiles.bands import band
+from streamdp.learning.account import best_fixed, held, middles
+from streamdp.learning.experts.mixture import ExpertMixture, Planned
+from streamdp.learning.features import NUMBERS, calendar, calendar_names, clock
+from streamdp.learning.learner import Counted, Drawn, Way
+from streamdp.types import Batch, FloatArray, History, Json, Lesson, Prior, Row, Step
+
+if TYPE_CHECKING:
+    from streamdp.kinds.quantiles.kind import Quantiles
+
+MEANINGS = {
+    "usual": "the distribution that past releases have on average",
+    "of late": "the distribution of the last few releases",
+    "last": "the distribution of the release before",
+    "inputs": "the usual one, moved as its public numbers say",
+    "gradient": "the priors that online gradient descent has learned",
+    "other groups": "what releases of other groups of the batch show",
+    "broad": "what the configuration guesses, in case nothing that was learned holds",
+}
+"""What each belief is, by its name."""
+
+_LEARNERS = {"expert-mixture": "experts"}
+"""Learners whose states have other names than the configuration."""
+
+DAY = 86_400
+
+ENOUGH = 10
+"""Releases for each public number from which on the best weights in hindsight mean anything."""
+
+DIGITS = 4
+"""Significant digits that are shown."""
+
+
+def lessons(kind: Quantiles, history: History) -> Iterator[Lesson]:
+    """Return what past releases taught a release of quantiles, and what follows for a batch."""
+    way = _way(kind, history.state, history.batch)
+    planned = way.planned if isinstance(kind.learner, ExpertMixture) else None
+    yield _plan(kind, history, way)
+    if planned is not None:
+        yield _beliefs(kind, planned)
+        if isinstance(way, Counted):
+            yield _cuts(kind, planned, way)
+        yield from _numbers(kind, history.batch, planned)
+    yield _weights(kind, history)
+    yield _priors(kind, history, way)
+    yield _losses(kind, history)
+
+
+def _way(kind: Quantiles, state: Json, batch: Batch) -> Way:
+    way: Way = kind.plan(state, batch).mechanism.way
+    return way
+
+
+def _plan(kind: Quantiles, history: History, way: Way) -> Lesson:
+    """How the batch is released, and why."""
+    about = kind.learner.describe()
+    facts: dict[str, Json] = {"batch": clock(history.batch) or history.batch.key}
+    facts["learner"] = _LEARNERS.get(about["learner"], about["learner"])
+    if isinstance(way, Drawn):
+        facts["how"] = "quantiles are drawn under their priors"
+        counts = bool(getattr(kind.learner, "histograms", ()))
+        facts["why"] = (
+            "nothing was released before" if counts else "this configuration draws every quantile"
+        )
+    else:
+        stages = len(way.histograms.shares)
+        more = "" if stages == 1 else f", then {stages - 1} more times between narrower cuts"
+        facts["how"] = f"records are counted between the cuts below{more}"
+        facts["why"] = "of the ways to count, this one is foretold to err least"
+    rows: list[Row] = [{"fact": name, "value": value} for name, value in facts.items()]
+    return Lesson("How this batch is released", "Fixed before its data are touched.", tuple(rows))
+
+
+def _beliefs(kind: Quantiles, planned: Planned) -> Lesson:
+    """Weights of beliefs, and where each puts the quantiles."""
+    shown = _few(len(kind.quantiles))
+    targets = np.array([float(kind.quantiles[each]) for each in shown])
+    rows: list[Row] = []
+    for name, each in held(planned, targets).items():
+        row: dict[str, Json] = {"belief": name, "weight": round(each.weight, 3)}
+        row |= _at(kind, targets, each.places)
+        rows.append(row | {"meaning": MEANINGS.get(name, name)})
+    return Lesson(
+        "What is believed of this batch",
+        "A belief gains weight when releases lie where it foretold them; each is held moved and"
+        " stretched by many lengths. Columns are the quantiles as each belief has them.",
+        tuple(rows),
+    )
+
+
+def _cuts(kind: Quantiles, planned: Planned, way: Counted) -> Lesson:
+    """The first cuts, and where each belief would have cut."""
+    shares = planned_shares(kind)
+    found = held(planned, shares)
+    heaviest = list(found)[:4]
+    weighs = f"{found[heaviest[0]].weight:.0%}"
+    most = f"{weighs} of the weight has {heaviest[0]}: {MEANINGS.get(heaviest[0], '')}."
+    rows: list[Row] = []
+    for number, (share, cell) in enumerate(zip(shares.tolist(), way.next_cuts(()), strict=True)):
+        row: dict[str, Json] = {"share below": round(share, 4), "cut at": kind.grid.value(cell)}
+        for name in heaviest:
+            place = kind.grid.value(round(float(found[name].places[number])))
+            row[f"{name} ({found[name].weight:.0%})"] = place
+        rows.append(row)
+    return Lesson(
+        "Where the next cuts lie",
+        "Each cut lies where the beliefs, taken together by weight, put this share of the records."
+        f" The other columns say where a belief alone would cut, and how much it weighs. {most}",
+        tuple(rows),
+    )
+
+
+def planned_shares(kind: Quantiles) -> FloatArray:
+    """Return the shares of the records at which a batch is cut."""
+    assert isinstance(kind.learner, ExpertMixture)  # noqa: S101
+    return kind.learner.shares
+
+
+def _numbers(kind: Quantiles, batch: Batch, planned: Planned) -> Iterator[Lesson]:
+    """What public numbers of the batch do to beliefs that depend on them."""
+    inputs, names = planned.around.inputs, _input_names(kind, batch)
+    if len(inputs) < 2:
+        return
+    here, unit = middles(planned, inputs), float(kind.grid.resolution)
+    rows: list[Row] = []
+    for name, at in zip(names, range(1, len(inputs)), strict=True):
+        if not inputs[at]:
+            continue
+        without = inputs.copy()
+        without[at] = 0.0
+        for belief, place in middles(planned, without).items():
+            moved = (here[belief].centre - place.centre) * unit
+            stretched = here[belief].width / place.width
+            if moved or stretched != 1.0:
+                row: dict[str, Json] = {"number": name, "is": _short(inputs[at]), "belief": belief}
+                rows.append(
+                    row | {"moves the median by": _short(moved), "widens by": _short(stretched)}
+                )
+    yield Lesson(
+        "What public numbers of this batch do",
+        "How far each number that is not 0 moves the median of a belief, in the unit of the column,"
+        " and by what it multiplies the width.",
+        tuple(rows),
+    )
+    yield _weekdays(kind, batch, planned)
+
+
+def _weekdays(kind: Quantiles, batch: Batch, planned: Planned) -> Lesson:
+    """Where beliefs would put the same batch on each weekday."""
+    title = "The same batch on other weekdays"
+    about = (
+        "Median of each belief that depends on the weekday, in the unit of the column, were all"
+        " else the same. The first row is the day of this batch."
+    )
+    if len(calendar(batch)) != len(NUMBERS["weekday"]) or batch.start is None or batch.end is None:
+        return Lesson(title, about, ())
+    rows: list[Row] = []
+    for days in range(7):
+        other = _later(batch, days * DAY)
+        places = middles(planned, _inputs(kind, batch, other))
+        day = clock(other).split(" ")[0]
+        medians = {name: float(kind.grid.resolution) * at.centre for name, at in places.items()}
+        rows.append({"weekday": day} | {name: _short(each) for name, each in medians.items()})
+    same = [name for name in rows[0] if len({row[name] for row in rows}) == 1]
+    return Lesson(
+        title,
+        about,
+        tuple({name: each for name, each in row.items() if name not in same} for row in rows)
+        if len(same) < len(rows[0]) - 1
+        else (),
+    )
+
+
+def _later(batch: Batch, seconds: int) -> Batch:
+    """The same batch at another time."""
+    start, end = (None if each is None else each + seconds for each in (batch.start, batch.end))
+    wall = None if batch.wall is None else (batch.wall[0] + seconds, batch.wall[1] + seconds)
+    return replace(batch, start=start, end=end, wall=wall)
+
+
+def _weights(kind: Quantiles, history: History) -> Lesson:
+    """W, φ and locations of the priors that gradient descent has learned."""
+    title = "Weights that gradient descent has learned"
+    about = (
+        "The prior of each quantile is Laplace(W·f/φ, 1/φ), f the public numbers of the batch."
+        " Columns are W/φ, in the unit of the column: always is where the prior lies if all"
+        " numbers are 0, the others are added as many times as the number says. scale is 1/φ."
+    )
+    priors = kind.learner.linear_priors(history.state)
+    inputs = _inputs(kind, history.batch, history.batch)
+    if priors is None or priors.effects.shape[1] != len(inputs):
+        return Lesson(title, about, ())
+    names, count = ("always", *_input_names(kind, history.batch)), len(kind.quantiles)
+    targets = np.array([float(each) for each in kind.quantiles])
+    at = np.searchsorted(priors.levels, targets) if len(priors.levels) else np.arange(count)
+    rows: list[Row] = []
+    for quantile, effects, scale in zip(
+        targets.tolist(), priors.effects[at], priors.scales[at].tolist(), strict=True
+    ):
+        row: dict[str, Json] = {"quantile": quantile, "location": _short(effects @ inputs)}
+        row["scale"] = _short(scale)
+        rows.append(row | {name: _short(each) for name, each in zip(names, effects, strict=True)})
+    return Lesson(title, about, tuple(rows))
+
+
+def _priors(kind: Quantiles, history: History, way: Way) -> Lesson:
+    """The prior of each quantile, and what was released."""
+    rows: list[Row] = []
+    known = len(history.rows) == len(kind.quantiles)
+    released = [row.get("value") for row in history.rows] if known else [None] * len(kind.quantiles)
+    laws = _laws(kind, way)
+    for quantile, law, value in zip(kind.quantiles, laws, released, strict=True):
+        low, middle, high = band(law, kind.grid, (0.1, 0.5, 0.9)).tolist()
+        row: dict[str, Json] = {"quantile": float(quantile), "prior, tenth": _short(low)}
+        row |= {"prior, middle": _short(middle), "prior, nine tenths": _short(high)}
+        if known:
+            row |= {"released": value, "loss": _short(_loss(kind, law, _number(value)))}
+        rows.append(row)
+    return Lesson(
+        "Prior of each quantile" + (" beside its release" if known else ""),
+        "Where the prior puts the quantile, in the unit of the column. The loss is -ln of the mass"
+        " that the prior gives to the cell of the release.",
+        tuple(rows),
+    )
+
+
+def _losses(kind: Quantiles, history: History) -> Lesson:
+    """Surrogate loss of each release, and the regret against the best fixed priors."""
+    title = "Surrogate loss and regret by release"
+    about = (
+        "loss: Σ of -ln of the mass that the priors before a release gave to the cells that were"
+        " released. best fixed: that of the one W and φ that would have been best for all of these"
+        f" releases, chosen in hindsight; W has the public numbers from {ENOUGH} releases a number"
+        " on, and is a constant before. regret: the sum of the differences so far; it may fall,"
+        " for learned priors may change and those cannot."
+    )
+    steps = [step for step in history.steps if len(step.rows) == len(kind.quantiles)]
+    inputs = [_inputs(kind, step.batch, step.batch) for step in steps]
+    kept = [place for place, each in enumerate(inputs) if len(each) == len(inputs[-1])]
+    if len(kept) < 2:
+        return Lesson(title, about, ())
+    steps, numbers = [steps[place] for place in kept], np.array([inputs[place] for place in kept])
+    if len(numbers) < ENOUGH * numbers.shape[1]:
+        numbers = numbers[:, :1]
+    released = np.array([[_number(row.get("value")) for row in step.rows] for step in steps])
+    lost = np.array(
+        [_lost(kind, step, values) for step, values in zip(steps, released, strict=True)]
+    )
+    half = float(kind.grid.resolution) / 2.0
+    best = np.zeros(len(steps))
+    for values in released.T:
+        best += best_fixed(numbers, values - half, values + half, 2.0 * half)
+    shown = zip(steps, lost.tolist(), best.tolist(), np.cumsum(lost - best).tolist(), strict=True)
+    rows: list[Row] = []
+    for step, loss, fixed, regret in shown:
+        row: dict[str, Json] = {"batch": step.batch.key, "day": clock(step.batch).split(" ")[0]}
+        row |= {"loss": _short(loss), "best fixed": _short(fixed), "regret": _short(regret)}
+        rows.append(row)
+    return Lesson(title, about, tuple(rows))
+
+
+def _lost(kind: Quantiles, step: Step, values: FloatArray) -> float:
+    """Surrogate loss of the priors before a release."""
+    laws = _laws(kind, _way(kind, step.before, step.batch))
+    return sum(_loss(kind, law, value) for law, value in zip(laws, values.tolist(), strict=True))
+
+
+def _laws(kind: Quantiles, way: Way) -> tuple[Prior, ...]:
+    """The prior of each quantile, were it drawn."""
+    if isinstance(way, Drawn):
+        return way.prior.robust
+    laws: tuple[Prior, ...] = kind.learner.believed(way).robust
+    return laws
+
+
+def _number(value: Json) -> float:
+    return float(value or 0.0)
+
+
+def _loss(kind: Quantiles, law: Prior, value: float) -> float:
+    half = float(kind.grid.resolution) / 2.0
+    ends = np.array([value - half]), np.array([value + half])
+    return -float(law.log_mass(*ends)[0])
+
+
+def _inputs(kind: Quantiles, batch: Batch, day: Batch) -> FloatArray:
+    """Public numbers of a batch that the learner uses, a one first, as of some day."""
+    features = kind.features(batch) if kind.features else ()
+    if not isinstance(kind.learner, ExpertMixture):
+        return np.array([1.0, *features])
+    if calendar(batch) == features:
+        return np.array([1.0, *calendar(day)])
+    return np.array([1.0, *calendar(day), *features])
+
+
+def _input_names(kind: Quantiles, batch: Batch) -> tuple[str, ...]:
+    """Names of the numbers after the one."""
+    features = kind.features(batch) if kind.features else ()
+    if not isinstance(kind.learner, ExpertMixture):
+        return _feature_names(kind)
+    if calendar(batch) == features:
+        return calendar_names(batch)
+    return (*calendar_names(batch), *_feature_names(kind))
+
+
+def _feature_names(kind: Quantiles) -> tuple[str, ...]:
+    return tuple(each for name in kind.feature_names for each in NUMBERS.get(name, (name,)))
+
+
+def _few(count: int) -> list[int]:
+    """Places of at most nine of some quantiles, the outermost among them."""
+    return sorted({round(each) for each in np.linspace(0, count - 1, min(count, 9)).tolist()})
+
+
+def _at(kind: Quantiles, targets: FloatArray, cells: FloatArray) -> dict[str, Json]:
+    unit = float(kind.grid.resolution)
+    named = zip(targets.tolist(), cells.tolist(), strict=True)
+    return {f"q{target:g}": _short(cell * unit) for target, cell in named}
+
+
+def _short(number: float) -> float:
+    """A number with a few significant digits."""
+    return float(f"{float(number):.{DIGITS}g}")
