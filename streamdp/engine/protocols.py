@@ -182,7 +182,7 @@ class Store(Protocol):
         """Charges of a job burnt since its last release, and when the last was."""
         ...
 
-    def deaths_in_a_row(self, scope: str, job: str) -> tuple[int, int]:
+    def deaths_in_a_row(self, scope: str, job: str) -> tuple[int, int, int]:
         """Deaths of the process with a charge of a job since its last release, and the last's."""
         ...
 

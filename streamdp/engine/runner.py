@@ -248,7 +248,7 @@ class Runner:
         found.append(store.gates.losses_in_a_row(task.name))
         died = [store.deaths_in_a_row(job.scope, job.name) for job in task.jobs]
         rests = any(abs(now - since) < rest_after(burns) for burns, since in found) or any(
-            abs(now - since) < rest_after_deaths(deaths) for deaths, since in died
+            abs(now - since) < rest_after_deaths(deaths, same) for deaths, same, since in died
         )
         if not self.patient or not rests:
             return False

@@ -285,8 +285,8 @@ class SqliteStore(StoreSession):
         """How many questions of a job failed since its last release, and when the last did."""
         return ledger.burns_in_a_row(self.database, scope, job)
 
-    def deaths_in_a_row(self, scope: str, job: str) -> tuple[int, int]:
-        """How often the process died with a charge of a job since its last release, and when."""
+    def deaths_in_a_row(self, scope: str, job: str) -> tuple[int, int, int]:
+        """Deaths that burnt a charge of a job: in a row, of its last batch, and the last's time."""
         return ledger.deaths_in_a_row(self.database, scope, job)
 
     def recover(self, now: int) -> tuple[Reservation, ...]:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
+
+import pytest
 
 from streamdp.engine.job import Job
 from streamdp.privacy.filters import Caps
-from streamdp.types.rests import LONGEST_AFTER_DEATHS
+from streamdp.types.rests import LONGEST_AFTER_DEATHS, rest_after_deaths
 from tests.worlds import EPSILON_NANO, World
 
 WIDE = Caps(99 * EPSILON_NANO, 1000 * EPSILON_NANO)
@@ -37,6 +40,50 @@ def test_a_restart_loop_ends_with_all_jobs_released(tmp_path: Path) -> None:
     outcomes = world.runner.round([a, b])
     assert outcomes.resting == []
     assert outcomes.released == 10
+
+
+def rests(world: World, job: Job) -> bool:
+    deaths, same, last = world.store.deaths_in_a_row("s", job.name)
+    return world.clock.now() - last < rest_after_deaths(deaths, same)
+
+
+@pytest.mark.parametrize("also", [False, True], ids=["alone", "beside kills of another cause"])
+def test_a_batch_that_kills_burns_few_charges_a_day(tmp_path: Path, also: bool) -> None:
+    """Four a day from the second on, and a dozen on the first, though a supervisor restarts every
+    thirty seconds, and though other jobs die of other causes in between."""
+    world = World(tmp_path, caps=WIDE)
+    a, b = world.job("a"), world.job("b")
+    burnt, began = [], world.clock.seconds
+    for day in range(3):
+        before = world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn' AND job = 'a'")
+        for minute in range(0, 24 * 60, 10):
+            if not rests(world, a):
+                die(world, a)
+            if also and minute % 240 == 0:
+                die(world, b)
+            world.clock.seconds = began + day * 86_400 + (minute + 10) * 60
+        after = world.count("SELECT count(*) FROM ledger WHERE purpose = 'burn' AND job = 'a'")
+        burnt.append(after - before)
+    assert burnt[0] <= 13
+    assert max(burnt[1:]) <= 4
+    assert min(burnt[1:]) >= 3, "it is tried again"
+
+
+def test_kills_by_chance_starve_nobody(tmp_path: Path) -> None:
+    """Every second turn of a job is killed: each batch is released within minutes all the same."""
+    world = World(tmp_path, caps=WIDE)
+    a = world.job("a")
+    chance = random.Random(30)
+    began = world.clock.seconds
+    released = 0
+    while released < 5 and world.clock.seconds < began + 3600:
+        if not rests(world, a):
+            if chance.random() < 0.5:
+                die(world, a)
+            else:
+                released += world.runner.round([a]).released
+        world.clock.seconds += 30
+    assert released == 5
 
 
 def test_a_job_that_is_there_at_every_death_rests_and_others_do_not(tmp_path: Path) -> None:

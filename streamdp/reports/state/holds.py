@@ -113,11 +113,12 @@ def _rest(database: Database, source: str, job: str, now: int) -> list[Hold]:
     from datetime import UTC, datetime
 
     burns, last = burns_in_a_row(database, source, job)
-    deaths, died = deaths_in_a_row(database, source, job)
+    deaths, same, died = deaths_in_a_row(database, source, job)
+    dead = f"{max(deaths, same)} charges burnt in a row as the process died"
     found = []
     for seconds, at, why in (
         (rest_after(burns), last, f"{burns} charges burnt in a row by questions that failed"),
-        (rest_after_deaths(deaths), died, f"{deaths} charges burnt in a row as the process died"),
+        (rest_after_deaths(deaths, same), died, dead),
     ):
         if abs(now - at) < seconds:
             until = datetime.fromtimestamp(at + seconds, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")

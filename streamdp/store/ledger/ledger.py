@@ -180,29 +180,32 @@ def burns_in_a_row(database: Database, scope: str, job: str) -> tuple[int, int]:
     return row
 
 
-def deaths_in_a_row(database: Database, scope: str, job: str) -> tuple[int, int]:
-    """Deaths of the process that burnt a charge of a job since its last release, and when.
+def deaths_in_a_row(database: Database, scope: str, job: str) -> tuple[int, int, int]:
+    """Deaths of the process that burnt a charge of a job since its last release.
 
-    They count as none once the process has died in between with charges of others alone: what kills
-    it is not this job. A charge that was cut off names no job; it counts for all of its scope.
+    They are counted from the last death on that burnt charges of other jobs alone: what killed it
+    then was not this job. A charge that was cut off names no job; it counts for all of its scope.
+    Deaths of one batch are counted whatever died in between: one that is killed by chance is soon
+    released, and one that kills never is.
+
+    Returns:
+        How many in a row, how many of the batch that died last, and when that was (or 0).
     """
-    row: tuple[int, int, int | None] = database.execute(
-        "SELECT count(*), coalesce(max(at), 0), min(at) FROM ledger WHERE +scope = :scope"
-        " AND job IN (:job, :cut_off) AND purpose = 'burn'"
-        " AND (event ->> 'died' OR job = :cut_off) AND seq > coalesce("
-        " (SELECT max(seq) FROM ledger WHERE job = :job AND purpose = 'commit'), 0)",
+    row: tuple[int, int, int] = database.execute(
+        "WITH died AS MATERIALIZED (SELECT seq, at, batch FROM ledger WHERE +scope = :scope"
+        "  AND job IN (:job, :cut_off) AND purpose = 'burn'"
+        "  AND (event ->> 'died' OR job = :cut_off) AND seq > coalesce("
+        "  (SELECT max(seq) FROM ledger WHERE job = :job AND purpose = 'commit'), 0)),"
+        " elsewhere AS (SELECT max(o.at) AS at FROM ledger o WHERE o.purpose = 'burn'"
+        "  AND o.event ->> 'died' AND o.job != :job AND o.at >= (SELECT min(at) FROM died)"
+        "  AND o.at NOT IN (SELECT at FROM died))"
+        " SELECT (SELECT count(*) FROM died WHERE at > coalesce((SELECT at FROM elsewhere), -1)),"
+        " (SELECT count(*) FROM died WHERE batch ="
+        "   (SELECT batch FROM died ORDER BY seq DESC LIMIT 1)),"
+        " (SELECT coalesce(max(at), 0) FROM died)",
         {"scope": scope, "job": job, "cut_off": CUT_OFF},
     ).fetchone()
-    deaths, last, first = row
-    if deaths < 2:
-        return deaths, last
-    (elsewhere,) = database.execute(
-        "SELECT EXISTS (SELECT 1 FROM ledger o WHERE o.purpose = 'burn' AND o.event ->> 'died'"
-        " AND o.job != :job AND o.at > :first AND NOT EXISTS (SELECT 1 FROM ledger m"
-        "   WHERE m.purpose = 'burn' AND m.job = :job AND m.at = o.at))",
-        {"job": job, "first": first},
-    ).fetchone()
-    return (0, last) if elsewhere else (deaths, last)
+    return row
 
 
 def charges_after(database: Database, seq: int) -> list[tuple[Any, ...]]:
