@@ -23,30 +23,36 @@ DEATH_OF_PARENT = 1  # PR_SET_PDEATHSIG
 
 
 @contextmanager
-def postgres() -> Iterator[str | None]:
-    """Connection string of a fresh server, or None where there is none to start.
+def postgres(*, home: Path | None = None) -> Iterator[str | None]:
+    """Connection string of a server, or None where there is none to start.
 
     It has a second socket in the folder `data` of the first one's.
+
+    Args:
+        home: A folder whose data stay, or none for a fresh server.
     """
     found = binaries()
     if found is None:
         yield None
         return
-    with _folder("pg-") as folder:
+    with _folder("pg-") if home is None else nullcontext(str(home)) as folder:
         home = Path(folder)
         user = _unprivileged(home)
         if user is not None and not _reachable(found):
             found = Path(shutil.copytree(found.parent, home / "server")) / "bin"
         data = home / "data"
         create = ["-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C"]
-        subprocess.run(
-            [str(found / "initdb"), "-D", str(data), *create],
-            check=True,
-            stdout=subprocess.DEVNULL,
-            cwd=home,
-            user=user,
-            group=user,
-        )
+        if data.exists():
+            _give(data, user)
+        else:
+            subprocess.run(
+                [str(found / "initdb"), "-D", str(data), *create],
+                check=True,
+                stdout=subprocess.DEVNULL,
+                cwd=home,
+                user=user,
+                group=user,
+            )
         server = subprocess.Popen(
             [str(found / "postgres"), "-D", str(data), "-k", f"{home},{data}", "-h", "", "-F"],
             stdout=subprocess.DEVNULL,
@@ -81,6 +87,13 @@ def _unprivileged(home: Path) -> int | None:
     someone = pwd.getpwnam(NOBODY)
     os.chown(home, someone.pw_uid, someone.pw_uid)
     return someone.pw_uid
+
+
+def _give(folder: Path, user: int | None) -> None:
+    """Make a copied folder somebody's own."""
+    if user is not None:
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, user, user)
 
 
 def _reachable(path: Path) -> bool:

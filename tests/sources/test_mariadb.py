@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -204,14 +203,6 @@ def certificate(folder: Path, name: str) -> tuple[Path, Path]:
     for path in paths:
         path.chmod(0o644)
     return paths
-
-
-@pytest.fixture
-def open_folder() -> Iterator[Path]:
-    """A folder that the server may enter, whoever it is."""
-    with tempfile.TemporaryDirectory(dir="/tmp") as folder:
-        Path(folder).chmod(0o755)
-        yield Path(folder)
 
 
 def test_a_server_is_asked_over_tls_that_names_it(open_folder: Path) -> None:
