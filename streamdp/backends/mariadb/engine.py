@@ -21,6 +21,7 @@ from streamdp.backends.mariadb.words import LONGEST_UNIT, MariaDBWords
 from streamdp.backends.sql.engine import expressions
 from streamdp.backends.sql.relation import Relation
 from streamdp.backends.sql.server import ServerBackend
+from streamdp.backends.sql.views import computes, notice
 from streamdp.errors import SourceError
 from streamdp.types import RECORD, Batch, IntArray, Query
 
@@ -68,6 +69,11 @@ _CHARSETS = (
 _COMPUTED = (
     "SELECT column_name FROM information_schema.columns"
     " WHERE table_schema = %s AND table_name = %s AND extra LIKE '%%VIRTUAL%%'"
+)
+
+_VIEW = (
+    "SELECT view_definition FROM information_schema.views"
+    " WHERE table_schema = %s AND table_name = %s"
 )
 
 _NUMBERS = (
@@ -179,6 +185,33 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
         with suppress(*self.failures()):  # what cannot be understood is told as such later
             kinds = self.describe(f"SELECT {parts} FROM {table}")
             require_alike(found, list(kinds.values()), batch.source)
+
+    def notices(self, batch: Batch) -> list[str]:
+        """A view that computes or that the user may not look into, and a missing privilege."""
+        found = []
+        with self.session(), self._own_words(batch, "could not be asked", self.opening_hint):
+            for schema, table, form, _ in self._tables():
+                if form == "VIEW":
+                    found.append(self._of_view(f"{schema}.{table}", schema, table))
+                try:
+                    self._rows(_NUMBERS, f"{schema}/{table}".lower())
+                except self.failures():
+                    found.append(
+                        f"a new name of {schema}.{table} would open a new budget: the user has not"
+                        " the privilege PROCESS, by which its number is known"
+                    )
+        return [each for each in found if each]
+
+    def _of_view(self, name: str, schema: str, table: str) -> str:
+        """What to know of a view, or nothing."""
+        text = "".join(each or "" for (each,) in self._rows(_VIEW, schema, table))
+        if not text:
+            return (
+                f"the view {name} is not looked into: the user has not the privilege SHOW VIEW; if"
+                " it computes, a record that it fails at burns the charge, and of tables of MyISAM"
+                " beneath it there is no snapshot"
+            )
+        return notice(name) if computes(text, "mysql") else ""
 
     def origins(self, batch: Batch) -> tuple[str, ...]:
         """The table by its name in the server, and by its numbers where the user may ask for them.

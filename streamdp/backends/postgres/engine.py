@@ -20,6 +20,7 @@ from streamdp.backends.sql.engine import expressions
 from streamdp.backends.sql.relation import Relation
 from streamdp.backends.sql.scan import Scan
 from streamdp.backends.sql.server import LOCK_SECONDS, ServerBackend
+from streamdp.backends.sql.views import computes, notice
 from streamdp.errors import SourceError
 from streamdp.types import RECORD, Batch, CellQuery, IntArray, Query
 
@@ -72,6 +73,20 @@ _ORIGINS = (
     " UNION ALL SELECT false, current_database(), nspname || '.' || relname FROM named"
 )
 """A table, and those that are parts of it, by number and by name; the last for addresses alone."""
+
+
+_VIEWS = (
+    "WITH RECURSIVE reached AS (SELECT to_regclass(%s)::oid AS oid UNION SELECT refobjid"
+    " FROM reached JOIN pg_rewrite w ON ev_class = reached.oid"
+    " JOIN pg_depend d ON d.classid = 'pg_rewrite'::regclass AND d.objid = w.oid"
+    " AND d.refclassid = 'pg_class'::regclass)"
+    " SELECT c.oid::regclass::text, pg_get_viewdef(c.oid) FROM reached"
+    " JOIN pg_class c ON c.oid = reached.oid WHERE relkind = 'v' ORDER BY 1"
+)
+"""Views that a relation is, or leads to, and their definitions."""
+
+_UNLIMITED = "-1"
+"""Of `temp_file_limit`: none."""
 
 
 @dataclass(slots=True)
@@ -146,6 +161,20 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
                 hint="the encoding of this database lacks some of their letters: leave those out",
                 source=batch.source,
             ) from None
+
+    def notices(self, batch: Batch) -> list[str]:
+        """Views that compute, and a limit that a question may reach."""
+        with self.session(), self._own_words(batch, "could not be asked", self.opening_hint):
+            connection = self.connected()
+            views = connection.execute(_VIEWS, [self.relation.bare(self.words())]).fetchall()
+            (limit,) = connection.execute("SHOW temp_file_limit").fetchone() or (_UNLIMITED,)
+        found = [notice(view) for view, text in views if computes(text, "postgres")]
+        if limit != _UNLIMITED:
+            found.append(
+                f"temp_file_limit is {limit} for this role: a question that needs more fails, and"
+                " its charge is burnt"
+            )
+        return found
 
     def origins(self, batch: Batch) -> tuple[str, ...]:
         """The table, its parts, and its name, in the server's own numbers and at its address.

@@ -206,6 +206,16 @@ class SqlBackend(ABC):
         """Refuse anything else before a charge is spent."""
         return
 
+    def notices(self, batch: Batch) -> list[str]:
+        """What is no reason to refuse the source, and should be known of it.
+
+        Privacy: catalogs are asked, and no rows.
+
+        Raises:
+            SourceError: The source cannot be asked.
+        """
+        return []
+
     def look_at_conditions(
         self, where: str | None, expressions: Iterable[str], table: str, source: str
     ) -> None:

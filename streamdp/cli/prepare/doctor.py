@@ -197,6 +197,7 @@ def _secrets(configuration: Configuration, name: str) -> str:
 
 
 def _source(configuration: Configuration, job: Job) -> str:
+    from streamdp.backends.sql.engine import SqlBackend
     from streamdp.config.sections.batches import Windows
 
     _require_files(configuration, job.source.name)
@@ -206,7 +207,8 @@ def _source(configuration: Configuration, job: Job) -> str:
         files = not isinstance(section.batches, Windows)
         return _waiting(section) if files else "no batch is complete yet"
     job.backend.check(job.kind.plan(job.kind.init(), first).query, first)
-    return "can be read, its columns are there"
+    known = job.backend.notices(first) if isinstance(job.backend, SqlBackend) else []
+    return "; ".join(["can be read, its columns are there", *known])
 
 
 def _require_files(configuration: Configuration, name: str) -> None:

@@ -1,0 +1,44 @@
+"""Views of a server that compute: what they fail at burns a charge, and `doctor` says so."""
+
+from __future__ import annotations
+
+_WORDS = (
+    "Select From Table TableAlias Alias Where Column Identifier Star Paren And Or Not EQ NEQ GT GTE"
+    " LT LTE Is Null Boolean Literal In Between NullSafeEQ NullSafeNEQ Tuple DataType DataTypeParam"
+    " Coalesce Case If"
+)
+_PLAIN = frozenset(_WORDS.split())
+"""Names of sqlglot's classes that fail on no record."""
+
+
+def computes(definition: str, dialect: str) -> bool:
+    """Whether a view does more than choose rows and columns.
+
+    Args:
+        definition: Its SELECT.
+        dialect: Of the engine, as sqlglot calls it.
+
+    >>> computes("SELECT a, b AS c FROM t WHERE a > 1", "postgres")
+    False
+    >>> computes("SELECT a::int FROM t", "postgres")
+    True
+    """
+    import sqlglot
+    from sqlglot import exp
+
+    try:
+        tree = sqlglot.parse_one(definition, read=dialect)
+    except sqlglot.errors.SqlglotError:
+        return True
+    return any(
+        type(node).__name__ not in _PLAIN and node.find(exp.Column) is not None
+        for node in tree.walk()
+    )
+
+
+def notice(view: str) -> str:
+    """What to know of a view that computes."""
+    return (
+        f"the view {view} computes: a record that it fails at burns the charge; write it so that it"
+        " is null there, or compute in `query`"
+    )
