@@ -21,15 +21,18 @@ class ThresholdingGate:
         asked: What is counted of each batch.
         question: What is asked of it.
         thresholding: A run.
-        terms_of_test: Of procedures; scores need none.
+        terms_of_tests: Of procedures, in the order in which they follow each other, the last for
+            ever; scores need none.
         rows_per_unit: Most records in which neighbours differ: one of a score.
+        each_test: Whether each test of a run moves on to the next terms, and not each acceptance.
     """
 
     asked: Query
     question: Question
     thresholding: Thresholding
-    terms_of_test: Terms | None = None
+    terms_of_tests: tuple[Terms, ...] = ()
     rows_per_unit: int = 1
+    each_test: bool = False
 
     def query(self, batch: Batch) -> Query:
         """The question; which of a unit's records count is chosen anew in each batch."""
@@ -69,11 +72,22 @@ class ThresholdingGate:
             statistic: The batch. Private.
             entropy: Source of chance.
 
-        Privacy: the answers of a run, up to its first yes, cost the run's epsilon.
+        Privacy: the answers of a run, up to its first yes, cost the run's epsilon. The level of a
+        test follows from its number and from earlier answers, which are public.
         """
         test = self.question.test(past, statistic)
         if isinstance(test, Fraction):
             return self.thresholding.noise.accept(hidden, test - self.margin(number), entropy)
-        if self.terms_of_test is None:
+        terms = self.terms_at(number, past)
+        return self.thresholding.accept(hidden, number, test, terms, entropy)
+
+    def terms_at(self, number: int, past: Past) -> Terms:
+        """Return the terms of a test, from its number in the run and earlier answers.
+
+        Raises:
+            TypeError: The question is a score.
+        """
+        if not self.terms_of_tests:
             raise TypeError("a question that is no score needs terms")
-        return self.thresholding.accept(hidden, number, test, self.terms_of_test, entropy)
+        step = number - 1 if self.each_test else past.accepted
+        return self.terms_of_tests[min(step, len(self.terms_of_tests) - 1)]

@@ -68,6 +68,18 @@ class GateTerms(Section):
         " 1. Default 1/2.",
         examples=["1/2"],
     )
+    success_steps: tuple[PositiveRational, ...] = Field(
+        default=(),
+        description="Probabilities that take the place of `success` one after the other; the last"
+        " one stays. Default: none, `success` stays.",
+        examples=[["2/3", "3/4"]],
+    )
+    success_by: Literal["acceptance", "test"] = Field(
+        default="acceptance",
+        description="What moves on from `success` to the next of `success_steps`: each yes of the"
+        " gate (`acceptance`), or each test of a run (`test`), which begins anew with the next run."
+        " Default `acceptance`.",
+    )
     rearm: Literal["automatic", "manual"] = Field(
         default="automatic",
         description="What starts the next run after an acceptance: the gate itself, which is"
@@ -97,8 +109,10 @@ class GateTerms(Section):
             raise ValueError("beta is a chance below 1")
         if not 1 < self.gamma <= 2:
             raise ValueError("gamma is above 1 and at most 2")
-        if self.success >= 1:
-            raise ValueError("success is a chance below 1")
+        if max(self.levels()) >= 1:
+            raise ValueError("success and success_steps are chances below 1")
+        if self.success_steps and not self.is_drawn():
+            raise ValueError("this test counts, it does not draw: leave success_steps out")
         if self.test_epsilon is not None and not self.is_drawn():
             raise ValueError("this test counts, it does not draw: leave test_epsilon out")
         if self.epsilon_of_test() > self.epsilon:
@@ -112,6 +126,10 @@ class GateTerms(Section):
     def is_drawn(self) -> bool:
         """Whether the test is a private draw, computed or not, rather than a count."""
         return self.test.draws(priced=self.test_epsilon is not None)
+
+    def levels(self) -> tuple[Fraction, ...]:
+        """Probabilities of success that are asked for, in their order."""
+        return (self.success, *self.success_steps)
 
     def epsilon_of_test(self) -> Fraction:
         """Epsilon of one draw of a custom test."""

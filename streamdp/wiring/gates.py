@@ -55,17 +55,19 @@ def gate_kind(name: str, configuration: Configuration) -> ThresholdingGate:
     thresholding = Thresholding(
         section.epsilon, section.beta, gamma=section.gamma, horizon=section.horizon
     )
-    terms, sampled = None, False
+    terms: tuple[Terms, ...] = ()
     if section.is_drawn():
         delta, sampled = section.test.slack()
         epsilon = section.epsilon_of_test() * rows
-        terms = Terms(epsilon, delta, section.success)
-        _require_practical(name, section, thresholding, terms, sampled=sampled)
+        terms = tuple(Terms(epsilon, delta, level) for level in section.levels())
+        for each in terms:
+            _require_practical(name, section, thresholding, each, sampled=sampled)
     released = quantiles_of(configuration.first_release(section))
     question = question_of(name, section, asked, rows, released)
     query = with_bound(asked.query, bound)
-    made = ThresholdingGate(query, question, thresholding, terms, rows)
-    if terms is None:
+    each_test = section.success_by == "test"
+    made = ThresholdingGate(query, question, thresholding, terms, rows, each_test)
+    if not terms:
         sure = made.records_to_be_sure(section.horizon)
         _require_reach(name, section, configuration, sure)
     return made

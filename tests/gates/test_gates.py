@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
@@ -17,7 +18,7 @@ from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.mechanisms.sparse_vector.drift import Tolerance
 from streamdp.mechanisms.sparse_vector.thresholding import Chance, Terms, Thresholding
 from streamdp.privacy.entropy import OperatingSystemEntropy
-from streamdp.types import CellCounts, CellQuery, Grid, Past
+from streamdp.types import CellCounts, CellQuery, Grid, Json, Past
 from tests.worlds import ReplayedEntropy
 
 GRID = Grid(Fraction(1), 0, 20)
@@ -102,10 +103,40 @@ def test_a_drawn_drift_is_a_chance_that_follows_the_batch() -> None:
     assert chances[0].success < 0.01  # type: ignore[union-attr]
     assert chances[1].success > 0.99  # type: ignore[union-attr]
     run = Thresholding(Fraction(1), horizon=10)
-    kind = ThresholdingGate(CellQuery("x", GRID), drawn, run, Terms(Fraction(1, 10)))
+    kind = ThresholdingGate(CellQuery("x", GRID), drawn, run, (Terms(Fraction(1, 10)),))
     entropy = ReplayedEntropy()
     words = [kind.accepts(kind.start(entropy), 1, PAST, batch, entropy) for batch in batches]
     assert words == [False, True]
+
+
+@dataclass(frozen=True)
+class Sometimes:
+    """A test that says yes seven times in ten, whatever the batch."""
+
+    def describe(self) -> Json:
+        return {"kind": "sometimes"}
+
+    def test(self, past: Past, statistic: object) -> Chance:
+        return Chance(0.7, 0.3)
+
+
+@pytest.mark.parametrize("each_test", [False, True])
+def test_the_level_follows_acceptances_or_the_tests_of_a_run(each_test: bool) -> None:
+    """A test that is good enough at first is not at a later level, nor at the last for ever."""
+    levels = (Fraction(1, 2), Fraction(9, 10), Fraction(3, 5))
+    terms = tuple(Terms(Fraction(1, 2**12), level=level) for level in levels)
+    run = Thresholding(Fraction(1), horizon=10)
+    kind = ThresholdingGate(CellQuery("x", GRID), Sometimes(), run, terms, 1, each_test)
+    entropy = OperatingSystemEntropy()
+
+    def answer(number: int, accepted: int) -> bool:
+        past = Past(accepted, ())
+        return kind.accepts(kind.start(entropy), number, past, counts([1]), entropy)
+
+    by = [answer(1 + step, 0) if each_test else answer(1, step) for step in range(5)]
+    assert by == [True, False, True, True, True]
+    other = [answer(1, step) if each_test else answer(1 + step, 0) for step in range(5)]
+    assert other == [True] * 5
 
 
 def test_a_charge_names_the_question_and_hides_no_price() -> None:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
 
+from streamdp.gates.run import ThresholdingGate
 from streamdp.mechanisms.sparse_vector.thresholding import Chance, Terms, Thresholding
+from streamdp.types import Past
 from tests.privacy.gates.law import Asked, coarse, loss
 
 STEPS = {False: (6, 1), True: (3, 0)}
@@ -52,6 +55,32 @@ def sequences(
         last = tests[-1]
         chance = _chance_of(generator.uniform(-40.0, 10.0), last.terms)
         yield gate, [*tests, asked(last.terms, chance, not up, 1, sampled)]
+
+
+def scheduled(kind: ThresholdingGate, count: int, *, private: bool = False) -> float:
+    """Largest loss over epsilon of random runs whose levels follow from the number of a test.
+
+    Args:
+        kind: Whose levels they are.
+        count: Runs.
+        private: Whether, wrongly, the level under the neighbour is that of the test after.
+    """
+    generator, worst, past = np.random.default_rng(3), 0.0, Past(0, ())
+    for _run in range(count):
+        up, tests = bool(generator.integers(2)), list[Asked]()
+        tests_in_all = int(generator.integers(2, 6))
+        for number in range(1, tests_in_all + 1):
+            terms = kind.terms_at(number, past)
+            chance = _chance_of(generator.uniform(-30.0, 10.0), terms)
+            each = asked(terms, chance, up != (number == tests_in_all))
+            if private:
+                score = kind.terms_at(number + 1, past).score(each.other)
+                moved = _chance_of(max(score, -200.0), terms)
+                each = replace(each, other=Chance(moved, 1 - moved))
+            tests.append(each)
+        with coarse(*STEPS[False]):
+            worst = max(worst, loss(kind.thresholding, tests))
+    return worst
 
 
 def _chance_of(score: float, terms: Terms) -> float:

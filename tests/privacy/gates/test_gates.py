@@ -10,17 +10,22 @@ from unittest.mock import patch
 import pytest
 from scipy.stats import binom
 
+from streamdp.gates.questions.counts import Growth
+from streamdp.gates.run import ThresholdingGate
 from streamdp.mechanisms.sparse_vector import thresholding
 from streamdp.mechanisms.sparse_vector.above_threshold import AboveThreshold
 from streamdp.mechanisms.sparse_vector.sampling import Sampling
 from streamdp.mechanisms.sparse_vector.thresholding import Chance, Terms, Thresholding
 from streamdp.privacy.one_sided import one_sided
-from tests.privacy.gates.cases import STEPS, largest_loss
+from streamdp.types import CellQuery, Grid
+from tests.privacy.gates.cases import STEPS, largest_loss, scheduled
 from tests.privacy.gates.law import NO_ENTROPY, coarse, counted, noise_law, share_of
 from tests.privacy.gates.mutants import GATE_MUTANTS, GateMutant
 
 ROUNDING = 1e-6
 F = Fraction
+NOTHING = Growth("records", F(1), F(2))
+"""A question that is not asked."""
 
 
 def names(mutant: GateMutant) -> str:
@@ -36,6 +41,16 @@ def test_no_run_loses_more_than_epsilon(
     worst = largest_loss(sampled, delta, runs)
     assert worst <= 1.0 + ROUNDING
     assert worst >= least * (1.0 if not delta else 0.5)
+
+
+def test_levels_by_schedule_lose_no_more_than_epsilon_unless_they_follow_the_batch() -> None:
+    """Public levels that follow each other cost nothing; levels that tell of the data would."""
+    levels = (F(1, 2), F(9, 10), F(1, 20), F(99, 100), F(3, 5))
+    terms = tuple(Terms(F(1, 10), level=level) for level in levels)
+    run = Thresholding(F(1), F(1, 10), horizon=100)
+    kind = ThresholdingGate(CellQuery("x", Grid(F(1), 0, 9)), NOTHING, run, terms, 1, True)
+    assert 0.9 <= scheduled(kind, 30) <= 1.0 + ROUNDING
+    assert scheduled(kind, 30, private=True) > 1.05
 
 
 @pytest.mark.long
