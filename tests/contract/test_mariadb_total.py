@@ -11,6 +11,7 @@ import pytest
 from streamdp.backends.mariadb.connection import Address
 from streamdp.backends.mariadb.engine import MariaDBBackend
 from streamdp.backends.sql.relation import Relation
+from streamdp.config.base.expressions import expression
 from streamdp.errors import SourceError
 from streamdp.types import CellQuery, UnitBound
 from tests.contract.servers import asked as connected
@@ -202,3 +203,75 @@ def test_a_table_without_snapshots_is_refused(mariadb_server: str, backend: Mari
         cursor.execute("CREATE TABLE hostile (x INT) ENGINE=MyISAM")
     with pytest.raises(SourceError, match="stored by MyISAM"):
         backend.check(CellQuery("x", GRID), FILE)
+
+
+MODES = "ANSI,NO_BACKSLASH_ESCAPES,HIGH_NOT_PRECEDENCE,TRADITIONAL,PAD_CHAR_TO_FULL_LENGTH"
+DEFAULTS = {
+    "sql_mode": f"'{MODES}'",
+    "time_zone": "'+05:30'",
+    "character_set_server": "latin1",
+    "collation_connection": "latin1_swedish_ci",
+    "sql_select_limit": "1",
+    "div_precision_increment": "0",
+    "default_week_format": "0",
+    "tx_isolation": "'READ-UNCOMMITTED'",
+    "sql_auto_is_null": "1",
+    "max_sort_length": "8",
+}
+
+
+def test_defaults_of_a_server_change_no_answer(mariadb_server: str, open_user: str) -> None:
+    """Also those that it sets for each connection of a user who is not its administrator."""
+    backend = MariaDBBackend(
+        Address.of(mariadb_server.replace("root@", open_user)), Relation("w.d")
+    )
+    texts = ["é", "e", "E", "a\\b", "x" * 300 + "1", "x" * 300 + "2"]
+    with connected(mariadb_server) as server, server.cursor() as cursor:
+        cursor.execute("CREATE TABLE w.d (x INT, s VARCHAR(512), t DATETIME, c CHAR(9))")
+        rows = [(number, each, "2024-01-01 03:00", "c") for number, each in enumerate(texts)]
+        cursor.executemany("INSERT INTO w.d VALUES (%s, %s, %s, %s)", rows)
+        names = ", ".join(f"@@{name}" for name in DEFAULTS)
+        cursor.execute(f"SELECT {names}")
+        ((kept),) = cursor.fetchall()
+
+        def answers() -> list[list[int]]:
+            said = [
+                "NOT x BETWEEN 1 AND 2",
+                "s = 'é' OR s = 'E'",
+                "c = 'c' AND length(c) = 1",
+                "x / 2 > 1.2",
+                "extract(week FROM t) = 1 AND extract(hour FROM t) = 3",
+                "x * 3000000000 * 3000000000 > 5",
+            ]
+            queries = [CellQuery("x", GRID, where=expression(each, "mariadb")) for each in said]
+            queries.append(CellQuery("x", GRID, bound=UnitBound("s", 1)))
+            for query in queries:
+                backend.check(query, FILE)
+            by = CellQuery("x", GRID, by=("s",), groups=tuple((each,) for each in texts))
+            found = [backend.answer(query, FILE).counts.tolist() for query in queries]
+            return [*found, *(each.counts.tolist() for each in backend.answer(by, FILE))]
+
+        try:
+            before = answers()
+            backend.close()
+            for name, value in DEFAULTS.items():
+                cursor.execute(f"SET GLOBAL {name} = {value}")
+            cursor.execute("SET GLOBAL init_connect = 'SET NAMES latin1, autocommit = 0'")
+            assert answers() == before
+            assert [1] * len(texts) == [sum(each) for each in before[-len(texts) :]]
+        finally:
+            backend.close()
+            for name, value in zip(DEFAULTS, kept, strict=True):
+                cursor.execute(f"SET GLOBAL {name} = %s", (value,))
+            cursor.execute("SET GLOBAL init_connect = ''")
+            cursor.execute("DROP TABLE w.d")
+
+
+@pytest.fixture
+def open_user(mariadb_server: str) -> Iterator[str]:
+    """A user who may read and no more."""
+    with connected(mariadb_server) as server, server.cursor() as cursor:
+        cursor.execute("CREATE USER plain@localhost")
+        cursor.execute("GRANT SELECT ON w.* TO plain@localhost")
+        yield "plain@"
+        cursor.execute("DROP USER plain@localhost")
