@@ -26,7 +26,7 @@ class StatisticsSection(ReleaseSection):
     measures_of_price = frozenset({"epsilon", "rho"})
     published: ClassVar[frozenset[str]] = frozenset(
         {"measure", "statistic", "cell", "value", "lower", "upper", "nonnegative", "consistent"}
-        | {"smoothed", "smoothed_lower", "smoothed_upper"}
+        | {"smoothed", "smoothed_lower", "smoothed_upper", "flag"}
     )
 
     kind: Literal["statistics"] = Field(

@@ -11,9 +11,10 @@ from streamdp.kinds.workload.drawing.weights import Drawn
 from streamdp.kinds.workload.fitting.distribution import Distribution
 from streamdp.kinds.workload.fitting.hypotheses import UNIFORM
 from streamdp.kinds.workload.fitting.marginals import Item, Workload
+from streamdp.kinds.workload.fitting.refit import Measurement
 from streamdp.kinds.workload.fitting.spread import WIDTH
 from streamdp.privacy.draws import uniform_below
-from streamdp.types import Column, Dimension, Entropy, FloatArray, Row
+from streamdp.types import HARDLY_ANY, Column, Dimension, Entropy, FloatArray, Row
 
 LEVEL = 0.95
 TOTAL = "all records"
@@ -22,6 +23,13 @@ RECORD = "synthetic record"
 
 _DECIMALS = 3
 _TICKET = 2**60
+
+LEAST_VARIANCE = 1e-100
+"""Of noise that is never drawn: no number to divide by."""
+
+FEW, FEW_SHARE, FALLEN, MANY, SURE = 5.0, 0.1, 0.3, 10.0, 4.0
+"""Fewer records than five or a tenth of the usual number are hardly any, if the estimate is below
+three tenths of it; a usual number below ten and four deviations of the noise tells nothing."""
 
 FEW_RECORDS = 2**20
 TIMES_EXPECTED = 16
@@ -53,6 +61,10 @@ def columns(
         Column("upper", "number", "upper", counted, "value", LEVEL),
         *bound,
         *measured,
+        Column("records", "number", "batch", counted),
+        Column("records_lower", "number", "lower", counted, "records", LEVEL),
+        Column("records_upper", "number", "upper", counted, "records", LEVEL),
+        Column("flag", "text", "flag"),
     )
 
 
@@ -63,8 +75,19 @@ def rows(
     drawn: Drawn,
     raw: bool,
     online: bool = False,
+    usual: float | None = None,
 ) -> tuple[Row, ...]:
-    """Every answer; they agree with each other, being of one distribution."""
+    """Every answer; they agree with each other, being of one distribution.
+
+    Args:
+        workload: Domain and items.
+        names: Of the items.
+        dimensions: The axes.
+        drawn: What was measured, and the distribution.
+        raw: Whether noisy counts stand beside the answers.
+        online: Whether tables were tested in turn.
+        usual: Records of past batches; None before there was one.
+    """
     fit, measured = drawn.fit, drawn.measured
     total = fit.distribution.total()
     noise = [each.variance * len(each.values) for each in measured]
@@ -88,7 +111,31 @@ def rows(
                 values = known[name]
                 row[name] = None if values is None else round(float(values[cell]), _DECIMALS)
             found.append(row)
-    return tuple(found)
+    of_all = _records(measured, usual)
+    return tuple({**row, **of_all} for row in found)
+
+
+def _records(measured: Sequence[Measurement], usual: float | None) -> Row:
+    """How many records the batch has, which is the same in each row; a flag if hardly any.
+
+    The cells of each measured table hold every record once, so their sum is the number with the
+    noise of all cells; sums of several tables are averaged by their noise. It leans on no past.
+    """
+    sums = [(float(each.values.sum()), each.variance * len(each.values)) for each in measured]
+    if not sums:
+        return dict.fromkeys(("records", "records_lower", "records_upper", "flag"))
+    weights = [1.0 / max(variance, LEAST_VARIANCE) for _, variance in sums]
+    value = sum(w * total for w, (total, _) in zip(weights, sums, strict=True)) / sum(weights)
+    deviation = float(np.sqrt(1.0 / sum(weights)))
+    value, lower, upper = (max(value + width * deviation, 0.0) for width in (0.0, -WIDTH, WIDTH))
+    told = usual is not None and usual > MANY + SURE * deviation
+    few = told and lower < min(FEW, FEW_SHARE * (usual or 0.0)) and value < FALLEN * (usual or 0.0)
+    return {
+        "records": round(value, _DECIMALS),
+        "records_lower": round(lower, _DECIMALS),
+        "records_upper": round(upper, _DECIMALS),
+        "flag": HARDLY_ANY if few else None,
+    }
 
 
 def _answer(

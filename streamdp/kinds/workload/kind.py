@@ -120,7 +120,8 @@ class WorkloadRelease:
         known: WorkloadPlan = plan.mechanism
         counts = self.counts(statistic)
         drawn = self.mechanism.draw(known.design, known.memory, counts, entropy)
-        return Outcome(self._rows(drawn, entropy), drawn)
+        usual = known.memory.total if known.memory.releases else None
+        return Outcome(self._rows(drawn, entropy, usual), drawn)
 
     def counts(self, statistic: TableCounts) -> list[IntArray]:
         """Exact counts of the items. Private."""
@@ -156,11 +157,17 @@ class WorkloadRelease:
             for axis, place in zip(item.axes, places, strict=True)
         )
 
-    def _rows(self, drawn: Drawn, entropy: Entropy) -> tuple[Row, ...]:
+    def _rows(self, drawn: Drawn, entropy: Entropy, usual: float | None) -> tuple[Row, ...]:
         found = tuple[Row, ...]()
         if self.published != "records":
             found = answers.rows(
-                self.mechanism.workload, self.names, self.dimensions, drawn, self.raw, self._online
+                self.mechanism.workload,
+                self.names,
+                self.dimensions,
+                drawn,
+                self.raw,
+                self._online,
+                usual,
             )
         if self.published == "answers":
             return found

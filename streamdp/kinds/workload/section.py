@@ -118,7 +118,8 @@ class WorkloadSection(ReleaseSection):
 
     measures_of_price = frozenset({"epsilon", "rho"})
     published: ClassVar[frozenset[str]] = frozenset(
-        {"answer", "value", "lower", "upper", "bound", "measured"}
+        {"answer", "value", "lower", "upper", "bound", "measured", "flag"}
+        | {"records", "records_lower", "records_upper"}
     )
 
     kind: Literal["workload"] = Field(

@@ -35,7 +35,7 @@ from streamdp.kinds.workload.section import WorkloadSection
 from streamdp.mechanisms.additive_noise import AdditiveNoise
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.privacy.events import epsilon_of, rho_of
-from streamdp.types import Batch, Dimension, IntArray, TableCounts
+from streamdp.types import HARDLY_ANY, Batch, Dimension, IntArray, TableCounts
 
 SIZES = (3, 4, 2)
 BATCH = Batch("source", "2026-01-01")
@@ -451,3 +451,28 @@ def test_parts_of_times_are_those_of_the_zone() -> None:
     assert night is not None
     assert list(night.nonzero()[0]) == [0, 1, 2, 3, 4, 23]
     assert kind.signature() != made("UTC").signature()
+
+
+def test_records_hold_and_an_empty_batch_is_flagged() -> None:
+    """Each row has the number of records with an interval; a batch of none is told by it alone."""
+    kind, held, flagged = made(expected_rows=600), [], []
+    state = json.loads(json.dumps(kind.init()))
+    chance = np.random.default_rng(11)
+    for day in range(60):
+        plan = kind.plan(state, BATCH)
+        shape = plan.query.shape((0, 1, 2))  # type: ignore[union-attr]
+        empty = day % 15 == 14
+        table = chance.poisson(0.0 if empty else 600 / np.prod(shape), shape)
+        marginals = tuple(
+            table.sum(axis=tuple(axis for axis in range(3) if axis not in axes))
+            for axes in plan.query.marginals  # type: ignore[union-attr]
+        )
+        outcome = kind.draw(plan, TableCounts(marginals), PublicEntropy(f"records {day}"))
+        state = json.loads(json.dumps(kind.learn(state, plan, outcome)))
+        rows = kind.publish(state, outcome).rows
+        assert len({(row["records"], row["flag"]) for row in rows}) == 1
+        held.append(rows[0]["records_lower"] <= table.sum() <= rows[0]["records_upper"])
+        flagged.append((empty, rows[0]["flag"] == HARDLY_ANY))
+    assert np.mean(held) >= 0.9
+    assert not any(flag for empty, flag in flagged if not empty)
+    assert all(flag for empty, flag in flagged if empty)
