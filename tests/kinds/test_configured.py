@@ -172,3 +172,14 @@ def test_other_features_are_another_signature(tmp_path: Path) -> None:
     """A state learned with features is not read without them."""
     with_features = configured(tmp_path, "features").signature()
     assert with_features != configured(tmp_path, "the demonstration").signature()
+
+
+@pytest.mark.parametrize(("quantiles", "parts"), [("median", 2), ("quartiles", 3), ("deciles", 4)])
+def test_branching_auto_is_that_of_the_paper(tmp_path: Path, quantiles: str, parts: int) -> None:
+    """K = ceil(exp(sqrt(ln 2 · ln(m + 1)))), for one to nine quantiles."""
+    text = DEMO.replace("learner: experts", "learner: none").replace("deciles", quantiles)
+    text = text.replace("    epsilon: 0.1 ", "    mechanism: {branching: auto}\n    epsilon: 0.1 ")
+    (tmp_path / "config.yaml").write_text(text)
+    kind = wiring.release_kind(load(tmp_path / "config.yaml"), "air_time")
+    assert isinstance(kind, Quantiles)
+    assert kind.tree().branching == parts

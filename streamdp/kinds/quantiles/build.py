@@ -84,7 +84,8 @@ def _form(section: QuantilesSection, epsilon: Fraction) -> Choice:
 
     chosen = section.mechanism
     if chosen != "auto":
-        return Choice(chosen.branching, chosen.node, chosen.level_power, chosen.shapes)
+        parts = chosen.parts(len(section.quantiles))
+        return Choice(parts, chosen.node, chosen.level_power, chosen.shapes)
     if section.learner() != "none":
         return CANDIDATES["binary"]
     return choose_tree(len(section.quantiles), epsilon, section.expected_rows)

@@ -33,12 +33,11 @@ NAMED_QUANTILES = {
 class Mechanism(Section):
     """How the quantiles are drawn; `mechanism: auto` is the choice of a public table."""
 
-    branching: int = Field(
+    branching: Annotated[int, Field(ge=2, le=1000)] | Literal["auto"] = Field(
         default=2,
-        ge=2,
-        le=1000,
-        description="Number of parts into which a node of the tree of quantiles cuts its region."
-        " Default 2.",
+        description="Number of parts into which a node of the tree of quantiles cuts its region; or"
+        " `auto`: of m quantiles e to the root of ln 2 times ln(m + 1), rounded up. Default 2.",
+        examples=["auto"],
     )
     node: Literal["independent", "joint"] = Field(
         default="independent",
@@ -71,6 +70,16 @@ class Mechanism(Section):
         if self.restriction == "edge" and self.node == "joint":
             raise ValueError("joint nodes are conditional: leave restriction out")
         return self
+
+    def parts(self, quantiles: int) -> int:
+        """Return into how many parts a node is cut: K of Khodak et al. 2023 where it is `auto`.
+
+        Args:
+            quantiles: Number m of quantiles.
+        """
+        if self.branching != "auto":
+            return self.branching
+        return math.ceil(math.exp(math.sqrt(math.log(2.0) * math.log(quantiles + 1.0))) - 1e-9)
 
 
 PLENTY = 3000.0
@@ -166,7 +175,7 @@ class QuantilesSection(ReleaseSection):
             raise ValueError("the lower bound must be below the upper")
         if isinstance(self.mechanism, Mechanism):
             parts = len(self.quantiles) + 1
-            if self.mechanism.branching > parts:
+            if self.mechanism.parts(len(self.quantiles)) > parts:
                 raise ValueError(f"branching is at most {parts}, the number of quantiles plus one")
         if self.prior.learner == "experts" and self.expected_rows is None:
             raise ValueError("the learner experts needs expected_rows: it weighs noise by them")
