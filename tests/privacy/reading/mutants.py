@@ -1,4 +1,4 @@
-"""Readers that have to be told apart: DuckDB's own reader of CSV and others, put back."""
+"""Readers that have to be told apart: DuckDB's own of CSV and of lines, and others, put back."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from unittest.mock import patch
 
 import duckdb
 
+from streamdp.backends.duckdb import text_files
 from streamdp.backends.duckdb.dialect import dialect_of, header_of
 from streamdp.backends.duckdb.text_files import TextFiles
 from streamdp.backends.mariadb.words import MariaDBWords
@@ -33,6 +34,22 @@ def _own_reader(
         " delim = ',', quote = '\"', escape = '\"', auto_detect = false, ignore_errors = true,"
         f" strict_mode = false, max_line_size = {2**24})"
     )
+
+
+class _OwnLines:
+    """Lines as DuckDB's reader of CSV finds them if nothing is a delimiter or a quote."""
+
+    def __init__(self, files: tuple[str, ...]) -> None:
+        self._files = files
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        paths = ", ".join(f"'{path}'" for path in self._files)
+        found = duckdb.connect().sql(
+            f"FROM read_csv([{paths}], columns = {{'field_0': 'VARCHAR'}}, delim = '\x01',"
+            " quote = '', escape = '', header = false, auto_detect = false, ignore_errors = true,"
+            f" strict_mode = false, max_line_size = {2**24}) WHERE strlen(field_0) > 0"
+        )
+        return found.to_arrow_table().__arrow_c_stream__(requested_schema)
 
 
 @contextmanager
@@ -61,4 +78,11 @@ def mariadb_converts_texts() -> Iterator[None]:
         return self.bytewise(column)
 
     with patch.object(MariaDBWords, "stored", stored):
+        yield
+
+
+@contextmanager
+def duckdb_finds_lines() -> Iterator[None]:
+    """Find the lines of JSON lines files with DuckDB's own reader of CSV."""
+    with patch.object(text_files, "LineStream", _OwnLines):
         yield

@@ -11,6 +11,7 @@ from streamdp.cli import cli
 from tests.contract.servers import mariadb_binaries
 from tests.privacy.reading import servers, text
 from tests.privacy.reading.mutants import (
+    duckdb_finds_lines,
     duckdb_reads_csv,
     expressions_are_raw,
     mariadb_converts_texts,
@@ -78,23 +79,60 @@ def test_texts_of_mariadb_that_are_converted_are_caught() -> None:
         assert any(Compared()(pair)[2] for pair in found)
 
 
+def test_lines_that_end_at_carriage_returns_are_caught() -> None:
+    """They may stand between the values of an object: one record would be several."""
+    with duckdb_finds_lines():
+        pair = text.with_return("carriage returns between values", b"\n", "")
+        _, _, told = Compared()(pair)
+    assert told
+
+
+def _lost(pair: Pair) -> bool:
+    """Whether a record takes or makes very many others."""
+    without, extra, told = Compared()(pair)
+    distance = without.distance(extra)
+    return told and distance is not None and distance > 100_000
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("end", [b"\n", b"\r\n"])
 @pytest.mark.parametrize(
     ("record", "offset", "ahead"),
-    [("quoted line ends", -6, 0), ("opening quote", 0, 30 * text.MEBIBYTE)],
+    [
+        ("quoted line ends", -6, 0),
+        ("opening quote", 0, 30 * text.MEBIBYTE),
+        *(("a letter", -offset, 0) for offset in range(13)),
+    ],
 )
 def test_the_reader_of_duckdb_is_caught_at_its_cut(
     end: bytes, record: str, offset: int, ahead: int
 ) -> None:
     """It guesses behind 64 MiB whether it is within quotes: all records there are lost."""
+    pair = text.at_cut("64 MiB", offset, record, end, "", threads=2, ahead=ahead)
+    assert not Compared()(pair)[2]
     with duckdb_reads_csv():
-        pair = text.at_cut("64 MiB", offset, record, end, "", threads=2, ahead=ahead)
-        without, extra, told = Compared()(pair)
-    assert told
-    distance = without.distance(extra)
-    assert distance is not None
-    assert distance > 100_000
+        assert _lost(pair)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("end", [b"\n", b"\r\n"])
+def test_the_reader_of_duckdb_is_caught_by_a_record_at_the_top(end: bytes) -> None:
+    """A plain record pushes a letter of somebody else over the cut."""
+    pair = text.at_cut("64 MiB", -6, "plain", end, "", threads=2, pushes=True)
+    assert not Compared()(pair)[2]
+    with duckdb_reads_csv():
+        assert _lost(pair)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("threads", [1, 2, 8])
+@pytest.mark.parametrize("packed", ["", ".gz"])
+def test_the_reader_of_duckdb_is_caught_by_a_long_field(packed: str, threads: int) -> None:
+    """Among letters it does not know whether it is within quotes behind 1 MB."""
+    pair = text.at_cut("64 MiB", -6, "long", b"\n", packed, threads=threads, among="letters")
+    assert not Compared()(pair)[2]
+    with duckdb_reads_csv():
+        assert _lost(pair)
 
 
 @pytest.mark.long

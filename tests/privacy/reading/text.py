@@ -35,6 +35,8 @@ HOSTILE: dict[str, bytes] = {
     "byte order mark": b"\xef\xbb\xbf1",
 }
 
+QUICK = ("line end", "carriage return", "no UTF-8", "opening quote")
+
 ROLES: dict[str, tuple[str, str]] = {
     "value": ("measures: {h: {histogram: value, cuts: [0, 50], nulls: cell}}", "record"),
     "unit": ("measures: {records: count}", "{name: person, column: unit}"),
@@ -124,20 +126,59 @@ def hostile(kind: type[Csv], role: str, record: str, end: bytes, packed: str) ->
     )
 
 
+WITH_RETURN: dict[str, bytes] = {
+    "carriage returns between values": b'{"value":\r7,\r"comment": "a"}',
+    "carriage returns in a text": b'{"value": 7, "comment": "a\rb\r"}',
+    "carriage return at the end": b'{"value": 7}\r\r',
+}
+"""Objects of JSON on one line, for readers that end a line at a line feed alone."""
+
+
+def with_return(record: str, end: bytes, packed: str) -> Pair:
+    """JSON lines whose batches are files: a part of a record is counted whatever it holds."""
+
+    def write(folder: Path, extra: bool) -> None:
+        row = b'{"value": 1, "comment": "a"}' + end
+        data = row * ROWS + (WITH_RETURN[record] + end if extra else b"") + row * ROWS
+        (folder / f"data.jsonl{packed}").write_bytes(PACKED[packed](data))
+
+    ends = "CRLF" if end == b"\r\n" else "LF"
+    return Pair(
+        format="JSON lines",
+        writer=f"plain text{packed}, {ends}",
+        role="value",
+        record=record,
+        write=write,
+        source=f"path: 'data.jsonl{packed}', types: {{value: number}}, settle: 0s, batches: files",
+        release="measures: {h: {histogram: value, cuts: [0, 6, 50], nulls: cell}}",
+        base=("return", end, packed),
+    )
+
+
 MEBIBYTE = 2**20
 
 CUTS = {"512 KiB": BLOCK + len(BYTE_ORDER_MARK), "64 MiB": 64 * MEBIBYTE}
 """Where the reader's first block ends, and where DuckDB's own reader begins to read anew."""
 
+LETTER = b'"Dear team,\nthanks, bye\n"'
+"""A field that a quoting writer makes of a text with line ends."""
+
 AT_CUT: dict[str, bytes] = {
     "quoted line ends": b'7,"999,""q""\n999,""q"""',
-    "a letter": b'7,"Dear team,\nthanks, bye\n"',
+    "a letter": b"7," + LETTER,
     "plain": b"5,hello",
-    "long": b"7," + b"x" * MEBIBYTE,
+    "long": b"7," + b"x" * 10**6,
     "opening quote": b'7,"never ends',
 }
 
-HISTOGRAM = "measures: {h: {histogram: value, cuts: [0, 6, 50, 900], nulls: cell}}"
+AMONG = {"words": b"", "letters": (b"1," + LETTER + b"\n") * 500}
+"""Records on both sides; a reader that has to guess whether it is within quotes errs by letters."""
+
+HISTOGRAM = (
+    "measures: {h: {histogram: value, cuts: [0, 6, 50, 900], nulls: cell}},"
+    " where: value IS NULL OR comment IS NULL OR comment <> 'nobody'"
+)
+"""Both columns are named: a reader that does not look at a field does not fail at it either."""
 
 
 def at_cut(
@@ -149,23 +190,30 @@ def at_cut(
     *,
     threads: int,
     ahead: int = 0,
+    among: str = "words",
+    pushes: bool = False,
     quoted: bool = False,
 ) -> Pair:
     """A record that begins some bytes from a cut, or from a place so many bytes ahead of it.
 
     The first record pads the file, so that the others lie where they do. Read line by line, a
-    record of several lines is as many; with `quoted_newlines` it is one.
+    record of several lines is as many; with `quoted_newlines` it is one. A record that pushes
+    stands at the top, and a letter of somebody else lies there instead.
     """
     place = CUTS[cut] + offset - ahead
+    row, near, more = b"1,words of a comment" + end, AMONG[among], AT_CUT[record] + end
 
     def write(folder: Path, extra: bool) -> None:
-        header, row = b"value,comment" + end, b"1,words of a comment" + end
-        pad = place - len(header) - len(end) - 2
+        header = b"value,comment" + end
+        pad = place - len(header) - len(end) - 2 - len(near) - (len(more) if pushes else 0)
         rows, pad = divmod(pad, len(row))
-        start = header + b"1," + b"p" * pad + end + row * rows
-        more = AT_CUT[record] + end if extra else b""
-        behind = row * (ahead // len(row) + 200_000 if cut == "64 MiB" else 2000)
-        data = start + more + behind
+        start = b"1," + b"p" * pad + end + row * rows + near
+        behind = near + row * (ahead // len(row) + 200_000 if cut == "64 MiB" else 2000)
+        kept = more if extra else b""
+        if pushes:
+            data = header + kept + start + b"3," + LETTER + end + behind
+        else:
+            data = header + start + kept + behind
         (folder / f"data.csv{packed}").write_bytes(PACKED[packed](data))
 
     ends = "CRLF" if end == b"\r\n" else "LF"
@@ -175,41 +223,68 @@ def at_cut(
         format="CSV",
         writer=f"plain text{packed}, {ends}, {many}{keys}",
         role="value",
-        record=record,
+        record=f"{record}, pushes a letter" if pushes else record,
         write=write,
         source=f"path: 'data.csv{packed}', types: {{value: number}}, settle: 0s, batches: files,"
         f" engine: {{kind: duckdb, threads: {threads}}}{keys}",
         release=HISTOGRAM,
-        place=f"{offset - ahead:+} bytes from {cut}",
-        base=(cut, offset, ahead, end, packed, quoted),
+        place=f"{offset - ahead:+} bytes from {cut}, among {among}",
+        base=(cut, offset, ahead, end, packed, among, quoted, record if pushes else ""),
         most=1 if quoted else AT_CUT[record].count(b"\n") + 1,
     )
 
 
 def at_cuts(quick: bool) -> Iterator[Pair]:
     """Each byte around the first cut of a block; around DuckDB's, each byte of a plain file."""
-    for end in (b"\n", b"\r\n"):
-        for packed in PACKED:
-            for record in AT_CUT:
-                near = (-6,) if quick else range(-64, 65)
-                for offset in near if not (quick and (packed or record == "plain")) else ():
-                    yield at_cut("512 KiB", offset, record, end, packed, threads=2)
-                    if record != "opening quote":
-                        yield at_cut("512 KiB", offset, record, end, packed, threads=2, quoted=True)
     if quick:
-        yield at_cut("64 MiB", -6, "quoted line ends", b"\n", "", threads=2)
-        yield at_cut("64 MiB", 0, "opening quote", b"\n", "", threads=2, ahead=30 * MEBIBYTE)
+        yield from _quick_at_cuts()
         return
     for end in (b"\n", b"\r\n"):
-        for record in AT_CUT:
-            for offset in range(-64, 65):
-                yield at_cut("64 MiB", offset, record, end, "", threads=2)
+        for offset in range(-64, 65):
             for packed in PACKED:
-                for threads in (1, 2, 8):
-                    yield at_cut("64 MiB", -6, record, end, packed, threads=threads)
-            yield at_cut("64 MiB", 0, record, end, "", threads=2, ahead=30 * MEBIBYTE)
-        for record in ("quoted line ends", "a letter", "plain", "long"):
-            yield at_cut("64 MiB", -6, record, end, "", threads=2, quoted=True)
+                yield from _around("512 KiB", offset, end, packed, threads=2)
+                yield from _around("512 KiB", offset, end, packed, threads=2, quoted=True)
+            yield from _around("64 MiB", offset, end, "", threads=2)
+        for packed in PACKED:
+            for threads in (1, 2, 8):
+                yield from _around("64 MiB", -6, end, packed, threads=threads)
+        yield from _around("64 MiB", -6, end, "", threads=2, quoted=True)
+        yield at_cut(
+            "64 MiB", 0, "opening quote", end, "", threads=2, ahead=30 * MEBIBYTE, among="words"
+        )
+
+
+def _around(
+    cut: str, offset: int, end: bytes, packed: str, *, threads: int, quoted: bool = False
+) -> Iterator[Pair]:
+    """Each record at one place; a letter without line ends in quotes would not be well formed."""
+    for record in AT_CUT:
+        if not (quoted and record == "opening quote"):
+            for among in AMONG:
+                yield at_cut(
+                    cut,
+                    offset,
+                    record,
+                    end,
+                    packed,
+                    threads=threads,
+                    among=among,
+                    quoted=quoted,
+                )
+    yield at_cut(cut, offset, "plain", end, packed, threads=threads, pushes=True, quoted=quoted)
+
+
+def _quick_at_cuts() -> Iterator[Pair]:
+    """One place for each."""
+    for end in (b"\n", b"\r\n"):
+        for record in ("quoted line ends", "a letter", "long", "opening quote"):
+            yield at_cut("512 KiB", -6, record, end, "", threads=2)
+            if record != "opening quote":
+                yield at_cut("512 KiB", -6, record, end, "", threads=2, quoted=True)
+    yield at_cut("64 MiB", -6, "a letter", b"\r\n", "", threads=2)
+    yield at_cut("64 MiB", -6, "plain", b"\r\n", "", threads=2, pushes=True)
+    yield at_cut("64 MiB", -6, "long", b"\n", "", threads=2, among="letters")
+    yield at_cut("64 MiB", 0, "opening quote", b"\n", "", threads=2, ahead=30 * MEBIBYTE)
 
 
 def pairs(quick: bool) -> Iterator[Pair]:
@@ -218,6 +293,9 @@ def pairs(quick: bool) -> Iterator[Pair]:
     packings = [(b"\n", "")] if quick else [(e, p) for e in (b"\n", b"\r\n") for p in PACKED]
     for kind in (Csv, JsonLines):
         for role in ROLES:
-            for record in ("line end", "no UTF-8", "opening quote") if quick else HOSTILE:
+            for record in QUICK if quick else HOSTILE:
                 for end, packed in packings:
                     yield hostile(kind, role, record, end, packed)
+    for record in WITH_RETURN:
+        for end, packed in packings:
+            yield with_return(record, end, packed)
