@@ -21,7 +21,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, BinaryIO, cast
 
@@ -49,7 +49,8 @@ _PAD = bytes(16)
 _INLINE = 12
 """Bytes of a text that a string view holds itself."""
 
-_MASKS = np.array([0, 0xFF, 0xFFFF, 0xFFFFFF, 0xFFFFFFFF], dtype=np.uint32)
+_MASKS = np.tril(np.full((_INLINE + 1, _INLINE), 0xFF, np.uint8), -1).view(np.uint32)
+"""By length, the bytes of a text that a string view holds."""
 
 Bytes = npt.NDArray[np.uint8]
 Mask = npt.NDArray[np.bool_]
@@ -71,29 +72,29 @@ def unpacked(file: str) -> Iterator[BinaryIO]:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """Some records of a file.
+    """Lines of a file, one behind the other.
 
     Args:
-        data: The bytes they lie in.
+        data: The bytes they lie in, from the first on.
         starts: Where each begins.
         ends: Where each ends, behind its last byte, without the line end.
+        stops: Where its line feed is; the next line begins behind it.
+        kept: Which of them are records.
     """
 
     data: bytes
     starts: IntArray
     ends: IntArray
+    stops: IntArray
+    kept: Mask
 
     def flat(self) -> Bytes:
         """The bytes as numbers."""
         return np.frombuffer(self.data, np.uint8)
 
-    def only(self, kept: Mask) -> Block:
-        """Some of the records."""
-        return self if kept.all() else Block(self.data, self.starts[kept], self.ends[kept])
-
 
 def blocks(file: str, *, header: bool, quoted_newlines: bool = False) -> Iterator[Block]:
-    """Split a file into its records.
+    """Split a file into its lines, and say which of them are records.
 
     Args:
         file: Its path.
@@ -114,12 +115,12 @@ def blocks(file: str, *, header: bool, quoted_newlines: bool = False) -> Iterato
             inside = (inside + len(quotes)) % 2
         if len(ends):
             rest = data[int(ends[-1]) + 1 : len(flat)]
-            starts = np.concatenate(([0], ends[:-1] + 1))
+            starts, stops = np.concatenate(([0], ends[:-1] + 1)), ends
             ends = ends - ((ends > starts) & (flat[ends - 1] == CARRIAGE_RETURN))
             kept = (ends > starts) & (ends - starts <= LONGEST)
             kept[0] &= not (skipping or (first and header))
             first = skipping = False
-            yield _decodable(Block(data, starts, ends).only(kept))
+            yield _decodable(Block(data, starts, ends, stops, kept))
         else:
             rest = data[: len(flat)]
         skipping = skipping or len(rest) > LONGEST + 1  # one for a carriage return
@@ -184,39 +185,20 @@ def require_well_formed(file: str, delimiter: str) -> None:
 
 def fields(block: Block, delimiter: str, places: Sequence[int]) -> list[pa.Array]:
     """Cut the fields at some places, counted from 0, out of each record of a block."""
-    flat, starts, ends = block.flat(), block.starts, block.ends
-    cuts = np.flatnonzero(flat == ord(delimiter))
-    quotes = np.flatnonzero(flat == QUOTE)
-    odd: IntArray = np.zeros(0, np.int64)
-    if len(quotes):
-        cuts, odd = _outside_quotes(flat, block, cuts, quotes, ord(delimiter))
-    first, behind = np.searchsorted(cuts, starts), np.searchsorted(cuts, ends)
-    most = max(places) + 1
-    split = {int(row): _split(block.data[starts[row] : ends[row]], delimiter, most) for row in odd}
-    found = []
-    for place in places:
-        at = first + place
-        begin = starts if place == 0 else _taken(cuts, at - 1) + 1
-        end = np.where(at < behind, _taken(cuts, at), ends)
-        there = at <= behind
-        begin, end = np.where(there, begin, 0), np.where(there, end, 0)
-        texts: dict[int, bytes] = {}
-        if len(quotes):
-            quoted = (end > begin) & (flat[begin] == QUOTE)
-            begin, end = begin + quoted, end - quoted
-            rows = np.flatnonzero(quoted)
-            ahead = np.searchsorted(quotes, begin[rows])
-            for row in rows[np.searchsorted(quotes, end[rows]) > ahead].tolist():
-                texts[row] = block.data[begin[row] : end[row]].replace(b'""', b'"')
-        for row, each in split.items():
-            texts[row] = each[place] if place < len(each) else b""
-        found.append(_texts(block.data, begin, end, texts))
-    return found
+    found = _marks(block, ord(delimiter))
+    stops = found.stops
+    before = np.concatenate(([-1], stops[:-1]))
+    kept = block.kept
+    records = (block.starts[kept], block.ends[kept], before[kept], stops[kept])
+    starts, ends, *_ = records
+    most, rows = max(places) + 1, np.flatnonzero(found.odd[kept]).tolist()
+    split = {row: _split(block.data[starts[row] : ends[row]], delimiter, most) for row in rows}
+    return [_field(block, found, place, records, split) for place in places]
 
 
 def whole(block: Block) -> pa.Array:
     """The records of a block as texts."""
-    return _texts(block.data, block.starts, block.ends, {})
+    return _texts(block.data, block.starts[block.kept], block.ends[block.kept], {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +248,7 @@ class LineStream:
                 elif self.places:
                     yield fields(block, self.delimiter, self.places)
                 else:
-                    yield [pa.nulls(len(block.starts))]
+                    yield [pa.nulls(int(block.kept.sum()))]
 
 
 def _read(file: str) -> Iterator[bytes]:
@@ -280,17 +262,15 @@ def _read(file: str) -> Iterator[bytes]:
 
 
 def _decodable(block: Block) -> Block:
-    """The records of a block that are UTF-8."""
+    """The lines of a block, of which those that are no UTF-8 are no records."""
     if block.data.isascii() or _is_utf8(block.data):
         return block
-    flat = block.flat()
+    flat, kept = block.flat(), block.kept.copy()
     high = np.flatnonzero(flat > 0x7F)
-    kept = np.ones(len(block.starts), np.bool_)
-    for row in np.flatnonzero(
-        np.searchsorted(high, block.ends) > np.searchsorted(high, block.starts)
-    ):
+    odd = np.searchsorted(high, block.ends) > np.searchsorted(high, block.starts)
+    for row in np.flatnonzero(odd & kept):
         kept[row] = _is_utf8(block.data[block.starts[row] : block.ends[row]])
-    return block.only(kept)
+    return replace(block, kept=kept)
 
 
 def _is_utf8(data: bytes) -> bool:
@@ -306,42 +286,65 @@ def _is_utf8(data: bytes) -> bool:
     return True
 
 
-def _outside_quotes(
-    flat: Bytes, block: Block, cuts: IntArray, quotes: IntArray, delimiter: int
-) -> tuple[IntArray, IntArray]:
-    """Delimiters behind an even number of quotes of their record, and records with odd quotes.
+@dataclass(frozen=True, slots=True)
+class _Marks:
+    """Bytes of a block that part its fields.
 
-    These delimiters say where the fields are if each quote of a record opens a field, ends one, or
-    is doubled; other records are odd. Where none is, they are found without looking at each record.
+    Args:
+        at: Where delimiters outside of quotes and ends of lines are, in order.
+        stops: Which of them end the lines.
+        quotes: Where all quotes are.
+        odd: Lines whose quotes stand elsewhere than around fields and doubled in them; their fields
+            are not known by marks.
     """
-    inside = (np.cumsum(flat == QUOTE, dtype=np.uint8) & 1).astype(np.bool_)
-    opens = inside[quotes]
-    at_start = inside[block.starts - 1] & (block.starts > 0)
-    if not (at_start.any() or inside[block.ends - 1].any()):
-        well = _stand_well(flat, quotes, opens, delimiter) | (quotes == 0)
-        if well.all():
-            return cuts[~inside[cuts]], np.zeros(0, np.int64)
-    return _by_record(flat, block, cuts, quotes, delimiter)
+
+    at: IntArray
+    stops: IntArray
+    quotes: IntArray
+    odd: Mask
 
 
-def _by_record(
-    flat: Bytes, block: Block, cuts: IntArray, quotes: IntArray, delimiter: int
-) -> tuple[IntArray, IntArray]:
-    """The same, with quotes counted from the start of each record."""
-    first, behind = np.searchsorted(quotes, block.starts), np.searchsorted(quotes, block.ends)
-    number = behind - first
-    rows = np.repeat(np.arange(len(number)), number)
-    here = np.arange(len(rows)) + np.repeat(first - np.cumsum(number) + number, number)
-    quotes, opens = quotes[here], (here - first[rows]) % 2 == 0
+def _marks(block: Block, delimiter: int) -> _Marks:
+    """Marks of a block; in one whose quotes all stand well no line is looked at by itself."""
+    size = int(block.stops[-1]) + 1
+    flat = block.flat()
+    read = flat[:size]
+    looked_at = (read == delimiter) | (read == LINE_FEED)
+    lines, odd = len(block.stops), np.zeros(len(block.stops), np.bool_)
+    if block.data.find(b'"', 0, size) < 0:
+        at = np.flatnonzero(looked_at)
+        return _Marks(at, np.flatnonzero(flat[at] == LINE_FEED), at[:0], odd)
+    at = np.flatnonzero(looked_at | (read == QUOTE))
+    kinds = flat[at]
+    is_quote = kinds == QUOTE
+    kept = (np.cumsum(is_quote, dtype=np.uint8) & 1) == 0
+    kept &= ~is_quote
+    quotes, at = at[is_quote], at[kept]
+    stops = np.flatnonzero(kinds[kept] == LINE_FEED)
+    if len(stops) == lines and np.array_equal(at[stops], block.stops):
+        opens = np.arange(len(quotes)) % 2 == 0
+        well = _stand_well(flat, quotes, opens, delimiter)
+        if well[1:].all() and (well[0] or quotes[0] == 0):
+            return _Marks(at, stops, quotes, odd)
+    return _marks_by_line(block, np.flatnonzero(read == delimiter), quotes, delimiter)
+
+
+def _marks_by_line(block: Block, cuts: IntArray, quotes: IntArray, delimiter: int) -> _Marks:
+    """The same, with quotes counted from the start of each line."""
+    flat, starts, ends = block.flat(), block.starts, block.ends
+    ahead = np.searchsorted(quotes, starts)
+    number = np.diff(ahead, append=len(quotes))
+    lines = np.repeat(np.arange(len(number)), number)
+    opens = (np.arange(len(quotes)) - ahead[lines]) % 2 == 0
     beside = flat[np.where(opens, quotes - 1, quotes + 1)]
-    at_border = np.where(opens, quotes == block.starts[rows], quotes + 1 == block.ends[rows])
+    at_border = np.where(opens, quotes == starts[lines], quotes + 1 == ends[lines])
     well = at_border | (beside == delimiter) | (beside == QUOTE)
-    odd = np.union1d(rows[~well], np.flatnonzero(number % 2))
-    before = np.searchsorted(quotes, cuts)
-    if (number % 2).any():  # else all quotes of all records before are an even number
-        behind_them = np.concatenate(([0], np.cumsum(number)))
-        before = before - behind_them[np.searchsorted(block.starts, cuts, "right") - 1]
-    return cuts[before % 2 == 0], odd
+    odd = number % 2 == 1
+    odd[lines[~well]] = True
+    line = np.searchsorted(starts, cuts, "right") - 1
+    cuts = cuts[(np.searchsorted(quotes, cuts) - ahead[line]) % 2 == 0]
+    at = np.sort(np.concatenate((cuts, block.stops)))
+    return _Marks(at, np.searchsorted(at, block.stops), quotes, odd)
 
 
 def _split(record: bytes, delimiter: str, most: int) -> list[bytes]:
@@ -363,18 +366,39 @@ def _split(record: bytes, delimiter: str, most: int) -> list[bytes]:
 
 def _stand_well(flat: Bytes, quotes: IntArray, opens: Mask, delimiter: int) -> Mask:
     """Whether quotes of a file stand behind or before a border of a field, or another quote."""
-    before, after = flat[quotes - 1], flat[quotes + 1]
-    beside = np.where(opens, before, after)
-    line_end = ~opens & (after == CARRIAGE_RETURN) & (flat[quotes + 2] == LINE_FEED)
-    well: Mask = (beside == delimiter) | (beside == QUOTE) | (beside == LINE_FEED) | line_end
+    beside = flat[quotes + np.where(opens, -1, 1)]
+    well: Mask = (beside == delimiter) | (beside == QUOTE) | (beside == LINE_FEED)
+    returns = np.flatnonzero(~opens & (beside == CARRIAGE_RETURN))
+    well[returns] = flat[quotes[returns] + 2] == LINE_FEED
     return well
 
 
-def _taken(cuts: IntArray, at: IntArray) -> IntArray:
-    """Places of delimiters by number; anything where there is none."""
-    if not len(cuts):
-        return np.zeros(len(at), np.int64)
-    return cuts[np.clip(at, 0, len(cuts) - 1)]
+def _field(
+    block: Block,
+    marks: _Marks,
+    place: int,
+    records: tuple[IntArray, IntArray, IntArray, IntArray],
+    split: Mapping[int, list[bytes]],
+) -> pa.Array:
+    """One field of each record: where it begins and ends, by which marks; or as it was split."""
+    starts, ends, before, stops = records
+    behind = before + 1 + place
+    there = behind <= stops
+    behind = np.minimum(behind, stops)
+    begin = starts if place == 0 else marks.at[behind - 1] + 1
+    end = np.where(behind < stops, marks.at[behind], ends)
+    if place:
+        begin, end = np.where(there, begin, 0), np.where(there, end, 0)
+    texts = {row: each[place] if place < len(each) else b"" for row, each in split.items()}
+    if len(marks.quotes):
+        quoted = (end > begin) & (block.flat()[begin] == QUOTE)
+        begin, end = begin + quoted, end - quoted
+        rows = np.flatnonzero(quoted)
+        ahead = np.searchsorted(marks.quotes, begin[rows])
+        for row in rows[np.searchsorted(marks.quotes, end[rows]) > ahead].tolist():
+            if row not in split:
+                texts[row] = block.data[begin[row] : end[row]].replace(b'""', b'"')
+    return _texts(block.data, begin, end, texts)
 
 
 def _texts(data: bytes, begin: IntArray, end: IntArray, others: Mapping[int, bytes]) -> pa.Array:
@@ -402,11 +426,9 @@ def _views(flat: Bytes, begin: IntArray, end: IntArray, buffer: int) -> npt.NDAr
     length = end - begin
     views = np.empty((len(begin), 4), np.uint32)
     views[:, 0] = length
-    words = np.lib.stride_tricks.as_strided(flat, (len(flat) - 3, 4), (1, 1), writeable=False)
-    for word in range(3):
-        at = np.minimum(begin + 4 * word, len(flat) - 4)
-        views[:, word + 1] = words[at].view(np.uint32)[:, 0]
-        views[:, word + 1] &= _MASKS[np.clip(length - 4 * word, 0, 4)]
+    first: npt.NDArray[np.void] = np.ndarray((len(flat) - 11,), "V12", flat, strides=(1,))
+    words = first[begin].view(np.uint32).reshape(-1, 3)
+    np.bitwise_and(words, _MASKS[np.minimum(length, _INLINE)], out=views[:, 1:])
     far = np.flatnonzero(length > _INLINE)
     views[far, 2] = buffer
     views[far, 3] = begin[far]
