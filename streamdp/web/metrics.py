@@ -103,9 +103,9 @@ def _of_pulse(view: View, found: Overview) -> Iterator[Metric]:
     yield Gauge("streamdp_reload_refused", "Whether the last reload was refused.", value=refused)
     backup = Gauge("streamdp_backup_timestamp_seconds", "When the newest copy was made.")
     failing = Gauge("streamdp_backup_failing", "Whether the last copy could not be made.")
-    if view.configuration.backup is not None:
-        backup.add_metric([], 0 if pulse is None else pulse.backup_at or 0)
-        failing.add_metric([], float(pulse is not None and bool(pulse.backup)))
+    if view.configuration.backup is not None and pulse is not None:  # only a daemon makes copies
+        backup.add_metric([], pulse.backup_at or 0)
+        failing.add_metric([], float(bool(pulse.backup)))
     yield from (backup, failing)
 
 
