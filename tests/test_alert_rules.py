@@ -10,7 +10,6 @@ import os
 import re
 import sqlite3
 import time
-from collections import namedtuple
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse
 from starlette.testclient import TestClient
 
 from streamdp.cli import cli
-from streamdp.cli.look.web import columns_of
+from streamdp.cli.look.web import kind_of
 from streamdp.config import load
 from streamdp.config.sections.web import Web
 from streamdp.daemon.clock import SystemClock
@@ -266,7 +265,7 @@ class Shop:
     def scrape(self) -> None:
         """Ask the page for its metrics."""
         path = self.folder / "config.yaml"
-        reader = Reader(path, load(path), columns_of, now=self.now)
+        reader = Reader(path, load(path), kind_of, now=self.now)
         with TestClient(application(reader, Web()), base_url=HOST) as client:
             text = client.get("/metrics").text
         samples = [each for family in parse(text) for each in family.samples]
@@ -359,8 +358,8 @@ def _page_down(shop: Shop) -> None:
 
 
 def _nothing_free(shop: Shop) -> None:
-    full = namedtuple("full", "f_bavail f_frsize f_blocks")(5, 4096, 100)
-    os.statvfs = lambda path: full  # type: ignore[assignment,misc,return-value]
+    full = os.statvfs_result((4096, 4096, 100, 5, 5, 9, 9, 9, 0, 255))
+    os.statvfs = lambda path: full
 
 
 def _log(event: str) -> Callable[[Shop], None]:
@@ -368,7 +367,7 @@ def _log(event: str) -> Callable[[Shop], None]:
 
 
 def _said(**said: object) -> Callable[[Shop], None]:
-    return lambda shop: shop.pulse(**said)  # type: ignore[arg-type]
+    return lambda shop: shop.pulse(**said)
 
 
 PROVOKED: dict[str, Callable[[Shop], None]] = {
