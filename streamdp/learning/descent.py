@@ -6,6 +6,7 @@ U_j = -ln of the mass that it gives to that interval, convex in (W_j, φ_j).
 
 References:
     Khodak et al. 2023, section 4 (the surrogate; equation 4 is the loss `log-sum-exp`).
+    Hazan, Agarwal & Kale 2007 (online Newton steps).
     Duchi, Hazan & Singer 2011 (diagonal AdaGrad); Tieleman & Hinton 2012 (squares that are
     forgotten, so that steps do not vanish on a stream that moves).
 """
@@ -18,17 +19,27 @@ from typing import Literal, Self
 import numpy as np
 
 from streamdp.learning import coin_betting
+from streamdp.learning.experts.arrays import packed, unpacked
 from streamdp.learning.surrogate import laplace
 from streamdp.types import FloatArray, Json
 
 LossName = Literal["sum", "log-sum-exp"]
-StepsName = Literal["adagrad", "coin-betting"]
+StepsName = Literal["newton", "adagrad", "coin-betting"]
 
 FIRST_SCALE = 1.0
 """Scale of a prior before any release, in standardised units."""
 
 SCALES = (1e-3, 1e3)
 """Least and largest scale of a prior, in standardised units."""
+
+SPREADS = 3.0, 0.5
+"""Deviations before any release, in standardised units: of a constant, and of an effect."""
+
+INFORMATION = 0.9, 0.99
+"""Part of what is known of a constant, and of an effect, that a further release leaves."""
+
+SCALE_RATE, STEEPEST = 0.03, 2.0
+"""Step of the logarithm of a scale, late, and the most that one release counts in it."""
 
 RATE = 0.5
 """Length of the first step of AdaGrad, in the unit of a standardised coordinate."""
@@ -60,7 +71,7 @@ class Descent:
     weights: FloatArray
     inverse_scales: FloatArray
     loss: LossName = "sum"
-    steps: StepsName = "adagrad"
+    steps: StepsName = "newton"
     kept: Json = field(default_factory=dict)
     bounds: tuple[float, float] = (1.0 / SCALES[1], 1.0 / SCALES[0])
     last_loss: float = 0.0
@@ -111,6 +122,8 @@ class Descent:
             by_theta: Derivative of a loss by each θ_j = W_j·f, shape (l,).
             by_phi: By each φ_j.
         """
+        if self.steps == "newton":
+            return self._newton(features, by_theta, by_phi)
         at = np.column_stack((self.weights, self.inverse_scales))
         new, kept = self._step(np.column_stack((np.outer(by_theta, features), by_phi)), at)
         phi = np.clip(new[:, -1], *self.bounds)
@@ -132,6 +145,30 @@ class Descent:
         weights = self.weights.copy()
         weights[:, 0] -= self.inverse_scales * shift
         return replace(self, weights=weights, inverse_scales=self.inverse_scales * stretch)
+
+    def _newton(self, features: FloatArray, by_theta: FloatArray, by_phi: FloatArray) -> Descent:
+        """The priors after an online Newton step along W, and one along ln φ beside it.
+
+        The matrix of the steps along W is the discounted sum of outer products of gradients, as
+        all levels have it on average. A scale steps with locations held, so W moves with it.
+        """
+        effect = np.minimum(np.arange(len(features)), 1)
+        count = int(self.kept["releases"]) + 1 if self.kept else 1
+        known = unpacked(self.kept["information"]) if self.kept else np.zeros((len(effect),) * 2)
+        keep = np.sqrt(np.array(INFORMATION))[effect]
+        known = keep[:, None] * known * keep
+        known += float((by_theta**2).mean()) * np.outer(features, features)
+        first = np.diag(np.array(SPREADS)[effect] ** -2.0)
+        matrices = known + first * self.scales[:, None, None] ** 2
+        ahead = np.linalg.solve(matrices, np.tile(features[:, None], (len(by_phi), 1, 1)))[..., 0]
+        weights = self.weights - ahead * by_theta[:, None]
+        slope = self.inverse_scales * by_phi + (self.weights @ features) * by_theta
+        rate = max(SCALE_RATE, 0.5 / count)
+        phi = self.inverse_scales * np.exp(-rate * np.clip(slope, -1.0, STEEPEST))
+        phi = np.clip(phi, *self.bounds)
+        weights *= (phi / self.inverse_scales)[:, None]
+        kept = {"information": packed(known), "releases": count}
+        return replace(self, weights=weights, inverse_scales=phi, kept=kept)
 
     def _step(self, gradient: FloatArray, at: FloatArray) -> tuple[FloatArray, Json]:
         if self.steps == "coin-betting":

@@ -18,7 +18,7 @@ from streamdp.priors.joint import JointPrior
 from streamdp.priors.mixture import robust_laplaces
 from streamdp.types import Json
 
-VERSION = 2
+VERSION = 3
 """Of the form of the state."""
 
 
@@ -32,7 +32,7 @@ class OnlineGradient(ExpertMixture):
     """
 
     loss: LossName = "sum"
-    steps: StepsName = "adagrad"
+    steps: StepsName = "newton"
 
     def describe(self) -> Json:
         """Return the public parameters that a state depends on."""

@@ -18,7 +18,7 @@ EFFECTS = np.array([[-1.0, 0.8, -0.5], [0.0, 0.8, -0.5], [1.0, 0.8, -0.5]])
 RADIUS = 0.05
 
 
-def start(loss: LossName = "sum", steps: StepsName = "adagrad", count: int = 3) -> Descent:
+def start(loss: LossName = "sum", steps: StepsName = "newton", count: int = 3) -> Descent:
     return Descent.start(LEVELS, count, loss, steps)
 
 
@@ -53,7 +53,7 @@ def hindsight(stream: list[tuple[FloatArray, FloatArray]]) -> float:
     return best
 
 
-@pytest.mark.parametrize("steps", ["adagrad", "coin-betting"])
+@pytest.mark.parametrize("steps", ["newton", "adagrad", "coin-betting"])
 def test_regret_against_the_best_w_in_hindsight_grows_below_its_first_rate(
     steps: StepsName,
 ) -> None:
@@ -116,7 +116,7 @@ def test_placed_priors_lie_where_they_are_put() -> None:
     assert start().placed(features, places).locations(features) == pytest.approx(places)
 
 
-@pytest.mark.parametrize("steps", ["adagrad", "coin-betting"])
+@pytest.mark.parametrize("steps", ["newton", "adagrad", "coin-betting"])
 def test_a_state_survives_json(steps: StepsName) -> None:
     """To the bit, the rule's own state with it."""
     descent = start(steps=steps)

@@ -199,10 +199,10 @@ class PriorSection(Section):
         description="Loss of a release for the learner `online-gradient`: the sum of the"
         " surrogates U of all quantiles, or ln Σ exp U, which the worst ones lead. Default `sum`.",
     )
-    steps: Literal["adagrad", "coin-betting"] = Field(
-        default="adagrad",
-        description="Rule by which the learner `online-gradient` steps: AdaGrad that forgets, which"
-        " follows streams that move, or coin betting (COCOB). Default `adagrad`.",
+    steps: Literal["newton", "adagrad", "coin-betting"] = Field(
+        default="newton",
+        description="Rule by which the learner `online-gradient` steps: online Newton steps that"
+        " forget, AdaGrad that forgets, or coin betting (COCOB). Default `newton`.",
     )
     private_gradient: PositiveRational | None = Field(
         default=None,

@@ -14,6 +14,7 @@ import numpy as np
 from streamdp.learning.descent import Descent, LossName, StepsName
 from streamdp.learning.experts.belief import After
 from streamdp.learning.experts.distribution import Distribution, Place
+from streamdp.learning.experts.past import GUESSED
 from streamdp.learning.learner import LinearPriors
 from streamdp.types import FloatArray, Json
 
@@ -24,7 +25,14 @@ GRADIENT = "gradient"
 """Name of the distribution among those that a batch may have."""
 
 LOST = 0.5
-"""Weight of broad curves after a release from which on the priors begin anew."""
+"""Weight of broad curves after a release that no believed distribution foretold."""
+
+JUMP, ALIKE = 5.0, 0.2
+"""Two batches in a row that lie so many scales off, as far as each other but for this part, are a
+stream that jumped: the constants are put where it lies, and what features say is kept."""
+
+FARTHEST = 10.0
+"""A batch that lies so many units off the priors starts them anew."""
 
 FARTHEST_UNIT = 4.0
 """A batch that is so many times as wide as the unit, or as narrow, gives a new unit."""
@@ -40,20 +48,23 @@ TAILS = np.array([64.0, 16.0, 4.0])
 class Gradient:
     """Priors that gradient descent learns.
 
-    Values are standardised by the place of the first batch, or of one after which nothing that was
-    learned holds, or that is far wider or narrower.
+    Values are standardised by the place of the first batch, or of one far wider or narrower. The
+    priors begin anew at a batch that lies far off, or of which two hold: it is far wider or
+    narrower, no belief foretold it, it is among the first.
 
     Args:
         levels: Of the quantiles, in (0, 1), increasing, shape (l,).
         descent: Their priors.
         unit: Zero and one of the standardised values, in cells.
         began: Whether there was a release.
+        away: How far the last batch lay off, in the unit; 0 if it was not far.
     """
 
     levels: FloatArray
     descent: Descent
     unit: Place = UNKNOWN
     began: bool = False
+    away: float = 0.0
 
     @classmethod
     def start(cls, levels: FloatArray, loss: LossName, steps: StepsName) -> Self:
@@ -78,21 +89,34 @@ class Gradient:
             after: Belief about it after the release.
         """
         found, levels = after.known.distribution(), self.levels
-        if not self.began or after.broad > LOST:
-            place = found.lies()
-            start = self._anew(inputs).placed(inputs, _standard(found.place(levels), place))
-            return replace(self, descent=start, unit=place, began=True)
-        values = np.concatenate([each.places(levels) for each in after.before.groups.values()])
-        shown, variances = after.news(values, found.place(levels))
-        low, high = after.known.ends(levels, 1.0)
-        radius = np.sqrt(variances) + WITHIN * np.maximum((high - low) / 2.0, 0.5)
-        ends = (_standard(each, self.unit) for each in (shown - radius, shown + radius))
-        descent = self.priors(inputs).learned(inputs, *ends)
-        if abs(np.log(found.width / self.unit.width)) <= np.log(FARTHEST_UNIT):
-            return replace(self, descent=descent)
+        place, where = found.lies(), found.place(levels)
+        far = abs(np.log(place.width / self.unit.width)) > np.log(FARTHEST_UNIT)
+        young, lost = after.before.releases < GUESSED, after.broad > LOST
+        away = where - self.places(inputs)
+        off = float(np.median(away)) / self.unit.width
+        if not self.began or far + young + lost > 1 or abs(off) > FARTHEST:
+            start = self._anew(inputs).placed(inputs, _standard(where, place))
+            return replace(self, descent=start, unit=place, began=True, away=0.0)
+        priors = self.priors(inputs)
+        off = off if abs(off) > JUMP * float(np.median(priors.scales)) else 0.0
+        if off and abs(off - self.away) < ALIKE * abs(off):
+            descent, off = priors.placed(inputs, _standard(where, self.unit)), 0.0
+        else:
+            descent = priors.learned(inputs, *self._shown(after, where))
+        if not far:
+            return replace(self, descent=descent, away=off)
         shift, stretch = found.away(self.unit)
         descent = descent.restandardised(shift, float(np.exp(stretch)))
-        return replace(self, descent=descent, unit=found.lies())
+        return replace(self, descent=descent, unit=place, away=off / float(np.exp(stretch)))
+
+    def _shown(self, after: After, where: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Ends of the intervals of the quantiles that a release alone shows, standardised."""
+        levels = self.levels
+        values = np.concatenate([each.places(levels) for each in after.before.groups.values()])
+        shown, variances = after.news(values, where)
+        low, high = after.known.ends(levels, 1.0)
+        radius = np.sqrt(variances) + WITHIN * np.maximum((high - low) / 2.0, 0.5)
+        return _standard(shown - radius, self.unit), _standard(shown + radius, self.unit)
 
     def priors(self, inputs: FloatArray) -> Descent:
         """Return the priors, anew where a batch has other inputs than those before."""
@@ -132,15 +156,16 @@ class Gradient:
 
     def to_json(self) -> Json:
         """Return a state that `restored` reads exactly."""
-        unit = [self.unit.centre, self.unit.width]
-        return {"descent": {**self.descent.to_json(), "unit": unit, "began": self.began}}
+        about = {"unit": [self.unit.centre, self.unit.width], "began": self.began}
+        return {"descent": {**self.descent.to_json(), **about, "away": self.away}}
 
     def restored(self, state: Json) -> Gradient:
         """Return the priors of a state, with the levels and rules of these."""
         kept = state["descent"]
         unit = Place(*map(float, kept["unit"]))
         descent = self.descent.restored(kept)
-        return replace(self, descent=descent, unit=unit, began=bool(kept["began"]))
+        began, away = bool(kept["began"]), float(kept["away"])
+        return replace(self, descent=descent, unit=unit, began=began, away=away)
 
 
 def _standard(cells: FloatArray, place: Place) -> FloatArray:
