@@ -5,7 +5,10 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import os
 import random
+import subprocess
+import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from functools import cache
@@ -27,6 +30,8 @@ PIECES = (
 )
 
 BATCH = Batch("s", "f")
+_FOUND = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+
 QUERY = CellQuery("x", Grid(Fraction(1), 0, 100))
 
 
@@ -190,3 +195,29 @@ def test_a_plain_reader_agrees_with_python(tmp_path: Path) -> None:
     """The reference of these tests cuts lines as Python's own reader does."""
     for text in ('1,"a ""b"" c",2', '"a"b,c', "a,,", 'a"b,"c', '"",x', '"a,b'):
         assert [each.decode() for each in cut(text.encode())] == next(csv.reader(io.StringIO(text)))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("ending", ["", ".gz", ".zst"])
+def test_a_text_of_600_mb_costs_its_own_record_only(tmp_path: Path, ending: str) -> None:
+    """It is no record, and is never held as a whole."""
+    path, program = tmp_path / f"r.csv{ending}", tmp_path / "read.py"
+    with pa.output_stream(str(path), {"": None, ".gz": "gzip", ".zst": "zstd"}[ending]) as file:
+        file.write(b"x,y\n7,a\n7,")
+        for _ in range(600):
+            file.write(b"y" * 10**6)
+        file.write(b"\n7,b\n")
+    program.write_text(
+        "import resource, sys\n"
+        "from tests.backends.test_lines import BATCH, QUERY, DuckDBBackend\n"
+        "backend = DuckDBBackend(sys.argv[1], 'csv', types={'x': 'number'})\n"
+        "before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss\n"
+        "backend.check(QUERY, BATCH)\n"
+        "counted = backend.answer(QUERY, BATCH).counts.tolist()\n"
+        "print(counted, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)\n"
+    )
+    command = [sys.executable, str(program), str(path)]
+    found = subprocess.run(command, check=True, capture_output=True, text=True, env=_FOUND)
+    counted, _, kilobytes = found.stdout.rpartition(" ")
+    assert counted == "[2]"
+    assert int(kilobytes) < 100_000
