@@ -16,7 +16,7 @@ from streamdp.database import Database
 from streamdp.errors import IntegrityError
 from streamdp.store import row_checksums
 from streamdp.store.columns import OF_RELEASE, add_columns, columns_from
-from streamdp.store.ledger.renames import all_names
+from streamdp.store.ledger.renames import all_names, names_of
 from streamdp.types import Batch, Json, Learned, Release
 
 RHO_OF_RELEASE = (
@@ -44,11 +44,31 @@ _RELEASE = (
 _OF_JOB = "r.job IN (SELECT value FROM json_each(?))"
 """SQL for all names of a job."""
 
+RETENTION = ("ALTER TABLE learner ADD COLUMN digest TEXT",)
+"""The schema step: a state is kept until the next one is learned, its digest for ever.
+
+Rows that have a digest are sealed by it, hold no signature where that of the version before goes
+on, and no state once there is a newer one. Those from before have none and stay whole: their seal
+covers the state itself.
+"""
+
+_DIGESTED = "2:"
+"""Before the seal of a release whose state is sealed by its digest."""
+
+_SIGNATURE = (
+    "(SELECT s.signature FROM learner s WHERE s.job = l.job AND s.version <= l.version"
+    " AND s.signature != '' ORDER BY s.version DESC LIMIT 1)"
+)
+"""SQL of the signature of a row `l`."""
+
 _SEALED = (
-    "SELECT r.*, b.window_start, b.window_end, l.*"
+    "SELECT r.*, b.window_start, b.window_end,"
+    " l.job, l.version, l.release_id, {0}"
     " FROM release r LEFT JOIN batch b ON b.source = r.source AND b.key = r.batch"
     " LEFT JOIN learner l ON l.release_id = r.id WHERE r.id = ?"
 )
+_WHOLE = _SEALED.format("l.signature, l.state")
+_BY_DIGEST = _SEALED.format(f"{_SIGNATURE}, l.digest")
 
 
 def add_batch(database: Database, batch: Batch, digest: bytes | None, now: int) -> None:
@@ -194,8 +214,8 @@ def select_releases(
 def latest_learned(database: Database, job: str) -> Learned | None:
     """The newest state of a job's learner."""
     row = database.execute(
-        "SELECT version, signature, state FROM learner r"  # noqa: S608
-        f" WHERE {_OF_JOB} ORDER BY version DESC LIMIT 1",
+        f"SELECT r.version, {_SIGNATURE.replace('l.', 'r.')}, r.state"  # noqa: S608
+        f" FROM learner r WHERE {_OF_JOB} ORDER BY r.version DESC LIMIT 1",
         [all_names(database, job)],
     ).fetchone()
     return Learned(row[0], json.loads(row[1]), json.loads(row[2])) if row else None
@@ -225,22 +245,55 @@ def learned_states(
 
 def signature_of(database: Database, release_id: str) -> Json:
     """Question of a release, as its kind signs it; None where that was not kept."""
-    found = database.execute("SELECT signature FROM learner WHERE release_id = ?", [release_id])
+    signature = f"SELECT {_SIGNATURE} FROM learner l WHERE l.release_id = ?"  # noqa: S608
+    found = database.execute(signature, [release_id])
     row = found.fetchone()
     return json.loads(row[0]) if row else None
 
 
 def add_learned(database: Database, job: str, learned: Learned, release_id: str) -> None:
-    """Write the state that follows a release."""
+    """Write the state that follows a release, and forget the one before, but for its digest."""
     signature, state = json.dumps(learned.signature), json.dumps(learned.state)
-    row = [job, learned.version, release_id, signature, state]
-    database.execute("INSERT INTO learner VALUES (?, ?, ?, ?, ?)", row)
+    before = database.execute(
+        f"SELECT {_SIGNATURE} FROM learner l WHERE l.job = ? ORDER BY l.version DESC LIMIT 1",  # noqa: S608
+        [job],
+    ).fetchone()
+    same = before is not None and before[0] == signature
+    digest = hashlib.sha256(state.encode()).hexdigest()
+    row = [job, learned.version, release_id, "" if same else signature, state, digest]
+    database.execute("INSERT INTO learner VALUES (?, ?, ?, ?, ?, ?)", row)
+    database.execute(
+        "UPDATE learner SET state = '' WHERE job IN (SELECT value FROM json_each(?))"
+        " AND version = ? AND digest IS NOT NULL",
+        [all_names(database, job), learned.version - 1],
+    )
 
 
 def seal_of(database: Database, release_id: str) -> str | None:
-    """SHA-256 of all that is stored of a release: its row, its window, what was learned from it."""
-    row = database.execute(_SEALED, [release_id]).fetchone()
-    return hashlib.sha256(json.dumps(row).encode()).hexdigest() if row else None
+    """SHA-256 of all that is known of a release: its row, its window, what was learned from it.
+
+    What was learned counts by its digest, which outlives it; a state that is there must have it.
+    """
+    if not _has_digest(database, release_id):
+        row = database.execute(_WHOLE, [release_id]).fetchone()
+        return _hashed(row) if row else None
+    state, digest = database.execute(
+        "SELECT state, digest FROM learner WHERE release_id = ?", [release_id]
+    ).fetchone()
+    if state and hashlib.sha256(state.encode()).hexdigest() != digest:
+        return None
+    return _DIGESTED + _hashed(database.execute(_BY_DIGEST, [release_id]).fetchone())
+
+
+def _has_digest(database: Database, release_id: str) -> bool:
+    row = database.execute(
+        "SELECT digest FROM learner WHERE release_id = ?", [release_id]
+    ).fetchone()
+    return row is not None and row[0] is not None
+
+
+def _hashed(row: tuple[Json, ...] | None) -> str:
+    return hashlib.sha256(json.dumps(row).encode()).hexdigest()
 
 
 def verify(database: Database) -> None:
@@ -262,6 +315,27 @@ def verify(database: Database) -> None:
         (rows,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608
         if rows != len(commits):
             raise _altered(f"table {table}", None)
+    _require_newest_states(database)
+
+
+def _require_newest_states(database: Database) -> None:
+    """Require the state of every job's newest release; a name that was given up has none left."""
+    newest = dict(database.execute("SELECT job, max(version) FROM learner GROUP BY job").fetchall())
+    gone_on = {
+        (name, version - 1)
+        for job in newest
+        for name in names_of(database, job)
+        for (version,) in database.execute(
+            "SELECT min(version) FROM learner WHERE job = ?", [job]
+        ).fetchall()
+        if name != job
+    }
+    for job, version in newest.items():
+        (state,) = database.execute(
+            "SELECT state FROM learner WHERE job = ? AND version = ?", [job, version]
+        ).fetchone()
+        if not state and (job, version) not in gone_on:
+            raise _altered(f"the learned state of {job}", None)
 
 
 def _altered(what: str, seq: int | None) -> IntegrityError:

@@ -244,7 +244,7 @@ def _of_learners(view: View) -> Metric:
 def _restarts(view: View, job: str) -> int:
     (number,) = view.database.execute(
         "SELECT count(*) FROM (SELECT signature, lag(signature) OVER (ORDER BY version) AS before"
-        " FROM learner WHERE job = ?) WHERE before != signature",
+        " FROM learner WHERE job = ? AND signature != '') WHERE before != signature",
         [job],
     ).fetchone()
     return int(number)

@@ -319,7 +319,7 @@ def test_a_learner_that_moved_on_meanwhile_refuses_the_commit(tmp_path: Path) ->
     class Racing(type(job.kind)):  # type: ignore[misc]
         def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
             database.execute(
-                "INSERT INTO learner SELECT 'other', 1, id, '{}', '{}' FROM release LIMIT 1"
+                "INSERT INTO learner SELECT 'other', 1, id, '{}', '{}', '' FROM release LIMIT 1"
             )
             return super().learn(state, plan, outcome)
 

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from streamdp.errors import IntegrityError
+from streamdp.store import archive
 from streamdp.store.sqlite import SqliteStore
+from streamdp.store.verified_open import verify
 from tests.worlds import World
 
 EDITS = (
@@ -15,11 +17,17 @@ EDITS = (
     "UPDATE release SET id = 'other' WHERE rowid = 2",
     "UPDATE batch SET window_end = window_end + 1 WHERE key IN (SELECT max(key) FROM batch)",
     "UPDATE learner SET state = '{}' WHERE version = 2",
+    "UPDATE learner SET state = '{}' WHERE version = 5",
+    "UPDATE learner SET state = '' WHERE version = 5",
+    "UPDATE learner SET digest = '0' WHERE version = 2",
+    "UPDATE learner SET digest = NULL WHERE version = 5",
+    "UPDATE learner SET signature = '{}' WHERE version = 1",
+    "UPDATE learner SET signature = '{}' WHERE version = 3",
     "DELETE FROM learner WHERE version = 5",
     "DELETE FROM release WHERE rowid = 5",
     "INSERT INTO release SELECT 'x', 'k', source, batch, kind, 1, 1, 1, version, '' FROM release"
     " LIMIT 1",
-    "INSERT INTO learner SELECT 'k', 1, 'x', '', ''",
+    "INSERT INTO learner SELECT 'k', 1, 'x', '', '', ''",
 )
 
 
@@ -36,3 +44,18 @@ def test_an_altered_archive_is_refused(tmp_path: Path, edit: str) -> None:
     raw.close()
     with pytest.raises(IntegrityError, match="altered"):
         SqliteStore.open(world.path, 0)
+
+
+def test_only_the_newest_state_is_kept(tmp_path: Path) -> None:
+    """Of the others their digests; a signature stands once, and each release still has it."""
+    world = World(tmp_path)
+    world.runner.round([world.job()])
+    assert world.count("SELECT count(*) FROM learner WHERE state != ''") == 1
+    assert world.count("SELECT count(*) FROM learner WHERE signature != ''") == 1
+    database = world.store.database
+    newest = archive.latest_learned(database, "job")
+    assert newest is not None
+    assert newest.version == 5
+    for release in archive.select_releases(database):
+        assert archive.signature_of(database, release.id) == newest.signature
+    verify(database)

@@ -95,7 +95,7 @@ def rename(
 def _signature(database: Database, job: str) -> Json:
     row = database.execute(
         "SELECT signature FROM learner WHERE job IN (SELECT value FROM json_each(?))"
-        " ORDER BY version DESC LIMIT 1",
+        " AND signature != '' ORDER BY version DESC LIMIT 1",
         [all_names(database, job)],
     ).fetchone()
     return json.loads(row[0]) if row else None

@@ -12,6 +12,7 @@ from pathlib import Path
 from streamdp.database import Database
 from streamdp.errors import IntegrityError
 from streamdp.store import row_checksums
+from streamdp.store.archive import RETENTION
 from streamdp.store.backup import backup
 from streamdp.store.columns import COLUMNS
 from streamdp.store.database import require_sound, transaction
@@ -187,7 +188,7 @@ _RUNS_KEYED: Step = (row_checksums.update_runs,)
 STEPS: tuple[Step, ...] = (
     *(_FIRST, _RUNS, _ANCHORED, NOTICES),
     *(_SEALS, _TIMED, GATES, _TIME_SEALED, _SINKS, ORIGINS, COLUMNS),
-    *(ALERTS, VIEWS, LOSSES, _RUNS_KEYED),
+    *(ALERTS, VIEWS, LOSSES, _RUNS_KEYED, RETENTION),
 )
 """Statements of each schema version; a step is never edited once it has been released."""
 
