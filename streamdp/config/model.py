@@ -153,7 +153,7 @@ class Configuration(Section):
         default=None,
         description="Folder or storage into which the daemon copies the store, and how often."
         " Default: no copies.",
-        examples=[{"path": "/mnt/other/copies", "every": "1h", "keep": 48}],
+        examples=[{"path": "/mnt/other/copies", "every": "1h", "keep": 6}],
     )
     reports: dict[Name, ReportSection] = Field(
         default={},

@@ -127,11 +127,24 @@ def test_a_file_of_the_store_is_no_sink(home: Path, file: str) -> None:
     assert typed("validate").exit_code != 0
 
 
-def test_a_store_of_an_earlier_version_is_looked_at_and_left_alone(home: Path) -> None:
+@pytest.mark.parametrize("fixture", [FIXTURES[0], FIXTURES[-1]], ids=lambda each: each.stem)
+def test_a_store_of_an_earlier_version_is_looked_at_and_left_alone(
+    home: Path, fixture: Path
+) -> None:
     """Doctor says what will happen, verify what to do, a backup is made; nothing is migrated."""
-    store = written(FIXTURES[0], home).rename(home / "streamdp.db")
+    store = written(fixture, home).rename(home / "streamdp.db")
+    anchor = home / "store.db.anchor"
+    if anchor.exists():
+        anchor.rename(home / "streamdp.db.anchor")
+    store.chmod(0o600)
+    path = home / "config.yaml"
+    step = "path: streamdp.db\n  max_clock_step: 20000d"
+    path.write_text(path.read_text().replace("path: streamdp.db", step))
     before = store.read_bytes()
-    assert states("doctor")["store"] == "ok"
+    assert set(states("doctor").values()) <= {"ok", "warning"}
+    assert "upgrade pending" in typed("doctor").output
+    for command in (("doctor",), ("status",), ("releases",), ("budget",)):
+        assert typed(*command).exit_code == 0, command
     assert isinstance(typed("verify").exception, StreamdpError)
     assert typed("backup", "b.db").exit_code == 0
     assert store.read_bytes() == before

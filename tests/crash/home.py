@@ -62,6 +62,8 @@ Facts = dict[str, list[tuple[object, ...]]]
 """Rows of each table of a store."""
 
 LASTING = {"ledger", "release", "learner", "gate_answer", "notice"}
+LASTS = {"learner": "job, version, release_id, signature, digest"}
+"""Of a learned state only its digest lasts, once there is a newer one."""
 
 FAST = Path("/dev/shm")  # noqa: S108
 ROOM = 1 << 30
@@ -205,7 +207,9 @@ class Home:
             made = "SELECT name FROM sqlite_master WHERE type = 'table'"
             tables = {name for (name,) in database.execute(made)}
             return {
-                table: database.execute(f"SELECT * FROM {table} ORDER BY 1, 2").fetchall()
+                table: database.execute(
+                    f"SELECT {LASTS.get(table, '*')} FROM {table} ORDER BY 1, 2"
+                ).fetchall()
                 for table in sorted(LASTING & tables)
             }
 

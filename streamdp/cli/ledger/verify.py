@@ -21,12 +21,12 @@ def verify(config_path: Path, as_json: bool) -> None:
     """
     from streamdp import wiring
     from streamdp.reports.guarantee.verification import examined
-    from streamdp.store.schema.schema import open_to_read
+    from streamdp.store.schema.schema import open_current
 
     path, anchor = wiring.store_paths(load_configuration(config_path))
     rows = [
         {"check": each.what, "state": "ok" if each.sound else "WRONG", "finding": each.finding}
-        for each in examined(open_to_read(path), anchor)
+        for each in examined(open_current(path), anchor)
     ]
     print_rows(rows, "json" if as_json else "table")
     if any(row["state"] == "WRONG" for row in rows):

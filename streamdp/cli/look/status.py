@@ -83,7 +83,7 @@ def _why_unfit(store: Path, probe: str) -> str:
     import time
 
     from streamdp.reports.state.status import is_alive, why_not_ready
-    from streamdp.store.schema.schema import open_to_read
+    from streamdp.store.schema.schema import is_upgrade_pending, open_to_read
 
     now = int(time.time())
     if probe == "ready":
@@ -105,13 +105,13 @@ def _show(configuration: Configuration, *, as_json: bool) -> int:
         job_status,
         signs_of_life,
     )
-    from streamdp.store.schema.schema import open_to_read
+    from streamdp.store.schema.schema import is_upgrade_pending, open_to_read
 
     database = open_to_read(configuration.store.path)
     (pulse, beat), now = signs_of_life(database, configuration.store.path), int(time.time())
     state = daemon_state(pulse, now, locked=is_locked(configuration.store.path))
     refused = None
-    if state not in ("running", "hung"):
+    if state not in ("running", "hung") and not is_upgrade_pending(configuration.store.path):
         refused = refusal(database, *_of_a_run(configuration, now))
     behind = None if refused else next(clock_errors(configuration, database, now, ()), None)
     jobs = [

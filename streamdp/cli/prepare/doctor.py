@@ -139,7 +139,7 @@ def _store(configuration: Configuration) -> str:
     database = connect_to_read(path)
     chain.verify(database)
     if not is_current(database):
-        return "ledger verified; the next run brings the store up to this version"
+        return "ledger verified; upgrade pending: the next run brings it up to this version"
     anchor = wiring.store_paths(configuration)[1]
     require_agreement(database, anchor)
     return "ledger verified, its anchor agrees" + (

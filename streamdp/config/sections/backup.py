@@ -28,11 +28,11 @@ class Backup(Section):
         examples=["1h"],
     )
     keep: int = Field(
-        default=48,
+        default=6,
         ge=1,
         le=100_000,
         strict=True,
-        description="Number of copies that are kept; the oldest are removed. Default 48.",
+        description="Number of copies that are kept; the oldest are removed. Default 6.",
     )
 
     @field_validator("path")

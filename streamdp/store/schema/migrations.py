@@ -201,8 +201,13 @@ VERSIONS = (
 _DAMAGED = "it was altered by other hands: restore it from a backup"
 
 
-def migrate(database: Database, now: int) -> None:
+def migrate(database: Database, now: int, *, keep: bool = True) -> None:
     """Bring the schema up to date; many processes may try at once.
+
+    Args:
+        database: The store.
+        now: POSIX time.
+        keep: Whether a copy of the store as it was is kept beside it.
 
     Raises:
         IntegrityError: The store was written by a newer streamdp, or an older schema was altered.
@@ -212,7 +217,8 @@ def migrate(database: Database, now: int) -> None:
         done = require_known(database)
         if 0 < done < len(STEPS):
             require_schema(database)
-            _keep(database, done, now)
+            if keep:
+                _keep(database, done, now)
         for version, statements in enumerate(STEPS[done:], start=done + 1):
             apply(database, statements)
             database.execute("INSERT INTO migration VALUES (?, ?)", [version, now])
