@@ -45,12 +45,15 @@ _OF_JOB = "r.job IN (SELECT value FROM json_each(?))"
 """SQL for all names of a job."""
 
 RETENTION = ("ALTER TABLE learner ADD COLUMN digest TEXT",)
-"""The schema step: a state is kept until the next one is learned, its digest for ever.
+"""The schema step: the newest states of a job are kept, the digests of all.
 
 Rows that have a digest are sealed by it, hold no signature where that of the version before goes
-on, and no state once there is a newer one. Those from before have none and stay whole: their seal
-covers the state itself.
+on, and no state once there are `KEPT` newer ones. Those from before have none and stay whole: their
+seal covers the state itself.
 """
+
+KEPT = 32
+"""States of a job that are kept: the newest one to go on from, others for `streamdp learned`."""
 
 _DIGESTED = "2:"
 """Before the seal of a release whose state is sealed by its digest."""
@@ -221,10 +224,21 @@ def latest_learned(database: Database, job: str) -> Learned | None:
     return Learned(row[0], json.loads(row[1]), json.loads(row[2])) if row else None
 
 
+def is_forgotten(database: Database, job: str, version: int) -> bool:
+    """Whether a state was learned and is not kept any more."""
+    row = database.execute(
+        f"SELECT state FROM learner r WHERE {_OF_JOB} AND version = ?",  # noqa: S608
+        [all_names(database, job), version],
+    ).fetchone()
+    return row is not None and row[0] == ""
+
+
 def learned_states(
     database: Database, job: str, until: int | None = None
 ) -> Iterator[tuple[Learned, Release]]:
     """Read what a job has learned and the releases that taught it, the newest first.
+
+    Of older releases than the newest `KEPT` the states are forgotten.
 
     Args:
         database: The store.
@@ -232,10 +246,10 @@ def learned_states(
         until: Newest version that is read.
     """
     rows = database.query(
-        "SELECT l.version, l.signature, l.state, of.* FROM learner l"  # noqa: S608
+        f"SELECT l.version, {_SIGNATURE} AS signature, l.state, of.* FROM learner l"  # noqa: S608
         f" JOIN ({_RELEASE}) of ON of.id = l.release_id"
         " WHERE l.job IN (SELECT value FROM json_each(:job))"
-        " AND (:until IS NULL OR l.version <= :until) ORDER BY l.version DESC",
+        " AND l.state != '' AND (:until IS NULL OR l.version <= :until) ORDER BY l.version DESC",
         {"job": all_names(database, job), "until": until},
     )
     for row in rows:
@@ -252,7 +266,7 @@ def signature_of(database: Database, release_id: str) -> Json:
 
 
 def add_learned(database: Database, job: str, learned: Learned, release_id: str) -> None:
-    """Write the state that follows a release, and forget the one before, but for its digest."""
+    """Write the state that follows a release, and forget an old one, but for its digest."""
     signature, state = json.dumps(learned.signature), json.dumps(learned.state)
     before = database.execute(
         f"SELECT {_SIGNATURE} FROM learner l WHERE l.job = ? ORDER BY l.version DESC LIMIT 1",  # noqa: S608
@@ -265,7 +279,7 @@ def add_learned(database: Database, job: str, learned: Learned, release_id: str)
     database.execute(
         "UPDATE learner SET state = '' WHERE job IN (SELECT value FROM json_each(?))"
         " AND version = ? AND digest IS NOT NULL",
-        [all_names(database, job), learned.version - 1],
+        [all_names(database, job), learned.version - KEPT],
     )
 
 

@@ -46,13 +46,16 @@ def test_an_altered_archive_is_refused(tmp_path: Path, edit: str) -> None:
         SqliteStore.open(world.path, 0)
 
 
-def test_only_the_newest_state_is_kept(tmp_path: Path) -> None:
+def test_only_the_newest_states_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of the others their digests; a signature stands once, and each release still has it."""
+    monkeypatch.setattr(archive, "KEPT", 2)
     world = World(tmp_path)
     world.runner.round([world.job()])
-    assert world.count("SELECT count(*) FROM learner WHERE state != ''") == 1
+    assert world.count("SELECT count(*) FROM learner WHERE state != ''") == 2
     assert world.count("SELECT count(*) FROM learner WHERE signature != ''") == 1
     database = world.store.database
+    assert [each.version for each, _ in archive.learned_states(database, "job")] == [5, 4]
+    assert archive.is_forgotten(database, "job", 3)
     newest = archive.latest_learned(database, "job")
     assert newest is not None
     assert newest.version == 5

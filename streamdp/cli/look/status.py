@@ -83,7 +83,7 @@ def _why_unfit(store: Path, probe: str) -> str:
     import time
 
     from streamdp.reports.state.status import is_alive, why_not_ready
-    from streamdp.store.schema.schema import is_upgrade_pending, open_to_read
+    from streamdp.store.schema.schema import open_to_read
 
     now = int(time.time())
     if probe == "ready":

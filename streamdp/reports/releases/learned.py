@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.errors import StreamdpError
-from streamdp.store.archive import find_release, learned_states
+from streamdp.store.archive import KEPT, find_release, is_forgotten, learned_states
 from streamdp.types import (
     Batch,
     Explains,
@@ -116,6 +116,11 @@ def _until(database: Database, job: str, batch: str | None) -> tuple[int | None,
     (version,) = database.execute(
         "SELECT version FROM learner WHERE release_id = ?", [release.id]
     ).fetchone()
+    if is_forgotten(database, job, version - 1):
+        raise StreamdpError(
+            f"what {job} knew before {batch} is not kept any more",
+            hint=f"the newest {KEPT} learned states of a job are kept",
+        )
     return version - 1, release
 
 
