@@ -143,8 +143,9 @@ def test_a_store_of_an_earlier_version_is_looked_at_and_left_alone(
     before = store.read_bytes()
     assert set(states("doctor").values()) <= {"ok", "warning"}
     assert "upgrade pending" in typed("doctor").output
-    for command in (("doctor",), ("status",), ("releases",), ("budget",)):
-        assert typed(*command).exit_code == 0, command
+    anchored = (home / "streamdp.db.anchor").exists()  # the first schemas had none: no claim then
+    for command in ("doctor", "status", "releases", *(["budget"] if anchored else [])):
+        assert typed(command).exit_code == 0, command
     assert isinstance(typed("verify").exception, StreamdpError)
     assert typed("backup", "b.db").exit_code == 0
     assert store.read_bytes() == before
