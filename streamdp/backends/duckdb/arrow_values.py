@@ -35,10 +35,13 @@ def plain_type(kind: Any) -> pa.DataType | None:
     if is_a.is_dictionary(kind) or is_a.is_run_end_encoded(kind):
         inner = kind.value_type
         nested = is_a.is_dictionary(inner) or is_a.is_run_end_encoded(inner)
-        unread = is_a.is_run_end_encoded(kind) and is_a.is_string_view(inner)
+        view = is_a.is_string_view(inner) or is_a.is_binary_view(inner)
+        unread = is_a.is_run_end_encoded(kind) and view
         return None if nested or unread else plain_type(inner)
     if is_a.is_string_view(kind):
         return pa.large_string()
+    if is_a.is_binary_view(kind):
+        return pa.large_binary()
     if is_a.is_float16(kind):
         return pa.float32()
     if is_a.is_timestamp(kind):
@@ -141,9 +144,11 @@ def _decimal(values: Any, kind: Any) -> Any:
 
 
 def _long(values: Any) -> Any:
-    """Text in place of views of text, so that it can be looked up by number."""
+    """Text and bytes in place of views of them, so that they can be looked up by number."""
     import pyarrow as pa
 
+    if pa.types.is_binary_view(values.type):
+        return values.cast(pa.large_binary())
     return values.cast(pa.large_string()) if pa.types.is_string_view(values.type) else values
 
 

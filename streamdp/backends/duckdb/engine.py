@@ -156,11 +156,18 @@ class DuckDBBackend(SqlBackend):
         return tuple(filter(None, now))
 
     def one_by_one(self, columns: Mapping[str, str]) -> dict[str, str]:
-        """Those, and times that may be none where a query names them or any use would cast them."""
+        """Those, decimals of many digits, and times that may be none.
+
+        Times are those that a query names, or that any use would cast.
+        """
         relation = self.relation or Relation()
         named = [each.sql for each in relation.columns if not each.source]
         named += [] if relation.where is None else [relation.where]
-        return SqlBackend.one_by_one(self, columns) | self._plain_times(columns, named)
+        words = self.words()
+        made = {name: words.plain_decimal(words.name(name), kind) for name, kind in columns.items()}
+        decimals = {name: sql for name, sql in made.items() if sql is not None}
+        read = SqlBackend.one_by_one(self, columns) | decimals
+        return read | self._plain_times(columns, named)
 
     def read(self, query: Query, table: str, within: str) -> tuple[str, str]:
         """Times that expressions name are null where they are none; the window is looked at first.

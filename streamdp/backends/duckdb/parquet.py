@@ -18,12 +18,12 @@ from __future__ import annotations
 import glob
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from streamdp.backends.duckdb.thrift import struct
+from streamdp.backends.duckdb.words import DuckDBWords
 from streamdp.backends.sql.words import quoted
 from streamdp.errors import SourceError
 
@@ -42,9 +42,6 @@ FIRST_MOMENT = "TIMESTAMP '290309-12-22 (BC) 00:00:00'"
 
 DIGITS = 38
 """Of a decimal."""
-
-FEW_DIGITS = 18
-"""Of a decimal that DuckDB casts whatever its bits are."""
 
 NOWHERE = "__HIVE_DEFAULT_PARTITION__"
 """Name of the folder of records without a value."""
@@ -467,13 +464,7 @@ class Parquet:
         if kind == "BLOB":
             return f"CASE WHEN octet_length({column}) <= {LONGEST} THEN {column} END"
         if kind.startswith("DECIMAL"):
-            precision, scale = (int(each) for each in kind[8:-1].split(","))
-            if precision <= FEW_DIGITS:
-                return column
-            most = f"{Decimal((0, (9,) * precision, -scale)):f}"
-            low, high = (f"CAST('{sign}{most}' AS {kind})" for sign in ("-", ""))
-            within = f"greatest(least({column}, {high}), {low})"
-            return f"CASE WHEN {column} IS NULL THEN NULL ELSE {within} END"
+            return DuckDBWords().plain_decimal(column, kind) or column
         moments = ("TIMESTAMP", "TIMESTAMP WITH TIME ZONE")
         if kind in moments and name.lower() in {each.lower() for each in self.inside}:
             within = f"greatest({column}, CAST({FIRST_MOMENT} AS {kind}))"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from decimal import Decimal
 
 from streamdp.backends.sql.words import Role, Words
 
@@ -40,6 +41,9 @@ _BARE = re.compile(r'"[^"]+"|[a-z_]\w*', re.ASCII | re.IGNORECASE)
 
 EXACT_DIGITS = 15
 """A decimal of so many digits is an exact double times a power of ten; DuckDB casts it right."""
+
+FEW_DIGITS = 18
+"""Of a decimal that DuckDB casts whatever its bits are."""
 
 
 def family(kind: str) -> str:
@@ -113,6 +117,19 @@ class DuckDBWords(Words):
             known = f"TRY({value} BETWEEN {first} AND {last} OR NOT isfinite({value}))"
             return f"CASE WHEN {known} THEN {value} END"
         return f"CASE WHEN {value} >= {first} THEN greatest({value}, {first}) END"
+
+    def plain_decimal(self, value: str, kind: str) -> str | None:
+        """A decimal with the nearest value of its type for bits that are none; None if all are one.
+
+        Files and tables may hold such bits, and DuckDB ends a question at them in a cast.
+        """
+        if family(kind) != "DECIMAL" or _digits(kind) <= FEW_DIGITS:
+            return None
+        precision, scale = (int(each) for each in kind[8:-1].split(","))
+        most = f"{Decimal((0, (9,) * precision, -scale)):f}"
+        low, high = (f"CAST('{sign}{most}' AS {kind})" for sign in ("-", ""))
+        within = f"greatest(least({value}, {high}), {low})"
+        return f"CASE WHEN {value} IS NULL THEN NULL ELSE {within} END"
 
     def bytewise(self, column: str) -> str:
         return f'{self.name(column)} COLLATE "C"'

@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 from unittest.mock import patch
 
 import duckdb
 
-from streamdp.backends.duckdb import text_files
+from streamdp.backends.duckdb import arrow, instance, text_files
 from streamdp.backends.duckdb.dialect import dialect_of, header_of
+from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.backends.duckdb.files import VIEW
+from streamdp.backends.duckdb.parquet import LONGEST, Parquet
 from streamdp.backends.duckdb.text_files import TextFiles
+from streamdp.backends.duckdb.words import DuckDBWords
 from streamdp.backends.mariadb.words import MariaDBWords
 from streamdp.backends.postgres.words import PostgresWords
-from streamdp.types import File
+from streamdp.types import File, IntArray
 
 
 def _own_reader(
@@ -85,4 +90,80 @@ def mariadb_converts_texts() -> Iterator[None]:
 def duckdb_finds_lines() -> Iterator[None]:
     """Find the lines of JSON lines files with DuckDB's own reader of CSV."""
     with patch.object(text_files, "LineStream", _OwnLines):
+        yield
+
+
+def _duckdbs(self: Parquet, connection: duckdb.DuckDBPyConnection) -> tuple[str, list[str]]:
+    """DuckDB's reader, left to itself: it types folders by the names of all of them."""
+    paths = ", ".join(f"'{path}'" for path in self.files)
+    return f"FROM read_parquet([{paths}], union_by_name = true)", []
+
+
+@contextmanager
+def duckdb_types_folders() -> Iterator[None]:
+    """Read Parquet with DuckDB's own reader, which fails at a text that is no UTF-8."""
+    with patch.object(Parquet, "select", _duckdbs):
+        yield
+
+
+@contextmanager
+def arrow_takes_over() -> Iterator[None]:
+    """Read Parquet with Arrow's reader where DuckDB's fails, and cast it to DuckDB's types."""
+    run, view = DuckDBBackend.run, DuckDBBackend.table
+    asked: list[tuple[tuple[str, ...], tuple[str, ...]]] = []
+
+    def table(self: DuckDBBackend, query: Any, batch: Any) -> str:
+        files = tuple(file.path for file in self._files_of(batch))
+        asked.append((files, tuple(self.named(query))))
+        return view(self, query, batch)
+
+    def again(self: DuckDBBackend, statement: str) -> IntArray:
+        try:
+            return run(self, statement)
+        except duckdb.Error:
+            connection, (files, named) = self._connect(), asked[-1]
+            kinds = connection.execute(f"DESCRIBE {VIEW}").fetchall()
+            with (
+                patch.object(arrow, "stored_type", lambda kind: kind),
+                patch.object(arrow, "stored", lambda values: values),
+            ):
+                tables = arrow.register_parquet(connection, files, named, None, LONGEST)
+                cast = (
+                    f'CAST("{name}" AS {kind}) AS "{name}"'
+                    for name, kind, *_ in kinds
+                    if name in named
+                )
+                select = f"SELECT {', '.join(cast)} FROM"
+                made = " UNION ALL ".join(f"{select} {each}" for each in tables)
+                connection.execute(f"CREATE OR REPLACE TEMP VIEW {VIEW} AS {made}")
+                return run(self, statement)
+
+    with (
+        patch.object(Parquet, "select", _duckdbs),
+        patch.object(DuckDBBackend, "table", table),
+        patch.object(DuckDBBackend, "run", again),
+    ):
+        yield
+
+
+@contextmanager
+def optimizers_are_on() -> Iterator[None]:
+    """Ask with all optimizers of DuckDB, which move work out of TRY."""
+    with duckdb.connect() as connection:
+        known = connection.execute("SELECT name FROM duckdb_optimizers()").fetchall()
+    with patch.object(instance, "OPTIMIZERS", {name for (name,) in known}):
+        yield
+
+
+@contextmanager
+def arrow_is_handed_on() -> Iterator[None]:
+    """Hand values of Arrow files to DuckDB as they are."""
+    with patch.object(arrow, "plain", lambda values, kind: values):
+        yield
+
+
+@contextmanager
+def decimals_are_as_stored() -> Iterator[None]:
+    """Read decimals of DuckDB tables whatever their bits are."""
+    with patch.object(DuckDBWords, "plain_decimal", lambda self, value, kind: None):
         yield

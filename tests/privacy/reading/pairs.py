@@ -51,6 +51,7 @@ class Pair:
         most: Records that may be counted more or less.
         served: Whether the data set without the record is released; else it is refused. None for
             types that are one or the other.
+        written: Whether the writer can write the record.
     """
 
     format: str
@@ -65,6 +66,7 @@ class Pair:
     base: Hashable = None
     most: int = 1
     served: bool | None = True
+    written: Callable[[], bool] = lambda: True
 
     @property
     def name(self) -> str:
@@ -125,6 +127,10 @@ def run_once(pair: Pair, *, extra: bool) -> Outcome:
         return Outcome(status, _purposes(folder / "store.db"), published)
 
 
+class TellsNothingError(Exception):
+    """The data set without the record is refused, or is served and should not be."""
+
+
 @dataclass(slots=True)
 class Compared:
     """Compares pairs; outcomes without the record are kept by the base of a pair."""
@@ -135,7 +141,8 @@ class Compared:
         """Outcomes without and with the record, and whether they tell the data sets apart.
 
         Raises:
-            ValueError: The data set without the record is refused, or served and should not be.
+            TellsNothingError: The data set without the record is refused, or served and should not
+                be.
         """
         without = self._kept.get(pair.base) if pair.base is not None else None
         if without is None:
@@ -143,7 +150,7 @@ class Compared:
         if pair.base is not None:
             self._kept[pair.base] = without
         if pair.served is not None and (without.status == 0) != pair.served:
-            raise ValueError(f"{pair.name}: this data set tells nothing: {without}")
+            raise TellsNothingError(f"{pair.name}: this data set tells nothing: {without}")
         extra = run_once(pair, extra=True)
         distance = without.distance(extra)
         return without, extra, distance is None or distance > pair.most

@@ -19,6 +19,7 @@ from tests.contract import test_mariadb_total, test_postgres_total
 from tests.contract.servers import asked, binaries, java, mariadb, mariadb_binaries, postgres
 from tests.privacy.reading import columns
 from tests.privacy.reading.pairs import Pair
+from tests.privacy.reading.writers import WRITERS, Writer
 
 ROWS = 20
 NOON = "2024-01-01 12:00"
@@ -183,10 +184,10 @@ def apart(server: Server) -> Iterator[Pair]:
             yield from (_pair(server, kind, "unit", unit, others, v) for v in (7, 60))
 
 
-SPARK = columns.Writer(
+SPARK = Writer(
     "Spark",
     "PyArrow, Parquet",
-    columns.by_pyarrow(),
+    WRITERS[0].write,
     "path: data.parquet, engine: {kind: spark, master: 'local[2]'}",
 )
 
