@@ -7,6 +7,7 @@ learns anew, a source that had files may have lost them.
 from __future__ import annotations
 
 import json
+import shlex
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,14 +15,19 @@ from streamdp.errors import SourceError
 from streamdp.files import nearest, resolve
 from streamdp.objects.address import is_address, parsed
 from streamdp.objects.storage import listed
+from streamdp.types import new_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from streamdp.config import Configuration
+    from streamdp.config.base.releases import ReleaseSection
     from streamdp.database import Database
     from streamdp.planning.prices import Prices
-    from streamdp.types import Batch
+    from streamdp.types import Batch, NewNames
+
+MOST_NAMED = 5
+"""Groups that a sentence names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +68,10 @@ def changes(
             yield (
                 f"{name} asks another question than its {done} releases did: what it learned from"
                 " them is left, and their batches are not released again"
+                + _of_new_names(name, new_names(learned.signature, signature))
             )
+        elif learned is not None:
+            yield from _of_groups(database, name, section)
         if learned is not None:
             continue
         for was, past in left.items():
@@ -81,6 +90,56 @@ def changes(
                     " --operator NAME --reason WHY` keeps its past, and nothing is paid again"
                 )
             yield said
+
+
+def _of_new_names(job: str, names: NewNames | None) -> str:
+    """What new names of columns and measures mean, where nothing else changed."""
+    if names is None:
+        return ""
+    pairs = [("column", *pair) for pair in names.columns]
+    pairs += [("measure", *pair) for pair in names.measures]
+    said = ", ".join(f"{what} {old} is {new} now" for what, old, new in pairs)
+    options = " ".join(f"--{what} {shlex.quote(f'{old}={new}')}" for what, old, new in pairs)
+    return (
+        f"; nothing is paid again. Only names differ ({said}): if they mean the same,"
+        f" `streamdp job {job} {options} --operator NAME --reason WHY` before the next run keeps"
+        " what was learned, and rows that were published keep the old names"
+    )
+
+
+def _of_groups(database: Database, job: str, section: ReleaseSection) -> Iterator[str]:
+    """One sentence where groups of the newest release are gone and others are new."""
+    from streamdp.store.archive import learned_states, released_batches
+
+    newest = next(learned_states(database, job, None), None)
+    if newest is None or not section.by:
+        return
+    rows = [row for row in newest[1].rows if all(name in row for name in section.by)]
+    had = dict.fromkeys(tuple(str(row[name]) for name in section.by) for row in rows)
+    gone = [group for group in had if group not in section.groups]
+    new = [group for group in section.groups if group not in had]
+    if not gone or not new:
+        return
+    done = len(released_batches(database, job, section.source))
+    pair = f"{','.join(gone[0])}={','.join(new[0])}"
+    option = shlex.quote(pair) if len(gone) == len(new) == 1 else "OLD=NEW"
+    yield (
+        f"{job}: {_listed(gone)} gone and {_listed(new)} new among its groups: its {done} releases"
+        " stay as they are, their batches are not released again, and nothing is paid again; what"
+        f" was learned of {_names(gone)} is left, and {_listed(new)} learned anew. If only the name"
+        f" changed, `streamdp job {job} --group {option} --operator NAME --reason WHY` before the"
+        " next run keeps what was learned"
+    )
+
+
+def _names(groups: Sequence[tuple[str, ...]]) -> str:
+    said = [",".join(group) for group in groups[:MOST_NAMED]]
+    left = len(groups) - len(said)
+    return ", ".join(said) + (f" and {left} more" if left else "")
+
+
+def _listed(groups: Sequence[tuple[str, ...]]) -> str:
+    return f"{_names(groups)} {'is' if len(groups) == 1 else 'are'}"
 
 
 def price_name(measure: str) -> str:

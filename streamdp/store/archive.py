@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import chain
 from typing import Any
 
@@ -16,7 +16,7 @@ from streamdp.database import Database
 from streamdp.errors import IntegrityError
 from streamdp.store import row_checksums
 from streamdp.store.columns import OF_RELEASE, add_columns, columns_from
-from streamdp.store.ledger.renames import all_names, names_of
+from streamdp.store.ledger.renames import all_names, names_of, names_since
 from streamdp.types import Batch, Json, Learned, Release
 
 RHO_OF_RELEASE = (
@@ -215,13 +215,19 @@ def select_releases(
 
 
 def latest_learned(database: Database, job: str) -> Learned | None:
-    """The newest state of a job's learner."""
+    """The newest state of a job's learner, in the names of now."""
     row = database.execute(
-        f"SELECT r.version, {_SIGNATURE.replace('l.', 'r.')}, r.state"  # noqa: S608
+        f"SELECT r.version, {_SIGNATURE.replace('l.', 'r.')}, r.state, r.release_id"  # noqa: S608
         f" FROM learner r WHERE {_OF_JOB} ORDER BY r.version DESC LIMIT 1",
         [all_names(database, job)],
     ).fetchone()
-    return Learned(row[0], json.loads(row[1]), json.loads(row[2])) if row else None
+    if row is None:
+        return None
+    learned = Learned(row[0], json.loads(row[1]), json.loads(row[2]))
+    for names in names_since(database, job, row[3]):
+        signature, state = names.of_signature(learned.signature), names.of_state(learned.state)
+        learned = replace(learned, signature=signature, state=state)
+    return learned
 
 
 def is_forgotten(database: Database, job: str, version: int) -> bool:
@@ -254,7 +260,12 @@ def learned_states(
     )
     for row in rows:
         version, signature, state = (row.pop(name) for name in ("version", "signature", "state"))
-        yield Learned(version, json.loads(signature), json.loads(state)), _release(row)
+        learned, release = Learned(version, json.loads(signature), json.loads(state)), _release(row)
+        for names in names_since(database, job, release.id):
+            about = names.of_signature(learned.signature)
+            learned = Learned(version, about, names.of_state(learned.state))
+            release = replace(release, rows=names.of_rows(release.rows))
+        yield learned, release
 
 
 def signature_of(database: Database, release_id: str) -> Json:

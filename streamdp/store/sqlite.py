@@ -29,6 +29,7 @@ from streamdp.types import (
     Failure,
     Json,
     Learned,
+    NewNames,
     Release,
     Reservation,
 )
@@ -103,6 +104,20 @@ class SqliteStore(StoreSession):
         """
         with self.transaction():
             return renames.rename(self.database, job, was, source, signature, about, now)
+
+    def rename_within(
+        self, job: str, names: NewNames, signature: Json, about: Json, now: int
+    ) -> int:
+        """Let a job go on in other names of groups, columns, measures, by an operator's decision.
+
+        Returns:
+            How many releases taught what it goes on with.
+
+        Raises:
+            ConfigurationError: More than the names has changed.
+        """
+        with self.transaction():
+            return renames.rename_within(self.database, job, names, signature, about, now)
 
     def bind_origins(
         self, scope: str, batch: str, origins_: Collection[str], now: int

@@ -15,6 +15,7 @@ from streamdp.types.forms import (
 )
 from streamdp.types.gates import Answer, GateRun, Past
 from streamdp.types.lessons import Explains, HasParts, History, Lesson, Step
+from streamdp.types.names import NewNames, new_names
 from streamdp.types.protocols import (
     Backend,
     Charging,
@@ -86,6 +87,7 @@ __all__ = [
     "Log",
     "Made",
     "Neighbours",
+    "NewNames",
     "Outcome",
     "Past",
     "Plan",
@@ -111,6 +113,7 @@ __all__ = [
     "TimePart",
     "UnitBound",
     "UnitQuery",
+    "new_names",
     "with_bound",
     "with_groups",
 ]

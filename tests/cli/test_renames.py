@@ -5,12 +5,18 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from streamdp import wiring
 from streamdp.cli import cli
+from streamdp.config import load
+from streamdp.store.archive import latest_learned, learned_states
+from streamdp.store.schema.schema import open_to_read
+from streamdp.types import Batch
 
 ORDERS = """
 store: {path: streamdp.db}
@@ -157,3 +163,163 @@ def test_lost_files_are_a_failure(folder: Path) -> None:
     assert found.exit_code == 1
     assert "orders had 8 batches, and finds no file now" in found.stderr
     assert said("doctor").exit_code == 1
+
+
+GROUPED = """
+store: {path: streamdp.db}
+privacy: {unit: order, caps: {batch: 2, lifetime: 100}}
+sources:
+  orders: {path: orders/*.csv, batches: files, settle: 0s, types: {amount: number, total: number}}
+releases:
+  amounts:
+    kind: quantiles
+    source: orders
+    column: amount
+    where: amount >= 0
+    by: country
+    groups: [DE, FR]
+    quantiles: [0.5]
+    resolution: 1
+    bounds: [0, 1000]
+    expected_rows: 50
+    epsilon: 0.5
+  means:
+    kind: statistics
+    source: orders
+    by: country
+    groups: [DE, FR]
+    epsilon: 0.5
+    measures:
+      orders: count
+      spent: {mean: amount, resolution: 1, bounds: [0, 1000]}
+"""
+NEW = {
+    "group": [("DE, FR", "Germany, FR")],
+    "column": [
+        ("amount\n", "total\n"),
+        ("where: amount", "where: total"),
+        ("n: amount", "n: total"),
+    ],
+    "by": [("by: country", "by: land")],
+    "measure": [("spent:", "basket:")],
+}
+OPTIONS = {
+    "group": ["--group", "DE=Germany"],
+    "column": ["--column", "amount=total"],
+    "by": ["--column", "country=land"],
+    "measure": ["--measure", "spent=basket"],
+}
+
+
+@pytest.fixture
+def grouped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Three files of orders by country that were released."""
+    monkeypatch.chdir(tmp_path)
+    Path("config.yaml").write_text(GROUPED)
+    Path("orders").mkdir()
+    for day in range(1, 4):
+        orders(day, "amount,country", "DE")
+    assert said("run", "--once").exit_code == 0
+    return tmp_path
+
+
+def orders(day: int, header: str, first: str) -> None:
+    rows = "".join(f"{50 + number % 20},{first if number % 2 else 'FR'}\n" for number in range(100))
+    Path(f"orders/2024-01-0{day}.csv").write_text(f"{header}\n{rows}")
+
+
+def change(what: str) -> None:
+    for old, new in NEW[what]:
+        rewrite(old, new)
+
+
+def states(job: str) -> list[object]:
+    """What a job knows, as the next release reads it."""
+    with closing(open_to_read(Path("streamdp.db"))) as database:
+        learned = latest_learned(database, job)
+    assert learned is not None
+    return [learned.signature, learned.state]
+
+
+@pytest.mark.parametrize("what", ["group", "column", "by", "measure"])
+def test_new_names_are_told_and_kept(grouped: Path, what: str) -> None:
+    """The sentence names the command; after it nothing is said, paid or learned again."""
+    before, paid = states("means"), spent()
+    change(what)
+    told = said("plan").stderr
+    jobs = ["means"] if what == "measure" else ["amounts", "means"]
+    for job in jobs:
+        assert f"streamdp job {job} {' '.join(OPTIONS[what])} --operator" in told
+    assert told.count("nothing is paid again") == len(jobs)
+    for job in jobs:
+        done = said("job", job, *OPTIONS[what], *WHO)
+        assert (done.exit_code, done.output) == (
+            0,
+            f"{job} goes on with what its 3 releases taught, in the new names\n",
+        )
+    assert "again" not in said("plan").stderr
+    renamed = json.dumps(before)
+    for old, new in {
+        "group": [("DE", "Germany")],
+        "column": [("amount", "total")],
+        "by": [("country", "land")],
+        "measure": [("spent", "basket")],
+    }[what]:
+        renamed = renamed.replace(old, new)
+    assert states("means") == json.loads(renamed) != before
+    header = {"column": "total,country", "by": "amount,land"}.get(what, "amount,country")
+    orders(4, header, "Germany" if what == "group" else "DE")
+    assert said("run", "--once").exit_code == 0
+    assert spent() == paid + 1
+    with closing(open_to_read(Path("streamdp.db"))) as database:
+        (after, _), (earlier, _), *_ = learned_states(database, "means")
+    assert (after.version, earlier.version) == (4, 3)
+    assert after.signature == earlier.signature
+    assert said("verify").exit_code == 0
+    assert said("learned", "amounts").exit_code == 0
+
+
+def test_what_was_learned_of_a_renamed_group_is_used(grouped: Path) -> None:
+    """The next release starts from the old group's state: it has four batches behind it."""
+    change("group")
+    assert said("job", "amounts", *OPTIONS["group"], *WHO).exit_code == 0
+    signature, state = states("amounts")
+    assert isinstance(state, dict)
+    assert sorted(state) == ['["FR"]', '["Germany"]']
+    kind = wiring.release_kind(load(Path("config.yaml")), "amounts")
+    assert signature == json.loads(json.dumps(kind.signature()))
+    batch = Batch("orders", "orders/2024-01-04.csv")
+    assert kind.plan(state, batch).event != kind.plan({}, batch).event
+
+
+def test_names_that_are_no_rename_are_refused(grouped: Path) -> None:
+    """A group that is still there or never was, a column that is not all that changed."""
+    assert said("job", "amounts", "--group", "DE=FR", *WHO).exit_code != 0
+    assert said("job", "amounts", *OPTIONS["column"], *WHO).exit_code != 0
+    rewrite("DE, FR", "Germany, FR")
+    assert said("job", "amounts", "--group", "IT=Germany", *WHO).exit_code != 0
+    assert said("job", "amounts", *WHO).exit_code != 0
+    assert said("job", "amounts", "--was", "old", *OPTIONS["group"], *WHO).exit_code != 0
+    change("column")
+    rewrite("quantiles: [0.5]", "quantiles: [0.9]")
+    told = said("plan").stderr
+    assert "streamdp job amounts" not in told
+    refused = said("job", "amounts", *OPTIONS["column"], *OPTIONS["group"], *WHO)
+    assert "differs from its releases by more than these names" in str(refused.exception)
+
+
+def test_a_group_that_was_learned_anew_keeps_its_own_past(grouped: Path) -> None:
+    """Two pasts are not put together."""
+    change("group")
+    orders(4, "amount,country", "Germany")
+    assert said("run", "--once").exit_code == 0
+    refused = said("job", "amounts", *OPTIONS["group"], *WHO)
+    assert "has learned of group Germany already" in str(refused.exception)
+
+
+def test_an_expression_or_condition_that_changed_is_no_rename(grouped: Path) -> None:
+    """Another value in a condition asks of other records."""
+    rewrite("where: amount >= 0", "where: country = 'DE'")
+    told = said("plan").stderr
+    assert "amounts asks another question than its 3 releases did" in told
+    assert "streamdp job" not in told

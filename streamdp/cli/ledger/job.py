@@ -3,28 +3,86 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from streamdp.cli.jobs import job_argument, require_job
 from streamdp.cli.options import config_option, load_configuration, operator_option, reason_option
 
+if TYPE_CHECKING:
+    from streamdp.config import Configuration
+    from streamdp.types import NewNames
+
+
+def _pairs(
+    context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
+) -> tuple[tuple[str, str], ...]:
+    """Old and new names."""
+    pairs = []
+    for text in texts:
+        old, _, new = text.partition("=")
+        if not old or not new:
+            raise click.BadParameter(f"{text!r} is not OLD=NEW")
+        pairs.append((old, new))
+    for names in zip(*pairs, strict=True):
+        if len(set(names)) < len(names):
+            raise click.BadParameter("a name is there twice")
+    return tuple(pairs)
+
 
 @click.command()
 @job_argument
-@click.option("--was", required=True, help="Its name so far, which no release has any more.")
+@click.option("--was", help="Its name so far, which no release has any more.")
+@click.option(
+    "--group",
+    "groups",
+    multiple=True,
+    metavar="OLD=NEW",
+    callback=_pairs,
+    help="A group and its new name; texts of several columns are joined by commas.",
+)
+@click.option(
+    "--column",
+    "columns",
+    multiple=True,
+    metavar="OLD=NEW",
+    callback=_pairs,
+    help="A column of the source and its new name.",
+)
+@click.option(
+    "--measure",
+    "measures",
+    multiple=True,
+    metavar="OLD=NEW",
+    callback=_pairs,
+    help="A measure of statistics and its new name.",
+)
 @operator_option
 @reason_option
 @config_option
-def job(job: str, was: str, operator: str, reason: str, config_path: Path) -> None:
-    """Declare that JOB is the release that was called something else so far.
+def job(
+    job: str,
+    was: str | None,
+    groups: tuple[tuple[str, str], ...],
+    columns: tuple[tuple[str, str], ...],
+    measures: tuple[tuple[str, str], ...],
+    operator: str,
+    reason: str,
+    config_path: Path,
+) -> None:
+    """Declare that JOB, or a group, column or measure of it, was called something else so far.
 
-    It goes on where that one stopped: batches that were released under the old name are not
-    released and paid for again, and what was learned is kept. Rows that were published keep the old
-    name. Your name and reason stay in the ledger.
+    With --was it goes on where that one stopped: batches that were released under the old name are
+    not released and paid for again, and what was learned is kept. Rows that were published keep the
+    old name. Your name and reason stay in the ledger.
 
     Rename the release in the configuration first, before the next run. Its question must be the
     same; a release with a gate cannot be renamed.
+
+    With --group, --column and --measure, once they are renamed in the configuration, what was
+    learned under the old names is kept from the next release on. Nothing else of the question may
+    have changed. Axes of a workload cannot be renamed so: they are learned anew.
     """
     import time
 
@@ -34,6 +92,9 @@ def job(job: str, was: str, operator: str, reason: str, config_path: Path) -> No
 
     configuration = load_configuration(config_path)
     require_job(configuration, job)
+    within = bool(groups or columns or measures)
+    if within == (was is not None):
+        raise click.UsageError("give --was, or any of --group, --column and --measure")
     if was in configuration.releases:
         raise click.UsageError(f"{was} is still a release of {config_path}: rename it there")
     path, anchor = wiring.store_paths(configuration)
@@ -42,6 +103,38 @@ def job(job: str, was: str, operator: str, reason: str, config_path: Path) -> No
     with store_lock(path):
         store = SqliteStore.open(path, now, anchor)
         about = {"operator": operator, "reason": reason}
-        kept = store.rename_job(job, was, source, signature, about, now)
-        store.close()
-    click.echo(f"{job} goes on with the {kept} releases of {was}")
+        try:
+            if was is not None:
+                kept = store.rename_job(job, was, source, signature, about, now)
+                said = f"the {kept} releases of {was}"
+            else:
+                names = _new_names(configuration, job, groups, columns, measures)
+                kept = store.rename_within(job, names, signature, about, now)
+                said = f"what its {kept} releases taught, in the new names"
+        finally:
+            store.close()
+    click.echo(f"{job} goes on with {said}")
+
+
+def _new_names(
+    configuration: Configuration,
+    job: str,
+    groups: tuple[tuple[str, str], ...],
+    columns: tuple[tuple[str, str], ...],
+    measures: tuple[tuple[str, str], ...],
+) -> NewNames:
+    """The names as the store keeps them; groups as the configuration has them."""
+    from streamdp.types import NewNames
+
+    known = {",".join(group): group for group in configuration.releases[job].groups}
+    found = []
+    for old, new in groups:
+        if new not in known:
+            raise click.UsageError(f"{new} is no group of {job}: rename it there first")
+        if old in known:
+            raise click.UsageError(f"{old} is still a group of {job}: rename it there")
+        parts = tuple(old.split(",")) if len(known[new]) > 1 else (old,)
+        if len(parts) != len(known[new]):
+            raise click.UsageError(f"{old} and {new} are of different columns")
+        found.append((parts, known[new]))
+    return NewNames(tuple(found), columns, measures)

@@ -1,13 +1,15 @@
-"""Jobs that go on under another name: their releases, and what they learned, stay theirs.
+"""Jobs that go on under another name, or in other names of groups, columns and measures.
 
 Releases and charges keep the name that they were made under, as their seals do. A note of the
 ledger says who renamed the job and why; whoever asks for the past of a job asks for all its names.
-`rename` runs inside a transaction of its caller.
+So it is with groups, columns and measures: what was learned before the note is read in their new
+names. `rename` and `rename_within` run inside a transaction of their caller.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 from streamdp.database import Database
@@ -15,9 +17,10 @@ from streamdp.errors import ConfigurationError
 from streamdp.privacy.filters import Caps
 from streamdp.store import pauses
 from streamdp.store.ledger import chain, ledger
-from streamdp.types import Json
+from streamdp.types import Json, NewNames
 
 _RENAMED = "job renamed"
+_WITHIN = "names changed"
 
 
 def names_of(database: Database, job: str) -> list[str]:
@@ -25,10 +28,92 @@ def names_of(database: Database, job: str) -> list[str]:
     names = [job]
     for name in names:
         rows = database.execute(
-            "SELECT event ->> 'was' FROM ledger WHERE job = ? AND purpose = 'note'", [name]
+            "SELECT event ->> 'was' FROM ledger WHERE job = ? AND purpose = 'note'"
+            " AND event ->> 'was' IS NOT NULL",
+            [name],
         )
         names += [was for (was,) in rows if was not in names]
     return names
+
+
+def names_since(database: Database, job: str, release_id: str) -> list[NewNames]:
+    """Names that changed within a job after one of its releases, oldest first."""
+    rows = database.execute(
+        "SELECT event FROM ledger WHERE job IN (SELECT value FROM json_each(?))"
+        " AND purpose = 'note' AND event ->> 'what' = ?"
+        " AND seq > (SELECT reservation FROM release WHERE id = ?) ORDER BY seq",
+        [all_names(database, job), _WITHIN, release_id],
+    ).fetchall()
+    return [_from_json(json.loads(event)) for (event,) in rows]
+
+
+def _from_json(event: Json) -> NewNames:
+    return NewNames(
+        tuple((tuple(old), tuple(new)) for old, new in event["groups"]),
+        tuple((old, new) for old, new in event["columns"]),
+        tuple((old, new) for old, new in event["measures"]),
+    )
+
+
+def rename_within(
+    database: Database,
+    job: str,
+    names: NewNames,
+    signature: Json,
+    about: Any,
+    now: int,
+) -> int:
+    """Let a job go on with what it learned in other names, and return how many releases taught it.
+
+    Args:
+        database: The store.
+        job: The name that it is configured under.
+        names: Of groups, columns and measures, old and new.
+        signature: Of its kind, in the new names.
+        about: Who decided, and why.
+        now: POSIX time.
+
+    Raises:
+        ConfigurationError: It learned nothing of an old name, or knows a new one already, or more
+            than the names has changed.
+    """
+    found = _newest(database, job)
+    if found is None:
+        raise _refused(job, "has released nothing", "")
+    version, before, state = found
+    for old, new in names.groups:
+        if _without(names, old, state):
+            raise _refused(job, f"has learned nothing of group {', '.join(old)}", "")
+        if not _without(NewNames(((new, (*new, "")),)), new, state):
+            raise _refused(
+                job,
+                f"has learned of group {', '.join(new)} already",
+                "what two groups taught cannot be put together",
+            )
+    if names.of_signature(before) != json.loads(json.dumps(signature)):
+        raise _refused(
+            job,
+            "asks a question that differs from its releases by more than these names",
+            "name each column and measure that changed; if other keys changed too, or names of axes"
+            " of a workload, it learns anew",
+        )
+    event = {"type": "note", "what": _WITHIN, **asdict(names), **about}
+    chain.append(
+        database,
+        at=now,
+        purpose="note",
+        scope=ledger.WHOLE_STORE,
+        job=job,
+        event=event,
+        caps=Caps(0, 0),
+    )
+    return version
+
+
+def _without(names: NewNames, group: tuple[str, ...], state: Json) -> bool:
+    """Whether a state knows nothing of a group that would be renamed."""
+    alone = NewNames(tuple(pair for pair in names.groups if pair[0] == group))
+    return bool(alone.of_state(state) == state)
 
 
 def all_names(database: Database, job: str) -> str:
@@ -71,7 +156,8 @@ def rename(
         "SELECT 1 FROM ledger WHERE job IN (?, ?) AND purpose = 'open'", [job, was]
     ).fetchone():
         raise _refused(was, "has a gate, whose runs belong to its name", f"name it {was} again")
-    if _signature(database, was) != json.loads(json.dumps(signature)):
+    learned = _newest(database, was)
+    if learned is None or learned[1] != json.loads(json.dumps(signature)):
         raise _refused(
             was,
             "asked another question",
@@ -92,13 +178,26 @@ def rename(
     return int(counts[source])
 
 
-def _signature(database: Database, job: str) -> Json:
+def _newest(database: Database, job: str) -> tuple[int, Json, Json] | None:
+    """Version, signature and state of the newest that a job learned, in its names of now."""
+    names = all_names(database, job)
     row = database.execute(
+        "SELECT version, release_id, state FROM learner"
+        " WHERE job IN (SELECT value FROM json_each(?)) ORDER BY version DESC LIMIT 1",
+        [names],
+    ).fetchone()
+    if row is None:
+        return None
+    (signature,) = database.execute(
         "SELECT signature FROM learner WHERE job IN (SELECT value FROM json_each(?))"
         " AND signature != '' ORDER BY version DESC LIMIT 1",
-        [all_names(database, job)],
+        [names],
     ).fetchone()
-    return json.loads(row[0]) if row else None
+    version, release_id, text = row
+    before, state = json.loads(signature), json.loads(text)
+    for each in names_since(database, job, release_id):
+        before, state = each.of_signature(before), each.of_state(state)
+    return version, before, state
 
 
 def _refused(job: str, what: str, hint: str) -> ConfigurationError:
