@@ -64,12 +64,12 @@ def rows(quick: bool) -> Iterable[Row]:
             for who, name in FREE.items()
         }
         for part in BOUGHT:
-            bought = _bought(setting, part)
-            first = Fixed(bought.first_way()[1].robust)
+            made = bought(setting, part)
+            first = Fixed(made.first_way()[1].robust)
             kinds["its first priors, at what is left", part] = replace(
-                bought, learner=first, epsilon=epsilon * (1 - part)
+                made, learner=first, epsilon=epsilon * (1 - part)
             )
-            kinds["online-gradient, bought", part] = bought
+            kinds["online-gradient, bought", part] = made
         for (who, part), kind in kinds.items():
             errors = errors_of(replay(QuantilesStudy(), kind, stream, PublicEntropy("gradients")))
             yield _row(setting, who, float(part), None, errors)
@@ -79,7 +79,7 @@ def rows(quick: bool) -> Iterable[Row]:
             yield _row(setting, "DP-FTRL", share, best, tried[best])
 
 
-def _bought(setting: Setting, share: Fraction) -> Quantiles:
+def bought(setting: Setting, share: Fraction) -> Quantiles:
     """As the product makes it, but with the robust weight of its free rival."""
     guess, half = setting.guess, float(setting.grid.resolution) / 2.0
     learner = PrivateGradient(Cauchy(*guess), ROBUST, guess, half, 0.01 * guess[1], share=share)

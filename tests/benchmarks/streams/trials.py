@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -25,14 +25,23 @@ Errors = dict[str, list[FloatArray]]
 """Of each seed, shape (batches, m), by `learner/sharpness`, and of the oracle."""
 
 
-def measured(setting: Setting, who: Sequence[str], quick: bool) -> Errors:
-    """Errors of all who are named, one after the other."""
+def measured(
+    setting: Setting, who: Sequence[str], quick: bool, seeds: Mapping[str, int] = SEEDS
+) -> Errors:
+    """Errors of all who are named, one after the other.
+
+    Args:
+        setting: The stream and the price.
+        who: As `learner/sharpness`.
+        quick: One seed and few batches.
+        seeds: How often each is replayed; once where it is not named.
+    """
     stream = partial(stream_of, setting, QUICK_LENGTH if quick else setting.length)
     once = quick or setting.length == PAPERS_LENGTH
     trials = [
         Trial(name, setting.epsilon, seed)
         for name in who
-        for seed in range(1 if once else SEEDS.get(name, 1))
+        for seed in range(1 if once else seeds.get(name, 1))
     ]
     comparison = Comparison(QuantilesStudy(), stream, Contenders(setting).kind)
     errors = run(comparison, trials, processes=1)
