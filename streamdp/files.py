@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ctypes
 import difflib
+import errno
 import glob
 import os
 import stat
@@ -17,8 +18,9 @@ import struct
 import sys
 from collections.abc import Callable, Iterator
 from functools import cache
+from pathlib import Path
 
-from streamdp.types import File
+from streamdp.types import UNREADABLE, File
 
 _AT_FDCWD, _BASIC_AND_BIRTH, _BIRTH = -100, 0xFFF, 0x800
 _MASK_AT, _BIRTH_AT = 0, 80
@@ -68,6 +70,20 @@ def file_at(path: str, real_path: Callable[[str], str] = os.path.realpath) -> Fi
     return File(real, identity, state, facts.st_mtime_ns // 10**9)
 
 
+def skipped(pattern: str) -> list[tuple[str, str]]:
+    """Paths that a pattern finds and that are not read, each once, with the reason.
+
+    They are what is neither a file nor a folder, links that lead nowhere, and what this user may
+    not read. Links out of the folder are none of these: they are followed.
+    """
+    there = ((path, _why_skipped(path)) for path in glob.iglob(pattern, recursive=True))
+    found = [*_closed_folders(pattern), *(each for each in there if each[1])]
+    told: dict[str, tuple[str, str]] = {}
+    for path, why in sorted(found, key=lambda each: (os.path.realpath(each[0]) != each[0], each)):
+        told.setdefault(os.path.realpath(path), (path, why))
+    return sorted(told.values())
+
+
 def identity_of(path: str, facts: os.stat_result) -> str:
     """Text that no other file has: inode and time of birth, or device and inode."""
     born = _birth(path, facts)
@@ -91,6 +107,45 @@ def nearest(pattern: str) -> str:
     if near:
         return f"did you mean {os.path.join(folder, near[0])}?"
     return f"the folder {folder} is there, and holds nothing of this name"
+
+
+_KINDS = (
+    (stat.S_ISFIFO, "a pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a device"),
+    (stat.S_ISBLK, "a device"),
+)
+
+
+def _why_skipped(path: str) -> str:
+    """Why what has this name is not read; empty for files that can be, for folders, and if gone."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError as error:
+        if not os.path.islink(path):  # gone meanwhile, or in a folder that is told of itself
+            return ""
+        if error.errno == errno.ENOENT:
+            return "a link to nothing"
+        return "a link in a circle" if error.errno == errno.ELOOP else "a link to a closed folder"
+    if stat.S_ISREG(mode):
+        return "" if _may(path, os.R_OK) else UNREADABLE
+    return next((kind for is_kind, kind in _KINDS if is_kind(mode)), "")
+
+
+def _closed_folders(pattern: str) -> Iterator[tuple[str, str]]:
+    """Folders that a pattern goes through and this user may not: expansion passes over them."""
+    parts = Path(pattern).parts
+    for at in range(1, len(parts)):
+        below = parts[at - 1] == "**" or glob.has_magic(parts[at])
+        needed = os.R_OK | os.X_OK if below else os.X_OK
+        for folder in glob.glob(os.path.join(*parts[:at], ""), recursive=True):
+            if not _may(folder, needed):
+                yield folder, "a folder that this user may not read"
+
+
+def _may(path: str, needed: int) -> bool:
+    """Whether this process has such rights to a path."""
+    return os.access(path, needed, effective_ids=os.access in os.supports_effective_ids)
 
 
 def _names(folder: str, *, folders: bool) -> list[str]:

@@ -19,7 +19,7 @@ from streamdp.errors import ClockError, OutOfMemoryError, StoreError, told_of_me
 
 if TYPE_CHECKING:
     from streamdp.store.sqlite import SqliteStore
-    from streamdp.types import Clock, Entropy, Log
+    from streamdp.types import Clock, Entropy, Log, Skipped
 
 MOST = 16
 """Rounds at a time; one that hangs gives its place to another."""
@@ -87,6 +87,7 @@ class Rounds:
         self._unserved: dict[str, int] = {}
         self._again: set[str] = set()
         self._error: BaseException | None = None
+        self._told: set[tuple[str, Skipped]] = set()
         self._current: Mapping[str, Task] = {}
         self.finished_at: int | None = None
         self.failure = ""
@@ -196,7 +197,7 @@ class Rounds:
                     if each is task and name in self._unserved:
                         self._unserved[name] = round_.at
 
-        around = EngineContext(self._store, self._entropy, self._clock, log)
+        around = EngineContext(self._store, self._entropy, self._clock, log, self._told)
         runner = Runner(around, {}, stop, woken, progress, posted=self._posted)
         with told_of_memory():
             runner.round(list(round_.tasks.values()))

@@ -19,6 +19,7 @@ from streamdp.types import (
     Release,
     Reservation,
     Run,
+    Skipped,
     Source,
 )
 
@@ -235,6 +236,15 @@ class HasContent(Protocol):
 
     def content_digest(self, batch: Batch) -> bytes:
         """Digest of the content of a batch; private."""
+        ...
+
+
+@runtime_checkable
+class Skips(Protocol):
+    """A source of files, which does not read all that its pattern finds."""
+
+    def skipped(self) -> tuple[Skipped, ...]:
+        """What it does not read now, and why; follows from public facts."""
         ...
 
 

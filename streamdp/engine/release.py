@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from streamdp.engine.fallbacks import following, planned
 from streamdp.engine.ingest import require_unaltered
@@ -25,6 +25,7 @@ from streamdp.types import (
     ReadsReleases,
     Release,
     ReleaseKind,
+    Skipped,
 )
 
 RELEASE_ID_BITS = 96
@@ -32,12 +33,17 @@ RELEASE_ID_BITS = 96
 
 @dataclass(frozen=True, slots=True)
 class EngineContext:
-    """Store, entropy, clock and log of a release."""
+    """Store, entropy, clock and log of a release.
+
+    Args:
+        told: Inputs of each source that this process has logged as skipped.
+    """
 
     store: Store
     entropy: Entropy
     clock: Clock
     log: Log
+    told: set[tuple[str, Skipped]] = field(default_factory=set)
 
 
 @dataclass(frozen=True, slots=True)

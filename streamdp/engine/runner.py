@@ -16,10 +16,10 @@ from streamdp.engine.gate import Gate
 from streamdp.engine.gated import due_of_gate
 from streamdp.engine.ingest import Arrived, due, ingest
 from streamdp.engine.job import Job
-from streamdp.engine.protocols import HoldsRecords
+from streamdp.engine.protocols import HoldsRecords, Skips
 from streamdp.engine.release import EngineContext
 from streamdp.errors import SourceError, StreamdpError, told_of_memory
-from streamdp.types import Batch, Sink
+from streamdp.types import UNREADABLE, Batch, Sink, Source
 from streamdp.types.rests import rest_after, rest_after_deaths
 
 TURN = 10
@@ -166,6 +166,7 @@ class Runner:
         """
         store, source = self.around.store, task.source.name
         if source not in self._arrived:
+            self._tell_skipped(task.source)
             found = ingest(task, store, self.around.clock.now(), self.around.log)
             outcomes.errors += found.errors
             self._arrived[source] = found
@@ -177,6 +178,14 @@ class Runner:
                 return due_of_gate(task, store, found.batches), found.more
             case _:
                 assert_never(task)
+
+    def _tell_skipped(self, source: Source) -> None:
+        """Log inputs that a source does not read, each once in this process."""
+        for each in source.skipped() if isinstance(source, Skips) else ():
+            if each.why != UNREADABLE and (source.name, each) not in self.around.told:
+                self.around.told.add((source.name, each))
+                batch = {"batch": each.batch} if each.batch else {}
+                self.around.log("input.skipped", source=source.name, reason=each.why, **batch)
 
     def _forget(self, task: Task, due: Sequence[Batch]) -> None:
         """Forget problems of batches that are gone, and of a source that could be looked at again.

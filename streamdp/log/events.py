@@ -43,6 +43,12 @@ EVENTS = {
     "batch.unreadable": _event(
         "error", "source batch reason", "a batch cannot be read; told once a change"
     ),
+    "input.skipped": _event(
+        "warning",
+        "source batch reason",
+        "what a pattern finds is not read: a pipe, a socket, a device, a link to nothing, a folder"
+        " without permission; told once a process, for windows once a reason",
+    ),
     "release.reserved": _event("debug", "job batch epsilon_nano", "a charge is spent"),
     "release.committed": _event("info", "job batch release", "a release is in the store"),
     "release.burnt": _event("warning", "job batch epsilon_nano", "spent, and no release"),

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamdp.errors import SourceError
-from streamdp.files import file_at, names, real_paths
-from streamdp.types import Batch, File
+from streamdp.files import file_at, names, real_paths, skipped
+from streamdp.types import Batch, File, Skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +36,15 @@ class FileSource:
 
         A file that has two names comes twice: first by its own, then by that of a link.
         """
-        root, real = _fixed_part(self.pattern), real_paths()
+        real = real_paths()
         for path in names(self.pattern):
             file = file_at(path, real)
             if file is not None and is_settled(file, self.settle, now):
-                key = os.fsencode(os.path.relpath(path, root)).decode("utf-8", "backslashreplace")
-                yield Batch(self.name, key, path=path, files=(file,))
+                yield Batch(self.name, self._key(path), path=path, files=(file,))
+
+    def skipped(self) -> tuple[Skipped, ...]:
+        """Names that are no batch, called as a batch would be: that they are there is public."""
+        return tuple(Skipped(self._key(path), why) for path, why in skipped(self.pattern))
 
     def content_digest(self, batch: Batch) -> bytes:
         """SHA-256 of the file; private: the store keeps it under its own key only.
@@ -59,6 +62,10 @@ class FileSource:
                 source=self.name,
             )
         return digest
+
+    def _key(self, path: str) -> str:
+        below = os.path.relpath(path, _fixed_part(self.pattern))
+        return os.fsencode(below).decode("utf-8", "backslashreplace")
 
 
 def is_settled(file: File, settle: int, now: int) -> bool:

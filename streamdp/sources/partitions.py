@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from streamdp.errors import SourceError
-from streamdp.files import names, resolve
+from streamdp.files import names, resolve, skipped
 from streamdp.sources.files import file_digest
 from streamdp.sources.markers import is_complete
-from streamdp.types import Batch
+from streamdp.types import Batch, Skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,17 @@ class PartitionSource:
             if os.path.isdir(folder) and is_complete(self.marker, key):
                 files = resolve(f"{glob.escape(folder)}/{below}")
                 yield Batch(self.name, key, path=folder, files=files)
+
+    def skipped(self) -> tuple[Skipped, ...]:
+        """Values whose folders hold names that are not read; of the names the reasons alone.
+
+        Privacy: the values are public, names of parts are not.
+        """
+        above = len(Path(self._cut()[0]).parts)
+        return tuple(
+            Skipped("".join(Path(path).parts[above : above + 1]).partition("=")[2], why)
+            for path, why in skipped(self.pattern)
+        )
 
     def content_digest(self, batch: Batch) -> bytes:
         """SHA-256 of names and contents of all parts; private: kept under the store's key only.

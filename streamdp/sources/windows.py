@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 from itertools import count
 from zoneinfo import ZoneInfo
 
-from streamdp.files import resolve
+from streamdp.files import resolve, skipped
 from streamdp.sources.markers import is_complete
-from streamdp.types import Batch
+from streamdp.types import Batch, Skipped
 from streamdp.zones import first_shown, shown
 
 DAY = 86_400
@@ -60,6 +60,14 @@ class WindowSource:
                 begin = first if self.growing else start
                 clocks = self.zone and (shown(begin, self.zone), shown(end, self.zone))
                 yield Batch(self.name, key, begin, end, files=files, wall=clocks or None)
+
+    def skipped(self) -> tuple[Skipped, ...]:
+        """Reasons for which names of the pattern are not read, one for each name.
+
+        Privacy: the names are not said. Keys of windows are public, names of files in them are not:
+        one may be that of a person.
+        """
+        return tuple(Skipped("", why) for _, why in skipped(self.pattern)) if self.pattern else ()
 
     def _windows(self, stop: int) -> Iterator[tuple[int, int, int]]:
         """Windows that have ended: local begin, first second, and second after the last."""

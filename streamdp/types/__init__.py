@@ -1,6 +1,6 @@
 """The nouns: frozen values that pass between the layers, and the protocols they speak."""
 
-from streamdp.types.batches import Batch, Belongs, File, Grid
+from streamdp.types.batches import UNREADABLE, Batch, Belongs, File, Grid, Skipped
 from streamdp.types.charges import Charge, Reservation, Run
 from streamdp.types.columns import HARDLY_ANY, Column, ColumnType
 from streamdp.types.forms import (
@@ -52,6 +52,7 @@ __all__ = [
     "HARDLY_ANY",
     "MOST_ROWS_PER_UNIT",
     "RECORD",
+    "UNREADABLE",
     "Answer",
     "Backend",
     "Batch",
@@ -102,6 +103,7 @@ __all__ = [
     "Run",
     "SharesGroups",
     "Sink",
+    "Skipped",
     "Source",
     "Statistic",
     "Step",

@@ -45,6 +45,23 @@ class File:
     changed: int = 0
 
 
+UNREADABLE = "a file that this user may not read"
+"""The one reason of a skipped input whose batch or source fails for it, and is told by that."""
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """A name that a source finds and does not read.
+
+    Args:
+        batch: Key of the batch that it would be, or be part of; empty where its name is not public.
+        why: What it is.
+    """
+
+    batch: str
+    why: str
+
+
 @dataclass(frozen=True, slots=True)
 class Belongs:
     """The source, and batch, whose budget pays for the records of a file or table.

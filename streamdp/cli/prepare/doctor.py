@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from functools import partial
@@ -31,6 +32,9 @@ LEAST_FREE = 100 * 10**6
 
 TOLD = ("no-file", "same-file")
 """Problems that are no faults: a path that finds nothing yet, a second name of a file."""
+
+MOST_NAMES = 5
+"""Skipped inputs that are listed; of more their number is told."""
 
 Check = tuple[str, Callable[[], str]]
 
@@ -74,6 +78,7 @@ def _checks(configuration: Configuration) -> Iterator[Check]:
         yield f"{name} {number}", lambda problem=problem: _said(problem)  # type: ignore[misc]
     yield "anchor", lambda: _anchor(configuration)
     yield from _sources(configuration)
+    yield from _skipped(configuration)
     for name, sink in configuration.sinks.items():
         path = getattr(sink, "path", None)
         if path is not None:
@@ -99,6 +104,27 @@ def _sources(configuration: Configuration) -> Iterator[Check]:
             yield f"source of {name}", partial(look, name)
     finally:
         wiring.hang_up(made)
+
+
+def _skipped(configuration: Configuration) -> Iterator[Check]:
+    """One warning for each source of files whose pattern finds what is not read."""
+    from streamdp import wiring
+    from streamdp.engine.protocols import Skips
+    from streamdp.objects.address import is_address
+
+    for name, section in configuration.sources.items():
+        if section.is_lake() or is_address(section.path):
+            continue
+        source = wiring.source(name, section)
+        found = Counter(source.skipped()) if isinstance(source, Skips) else {}
+        if found:
+            said = [
+                f"{each.batch}: {each.why}" if each.batch else f"{each.why} ({count})"
+                for each, count in list(found.items())[:MOST_NAMES]
+            ]
+            more = f", and {len(found) - MOST_NAMES} more" if len(found) > MOST_NAMES else ""
+            finding = Warned(f"skipped: {', '.join(said)}{more}")
+            yield f"inputs of {name}", lambda finding=finding: finding  # type: ignore[misc]
 
 
 def _clock(configuration: Configuration) -> str:
