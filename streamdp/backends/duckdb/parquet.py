@@ -18,10 +18,11 @@ from __future__ import annotations
 import glob
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
+from streamdp.backends.duckdb.schema import MARK, NO_FOOTER, PHYSICAL, Schema, schema_of
 from streamdp.backends.duckdb.thrift import struct
 from streamdp.backends.duckdb.words import DuckDBWords
 from streamdp.backends.sql.words import quoted
@@ -46,16 +47,8 @@ DIGITS = 38
 NOWHERE = "__HIVE_DEFAULT_PARTITION__"
 """Name of the folder of records without a value."""
 
-_PHYSICAL = (
-    *("BOOLEAN", "INT32", "INT64", "INT96", "FLOAT", "DOUBLE", "BYTE_ARRAY"),
-    "FIXED_LEN_BYTE_ARRAY",
-)
-"""Types by their numbers in the format."""
-
 _TEXTS = ("STRING", "ENUM", "JSON")
 _UNREAD = ("TIME", "LIST", "MAP", "BSON", "VARIANT", "GEOMETRY", "GEOGRAPHY")
-_START, _END = 4, 8
-"""Bytes around what a file holds: a mark, and a length with a mark behind the footer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,54 +78,31 @@ class Chunk:
     unpacked: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Footer:
     """What a file says of itself.
 
     Args:
         path: Of the file.
-        metadata: Arrow's reading of its footer.
-        size: Bytes of the file.
+        schema: Its columns.
     """
 
     path: str
-    metadata: Any
-    size: int
+    schema: Schema
 
-    @cached_property
-    def leaves(self) -> dict[str, tuple[int, Any]]:
-        """Columns that are not nested, by name: their places and what the schema says of them."""
-        schema = self.metadata.schema
-        columns = ((place, schema.column(place)) for place in range(len(schema)))
-        return {
-            column.path: (place, column)
-            for place, column in columns
-            if column.path == column.name and column.max_repetition_level == 0
-        }
-
-    @cached_property
-    def names(self) -> list[str]:
-        """All columns, nested ones too."""
-        schema = self.metadata.schema
-        paths = [schema.column(place).path for place in range(len(schema))]
-        tops = (path if path in self.leaves else path.split(".")[0] for path in paths)
-        return list(dict.fromkeys(tops))
-
-    def chunks(self) -> list[Chunk]:
-        """All columns of all row groups, nested ones under the names of their paths.
-
-        The footer is read anew, field by field: Arrow ends the process at some damaged ones, and
-        DuckDB fails at statistics that one record can write.
+    def chunks(self) -> tuple[int, list[Chunk]]:
+        """Rows of the file, and all columns of all row groups; nested ones have their paths' names.
 
         Raises:
             SourceError: It is no footer.
         """
         try:
             with open(self.path, "rb") as file:
-                file.seek(self.size - _END - self.metadata.serialized_size)
-                groups = struct(file.read(self.metadata.serialized_size)).get(4, [])
-            return [_chunk(column, group[3]) for group in groups if group[3] for column in group[1]]
-        except (OSError, LookupError, TypeError, ValueError, AttributeError, RecursionError):
+                file.seek(self.schema.start)
+                said = struct(file.read(self.schema.length))
+            groups = (group for group in said.get(4, []) if group[3])
+            return said[3], [_chunk(column, group[3]) for group in groups for column in group[1]]
+        except NO_FOOTER:
             raise unopened(self.path) from None
 
     def named(self, names: Sequence[str]) -> list[str]:
@@ -142,7 +112,7 @@ class Footer:
             SourceError: Two columns of the file differ in capitals only.
         """
         wanted = {name.lower() for name in names}
-        found = [name for name in self.names if name.lower() in wanted]
+        found = [name for name in self.schema.names if name.lower() in wanted]
         if len({name.lower() for name in found}) < len(found):
             raise SourceError(
                 "two of its columns have one name, or differ in capitals only",
@@ -161,24 +131,23 @@ class Footer:
         Raises:
             SourceError: It is one that is not read.
         """
-        if name not in self.leaves:
+        if name not in self.schema.leaves:
             raise self._unread(name, "is nested")
-        _, column = self.leaves[name]
-        logical, physical = column.logical_type.type, column.physical_type
+        column = self.schema.leaves[name]
+        logical, physical = column.logical, column.physical
         if logical in _UNREAD:
-            raise self._unread(name, f"has type {column.logical_type}")
+            raise self._unread(name, f"has type {column.words}")
         if logical == "DECIMAL" and column.precision > DIGITS:
             raise self._unread(name, f"has {column.precision} digits")
         if logical == "UNKNOWN":
             return "nothing"
         floating = logical == "FLOAT16" or physical in ("FLOAT", "DOUBLE")
         if floating or (logical in ("INT", "NONE") and physical in ("INT32", "INT64")):
-            return f"{logical} {physical} {column.logical_type}" if exact else "number"
+            return f"{logical} {physical} {column.words}" if exact else "number"
         if logical == "DECIMAL":
             return f"decimal({column.precision}, {column.scale})"
         if logical == "TIMESTAMP":
-            words = str(column.logical_type).partition(", is_from")[0]
-            return words.replace("milli", "micro") + ")"
+            return column.words.replace("milli", "micro")
         if logical in _TEXTS:
             return "text"
         return f"{logical} {physical} {column.length}"
@@ -186,11 +155,10 @@ class Footer:
     def needs_arrow(self, names: Iterable[str], unit: str | None) -> bool:
         """Whether DuckDB's own reader is not total for one of the columns."""
         for name in names:
-            _, column = self.leaves[name]
-            logical = column.logical_type.type
-            if logical == "JSON" or "milliseconds" in str(column.logical_type):
+            column = self.schema.leaves[name]
+            if column.logical == "JSON" or "milliseconds" in column.words:
                 return True
-            if logical in _TEXTS and unit is not None and name.lower() == unit.lower():
+            if column.logical in _TEXTS and unit is not None and name.lower() == unit.lower():
                 return True
         return False
 
@@ -200,8 +168,8 @@ class Footer:
         Raises:
             SourceError: It cannot, or a column is larger than what is read.
         """
-        chunks = [chunk for chunk in self.chunks() if chunk.name in names]
-        end = self.size - _END - self.metadata.serialized_size
+        total, found = self.chunks()
+        chunks = [chunk for chunk in found if chunk.name in names]
         for chunk in chunks:
             if chunk.unpacked > LARGEST_CHUNK:
                 raise SourceError(
@@ -210,21 +178,21 @@ class Footer:
                     where=self.path,
                     hint="write smaller row groups",
                 )
-            _, column = self.leaves.get(chunk.name, (0, None))
+            column = self.schema.leaves.get(chunk.name)
             starts = [each for each in (chunk.dictionary, chunk.data) if each]
             sound = (
                 column is not None
-                and chunk.physical == column.physical_type
+                and chunk.physical == column.physical
                 and 0 < chunk.rows == chunk.values
-                and min(starts, default=0) >= _START
+                and min(starts, default=0) >= len(MARK)
                 and chunk.unpacked >= 0
-                and 0 <= chunk.packed <= end - min(starts)
+                and 0 <= chunk.packed <= self.schema.start - min(starts)
             )
             if not sound:
                 raise unopened(self.path)
         for name in {chunk.name for chunk in chunks}:
             rows = sum(chunk.rows for chunk in chunks if chunk.name == name)
-            if rows != self.metadata.num_rows:
+            if rows != total:
                 raise unopened(self.path)
 
     def _unread(self, name: str, how: str) -> SourceError:
@@ -241,7 +209,7 @@ def _chunk(column: Any, rows: int) -> Chunk:
         name=".".join(each.decode() for each in said[3]),
         rows=int(rows),
         values=int(said[5]),
-        physical=_PHYSICAL[said[1]],
+        physical=PHYSICAL[said[1]],
         data=int(said[9]),
         dictionary=int(said.get(11, 0)),
         packed=int(said[7]),
@@ -252,28 +220,26 @@ def _chunk(column: Any, rows: int) -> Chunk:
 def footer_of(path: str) -> Footer:
     """The footer of a file.
 
+    It is read field by field, and no further than the schema: Arrow ends the process at some
+    damaged ones, and DuckDB fails at statistics that one record can write.
+
     Raises:
         SourceError: It cannot be read.
     """
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
     try:
-        with pa.OSFile(path) as file:
-            return Footer(path, pq.read_metadata(file), file.size())
-    except (pa.ArrowException, OSError, ValueError, TypeError):
+        with open(path, "rb") as file:
+            return Footer(path, schema_of(file))
+    except NO_FOOTER:
         raise unopened(path) from None
 
 
 def footer_without_records(schema: pa.Schema, path: str) -> Footer:
     """The footer of a file of such columns, by which a table without a file is judged alike."""
-    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    file = pa.BufferOutputStream()
+    file = BytesIO()
     pq.write_table(schema.empty_table(), file)
-    whole = file.getvalue()
-    return Footer(path, pq.read_metadata(pa.BufferReader(whole)), whole.size)
+    return Footer(path, schema_of(file))
 
 
 def unopened(path: str) -> SourceError:
@@ -325,7 +291,7 @@ class Parquet:
         """
         footers = [footer_of(path) for path in self.files]
         if not self.named:
-            return self._unnamed(), footers[0].names
+            return self._unnamed(), list(footers[0].schema.names)
         placed = self._placed(footers)
         apart = {name.lower() for name in placed}
         wanted = [name for name in self.named if name.lower() not in apart]
@@ -341,7 +307,7 @@ class Parquet:
             parts.append(self._native(connection, native, columns, placed))
         if streamed:
             parts += self._streamed(connection, streamed, columns, placed)
-        names = list(dict.fromkeys([*footers[0].names, *placed]))
+        names = list(dict.fromkeys([*footers[0].schema.names, *placed]))
         return " UNION ALL ".join(parts), names
 
     def _unnamed(self) -> str:

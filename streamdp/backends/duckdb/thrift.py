@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
@@ -21,19 +22,30 @@ def struct(data: bytes) -> dict[int, Any]:
     return _Reader(data).struct()
 
 
+def fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    """Numbers and values of the fields of a structure, each read when it is asked for.
+
+    Raises:
+        ValueError: The bytes are none.
+        LookupError: They end too early.
+    """
+    return _Reader(data).fields()
+
+
 class _Reader:
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._at = 0
 
     def struct(self) -> dict[int, Any]:
-        found: dict[int, Any] = {}
+        return dict(self.fields())
+
+    def fields(self) -> Iterator[tuple[int, Any]]:
         number = 0
         while header := self._byte():
             step, kind = header >> 4, header & 15
             number = number + step if step else self._whole()
-            found[number] = kind == _TRUE if kind in (_TRUE, _FALSE) else self._value(kind)
-        return found
+            yield number, kind == _TRUE if kind in (_TRUE, _FALSE) else self._value(kind)
 
     def _value(self, kind: int) -> Any:
         if kind in _WHOLE:
