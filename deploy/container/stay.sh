@@ -6,10 +6,12 @@
 set -u
 ended=${STREAMDP_ENDED:-/tmp/streamdp-ended}
 rm -f "$ended"
+child= told= # signals may come before there is anybody to pass them on to
+trap 'told=TERM; kill -TERM $child 2>/dev/null' TERM INT
+trap 'kill -HUP $child 2>/dev/null' HUP
 streamdp "$@" &
 child=$!
-trap 'kill -TERM "$child" 2>/dev/null' TERM INT
-trap 'kill -HUP "$child" 2>/dev/null' HUP
+[ -z "$told" ] || kill -TERM "$child" 2>/dev/null
 while :; do # a signal ends the wait, and not the child
     wait "$child"
     code=$?
