@@ -498,6 +498,7 @@ def test_the_statement_says_what_was_promised(released: Path) -> None:
     first = json.loads(typed("statement", "--json").stdout)
     (source,) = first["sources"]
     assert (source["unit"], source["neighbours"]) == ("flight", "add-remove")
+    assert "counts" not in source
     assert [cap["worst_so_far"] for cap in source["caps"]] == ["1", "0.1"]
     steps = [(each["steps"], each["epsilon_at_most"]) for each in source["differences"]]
     assert steps == [(1, "0.3"), (2, "0.6"), (2, "0.6")]  # more or less, replaced, moved
@@ -511,6 +512,21 @@ def test_the_statement_says_what_was_promised(released: Path) -> None:
     assert changes == [("2013-01-01", "1"), ("2013-01-11", "2")]
     page = typed("statement").stdout
     assert all(line in page for line in ("# Privacy statement", "- unit: flight", "not protected"))
+
+
+def test_the_statement_says_what_a_bound_leaves_out(released: Path) -> None:
+    """Where a unit counts with some of its records, numbers are of those."""
+    path = released / "config.yaml"
+    unit = "{name: plane, column: tail_number, rows: 2}"
+    text = path.read_text().replace("store: {path: streamdp.db", "store: {path: planes.db")
+    text = text.replace("path: streamdp.db ", "path: planes.db ")
+    path.write_text(re.sub("unit: flight.*", f"unit: {unit}", text))
+    ran = typed("run", "--once")
+    assert ran.exit_code == 0, ran.output
+    (source,) = json.loads(typed("statement", "--json").stdout)["sources"]
+    assert source["unit"] == "plane: at most 2 records of one tail_number"
+    assert "left out of every count" in source["counts"]
+    assert "intervals hold numbers of what is left" in typed("statement").stdout
 
 
 def test_a_release_carries_its_claim(released: Path) -> None:

@@ -61,6 +61,15 @@ FIXED = {
 }
 """Statements that hold of every source."""
 
+SEVERAL = " of one "
+"""In the word for a unit that may have several records."""
+
+CAPPED = (
+    "of at most so many records of each unit: others are left out of every count, sum, mean and"
+    " quantile, and intervals hold numbers of what is left"
+)
+"""What numbers are of where records of a unit are left out."""
+
 
 def statement(
     configuration: Configuration, database: Database, names: list[str], delta: Fraction
@@ -109,6 +118,7 @@ def _source(
         "source": scope,
         "definition": f"{_definition(loss, caps)}, kept as caps on sums",
         "unit": meaning["unit"],
+        **({"counts": CAPPED} if SEVERAL in meaning["unit"] else {}),
         "neighbours": meaning["neighbours"],
         **({"assumes": QUOTED} if configuration.sources[scope].quoted_newlines else {}),
         "differences": _differences(meaning, caps),
@@ -132,7 +142,7 @@ def _differences(meaning: dict[str, str], caps: Caps) -> list[dict[str, Json]]:
         meaning: Unit, neighbours, and whether batches grow.
         caps: Of the source. A step in a batch that grows is one in all later batches.
     """
-    growing, several = "growth" in meaning, " of one " in meaning["unit"]
+    growing, several = "growth" in meaning, SEVERAL in meaning["unit"]
     cap = caps.lifetime_nano if growing else caps.batch_nano
     who = "the records of one unit" if several else "one record"
     replaced = 1 if meaning["neighbours"] == "substitute" else 2
