@@ -15,6 +15,13 @@ from streamdp.types.forms import (
 )
 from streamdp.types.gates import Answer, GateRun, Past
 from streamdp.types.lessons import Explains, HasParts, History, Lesson, Step
+from streamdp.types.measurements import (
+    MeasuredRelease,
+    Measurement,
+    MeasurementTerms,
+    Measures,
+    NoiseLaw,
+)
 from streamdp.types.names import NewNames, new_names
 from streamdp.types.protocols import (
     Backend,
@@ -87,8 +94,13 @@ __all__ = [
     "Lesson",
     "Log",
     "Made",
+    "MeasuredRelease",
+    "Measurement",
+    "MeasurementTerms",
+    "Measures",
     "Neighbours",
     "NewNames",
+    "NoiseLaw",
     "Outcome",
     "Past",
     "Plan",
