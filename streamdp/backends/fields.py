@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from streamdp.backends.sql.scan import Scan
 from streamdp.backends.sql.words import Role, Words
 from streamdp.errors import SourceError
-from streamdp.types import CellQuery, Query
+from streamdp.types import CellQuery, KeyQuery, Query
 
 _WANTED: Mapping[Role, str] = {
     "value": "a number, a time or a duration",
@@ -41,10 +41,10 @@ class Field:
 
 
 def fields_of(query: Query) -> Iterator[Field]:
-    """All of a question: values first, then unit and groups."""
+    """All of a question: values first, then unit, then columns of groups or of keys."""
     if isinstance(query, CellQuery):
         yield Field("value", "value", query.column, query.expression)
-    else:
+    elif not isinstance(query, KeyQuery):
         scan = Scan.of(query)
         for i, axis in enumerate(scan.dimensions):
             role: Role = "value" if axis.values is None else "listed"
@@ -54,7 +54,8 @@ def fields_of(query: Query) -> Iterator[Field]:
             yield Field(f"w{i}", "value", term.name, term.sql)
     if query.bound is not None:
         yield Field("unit", "unit", query.bound.column)
-    for i, name in enumerate(query.by):
+    columns = query.columns if isinstance(query, KeyQuery) else query.by
+    for i, name in enumerate(columns):
         yield Field(f"group{i}", "group", name)
 
 

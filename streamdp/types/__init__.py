@@ -14,6 +14,7 @@ from streamdp.types.forms import (
     Rows,
 )
 from streamdp.types.gates import Answer, GateRun, Past
+from streamdp.types.keys import MOST_LONGEST, Key, KeyCounts, KeyQuery
 from streamdp.types.lessons import Explains, HasParts, History, Lesson, Step
 from streamdp.types.measurements import (
     MeasuredRelease,
@@ -57,6 +58,7 @@ from streamdp.types.tables import (
 
 __all__ = [
     "HARDLY_ANY",
+    "MOST_LONGEST",
     "MOST_ROWS_PER_UNIT",
     "RECORD",
     "UNREADABLE",
@@ -90,6 +92,9 @@ __all__ = [
     "History",
     "IntArray",
     "Json",
+    "Key",
+    "KeyCounts",
+    "KeyQuery",
     "Learned",
     "Lesson",
     "Log",

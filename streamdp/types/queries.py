@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from streamdp.types.keys import KeyCounts, KeyQuery
 from streamdp.types.questions import CellCounts, CellQuery, UnitBound
 from streamdp.types.tables import (
     CompoundAnswer,
@@ -15,10 +16,10 @@ from streamdp.types.tables import (
     UnitQuery,
 )
 
-Query = CellQuery | TableQuery | SumQuery | UnitQuery | CompoundQuery
+Query = CellQuery | TableQuery | SumQuery | UnitQuery | CompoundQuery | KeyQuery
 """A typed question to a batch; each has `where`, `bound`, `by` and `groups`."""
 
-Statistic = CellCounts | TableCounts | Sums | CompoundAnswer
+Statistic = CellCounts | TableCounts | Sums | CompoundAnswer | KeyCounts
 """The answer to a query; one with `by` is answered by a tuple of these, one a group."""
 
 
@@ -30,7 +31,9 @@ def with_bound(query: Query, bound: UnitBound | None) -> Query:
 
 
 def with_groups(query: Query, by: tuple[str, ...], groups: tuple[tuple[str, ...], ...]) -> Query:
-    """The same question of each public group."""
+    """The same question of each public group; keys are found in all of a batch and have none."""
+    if isinstance(query, KeyQuery):
+        raise TypeError("keys are found, not asked of public groups")
     if isinstance(query, CompoundQuery):
         return CompoundQuery(tuple(replace(part, by=by, groups=groups) for part in query.parts))
     return replace(query, by=by, groups=groups)

@@ -285,6 +285,10 @@ class DuckDBBackend(SqlBackend):
         columns = [np.asarray(column, dtype=np.int64) for column in arrays.values()]
         return np.column_stack(columns)
 
+    def fetched(self, statement: str) -> list[tuple[Any, ...]]:
+        """The rows of a SELECT."""
+        return self._connect().execute(statement).fetchall()
+
     def columns_of(self, query: Query, batch: Batch) -> dict[str, str]:
         """Names and types of the columns of a batch.
 
@@ -316,7 +320,7 @@ class DuckDBBackend(SqlBackend):
             table = self._whole(query, batch)
             within = self._within(batch, self._described(query, table))
             records = f"WITH records AS (SELECT * FROM {table} WHERE {within})"
-            return self._connect().execute(f"{records} {select}").fetchall()
+            return self.fetched(f"{records} {select}")
 
     def interrupt(self) -> None:
         """Interrupt the running question."""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from decimal import Decimal
 
-from streamdp.backends.sql.words import Role, Words
+from streamdp.backends.sql.words import SEPARATOR, Role, Words
 
 WHOLE = ("TINYINT", "SMALLINT", "INTEGER", "BIGINT", "UTINYINT", "USMALLINT", "UINTEGER", "UBIGINT")
 WIDE = ("HUGEINT", "UHUGEINT")
@@ -74,6 +74,20 @@ class DuckDBWords(Words):
         """Position by a cast to an enum, which compares bytes whatever the collation."""
         listed = ", ".join(self.text(each) for each in texts)
         return f"enum_code(TRY_CAST({text} AS ENUM({listed})))"
+
+    def bytes(self, text: str) -> str:
+        return f"strlen({text})"
+
+    def blob(self, key: str) -> str:
+        return f"encode({key})"
+
+    def listed(self, columns: Sequence[Sequence[str]], name: str) -> str:
+        split = (
+            f"unnest(string_split({self.text(SEPARATOR.join(texts))}, {self.text(SEPARATOR)}))"
+            f" AS g{i}"
+            for i, texts in enumerate(columns)
+        )
+        return f"(SELECT {', '.join(split)}) AS {name}"
 
     def number(self, value: str, kind: str) -> str:
         name = family(kind)

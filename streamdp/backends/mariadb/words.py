@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -69,6 +70,22 @@ class MariaDBWords(Words):
     def as_text(self, value: str, kind: str) -> str:
         text = value if re.match("varchar|text", kind) else f"CAST({value} AS CHAR)"
         return _bytewise(text)
+
+    def short(self, text: str, longest: int) -> str:
+        """The bytes of a text, whose sort knows how many there are, with a length to index."""
+        return f"CAST(CAST({text} AS CHAR({longest})) AS BINARY)"
+
+    def blob(self, key: str) -> str:
+        return key
+
+    def listed(self, columns: Sequence[Sequence[str]], name: str) -> str:
+        """Texts by JSON; each column is as wide as the longest text needs."""
+        rows = json.dumps(list(zip(*columns, strict=True)), ensure_ascii=False)
+        wide = [max((len(text) for text in texts), default=1) for texts in columns]
+        read = ", ".join(f"g{i} VARCHAR({n}) PATH '$[{i}]'" for i, n in enumerate(wide))
+        shown = ", ".join(f"CAST(g{i} AS BINARY) AS g{i}" for i in range(len(columns)))
+        table = f"JSON_TABLE({self.text(rows)}, '$[*]' COLUMNS({read})) AS listed"
+        return f"(SELECT {shown} FROM {table}) AS {name}"
 
     def number(self, value: str, kind: str) -> str:
         if kind in MOMENTS:

@@ -22,7 +22,7 @@ from streamdp.backends.sql.scan import Scan
 from streamdp.backends.sql.server import LOCK_SECONDS, ServerBackend
 from streamdp.backends.sql.views import computes, notice
 from streamdp.errors import SourceError
-from streamdp.types import RECORD, Batch, CellQuery, IntArray, Query
+from streamdp.types import RECORD, Batch, CellQuery, IntArray, KeyQuery, Query
 
 if TYPE_CHECKING:
     import psycopg
@@ -147,8 +147,18 @@ class PostgresBackend(ServerBackend["psycopg.Connection[Any]"]):
         table = self.relation.bare(self.words())
         for what, hint in (*doubts(connection, table, named), *shadows(connection)):
             raise SourceError(what, where=self.place(batch), hint=hint, source=batch.source)
-        if connection.info.parameter_status("server_encoding") == "UTF8":
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding == "UTF8":
             return
+        if isinstance(query, KeyQuery):
+            if encoding == "SQL_ASCII":
+                return  # bytes as they are, which need not be UTF-8
+            raise SourceError(
+                f"keys cannot be found in source {batch.source}: its database is in {encoding}",
+                where=self.place(batch),
+                hint="texts of keys come back as UTF-8: read a database whose encoding that is",
+                source=batch.source,
+            )
         texts = {text for group in query.groups for text in group}
         if not isinstance(query, CellQuery):
             texts.update(text for axis in Scan.of(query).dimensions for text in axis.values or ())

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streamdp.backends.postgres.total import total
-from streamdp.backends.sql.words import Role, Words
+from streamdp.backends.sql.words import SEPARATOR, Role, Words
 
 WHOLE = ("smallint", "integer", "bigint")
 FLOATING = ("real", "double precision")
@@ -58,6 +58,17 @@ class PostgresWords(Words):
         """Text of a value; whole numerics are written without a fraction."""
         whole = f"trim_scale({value})" if family(kind) == "numeric" else value
         return f'(CAST({whole} AS text) COLLATE "C")'
+
+    def blob(self, key: str) -> str:
+        return f"convert_to({key}, getdatabaseencoding())"
+
+    def listed(self, columns: Sequence[Sequence[str]], name: str) -> str:
+        split = ", ".join(
+            f"string_to_array({self.text(SEPARATOR.join(texts))}, {self.text(SEPARATOR)})"
+            for texts in columns
+        )
+        names = ", ".join(f"g{i}" for i in range(len(columns)))
+        return f"unnest({split}) AS {name}({names})"
 
     def number(self, value: str, kind: str) -> str:
         name = family(kind)

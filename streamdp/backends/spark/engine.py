@@ -23,7 +23,7 @@ from streamdp.objects.address import SCHEMES, identity
 from streamdp.types import RECORD, Batch, File, IntArray, Query
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
@@ -203,13 +203,20 @@ class SparkBackend(SqlBackend):
 
     def run(self, statement: str) -> IntArray:
         """The rows of the answer, as integers."""
-        session = self._connect()
-        context = session.sparkContext
-        context.setJobGroup(GROUP, GROUP, interruptOnCancel=True)
-        asked = session.sql(statement)
+        asked = self._asking(statement)
         rows = asked.collect()
         found = np.array([tuple(row) for row in rows], dtype=np.int64)
         return found.reshape(-1, len(asked.columns))
+
+    def fetched(self, statement: str) -> list[tuple[Any, ...]]:
+        """The rows of a SELECT."""
+        return [tuple(row) for row in self._asking(statement).collect()]
+
+    def _asking(self, statement: str) -> DataFrame:
+        """A SELECT, which can be cancelled."""
+        session = self._connect()
+        session.sparkContext.setJobGroup(GROUP, GROUP, interruptOnCancel=True)
+        return session.sql(statement)
 
     def interrupt(self) -> None:
         """Cancel the jobs of this process in the cluster."""

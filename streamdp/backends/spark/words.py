@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from streamdp.backends.spark.total import total
-from streamdp.backends.sql.words import Role, Words, quoted
+from streamdp.backends.sql.words import SEPARATOR, Role, Words, quoted
 
 WHOLE = ("tinyint", "smallint", "int", "bigint")
 FLOATING = ("float", "double")
@@ -55,6 +55,17 @@ class SparkWords(Words):
 
     def as_text(self, value: str, kind: str) -> str:
         return f"CAST({value} AS STRING)"
+
+    def blob(self, key: str) -> str:
+        return f"CAST({key} AS BINARY)"
+
+    def listed(self, columns: Sequence[Sequence[str]], name: str) -> str:
+        split = ", ".join(
+            f"split({self.text(SEPARATOR.join(texts))}, {self.text(SEPARATOR)})"
+            for texts in columns
+        )
+        names = ", ".join(f"g{i}" for i in range(len(columns)))
+        return f"(SELECT inline(arrays_zip({split})) AS ({names})) AS {name}"
 
     def number(self, value: str, kind: str) -> str:
         name = family(kind)

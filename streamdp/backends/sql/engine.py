@@ -11,13 +11,14 @@ from typing import Any
 from streamdp.backends.causes import AFTER_THE_CHARGE, CAUSES, Cause
 from streamdp.backends.fields import CONDITION_HINT, Field, fields_of, require_kinds
 from streamdp.backends.limits import Limits, ended_after
+from streamdp.backends.sql.keys import key_counts, key_question
 from streamdp.backends.sql.question import counts_of, question
 from streamdp.backends.sql.relation import Relation, one_by_one
 from streamdp.backends.sql.scan import answers
 from streamdp.backends.sql.scan_sql import scan_of, scan_sql
 from streamdp.backends.sql.words import Words
 from streamdp.errors import MissingColumnError, SourceError
-from streamdp.types import RECORD, Batch, CellQuery, IntArray, Query, Statistic
+from streamdp.types import RECORD, Batch, CellQuery, IntArray, KeyQuery, Query, Statistic
 
 _EPOCH = date(1970, 1, 1).toordinal()
 
@@ -101,7 +102,8 @@ class SqlBackend(ABC):
         value has no cell, and its clipped summand to each sum of that group, or nothing if its
         value is null, NaN, infinite or (in text formats) no number. It counts nowhere if its group
         is none of the public ones or the condition is not true of it. With a unit bound of k, one
-        unit has at most k records that count, the same ones in all parts of the question.
+        unit has at most k records that count, the same ones in all parts of the question. Of a
+        question of keys it adds one to the numbers of at most k keys (`sql.keys`).
 
         Raises:
             SourceError: The engine failed; its own words are dropped, since they quote rows.
@@ -123,6 +125,9 @@ class SqlBackend(ABC):
     ) -> tuple[Statistic, ...]:
         if isinstance(query, CellQuery):
             return counts_of(query, self.run(question(self.words(), query, kinds, table, within)))
+        if isinstance(query, KeyQuery):
+            asked = key_question(self.words(), query, kinds, table, within)
+            return (key_counts(self.fetched(asked)),)
         scan = scan_of(self.words(), query, kinds)
         return answers(
             query, scan, self.run(scan_sql(self.words(), query, scan, kinds, table, within))
@@ -143,6 +148,10 @@ class SqlBackend(ABC):
     @abstractmethod
     def run(self, statement: str) -> IntArray:
         """The rows of the answer, integers all, in any order."""
+
+    @abstractmethod
+    def fetched(self, statement: str) -> list[tuple[Any, ...]]:
+        """The rows of a SELECT, as the library gives them."""
 
     @abstractmethod
     def failures(self) -> tuple[type[Exception], ...]:

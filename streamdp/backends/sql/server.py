@@ -123,10 +123,6 @@ class ServerBackend(SqlBackend, Generic[Connection]):
         """None: the server looks at each record."""
         return {}
 
-    @abstractmethod
-    def fetched(self, statement: str) -> list[tuple[Any, ...]]:
-        """The rows of a SELECT, as the library gives them."""
-
     def columns_of(self, query: Query, batch: Batch) -> dict[str, str]:
         """Names and types of the columns of a batch.
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, Protocol
 
+SEPARATOR = "\x1f"
+"""Between texts of a list: a control character, which none of them holds."""
+
 Role = Literal["value", "unit", "group", "listed", "time"]
 """Part that a column plays in a question."""
 
@@ -59,6 +62,25 @@ class Words(Protocol):
     def position(self, text: str, texts: Sequence[str]) -> str | None:
         """Index of a text in a list, null if it is not there; None where a join is faster."""
         return None
+
+    def bytes(self, text: str) -> str:
+        """The number of bytes of a text."""
+        return f"octet_length({text})"
+
+    def short(self, text: str, longest: int) -> str:
+        """A text of at most so many bytes, as keys are compared."""
+        return text
+
+    def blob(self, key: str) -> str:
+        """The bytes of a text that is compared as keys are."""
+        ...
+
+    def listed(self, columns: Sequence[Sequence[str]], name: str) -> str:
+        """Texts by column as a table (g0, g1, …) that stands behind FROM or JOIN.
+
+        None of them holds a control character; none at all may be one empty row.
+        """
+        ...
 
     def number(self, value: str, kind: str) -> str:
         """A value of a type of the engine as a double, by the rule of `cells`."""

@@ -13,7 +13,8 @@ from streamdp.backends.fields import fields_of
 from streamdp.backends.sql.cells import cells_of
 from streamdp.backends.sql.scan import answer_of
 from streamdp.errors import SourceError
-from streamdp.types import Batch, CellCounts, CellQuery, Query
+from streamdp.types import Batch, CellCounts, CellQuery, KeyQuery, Query
+from tests.contract.memory.keys import keys_of
 from tests.contract.memory.scan import scan_records
 from tests.contract.memory.values import chosen, double_of, text_of
 
@@ -51,6 +52,8 @@ class MemoryBackend:
         if isinstance(query, CellQuery):
             counts = self._cell_counts(query, batch)
             return counts if query.by else counts[0]
+        if isinstance(query, KeyQuery):
+            return keys_of(query, self._records(batch))
         found = [answer_of(query, each) for each in scan_records(query, self._records(batch))]
         return tuple(found) if query.by else found[0]
 
