@@ -1,4 +1,7 @@
-"""Privacy amounts: exact rationals inside, integers of 1e-9 (nano) in the ledger, rounded up."""
+"""Privacy amounts: exact rationals inside, integers in the ledger, rounded up.
+
+Epsilon and rho are counted in 1e-9 (nano), delta in 1e-18 (atto).
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,9 @@ from fractions import Fraction
 
 NANO = 10**9
 """Units of the ledger in one epsilon."""
+
+ATTO = 10**18
+"""Units of the ledger in a delta of one."""
 
 
 UNBOUNDED = 10**30
@@ -27,6 +33,29 @@ def nano_up(amount: Fraction) -> int:
     (333333334, 1)
     """
     return max(1, math.ceil(amount * NANO))
+
+
+def atto_up(delta: Fraction) -> int:
+    """Smallest number of atto units that covers a delta; none for none.
+
+    >>> atto_up(Fraction(1, 10**9)), atto_up(Fraction(1, 10**30)), atto_up(Fraction(0))
+    (1000000000, 1, 0)
+    """
+    return math.ceil(delta * ATTO)
+
+
+def delta_text(atto: int) -> str:
+    """A delta as a person reads it, exactly.
+
+    >>> delta_text(1_000_000_000), delta_text(2_500_000_000), delta_text(0), delta_text(10**18)
+    ('1e-9', '2.5e-9', '0', '1')
+    """
+    if atto % ATTO == 0:
+        return str(atto // ATTO)
+    digits = str(abs(atto))
+    power, rest = len(digits) - 19, digits[1:].rstrip("0")
+    whole = f"{digits[0]}.{rest}" if rest else digits[0]
+    return f"{'-' * (atto < 0)}{whole}e{power}"
 
 
 def exact(number: float | int | str | Fraction) -> Fraction:

@@ -16,6 +16,10 @@ Amounts in events are exact rationals written as text.
 * `sequence`: events one after the other on the same records; costs their sum.
 * `group`: an event on a unit of up to `size` records: size times its pure loss, size² times its
   zero-concentrated one (Bun & Steinke 2016, Proposition 1.9).
+* `approximate`: what its event says, except with chance `delta` (Bun & Steinke 2016, definition
+  8.1). Deltas of a sequence add up, of `parallel` and `choice` the largest counts. A `group` holds
+  none: steps of one record would multiply delta by powers of e^epsilon, so a kind with a delta
+  says what it costs a whole unit.
 """
 
 from __future__ import annotations
@@ -24,14 +28,15 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from streamdp.errors import IntegrityError
-from streamdp.privacy.amounts import nano_up
+from streamdp.privacy.amounts import atto_up, nano_up
 from streamdp.types import Charge, Json
 
 
 def charge_of(event: Json) -> Charge:
-    """An event with its price in both measures, rounded up."""
+    """An event with its price in both measures and its delta, rounded up."""
     epsilon = epsilon_of(event)
-    return Charge(event, None if epsilon is None else nano_up(epsilon), nano_up(rho_of(event)))
+    pure = None if epsilon is None else nano_up(epsilon)
+    return Charge(event, pure, nano_up(rho_of(event)), atto_up(delta_of(event)))
 
 
 def bounded_range(epsilon: Fraction) -> Json:
@@ -47,6 +52,11 @@ def pure(epsilon: Fraction) -> Json:
 def zero_concentrated(rho: Fraction) -> Json:
     """Anything of zero-concentrated loss `rho` that has no pure loss."""
     return {"type": "zero-concentrated", "rho": str(rho)}
+
+
+def approximate(event: Json, delta: Fraction) -> Json:
+    """What an event says, except with chance `delta`."""
+    return {"type": "approximate", "delta": str(delta), "event": event}
 
 
 def sequence(events: Iterable[Json], **about: Json) -> Json:
@@ -65,12 +75,18 @@ def choice(events: Iterable[Json], **about: Json) -> Json:
 
 
 def group(event: Json, size: int) -> Json:
-    """An event as it costs a unit that may hold `size` records of the batch."""
+    """An event as it costs a unit that may hold `size` records of the batch.
+
+    Raises:
+        ValueError: It has a delta, which does not grow with the size of a unit.
+    """
+    if delta_of(event):
+        raise ValueError("an event with a delta is priced for whole units, not by record")
     return {"type": "group", "size": size, "event": event}
 
 
 def epsilon_of(event: Json) -> Fraction | None:
-    """Pure privacy loss of an event; None where it has none.
+    """Pure privacy loss of an event, except with chance `delta_of` it; None where it has none.
 
     >>> epsilon_of(sequence([bounded_range(Fraction(1, 40))] * 4))
     Fraction(1, 10)
@@ -89,6 +105,8 @@ def epsilon_of(event: Json) -> Fraction | None:
         case {"type": "group", "size": int(size), "event": one} if size >= 1:
             epsilon_of_one = epsilon_of(one)
             return None if epsilon_of_one is None else size * epsilon_of_one
+        case {"type": "approximate", "delta": str(), "event": one}:
+            return epsilon_of(one)
     raise _unknown(event)
 
 
@@ -104,6 +122,9 @@ def rho_of(event: Json) -> Fraction:
 
     For `parallel`, a share w_v of a record moves a draw by w_v as much: its ρ is w_v² times as
     large (of a bounded-range draw (w_v ε_v)²/8), and w_v with sum at most 1 give at most the worst.
+
+    What is ε-DP except with chance δ is a function of randomised response of ε and of a coin of
+    bias δ (Kairouz, Oh & Viswanath 2015), so it is ε²/2-zCDP except with chance δ.
     """
     match event:
         case {"type": "bounded-range", "epsilon": str(epsilon)}:
@@ -118,6 +139,30 @@ def rho_of(event: Json) -> Fraction:
             return max((rho_of(each) for each in events), default=Fraction(0))
         case {"type": "group", "size": int(size), "event": one} if size >= 1:
             return size**2 * rho_of(one)
+        case {"type": "approximate", "delta": str(), "event": one}:
+            return rho_of(one)
+    raise _unknown(event)
+
+
+def delta_of(event: Json) -> Fraction:
+    """The chance with which an event may lose more than its epsilon or rho; 0 for most.
+
+    >>> delta_of(sequence([approximate(pure(Fraction(1)), Fraction(1, 10**9))] * 2))
+    Fraction(1, 500000000)
+    """
+    match event:
+        case {"type": "bounded-range" | "pure", "epsilon": str()}:
+            return Fraction(0)
+        case {"type": "zero-concentrated", "rho": str()}:
+            return Fraction(0)
+        case {"type": "approximate", "delta": str(delta), "event": one}:
+            return Fraction(delta) + delta_of(one)
+        case {"type": "sequence", "events": [*events]}:
+            return sum((delta_of(each) for each in events), Fraction(0))
+        case {"type": "parallel" | "choice", "events": [*events]}:
+            return max((delta_of(each) for each in events), default=Fraction(0))
+        case {"type": "group", "size": int(size), "event": one} if size >= 1 and not delta_of(one):
+            return Fraction(0)
     raise _unknown(event)
 
 

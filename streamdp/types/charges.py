@@ -16,11 +16,13 @@ class Charge:
         epsilon_nano: Pure privacy loss in units of 1e-9, rounded up; None where there is none, as
             of Gaussian noise.
         rho_nano: The same in zero-concentrated differential privacy.
+        delta_atto: The chance with which it may lose more, in units of 1e-18, rounded up.
     """
 
     event: Json
     epsilon_nano: int | None
     rho_nano: int
+    delta_atto: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,3 +47,4 @@ class Run:
     job: str
     epsilon_nano: int | None
     rho_nano: int
+    delta_atto: int = 0

@@ -15,9 +15,11 @@ from streamdp.errors import IntegrityError
 from streamdp.privacy.accountants import epsilon_of_rho, rho_for
 from streamdp.privacy.amounts import NANO, nano_up
 from streamdp.privacy.events import (
+    approximate,
     bounded_range,
     charge_of,
     choice,
+    delta_of,
     epsilon_of,
     group,
     parallel,
@@ -99,6 +101,39 @@ def test_what_holds_a_draw_without_pure_loss_has_none(event: Json) -> None:
     assert (charge_of(event).epsilon_nano is None) is without
 
 
+DELTAS = st.integers(0, 10**12).map(lambda atto: Fraction(atto, 10**18))
+
+
+@settings(deadline=None)
+@given(MIXED, MIXED, DELTAS, st.integers(0, 5))
+def test_a_delta_stands_beside_the_loss(event: Json, other: Json, delta: Fraction, n: int) -> None:
+    """It adds up in a row, counts once in parts and choices, and changes neither loss."""
+    some = approximate(event, delta)
+    assert (epsilon_of(some), rho_of(some)) == (epsilon_of(event), rho_of(event))
+    assert delta_of(event) == 0
+    assert delta_of(sequence([some, other] * n)) == n * delta
+    assert delta_of(approximate(some, delta)) == 2 * delta
+    assert delta_of(parallel([some, other, some])) == delta
+    assert delta_of(choice([other, approximate(other, delta / 2), some])) == delta
+    assert charge_of(sequence([some] * n)).delta_atto == n * delta * 10**18
+
+
+def test_a_delta_is_not_multiplied_by_the_records_of_a_unit() -> None:
+    """Two steps of (epsilon, delta) lose delta + e^epsilon·delta, which no event says."""
+    some = approximate(pure(Fraction(1)), Fraction(1, 10**9))
+    with pytest.raises(ValueError, match="whole units"):
+        group(sequence([pure(Fraction(1)), some]), 2)
+    with pytest.raises(IntegrityError, match="unknown type"):
+        delta_of({"type": "group", "size": 2, "event": some})
+    assert delta_of(group(pure(Fraction(1)), 2)) == 0
+
+
+def test_a_delta_below_the_unit_of_the_ledger_is_rounded_up() -> None:
+    """Never to nothing."""
+    assert charge_of(approximate(pure(Fraction(1)), Fraction(1, 10**30))).delta_atto == 1
+    assert charge_of(pure(Fraction(1))).delta_atto == 0
+
+
 @settings(deadline=None)
 @given(st.lists(COSTS, max_size=6))
 def test_rounding_never_loses(cases: list[Case]) -> None:
@@ -124,11 +159,12 @@ def test_ten_tenths_are_one() -> None:
         {"type": "zero-concentrated"},
         "pure",
         {"type": "group", "size": 0, "event": {}},
+        {"type": "approximate", "event": {"type": "pure", "epsilon": "1"}},
     ],
 )
 def test_unknown_events_are_refused(event: Json) -> None:
     """A newer streamdp's event is no event of cost 0."""
-    for cost in (epsilon_of, rho_of):
+    for cost in (epsilon_of, rho_of, delta_of):
         with pytest.raises(IntegrityError, match="unknown type"):
             cost(sequence([pure(Fraction(1)), event]))
 

@@ -1,0 +1,1 @@
+"""How are keys found in the data without one unit deciding it."""

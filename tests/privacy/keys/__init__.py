@@ -1,0 +1,1 @@
+"""How keys are found: tables of chances, coins, laws of whole selections."""
