@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -52,6 +53,8 @@ class Pair:
         served: Whether the data set without the record is released; else it is refused. None for
             types that are one or the other.
         written: Whether the writer can write the record.
+        together: Whether a run may have many such data sets: each is a file in the source's folder,
+            and a batch of its own.
     """
 
     format: str
@@ -67,6 +70,7 @@ class Pair:
     most: int = 1
     served: bool | None = True
     written: Callable[[], bool] = lambda: True
+    together: bool = False
 
     @property
     def name(self) -> str:
@@ -83,11 +87,13 @@ class Outcome:
         status: Exit code.
         ledger: Purposes of its rows: a burn is one.
         published: Numbers by batch, measure, cell and group.
+        said: What was printed.
     """
 
     status: int
     ledger: tuple[str, ...]
     published: dict[str, float] = field(default_factory=dict)
+    said: str = field(default="", compare=False)
 
     def distance(self, other: Outcome) -> float | None:
         """Sum of the differences of all numbers; None where exit codes or rows differ."""
@@ -105,36 +111,104 @@ class Outcome:
         return f"counted {sum(self.published.values()):.0f}"
 
 
-def run_once(pair: Pair, *, extra: bool) -> Outcome:
-    """The outcome of one of the two data sets, in a folder of its own."""
-    with TemporaryDirectory() as name:
-        folder = Path(name)
-        pair.write(folder, extra)
-        path = folder / "config.yaml"
-        keys = {"source": pair.source, "release": pair.release, "unit": pair.unit}
-        path.write_text(CONFIGURATION.format(**keys))
-        ended = CliRunner().invoke(cli, ["run", "--once", "-c", str(path)])
-        error = ended.exception
-        status = error.exit_code if isinstance(error, StreamdpError) else ended.exit_code
-        out = folder / "out.jsonl"
-        lines = out.read_text().splitlines() if out.exists() else []
-        published = {
-            json.dumps([release["batch"], *(v for v in row.values() if isinstance(v, str))]): value
-            for release in map(json.loads, lines)
-            for row in release["rows"]
-            if (value := row.get("value")) is not None
-        }
-        return Outcome(status, _purposes(folder / "store.db"), published)
+class SignalledError(Exception):
+    """A run was stopped by a signal, so what it shows is not what the data set makes of it."""
 
 
 class TellsNothingError(Exception):
     """The data set without the record is refused, or is served and should not be."""
 
 
+def run_once(pair: Pair, *, extra: bool) -> Outcome:
+    """The outcome of one of the two data sets, in a folder of its own.
+
+    Raises:
+        SignalledError: The run was stopped from outside.
+    """
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        pair.write(folder, extra)
+        status, said = _run(folder, pair, pair.source)
+        published = _published(folder / "out.jsonl")
+        every = {key: value for numbers in published.values() for key, value in numbers.items()}
+        purposes = _purposes(folder / "store.db")
+        return Outcome(status, tuple(sorted(purpose for _, purpose in purposes)), every, said)
+
+
+def run_together(sides: Sequence[tuple[Pair, bool]]) -> list[Outcome] | None:
+    """Outcomes of many data sets, with the record or without, each a batch of one run.
+
+    Returns:
+        None where a batch is not released or has other rows in the ledger than the others: which
+        of them it was is found by runs of their own.
+
+    Raises:
+        SignalledError: The run was stopped from outside.
+    """
+    with TemporaryDirectory() as name:
+        folder, first = Path(name), sides[0][0]
+        for number, (pair, extra) in enumerate(sides):
+            place = folder / f"{number:04}"
+            place.mkdir()
+            pair.write(place, extra)
+        status, said = _run(folder, first, first.source.replace("path: '", "path: '*/"))
+        published = _published(folder / "out.jsonl")
+        ledger: dict[str, list[str]] = {each: [] for each in published}
+        for batch, purpose in _purposes(folder / "store.db"):
+            for each in [batch] if batch else published:
+                ledger.setdefault(each, []).append(purpose)
+        rows = {tuple(sorted(each)) for each in ledger.values()}
+        if status or len(published) < len(sides) or len(rows) != 1:
+            return None
+        purposes = rows.pop()
+        return [Outcome(0, purposes, published[batch], said) for batch in sorted(published)]
+
+
+def _run(folder: Path, pair: Pair, source: str) -> tuple[int, str]:
+    """Exit code of `streamdp run --once` in a folder, and what it printed."""
+    path = folder / "config.yaml"
+    keys = {"source": source, "release": pair.release, "unit": pair.unit}
+    path.write_text(CONFIGURATION.format(**keys))
+    ended = CliRunner().invoke(cli, ["run", "--once", "-c", str(path)])
+    error = ended.exception
+    if "stopped by a signal" in ended.output:
+        raise SignalledError(f"{pair.name}: {ended.output}")
+    said = f"{ended.output}{error if isinstance(error, StreamdpError) else ''}"
+    return error.exit_code if isinstance(error, StreamdpError) else ended.exit_code, said
+
+
+def _published(out: Path) -> dict[str, dict[str, float]]:
+    """Numbers by measure, cell and group, of each batch; of a file in a folder its name is said."""
+    found: dict[str, dict[str, float]] = {}
+    for release in map(json.loads, out.read_text().splitlines() if out.exists() else []):
+        batch = release["batch"]
+        numbers = found.setdefault(batch, {})
+        for row in release["rows"]:
+            if (value := row.get("value")) is not None:
+                labels = (each for each in row.values() if isinstance(each, str))
+                numbers[json.dumps([batch.split("/")[-1], *labels])] = value
+    return found
+
+
+def _purposes(store: Path) -> list[tuple[str | None, str]]:
+    """Rows of a ledger: the batch, if it is about one, and the purpose."""
+    if not store.exists():
+        return []
+    with sqlite3.connect(store) as connection:
+        return connection.execute("SELECT batch, purpose FROM ledger").fetchall()
+
+
 @dataclass(slots=True)
 class Compared:
-    """Compares pairs; outcomes without the record are kept by the base of a pair."""
+    """Compares pairs; outcomes without the record are kept by the base of a pair.
 
+    Args:
+        control: Of pairs that run together, each so manieth runs by itself too.
+        chunk: Pairs that run together.
+    """
+
+    control: int = 50
+    chunk: int = 48
     _kept: dict[Hashable, Outcome] = field(default_factory=dict)
 
     def __call__(self, pair: Pair) -> tuple[Outcome, Outcome, bool]:
@@ -150,15 +224,62 @@ class Compared:
         if pair.base is not None:
             self._kept[pair.base] = without
         if pair.served is not None and (without.status == 0) != pair.served:
-            raise TellsNothingError(f"{pair.name}: this data set tells nothing: {without}")
+            nothing = f"{pair.name}: this data set tells nothing: {without}: {without.said}"
+            raise TellsNothingError(nothing)
         extra = run_once(pair, extra=True)
-        distance = without.distance(extra)
-        return without, extra, distance is None or distance > pair.most
+        return without, extra, _told(pair, without, extra)
+
+    def every(self, pairs: Iterable[Pair]) -> Iterator[tuple[Pair, str, str, bool]]:
+        """Compare pairs, many in one run where that may be.
+
+        A data set that tells nothing counts as told apart. So does a pair that runs together with
+        others and is not the same by itself, where it runs by itself: told apart in the common run,
+        or a control.
+        """
+        number = 0
+        for (together, *_), some in groupby(
+            pairs, lambda pair: (pair.together, pair.source, pair.release, pair.unit)
+        ):
+            if not together:
+                for pair in some:
+                    yield self._alone(pair)
+                continue
+            waiting = list(some)
+            for start in range(0, len(waiting), self.chunk):
+                part = waiting[start : start + self.chunk]
+                for pair, without, extra in self._common(part):
+                    number += 1
+                    if without is None or extra is None:
+                        yield self._alone(pair)
+                    elif number % self.control and not _told(pair, without, extra):
+                        yield pair, str(without), str(extra), False
+                    else:
+                        alone = self._alone(pair)
+                        same = alone[1:3] == (str(without), str(extra))
+                        yield *alone[:3], alone[3] or not same
+
+    def _common(
+        self, pairs: Sequence[Pair]
+    ) -> Iterator[tuple[Pair, Outcome | None, Outcome | None]]:
+        """Outcomes of pairs that run together; those without the record once for each base."""
+        bases = {pair.base: pair for pair in reversed(pairs)}
+        sides = [(pair, False) for pair in bases.values()] + [(pair, True) for pair in pairs]
+        found = run_together(sides)
+        if found is None:
+            yield from ((pair, None, None) for pair in pairs)
+            return
+        without = dict(zip(bases, found, strict=False))
+        for pair, extra in zip(pairs, found[len(bases) :], strict=True):
+            yield pair, without[pair.base], extra
+
+    def _alone(self, pair: Pair) -> tuple[Pair, str, str, bool]:
+        try:
+            without, extra, told = self(pair)
+        except TellsNothingError as error:
+            return pair, str(error), "", True
+        return pair, str(without), str(extra), told
 
 
-def _purposes(store: Path) -> tuple[str, ...]:
-    if not store.exists():
-        return ()
-    with sqlite3.connect(store) as connection:
-        found = connection.execute("SELECT purpose FROM ledger ORDER BY 1").fetchall()
-    return tuple(purpose for (purpose,) in found)
+def _told(pair: Pair, without: Outcome, extra: Outcome) -> bool:
+    distance = without.distance(extra)
+    return distance is None or distance > pair.most

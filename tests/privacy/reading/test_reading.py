@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -9,9 +11,11 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.cli import cli
 from tests.contract.servers import mariadb_binaries
 from tests.privacy.reading import columns, expressions, servers, text
+from tests.privacy.reading.__main__ import sample
 from tests.privacy.reading.mutants import (
     arrow_is_handed_on,
     arrow_takes_over,
@@ -23,7 +27,7 @@ from tests.privacy.reading.mutants import (
     mariadb_converts_texts,
     optimizers_are_on,
 )
-from tests.privacy.reading.pairs import CONFIGURATION, Compared, Pair
+from tests.privacy.reading.pairs import CONFIGURATION, Compared, Pair, SignalledError, run_once
 from tests.privacy.reading.registry import pairs
 
 _COMPARED = Compared()
@@ -34,6 +38,51 @@ def test_a_record_is_not_told_by_what_it_makes_of_others(pair: Pair) -> None:
     """Exit codes, ledgers and rows agree, and numbers differ by no more than one record."""
     without, extra, told = _COMPARED(pair)
     assert not told, f"{without}; with the record: {extra}"
+
+
+def test_a_run_that_is_stopped_from_outside_is_no_outcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two runs that a signal has stopped look alike, whatever their data sets are."""
+    run = DuckDBBackend.run
+
+    def signalled(self: DuckDBBackend, statement: str) -> object:
+        os.kill(os.getpid(), signal.SIGTERM)
+        return run(self, statement)
+
+    monkeypatch.setattr(DuckDBBackend, "run", signalled)
+    with pytest.raises(SignalledError):
+        run_once(text.hostile(text.Csv, "value", "quote", b"\n", ""), extra=False)
+
+
+def test_pairs_that_run_together_are_what_they_are_alone() -> None:
+    """Exit codes, ledgers and numbers; with DuckDB's reader a pair is told apart in both ways."""
+    names = ("quoted line ends", "opening quote", "plain")
+    alike = [text.at_cut("512 KiB", -3, each, b"\n", ".gz", threads=2) for each in names]
+    alike += [text.at_cut("512 KiB", at, "plain", b"\n", ".gz", threads=2) for at in (-2, 0)]
+    together = [*Compared(control=10**9).every(alike)]
+    assert together == [*Compared(control=1).every(alike)]
+    assert [pair for pair, _, _, told in together if told] == []
+    with duckdb_reads_csv():
+        told = [pair.record for pair, _, _, told in Compared().every(alike) if told]
+    assert "opening quote" in told
+
+
+def test_a_batch_that_is_refused_sends_pairs_to_runs_of_their_own() -> None:
+    """A run that has one is no outcome of the others."""
+    unclosed = text.at_cut("512 KiB", 0, "opening quote", b"\n", "", threads=2, quoted=True)
+    plain = text.at_cut("512 KiB", 0, "plain", b"\n", "", threads=2, quoted=True)
+    told = {pair.record: told for pair, _, _, told in Compared().every([unclosed, plain])}
+    assert told == {"opening quote": True, "plain": False}
+
+
+def test_a_sample_has_its_share_of_every_kind() -> None:
+    """Of every writer as many as of all, give or take one a record; other seeds take others."""
+    every = [pair for pair in text.at_cuts(quick=False) if "512 KiB" in pair.place]
+    few = sample(every, len(every) // 20, seed=1)
+    assert len(few) == len(every) // 20
+    assert {pair.name for pair in few} != {pair.name for pair in sample(every, len(few), seed=2)}
+    for writer in {pair.writer for pair in every}:
+        share = sum(pair.writer == writer for pair in every) / len(every)
+        assert abs(sum(pair.writer == writer for pair in few) - share * len(few)) < 2
 
 
 def test_the_statement_says_what_is_assumed_of_a_writer(tmp_path: Path) -> None:
@@ -169,4 +218,4 @@ def test_the_reader_of_duckdb_is_caught_by_a_long_field(packed: str, threads: in
 def test_no_record_is_told_in_the_long_profile() -> None:
     """The same of every pair of `python -m tests.privacy.reading`: hours."""
     written = (pair for pair in pairs(quick=False) if pair.written())
-    assert not [pair.name for pair in written if _COMPARED(pair)[2]]
+    assert not [pair.name for pair, _, _, told in Compared().every(written) if told]

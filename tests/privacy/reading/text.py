@@ -152,6 +152,7 @@ def with_return(record: str, end: bytes, packed: str) -> Pair:
         source=f"path: 'data.jsonl{packed}', types: {{value: number}}, settle: 0s, batches: files",
         release="measures: {h: {histogram: value, cuts: [0, 6, 50], nulls: cell}}",
         base=("return", end, packed),
+        together=True,
     )
 
 
@@ -231,6 +232,7 @@ def at_cut(
         place=f"{offset - ahead:+} bytes from {cut}, among {among}",
         base=(cut, offset, ahead, end, packed, among, quoted, record if pushes else ""),
         most=1 if quoted else AT_CUT[record].count(b"\n") + 1,
+        together=cut == "512 KiB",
     )
 
 
@@ -240,10 +242,11 @@ def at_cuts(quick: bool) -> Iterator[Pair]:
         yield from _quick_at_cuts()
         return
     for end in (b"\n", b"\r\n"):
+        for packed in PACKED:
+            for quoted in (False, True):
+                for offset in range(-64, 65):
+                    yield from _around("512 KiB", offset, end, packed, threads=2, quoted=quoted)
         for offset in range(-64, 65):
-            for packed in PACKED:
-                yield from _around("512 KiB", offset, end, packed, threads=2)
-                yield from _around("512 KiB", offset, end, packed, threads=2, quoted=True)
             yield from _around("64 MiB", offset, end, "", threads=2)
         for packed in PACKED:
             for threads in (1, 2, 8):
