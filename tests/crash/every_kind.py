@@ -165,6 +165,9 @@ def public_outcomes() -> Iterator[None]:
 def _twice(draw: Callable[..., Outcome]) -> Callable[..., Outcome]:
     def drawn(self: ReleaseKind, plan: Plan, statistic: Statistic, entropy: Entropy) -> Outcome:
         draw(self, plan, statistic, entropy)
-        return draw(self, plan, empty(plan.query), ReplayedEntropy("public"))
+        none: Any = empty(plan.query)
+        if isinstance(statistic, tuple):  # one of each group
+            none = (none,) * len(statistic)
+        return draw(self, plan, none, ReplayedEntropy("public"))
 
     return drawn

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
@@ -15,6 +17,7 @@ from typing import Any, TypeVar
 import pytest
 import yaml
 
+from streamdp.backends.duckdb import instance
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.daemon import reports
 from streamdp.database import Database
@@ -40,6 +43,7 @@ from tests.crash import (
     disks,
     edited,
     every_kind,
+    forms,
     gated,
     kills,
     pages,
@@ -322,6 +326,27 @@ def test_twins_of_every_kind_leave_the_same_traces() -> None:
     assert twins.difference(*first, every_kind.CONFIG) == []
     with every_kind.public_outcomes():
         assert twins.difference(*second, every_kind.COSTLY) == []
+
+
+def test_twins_of_columns_leave_the_same_traces() -> None:
+    """A product that overflows in Parquet, Arrow, Delta, and tables of DuckDB and PostgreSQL.
+
+    A process of its own reads them, since none that has read Delta can fork another that does.
+    """
+    command = [sys.executable, "-m", "tests.crash.forms", "--json", "--quick"]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+    read = {json.loads(line)["form"] for line in ran.stdout.splitlines()}
+    assert read >= {form.name for form in forms.FORMS}
+
+
+def test_a_trace_of_an_overflow_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Power: an optimizer that moves a product out of TRY burns the charge of one twin."""
+    monkeypatch.setattr(instance, "OPTIMIZERS", {*instance.OPTIMIZERS, "common_subexpressions"})
+    parquet = forms.FORMS[0]
+    with every_kind.public_outcomes():
+        found = parquet.difference(*forms.NEIGHBOURS[0], forms.FEW)
+    assert any("exit code of run --once" in each for each in found)
 
 
 def test_a_trace_of_the_trials_of_a_draw_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,15 +12,18 @@ import random
 import re
 import shutil
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 from tests.crash.home import CONFIG, Home, folder
 from tests.crash.terminal import typed
 from tests.web.addresses import answers
 from tests.worlds import START
+
+T = TypeVar("T")
 
 COMMANDS = ("run --once", "status", "budget --ledger --json", "logs")
 
@@ -77,36 +80,49 @@ def of_every_kind(count: int) -> Iterator[tuple[Sequence[str], str]]:
         yield records[1:], records[0]
 
 
-def difference(records: Sequence[str], one_more: str, config: str = CONFIG) -> list[str]:
+def as_csv(path: Path, records: Sequence[str]) -> None:
+    """Write records, a number each and a text behind a comma if there is one, for both sources."""
+    noted = [record if "," in record else f"{record}," for record in records]
+    rows = [f"2023-11-15T12:00:00,{record}" for record in noted]
+    others = ["2023-11-16T12:00:00,40,a", "2023-11-17T12:00:00,60,b"]
+    (path / "stream.csv").write_text("\n".join(["at,x,note", *rows, *others, ""]))
+    (path / "drops" / "a.csv").write_text("\n".join(["x,note", *noted, ""]))
+
+
+def difference(
+    records: Sequence[T],
+    one_more: T,
+    config: str = CONFIG,
+    write: Callable[[Path, Sequence[T]], None] = as_csv,  # type: ignore[assignment]
+) -> list[str]:
     """Names of what differs between the traces of a batch and its neighbour.
 
     Args:
-        records: A number each, and a text behind a comma if there is one.
+        records: Of the batch.
         one_more: What the neighbour has more.
         config: What is released of them.
+        write: Writes records into the folder of an installation, where the sources are.
     """
     traces = []
     with folder() as place:
         for more in ([one_more], []):
-            traces.append(_traces(place / "twin", [*records, *more], config))
+            home = Home.furnish(place / "twin", config)
+            write(home.path, [*records, *more])
+            traces.append(_traces(home))
             shutil.rmtree(place / "twin")
     same = traces[0]["released"] == traces[1]["released"]
-    return [
-        f"{records} and {one_more!r}: {what}"
+    ended = traces[0]["exit code of run --once"]
+    wrong = [f"{records!s:.99}: run --once ends with {ended}"] if ended else []
+    return wrong + [
+        f"{records!s:.99} and {one_more!r:.99}: {what}"
         for what in sorted(traces[0] | traces[1])
         if (same or not what.startswith(("file ", "calls", "released")))
         and traces[0].get(what) != traces[1].get(what)
     ]
 
 
-def _traces(path: Path, records: Sequence[str], config: str) -> dict[str, object]:
+def _traces(home: Home) -> dict[str, object]:
     """Everything that is left to see, by name; moments of the real clock are masked."""
-    home = Home.furnish(path, config)
-    noted = [record if "," in record else f"{record}," for record in records]
-    rows = [f"2023-11-15T12:00:00,{record}" for record in noted]
-    others = ["2023-11-16T12:00:00,40,a", "2023-11-17T12:00:00,60,b"]
-    (home.path / "stream.csv").write_text("\n".join(["at,x,note", *rows, *others, ""]))
-    (home.path / "drops" / "a.csv").write_text("\n".join(["x,note", *noted, ""]))
     traces: dict[str, object] = {}
     for command in COMMANDS:
         code, shown, calls = typed(home.path, command, forced="twin")
@@ -130,7 +146,9 @@ def _traces(path: Path, records: Sequence[str], config: str) -> dict[str, object
 
 
 def _is_trace(home: Home, file: Path) -> bool:
-    return file.is_file() and file.name != "stream.csv" and file.parent.name != "drops"
+    """Whether a file is none of the sources'."""
+    place = file.relative_to(home.path).parts[0]
+    return file.is_file() and place not in ("stream.csv", "drops", "data")
 
 
 def _masked(content: bytes) -> bytes:
