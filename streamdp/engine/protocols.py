@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Protocol, runtime_checkable
 
 from streamdp.errors import StreamdpError
@@ -16,6 +16,8 @@ from streamdp.types import (
     GateRun,
     Json,
     Learned,
+    MeasuredRelease,
+    Measurement,
     Release,
     Reservation,
     Run,
@@ -149,8 +151,14 @@ class Store(Protocol):
         """The newest release of a job."""
         ...
 
-    def release_before(self, job: str, batch: Batch) -> Release | None:
+    def release_before(
+        self, job: str, batch: Batch, made_before: str | None = None
+    ) -> Release | None:
         """The newest release of a job that was of records before a batch."""
+        ...
+
+    def measured(self, job: str) -> Iterator[MeasuredRelease]:
+        """The releases of a job that have measurements, in the order in which they were made."""
         ...
 
     def learned(self, job: str) -> Learned | None:
@@ -174,9 +182,14 @@ class Store(Protocol):
         ...
 
     def commit(
-        self, reservation: Reservation, release: Release, learned: Learned, sinks: Iterable[str]
+        self,
+        reservation: Reservation,
+        release: Release,
+        learned: Learned,
+        sinks: Iterable[str],
+        measured: Iterable[Measurement] = (),
     ) -> None:
-        """Settle a charge with its release, learner state and outbox."""
+        """Settle a charge with its release, measurements, learner state and outbox."""
         ...
 
     def burns_in_a_row(self, scope: str, job: str) -> tuple[int, int]:

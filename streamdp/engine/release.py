@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from streamdp.engine.fallbacks import following, planned
 from streamdp.engine.ingest import require_unaltered
 from streamdp.engine.job import Job
 from streamdp.engine.origins import bind_files, bind_tables
 from streamdp.engine.protocols import Store
+from streamdp.engine.replay import informed, replayed
 from streamdp.errors import InternalError, StreamdpError, told_of_memory
 from streamdp.types import (
     Batch,
     Charge,
     Clock,
     Entropy,
+    Json,
     Learned,
     Log,
+    Measurement,
+    Measures,
     Outcome,
     Plan,
     Query,
-    ReadsReleases,
     Release,
     ReleaseKind,
     Skipped,
@@ -37,6 +41,7 @@ class EngineContext:
 
     Args:
         told: Inputs of each source that this process has logged as skipped.
+        taught: By job, the newest learner that began and what measurements taught it.
     """
 
     store: Store
@@ -44,6 +49,7 @@ class EngineContext:
     clock: Clock
     log: Log
     told: set[tuple[str, Skipped]] = field(default_factory=set)
+    taught: dict[str, tuple[str, Json]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +71,7 @@ def prepare(job: Job, batch: Batch, around: EngineContext) -> Ready:
         AlteredBatchError: It is not the one that arrived.
     """
     with redact_errors(around.entropy):
-        kind = _informed(job.kind, batch, around.store)
+        kind = informed(job.kind, batch, around.store)
         learned, plan = _plan(job, kind, batch, around)
         require_unaltered(job, batch, around.store)
         bind_files(job, batch, around.store, around.clock.now())
@@ -105,10 +111,10 @@ def release_batch(job: Job, batch: Batch, ready: Ready, around: EngineContext) -
             state, failed = following(kind, learned.state, plan, outcome)
             if failed:
                 around.log("learner.restarted", job=job.name, code="learning-failed")
-            published = kind.publish(state, outcome)
+            published, measured = kind.publish(state, outcome), _measured(ready, outcome)
             release = _record(release_id, job, batch, charge, published, now)
             after = Learned(learned.version + 1, learned.signature, state)
-            around.store.commit(reservation, release, after, job.sinks)
+            around.store.commit(reservation, release, after, job.sinks, measured)
     except BaseException:
         around.store.burn(reservation, now)
         around.log("release.burnt", **about, epsilon_nano=charge.epsilon_nano)
@@ -129,20 +135,36 @@ def _plan(job: Job, kind: ReleaseKind, batch: Batch, around: EngineContext) -> t
     if learned is None:
         learned = Learned(0, signature, job.kind.init())
     elif learned.signature != signature:
-        around.log("learner.restarted", job=job.name, code="configuration-changed")
-        learned = Learned(learned.version, signature, job.kind.init())
+        learned = Learned(learned.version, signature, _taught(job, signature, learned, around))
     learned, plan, failed = planned(kind, learned, batch)
     if failed:
         around.log("learner.restarted", job=job.name, code="planning-failed")
     return learned, plan
 
 
-def _informed(kind: ReleaseKind, batch: Batch, store: Store) -> ReleaseKind:
-    """The kind, told what other jobs had released when the batch began."""
-    if not isinstance(kind, ReadsReleases):
-        return kind
-    found = ((job, store.release_before(job, batch)) for job in kind.jobs)
-    return kind.informed({job: release.rows for job, release in found if release is not None})
+def _taught(job: Job, signature: Json, learned: Learned, around: EngineContext) -> Json:
+    """The state of a learner that begins: what the measurements that are kept teach it."""
+    about = json.dumps([learned.version, signature], sort_keys=True)
+    if around.taught.get(job.name, ("", None))[0] != about:
+        found = replayed(job, around.store, around.clock.now())
+        around.taught[job.name] = about, found.state
+        if found.releases:
+            around.log("learner.replayed", job=job.name, releases=found.releases)
+        else:
+            around.log("learner.restarted", job=job.name, code="configuration-changed")
+    return around.taught[job.name][1]
+
+
+def _measured(ready: Ready, outcome: Outcome) -> tuple[Measurement, ...]:
+    """The private draws behind an outcome, with the unit whose records were bounded."""
+    if not isinstance(ready.kind, Measures):
+        return ()
+    bound = ready.query.bound
+    unit = None if bound is None else (bound.column, bound.rows)
+    return tuple(
+        replace(each, terms=replace(each.terms, unit=unit))
+        for each in ready.kind.measured(ready.plan, outcome)
+    )
 
 
 @contextmanager

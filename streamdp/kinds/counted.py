@@ -17,6 +17,8 @@ from streamdp.types import (
     History,
     Json,
     Lesson,
+    Measurement,
+    Measures,
     Outcome,
     Plan,
     ReleaseKind,
@@ -82,6 +84,16 @@ class Counted:
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
         """The next state under the configured rows, used until something was counted."""
         return self.of.learn(state, plan, outcome)
+
+    def measured(self, plan: Plan, outcome: Outcome) -> tuple[Measurement, ...]:
+        """Return what the kind that is informed measured."""
+        return self.of.measured(plan, outcome) if isinstance(self.of, Measures) else ()
+
+    def replayed(self, state: Json, batch: Batch, measurements: tuple[Measurement, ...]) -> Json:
+        """Return the state after a release, as far as the kind that is informed learns of it."""
+        if not isinstance(self.of, Measures):
+            return None
+        return self.of.replayed(state, batch, measurements)
 
     def lessons(self, history: History) -> Sequence[Lesson]:
         """Return what the kind that is informed has learned."""

@@ -15,6 +15,8 @@ from streamdp.types import (
     ExpectsRows,
     History,
     Json,
+    Measurement,
+    Measures,
     Neighbours,
     Outcome,
     Plan,
@@ -173,6 +175,42 @@ class Grouped:
             learned[_key(group)] = self._of(group).learn(before, drawn.plan, drawn.outcome)
         return learned
 
+    def measured(self, plan: Plan, outcome: Outcome) -> tuple[Measurement, ...]:
+        """Return what was measured of each group, group after group."""
+        found: list[Measurement] = []
+        for group, drawn in zip(self.groups, outcome.auxiliary, strict=True):
+            one = self._of(group)
+            if isinstance(one, Measures):
+                measured = one.measured(drawn.plan, drawn.outcome)
+                found += [of_group(each, self.by, group) for each in measured]
+        return tuple(found)
+
+    def replayed(self, state: Json, batch: Batch, measurements: tuple[Measurement, ...]) -> Json:
+        """Return the state after a release that was measured so.
+
+        Groups that it did not have keep what they know. Each is told what was drawn of those
+        before it, as when they were drawn. None if it teaches no group.
+        """
+        learned, shown = dict[str, Json](), tuple[Any, ...]()
+        for index in self._order():
+            group = self.groups[index]
+            one, before = self._of(group), self._state_of(state, group)
+            own = tuple(
+                of_none(each)
+                for each in measurements
+                if each.terms.group == group and each.terms.question.get("by") == list(self.by)
+            )
+            if not own or not isinstance(one, Measures):
+                continue
+            if isinstance(one, SharesGroups):
+                after, evidence = one.replayed_beside(before, batch, own, shown)
+                shown = (*shown, *evidence)
+            else:
+                after = one.replayed(before, batch, own)
+            if after is not None:
+                learned[_key(group)] = after
+        return {**state, **learned} if learned else None
+
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
         """Rows of each group, with its labels."""
         return Outcome(
@@ -219,6 +257,18 @@ def rows_of(rows: Sequence[Row], by: tuple[str, ...], group: Group) -> tuple[Row
     """The rows of a release that are of a group, or that do not say of which they are."""
     values = tuple(zip(by, group, strict=True))
     return tuple(row for row in rows if all(row.get(name, text) == text for name, text in values))
+
+
+def of_group(measured: Measurement, by: tuple[str, ...], group: Group) -> Measurement:
+    """A measurement, of a group."""
+    question = {**measured.terms.question, "by": list(by)}
+    return replace(measured, terms=replace(measured.terms, question=question, group=group))
+
+
+def of_none(measured: Measurement) -> Measurement:
+    """A measurement of a group, as the kind of that group knows it."""
+    question = {name: said for name, said in measured.terms.question.items() if name != "by"}
+    return replace(measured, terms=replace(measured.terms, question=question, group=()))
 
 
 def _together(plans: Sequence[Plan]) -> Query:

@@ -64,6 +64,7 @@ EVENTS = {
     "store.failed": _event("error", "code reason", "store or clock refuse; it is tried again"),
     "clock.behind": _event("warning", "", "the clock has gone back; nothing is done twice"),
     "learner.restarted": _event("warning", "job code", "what was learned was put aside"),
+    "learner.replayed": _event("info", "job releases", "a learner began with so many releases"),
     "gate.armed": _event("info", "gate epsilon_nano", "a run is charged and begins"),
     "gate.asked": _event("debug", "gate batch answer", "the answer, at its slot"),
     "gate.accepted": _event("info", "gate batch", "a yes: the run is over, its actions are queued"),

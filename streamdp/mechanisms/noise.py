@@ -5,6 +5,7 @@ from __future__ import annotations
 from streamdp.mechanisms.additive_noise import AdditiveNoise
 from streamdp.mechanisms.gaussian_noise import GaussianNoise
 from streamdp.privacy.price import Price
+from streamdp.types import NoiseLaw
 
 Noise = AdditiveNoise | GaussianNoise
 
@@ -21,3 +22,19 @@ def noise_at(price: Price, sensitivity: int, entries: int = 1) -> Noise:
     if price.measure == "rho":
         return GaussianNoise(price.amount, sensitivity, entries)
     return AdditiveNoise(price.amount, sensitivity)
+
+
+def law_of(noise: Noise) -> NoiseLaw:
+    """The law of the noise, as a measurement keeps it."""
+    if isinstance(noise, GaussianNoise):
+        return NoiseLaw("rho", noise.rho, noise.sensitivity, noise.entries)
+    return NoiseLaw("epsilon", noise.epsilon, noise.sensitivity)
+
+
+def noise_of(law: NoiseLaw) -> Noise:
+    """The noise of a measurement.
+
+    >>> noise_of(NoiseLaw("epsilon", Fraction(1, 10))).variance
+    199.83341659721918
+    """
+    return noise_at(Price(law.amount, law.measure), law.sensitivity, law.entries)

@@ -14,7 +14,7 @@ from typing import Any
 
 from streamdp.database import Database
 from streamdp.errors import IntegrityError
-from streamdp.store import row_checksums
+from streamdp.store import measurements, row_checksums
 from streamdp.store.columns import OF_RELEASE, add_columns, columns_from
 from streamdp.store.ledger.renames import all_names, names_of, names_since
 from streamdp.types import Batch, Json, Learned, Release
@@ -57,6 +57,9 @@ KEPT = 32
 
 _DIGESTED = "2:"
 """Before the seal of a release whose state is sealed by its digest."""
+
+_MEASURED = "3:"
+"""Before that of a release whose measurements are sealed too."""
 
 _SIGNATURE = (
     "(SELECT s.signature FROM learner s WHERE s.job = l.job AND s.version <= l.version"
@@ -149,15 +152,26 @@ def last_release(database: Database, job: str) -> Release | None:
     return _release(row) if row else None
 
 
-def release_before(database: Database, job: str, batch: Batch) -> Release | None:
+def release_before(
+    database: Database, job: str, batch: Batch, made_before: str | None = None
+) -> Release | None:
     """The newest release of a job whose window ended by the time a batch begins.
 
     Without windows it is the newest of another batch.
+
+    Args:
+        database: The store.
+        job: Whose.
+        batch: Whose records came later.
+        made_before: Id of a release; later ones do not count.
     """
     before = "r.batch <> ?" if batch.start is None else "b.window_end <= ?"
     newest = f"{_RELEASE} WHERE {_OF_JOB} AND {before}"
-    order = "ORDER BY b.window_end DESC, r.reservation DESC LIMIT 1"
     about = [all_names(database, job), batch.key if batch.start is None else batch.start]
+    if made_before is not None:
+        newest += " AND r.reservation < (SELECT reservation FROM release WHERE id = ?)"
+        about.append(made_before)
+    order = "ORDER BY b.window_end DESC, r.reservation DESC LIMIT 1"
     row = next(database.query(f"{newest} {order}", about), None)
     return _release(row) if row else None
 
@@ -295,19 +309,21 @@ def add_learned(database: Database, job: str, learned: Learned, release_id: str)
 
 
 def seal_of(database: Database, release_id: str) -> str | None:
-    """SHA-256 of all that is known of a release: its row, its window, what was learned from it.
+    """SHA-256 of a release: its row, its window, its measurements, what was learned from it.
 
     What was learned counts by its digest, which outlives it; a state that is there must have it.
     """
+    measured = measurements.sealed_rows(database, release_id)
     if not _has_digest(database, release_id):
         row = database.execute(_WHOLE, [release_id]).fetchone()
-        return _hashed(row) if row else None
+        return _hashed(row) if row and not measured else None
     state, digest = database.execute(
         "SELECT state, digest FROM learner WHERE release_id = ?", [release_id]
     ).fetchone()
     if state and hashlib.sha256(state.encode()).hexdigest() != digest:
         return None
-    return _DIGESTED + _hashed(database.execute(_BY_DIGEST, [release_id]).fetchone())
+    row = database.execute(_BY_DIGEST, [release_id]).fetchone()
+    return _MEASURED + _hashed((*row, measured)) if measured else _DIGESTED + _hashed(row)
 
 
 def _has_digest(database: Database, release_id: str) -> bool:
@@ -340,6 +356,7 @@ def verify(database: Database) -> None:
         (rows,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608
         if rows != len(commits):
             raise _altered(f"table {table}", None)
+    measurements.verify(database)
     _require_newest_states(database)
 
 

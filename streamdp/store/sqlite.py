@@ -11,7 +11,7 @@ from operator import eq
 from streamdp import __version__
 from streamdp.database import Database
 from streamdp.errors import StoreError, StreamdpError
-from streamdp.store import archive, outbox, problems
+from streamdp.store import archive, measurements, outbox, problems
 from streamdp.store.anchor.anchor import Anchor
 from streamdp.store.anchor.check import state_of
 from streamdp.store.clock_guard import accept, keep_time, require_followed
@@ -29,6 +29,8 @@ from streamdp.types import (
     Failure,
     Json,
     Learned,
+    MeasuredRelease,
+    Measurement,
     NewNames,
     Release,
     Reservation,
@@ -235,9 +237,21 @@ class SqliteStore(StoreSession):
         """The newest release of a job."""
         return archive.last_release(self.database, job)
 
-    def release_before(self, job: str, batch: Batch) -> Release | None:
-        """The newest release of a job that was of records before a batch."""
-        return archive.release_before(self.database, job, batch)
+    def release_before(
+        self, job: str, batch: Batch, made_before: str | None = None
+    ) -> Release | None:
+        """The newest release of a job that was of records before a batch.
+
+        Args:
+            job: Whose.
+            batch: Whose records came later.
+            made_before: Id of a release; later ones do not count.
+        """
+        return archive.release_before(self.database, job, batch, made_before)
+
+    def measured(self, job: str) -> Iterator[MeasuredRelease]:
+        """The releases of a job that have measurements, in the order in which they were made."""
+        return measurements.measured_in_turn(self.database, job)
 
     def learned(self, job: str) -> Learned | None:
         """The newest state of a job's learner."""
@@ -276,9 +290,14 @@ class SqliteStore(StoreSession):
             self._in_flight.discard(reservation.seq)
 
     def commit(
-        self, reservation: Reservation, release: Release, learned: Learned, sinks: Iterable[str]
+        self,
+        reservation: Reservation,
+        release: Release,
+        learned: Learned,
+        sinks: Iterable[str],
+        measured: Iterable[Measurement] = (),
     ) -> None:
-        """Commit charge, release, learner state and outbox: all or nothing.
+        """Commit charge, release, measurements, learner state and outbox: all or nothing.
 
         Raises:
             StoreError: It could not be written, or the learner has moved on; the charge is open
@@ -290,6 +309,7 @@ class SqliteStore(StoreSession):
             if learned.version != (latest.version if latest else 0) + 1:
                 raise StoreError(f"the learner of {release.job} was changed meanwhile")
             archive.add_release(self.database, release, reservation.seq, __version__)
+            measurements.add_measurements(self.database, reservation.seq, measured)
             archive.add_learned(self.database, release.job, learned, release.id)
             outbox.post(self.database, release.id, sinks, now)
             seal = archive.seal_of(self.database, release.id)

@@ -195,10 +195,10 @@ class Measures(Protocol):
         ...
 
     def replayed(self, state: Json, batch: Batch, measurements: tuple[Measurement, ...]) -> Json:
-        """Return the state after a release that was measured so.
+        """Return the state after a release that was measured so; None if it teaches nothing.
 
         Of the kind that made them it is the state that `learn` returned, to the last bit. Of one
-        with another learner, or other targets, it is what these measurements teach that one; where
-        they teach it nothing the state stays. Has no data argument: it is post-processing.
+        with another learner, or other targets, it is what these measurements teach that one. Has no
+        data argument: it is post-processing.
         """
         ...

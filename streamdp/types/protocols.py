@@ -10,6 +10,7 @@ from streamdp.types.charges import Charge
 from streamdp.types.columns import Column
 from streamdp.types.forms import FloatArray, Json, Row, Rows
 from streamdp.types.gates import Past
+from streamdp.types.measurements import Measurement
 from streamdp.types.queries import Query
 from streamdp.types.releases import Outcome, Plan, Release
 
@@ -132,6 +133,16 @@ class SharesGroups(Protocol):
 
     def shown(self, plan: Plan, outcome: Outcome) -> tuple[Any, ...]:
         """Evidence of an outcome for other groups, from what it released or paid for alone."""
+        ...
+
+    def replayed_beside(
+        self,
+        state: Json,
+        batch: Batch,
+        measurements: tuple[Measurement, ...],
+        shown: tuple[Any, ...],
+    ) -> tuple[Json, tuple[Any, ...]]:
+        """The state after a release, None if it teaches nothing, and evidence for other groups."""
         ...
 
 

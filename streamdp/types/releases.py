@@ -35,8 +35,8 @@ class Outcome:
 
     Args:
         rows: Published, as a table with the columns of the kind.
-        auxiliary: What `learn` and `publish` need beside the rows. It is paid for like them, and
-            neither published nor kept.
+        auxiliary: What `learn`, `publish` and `measured` need beside the rows. It is paid for like
+            them.
     """
 
     rows: tuple[Row, ...]

@@ -103,6 +103,8 @@ TABLES = {
     "ledger": "job, batch, purpose, epsilon_nano, rho_nano, event",
     "learner": "job, version, signature, state",
     "gate_answer": "gate, batch, accepted",
+    "v_measurements": "job, batch, number, form, part, groups, stage, question, noise, share,"
+    " unit, cells, numbers, given",
 }
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from streamdp import wiring
 from streamdp.kinds import registry
-from streamdp.types import Json, ReleaseKind, Row
+from streamdp.types import Json, Measurement, MeasurementTerms, Measures, ReleaseKind, Row
 from tests.kinds.cases import (
     BODIES,
     CASES,
@@ -69,6 +69,43 @@ def test_releases_are_drawn_whatever_the_batch_learned_from_and_have_their_colum
         labels.add(tuple(_labels(kind, row) for row in published))
     assert len(prices) == 1
     assert len(labels) == 1 or name == "selection"
+
+
+@every
+@pytest.mark.parametrize("groups", ["", GROUPS], ids=["", "groups"])
+@pytest.mark.parametrize("statistic", STATISTICS)
+def test_draws_are_kept_and_teach_the_same_again(
+    tmp_path: Path, name: str, body: str, groups: str, statistic: str
+) -> None:
+    """States that are learned from what is kept are those of the releases, to the last bit.
+
+    Measurements survive JSON. Those of another question teach nothing.
+    """
+    configuration = configured(tmp_path, name, groups + body)
+    kind, entropy = wiring.release_kind(configuration, "it"), ReplayedEntropy()
+    other = wiring.release_kind(configured(tmp_path, name, f"where: y > 1, {groups}{body}"), "it")
+    assert isinstance(kind, Measures)
+    assert isinstance(other, Measures)
+    state, again = kind.init(), kind.init()
+    for batch in first_batches(configuration, 4):
+        plan = kind.plan(state, batch)
+        filled = STATISTICS[statistic](plan.query)
+        answer = (filled,) * 3 if groups else filled
+        outcome = kind.draw(plan, answer, entropy)
+        kept = tuple(map(_stored, kind.measured(plan, outcome)))
+        assert kept == kind.measured(plan, outcome)
+        assert {each.terms.group for each in kept} == ({("u",), ("v",), ("w",)} if groups else {()})
+        state = json.loads(json.dumps(kind.learn(state, plan, outcome)))
+        assert other.replayed(other.init(), batch, kept) is None
+        again = json.loads(json.dumps(kind.replayed(again, batch, kept)))
+        assert again == state
+
+
+def _stored(each: Measurement) -> Measurement:
+    """A measurement as it comes back from the store."""
+    said = json.loads(json.dumps([each.terms.to_json(), each.cells, each.numbers, each.given]))
+    terms, cells, numbers, given = said
+    return Measurement(MeasurementTerms.from_json(terms), tuple(cells), tuple(numbers), given)
 
 
 def _require_columns(kind: ReleaseKind, row: Row) -> None:

@@ -137,8 +137,9 @@ def test_a_ledger_without_its_last_rows_is_refused(
     monkeypatch.setattr(archive, "_require_newest_states", lambda database: None)
     raw = sqlite3.connect(world.path)
     raw.execute("PRAGMA foreign_keys=OFF")
-    with without(raw, "ledger_keeps_rows"):
+    with without(raw, "ledger_keeps_rows"), without(raw, "measurement_keeps_rows"):
         raw.execute("DELETE FROM learner WHERE version = 5")
+        raw.execute("DELETE FROM measurement WHERE reservation = 10")
         raw.execute("DELETE FROM release WHERE reservation = 10")
         raw.execute("DELETE FROM outbox WHERE release_id NOT IN (SELECT id FROM release)")
         raw.execute("DELETE FROM ledger WHERE seq > 9")

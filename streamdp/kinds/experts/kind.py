@@ -15,8 +15,10 @@ from streamdp.kinds.experts.forecasts import Forecasts
 from streamdp.kinds.experts.leader import Leader
 from streamdp.kinds.experts.learner import OnlineLearner, State
 from streamdp.kinds.experts.losses import LEVEL_SHARE, Actions, Rules, sensitivity
+from streamdp.kinds.experts.measurements import CHANCE_BITS, drawn_of, measured
 from streamdp.kinds.experts.regret import Followed, RegretBound
-from streamdp.privacy.discrete_laplace import discrete_laplace, discrete_laplace_variance
+from streamdp.mechanisms.additive_noise import AdditiveNoise
+from streamdp.privacy.discrete_laplace import discrete_laplace_variance
 from streamdp.privacy.events import pure, sequence
 from streamdp.types import (
     Batch,
@@ -26,6 +28,7 @@ from streamdp.types import (
     History,
     Json,
     Lesson,
+    Measurement,
     Neighbours,
     Outcome,
     Plan,
@@ -39,8 +42,6 @@ LEVEL = 0.95
 
 DEVIATIONS = 3.0 / math.sqrt(2.0)
 """Half the width of that interval: a Laplace variable stays within 3.0 scales, sums within less."""
-
-CHANCE_BITS = 53
 
 Action = Literal["heaviest", "drawn", "average"]
 """How an expert is chosen: by the largest weight, by chance, or nearest to the average of rules."""
@@ -59,6 +60,21 @@ class Noise:
     scale: Fraction
     level: Fraction | None
     forecasts: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """Noisy integers of one release, and a public coin.
+
+    Args:
+        integers: That losses follow from.
+        level: Noisy number of records that have the label; None where losses have no level.
+        chance: In [0, 1): which expert is followed, where one is drawn.
+    """
+
+    integers: tuple[int, ...]
+    level: int | None
+    chance: float
 
 
 @dataclass(frozen=True)
@@ -165,13 +181,12 @@ class Experts:
         """
         noise: Noise = plan.mechanism
         integers = self.losses.integers(statistic)
-        noisy = [each + discrete_laplace(noise.scale, entropy) for each in integers]
+        noisy = AdditiveNoise(1 / noise.scale, 1).draw(integers, entropy)
         level = self.losses.level(statistic)
-        start = 0.5
         if noise.level is not None and level is not None:
-            start = (level + discrete_laplace(noise.level, entropy)) / self.expected_rows
-        losses = start + self.losses.matrix @ np.array(noisy, dtype=float) / self.expected_rows
-        chance = entropy.bits(CHANCE_BITS) / 2**CHANCE_BITS
+            (level,) = AdditiveNoise(1 / noise.level, 1).draw([level], entropy)
+        drawn = Drawn(noisy, level, entropy.bits(CHANCE_BITS) / 2**CHANCE_BITS)
+        losses = self._losses(drawn)
         named: list[Row] = list(self.losses.rows())
         if noise.forecasts:
             pairs = zip(named, noise.forecasts, strict=True)
@@ -182,11 +197,20 @@ class Experts:
                 named, losses.tolist(), self.half_widths().tolist(), strict=True
             )
         )
-        return Outcome(rows, chance)
+        return Outcome(rows, drawn)
+
+    def _losses(self, drawn: Drawn) -> FloatArray:
+        """Losses per expected record, shape (k,)."""
+        start = 0.5 if drawn.level is None else drawn.level / self.expected_rows
+        noisy = np.array(drawn.integers, dtype=float)
+        return np.asarray(start + self.losses.matrix @ noisy / self.expected_rows)
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
         """The state after the released losses, with the expert to follow next."""
         losses = np.array([row["loss"] for row in outcome.rows])
+        return self._after(state, losses, outcome.auxiliary.chance)
+
+    def _after(self, state: Json, losses: FloatArray, chance: float) -> Json:
         learned = self.learner.observe(State.from_json(state["learner"]), losses)
         followed = self._followed(state)
         if (chosen := state.get("chosen")) is not None:
@@ -195,8 +219,20 @@ class Experts:
             "releases": state["releases"] + 1,
             "learner": learned.to_json(),
             "followed": followed.to_json(),
-            "chosen": self._action(self.learner.weights(learned), outcome.auxiliary),
+            "chosen": self._action(self.learner.weights(learned), chance),
         }
+
+    def measured(self, plan: Plan, outcome: Outcome) -> tuple[Measurement, ...]:
+        """Return the noisy integers that losses follow from, and the noisy level.
+
+        Privacy: outputs of the noise of `draw`.
+        """
+        return tuple(measured(self, plan.mechanism, outcome.auxiliary))
+
+    def replayed(self, state: Json, batch: Batch, measurements: tuple[Measurement, ...]) -> Json:
+        """Return the state after a release that was measured so; None if it teaches nothing."""
+        drawn = drawn_of(self, measurements)
+        return None if drawn is None else self._after(state, self._losses(drawn), drawn.chance)
 
     def lessons(self, history: History) -> Sequence[Lesson]:
         """Return what past releases taught, from releases and learned states alone."""

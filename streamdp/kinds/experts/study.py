@@ -7,7 +7,7 @@ from dataclasses import fields
 import numpy as np
 
 from streamdp.kinds.experts.build import losses
-from streamdp.kinds.experts.kind import Experts
+from streamdp.kinds.experts.kind import Drawn, Experts
 from streamdp.kinds.experts.learner import State
 from streamdp.kinds.experts.losses import Rules
 from streamdp.kinds.experts.section import ExpertsSection
@@ -46,7 +46,7 @@ class ExpertsStudy(Study):
     def truth(self, kind: Experts, statistic: Statistic) -> Outcome:
         """The losses of the batch."""
         rows = tuple({"loss": float(loss)} for loss in _losses(kind, statistic))
-        return Outcome(rows, (0.5, None))
+        return Outcome(rows, (Drawn((), None, 0.5), None))
 
     def errors(self, kind: Experts, statistic: Statistic, outcome: Outcome) -> FloatArray:
         """Excess loss of what was followed, shape (1,)."""
@@ -70,8 +70,8 @@ class Playing(Experts):
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
         """The next state of the kind."""
-        chance, _ = outcome.auxiliary
-        return super().learn(state, plan, Outcome(outcome.rows, chance))
+        drawn, _ = outcome.auxiliary
+        return super().learn(state, plan, Outcome(outcome.rows, drawn))
 
     def _followed_weights(self, state: Json) -> FloatArray:
         """All weight on what was followed; where actions are drawn, their chances."""

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from streamdp.kinds.quantiles.error_bars.intervals import LEVEL
+from streamdp.kinds.quantiles.measurements import measured, replayed
 from streamdp.kinds.quantiles.rows import counted_rows, drawn_rows, smoothed_columns
 from streamdp.learning.features import Feature, calendar
 from streamdp.learning.learner import Counted, Drawn, Features, Learner, Observation, Way
@@ -34,6 +35,7 @@ from streamdp.types import (
     History,
     Json,
     Lesson,
+    Measurement,
     Outcome,
     Plan,
     Rows,
@@ -268,6 +270,27 @@ class Quantiles:
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
         """Tell the learner what was released, or what was bought for it."""
         return self.learner.observe(state, _observation(plan.mechanism, outcome))
+
+    def measured(self, plan: Plan, outcome: Outcome) -> tuple[Measurement, ...]:
+        """Return noisy counts of every stage, or drawn cells and what was bought beside them.
+
+        Privacy: outputs of `Histograms.draw`, `QuantileTree.draw` and `NoisyGradient.draw`.
+        """
+        return measured(self, plan.mechanism, outcome)
+
+    def replayed(self, state: Json, batch: Batch, measurements: tuple[Measurement, ...]) -> Json:
+        """Return the state after a release that was measured so; None if it teaches nothing."""
+        return self.replayed_beside(state, batch, measurements, ())[0]
+
+    def replayed_beside(
+        self,
+        state: Json,
+        batch: Batch,
+        measurements: tuple[Measurement, ...],
+        shown: tuple[Any, ...],
+    ) -> tuple[Json, tuple[Any, ...]]:
+        """Return the state after a release, or None, and its evidence for later groups."""
+        return replayed(self, state, batch, measurements, shown)
 
     def lessons(self, history: History) -> Sequence[Lesson]:
         """Return beliefs, cuts, priors, losses and regret, from releases and states alone."""

@@ -24,6 +24,8 @@ from streamdp.types import (
     History,
     Json,
     Lesson,
+    Measurement,
+    MeasurementTerms,
     Neighbours,
     Outcome,
     Plan,
@@ -145,10 +147,36 @@ class Selection:
 
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
         """State after this choice: the estimated scores."""
+        return self._after(state, outcome.auxiliary)
+
+    def _after(self, state: Json, chosen: Sequence[int]) -> Json:
         if not self.learned:
             return state
-        after = self.prior.observe(_scores(state), outcome.auxiliary)
+        after = self.prior.observe(_scores(state), chosen)
         return {"scores": after.round(_DIGITS).tolist()}
+
+    def measured(self, plan: Plan, outcome: Outcome) -> tuple[Measurement, ...]:
+        """Return the places of the chosen candidates.
+
+        Privacy: outputs of the draws; of noisy scores, which exist in some ways of drawing alone,
+        nothing is covered but which is the largest.
+        """
+        mechanism = {"mechanism": self.choice, "c": str(self.exponent), "top": self.top}
+        terms = MeasurementTerms(
+            "choice", self._question(), relation=self.neighbours, mechanism=mechanism
+        )
+        return (Measurement(terms, tuple(outcome.auxiliary)),)
+
+    def replayed(self, state: Json, batch: Batch, measurements: tuple[Measurement, ...]) -> Json:
+        """Return the state after choices among the same candidates by the same score, or None."""
+        asked = self._question()
+        chosen = [each.cells for each in measurements if each.terms.question == asked]
+        return self._after(state, chosen[0]) if chosen else None
+
+    def _question(self) -> Json:
+        """What there is to choose from, by what, and which records count."""
+        about = {"candidates": repr(self.candidates.query()), "score": repr(self.score)}
+        return about | ({} if self.where is None else {"where": self.where})
 
     def lessons(self, history: History) -> Sequence[Lesson]:
         """Return what past releases taught, from releases and learned states alone."""

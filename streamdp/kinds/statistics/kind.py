@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from streamdp.kinds.statistics.agreement import Tie, agreed
+from streamdp.kinds.statistics.measurements import measured, replayed
 from streamdp.kinds.statistics.measures.counts import Count
 from streamdp.kinds.statistics.measures.moments import MomentOf
 from streamdp.kinds.statistics.measures.protocol import (
@@ -33,6 +34,7 @@ from streamdp.types import (
     History,
     Json,
     Lesson,
+    Measurement,
     Neighbours,
     Outcome,
     Plan,
@@ -64,6 +66,7 @@ class Drawn:
 
     state: Json
     rows: tuple[Rows, ...]
+    noisy: tuple[Noisy, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +221,7 @@ class Statistics:
                 after, found = measure.follow(before, asked, numbers, self.groups, plan.weekday)
             state[measure.name] = after
             rows.append(found)
-        return Drawn(state, self._with_counts(rows))
+        return Drawn(state, self._with_counts(rows), tuple(noisy))
 
     def _with_counts(self, rows: Sequence[Rows]) -> tuple[Rows, ...]:
         """The rows, where moments of a group know of hardly any records by a count beside them.
@@ -238,6 +241,17 @@ class Statistics:
     def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
         """Values that followed from the noisy integers."""
         return outcome.auxiliary.state
+
+    def measured(self, plan: Plan, outcome: Outcome) -> tuple[Measurement, ...]:
+        """Return the noisy integers of each part of each measure, by group.
+
+        Privacy: outputs of the noise of `draw`, unrounded, negative ones too.
+        """
+        return tuple(measured(self, plan.mechanism, outcome.auxiliary.noisy))
+
+    def replayed(self, state: Json, batch: Batch, measurements: tuple[Measurement, ...]) -> Json:
+        """Return the state after a release that was measured so; None if it teaches nothing."""
+        return replayed(self, state, measurements, _weekday(batch))
 
     def lessons(self, history: History) -> Sequence[Lesson]:
         """Return what past releases taught, from releases and learned states alone."""

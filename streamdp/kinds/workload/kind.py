@@ -10,6 +10,7 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
+from streamdp import types
 from streamdp.kinds.workload import answers
 from streamdp.kinds.workload.answers import RECORD
 from streamdp.kinds.workload.axes import labels
@@ -17,6 +18,7 @@ from streamdp.kinds.workload.drawing.design import Design
 from streamdp.kinds.workload.drawing.weights import Drawn, PrivateWeights
 from streamdp.kinds.workload.fitting.hypotheses import Memory
 from streamdp.kinds.workload.fitting.state import from_json, to_json
+from streamdp.kinds.workload.measurements import measured, replayed
 from streamdp.types import (
     Batch,
     Column,
@@ -78,16 +80,18 @@ class WorkloadRelease:
 
     def signature(self) -> Json:
         """Axes and items: what was learned of others would mislead."""
-        axes = [
-            [each.name, each.sql, list(labels(each)), each.nulls, *_clock(each)]
-            for each in self.dimensions
-        ]
+        axes = [self.axis(place) for place in range(len(self.dimensions))]
         items = [
             [name, list(item.axes), None if item.labels is None else item.labels.tolist()]
             for name, item in zip(self.names, self.mechanism.workload.items, strict=True)
         ]
         digest = hashlib.sha256(json.dumps([axes, items]).encode()).hexdigest()
         return {"workload": digest, "where": self.where}
+
+    def axis(self, place: int) -> Json:
+        """Name, source and cells of an axis."""
+        axis = self.dimensions[place]
+        return [axis.name, axis.sql, list(labels(axis)), axis.nulls, *_clock(axis)]
 
     def init(self) -> Json:
         """The uniform distribution over the expected rows."""
@@ -135,6 +139,20 @@ class WorkloadRelease:
         known: WorkloadPlan = plan.mechanism
         drawn: Drawn = outcome.auxiliary
         return to_json(known.memory.after(drawn.fit))
+
+    def measured(self, plan: Plan, outcome: Outcome) -> tuple[types.Measurement, ...]:
+        """Return the noisy counts of each measured item, in the order of the rounds.
+
+        Privacy: which items are measured are outputs of the choices or the tests, and their counts
+        those of `Design.measure`. Scores and the noise of tests are no output.
+        """
+        return tuple(measured(self, outcome.auxiliary))
+
+    def replayed(
+        self, state: Json, batch: Batch, measurements: tuple[types.Measurement, ...]
+    ) -> Json:
+        """Return the state after a release that was measured so; None if it teaches nothing."""
+        return replayed(self, state, measurements) if self.learns else None
 
     def lessons(self, history: History) -> Sequence[Lesson]:
         """Return what past releases taught, from releases and learned states alone."""

@@ -208,7 +208,7 @@ class ExpertMixture(Learner):
         memory = planned.memory.learned(planned.around, after)
         if not memory.finite():
             return self.init()
-        if len(self.targets) == 1:
+        if len(seen.values) == len(self.targets) == 1:
             drawn = (*planned.memory.drawn, *seen.values)[-REMEMBERED:]
             memory = replace(memory, drawn=drawn)
         known = self._doubted(seen, after)

@@ -19,8 +19,8 @@ from fractions import Fraction
 
 import numpy as np
 
+from streamdp.mechanisms.additive_noise import AdditiveNoise
 from streamdp.mechanisms.quantile_tree.exact import exact_quantiles
-from streamdp.privacy.discrete_laplace import discrete_laplace
 from streamdp.privacy.events import pure
 from streamdp.types import CellCounts, Entropy, FloatArray, Grid, Json
 
@@ -52,6 +52,11 @@ class NoisyGradient:
     slope: Slope
     turned: int = 1
 
+    @property
+    def noise(self) -> AdditiveNoise:
+        """Of each unit."""
+        return AdditiveNoise(self.epsilon, SENSITIVITY * self.turned)
+
     def event(self) -> Json:
         """The event for the ledger, once for all gradients of a release."""
         return pure(self.epsilon) | {"mechanism": "noisy-gradient", "turned": self.turned}
@@ -68,10 +73,9 @@ class NoisyGradient:
         at most `SENSITIVITY` apart, and noise of scale SENSITIVITY·turned/epsilon hides that
         exactly. No error and no amount of entropy depends on the batch.
         """
-        scale = SENSITIVITY * self.turned / self.epsilon
         with np.errstate(all="ignore"):
             units = clipped(self._gradient(statistic))
-        return tuple((unit + discrete_laplace(scale, entropy)) / UNITS for unit in units)
+        return tuple(unit / UNITS for unit in self.noise.draw(units, entropy))
 
     def _gradient(self, statistic: CellCounts) -> FloatArray:
         cells = exact_quantiles(statistic, self.quantiles).tolist()

@@ -38,13 +38,20 @@ def names_of(database: Database, job: str) -> list[str]:
 
 def names_since(database: Database, job: str, release_id: str) -> list[NewNames]:
     """Names that changed within a job after one of its releases, oldest first."""
+    (made,) = database.execute(
+        "SELECT reservation FROM release WHERE id = ?", [release_id]
+    ).fetchone()
+    return [names for seq, names in all_changes(database, job) if seq > made]
+
+
+def all_changes(database: Database, job: str) -> list[tuple[int, NewNames]]:
+    """Rows of the ledger with names that changed within a job, oldest first."""
     rows = database.execute(
-        "SELECT event FROM ledger WHERE job IN (SELECT value FROM json_each(?))"
-        " AND purpose = 'note' AND event ->> 'what' = ?"
-        " AND seq > (SELECT reservation FROM release WHERE id = ?) ORDER BY seq",
-        [all_names(database, job), _WITHIN, release_id],
+        "SELECT seq, event FROM ledger WHERE job IN (SELECT value FROM json_each(?))"
+        " AND purpose = 'note' AND event ->> 'what' = ? ORDER BY seq",
+        [all_names(database, job), _WITHIN],
     ).fetchall()
-    return [_from_json(json.loads(event)) for (event,) in rows]
+    return [(seq, _from_json(json.loads(event))) for seq, event in rows]
 
 
 def _from_json(event: Json) -> NewNames:

@@ -1,6 +1,6 @@
 """Releases that count records and infer quantiles, enumerated with all that they leave behind.
 
-A release is its rows, the noisy counts that the learner is told of, and the state after it.
+A release is its rows, the measurements that are kept of it, and the state after it.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from streamdp.priors.joint import JointPrior
 from streamdp.privacy.events import epsilon_of, rho_of
 from streamdp.privacy.price import Price
 from streamdp.simulation.comparison import chance
-from streamdp.types import Batch, CellCounts, Entropy, Json, Outcome, Plan
+from streamdp.types import Batch, CellCounts, Entropy, Json, Measurement, Outcome, Plan
 from tests.privacy.noise.histograms import noisy_law
 from tests.privacy.quantiles.neighbours import counts_of, unit_grid
 
@@ -74,12 +74,15 @@ def learned(made: Quantiles, records: Records, releases: int) -> Json:
 
 
 def whole(made: Quantiles, state: Json, plan: Plan, records: Records) -> dict[str, float]:
-    """Probability of rows, counts and the next state, over the noise that is followed."""
+    """Probability of rows, measurements and next state, over the noise that is followed."""
     statistic = counts_of(records)
 
     def draw(entropy: Entropy) -> str:
         outcome = made.draw(plan, statistic, entropy)
-        told = [(each.cuts, each.counts) for each in outcome.auxiliary]
+        told = [
+            [each.terms.to_json(), each.cells, each.numbers, each.given]
+            for each in made.measured(plan, outcome)
+        ]
         rows = [dict(row) for row in outcome.rows]
         return json.dumps([rows, told, made.learn(state, plan, outcome)])
 
@@ -164,6 +167,26 @@ class ReadWithTheRecords(Quantiles):
         return Outcome(rows, outcome.auxiliary)
 
 
+class CountedTwice(tuple[Histogram, ...]):
+    """Noisy counts, and how many records there are."""
+
+    exactly: int
+
+
+class KeepsTheTotal(Quantiles):
+    """A mistake: the number of records without noise is kept beside the noisy counts."""
+
+    def draw(self, plan: Plan, statistic: CellCounts, entropy: Entropy) -> Outcome:
+        outcome = Quantiles.draw(self, plan, statistic, entropy)
+        told = CountedTwice(outcome.auxiliary)
+        told.exactly = int(statistic.counts.sum())
+        return Outcome(outcome.rows, told)
+
+    def measured(self, plan: Plan, outcome: Outcome) -> tuple[Measurement, ...]:
+        first, *others = Quantiles.measured(self, plan, outcome)
+        return (first, *others, Measurement(first.terms, (), (outcome.auxiliary.exactly,)))
+
+
 class LearnsExactly(Quantiles):
     """A mistake: rows follow from noisy counts, and the learner is told the exact ones."""
 
@@ -177,7 +200,7 @@ class LearnsExactly(Quantiles):
 
 
 @pytest.mark.parametrize(
-    "mistake", [CutAtTheRecords, DrawnWhereFew, ReadWithTheRecords, LearnsExactly]
+    "mistake", [CutAtTheRecords, DrawnWhereFew, ReadWithTheRecords, KeepsTheTotal, LearnsExactly]
 )
 def test_mistakes_are_caught(mistake: Callable[..., Quantiles]) -> None:
     """What looks at the batch beside its noisy counts loses more than is charged."""

@@ -53,6 +53,12 @@ MOST_TRUST = 50.0
 LEAST_VARIANCE = 0.01
 """Of noise, as fits are told it: at less a count is known, and digits would be lost (`refit`)."""
 
+
+def fitted_variance(noise: Noise) -> float:
+    """Variance of noise, as fits are told it."""
+    return max(noise.variance, LEAST_VARIANCE)
+
+
 _GUMBEL = 1.28
 """Deviation of the noise of a choice, times its exponent."""
 
@@ -112,7 +118,7 @@ class Design:
     @property
     def variance(self) -> float:
         """Of the noise of a cell, as fits are told it."""
-        return max(self.noise.variance, LEAST_VARIANCE)
+        return fitted_variance(self.noise)
 
     @property
     def size(self) -> Fraction:
@@ -164,7 +170,7 @@ class Design:
         is `measured`.
         """
         noisy = self.noise.draw(counts.tolist(), entropy)
-        return Measurement(place, np.array(noisy, dtype=np.float64), self.variance)
+        return Measurement(place, np.array(noisy, dtype=np.float64), self.variance, self.noise)
 
     def choice(
         self,

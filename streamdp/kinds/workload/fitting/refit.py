@@ -20,6 +20,7 @@ from scipy.special import wrightomega
 
 from streamdp.kinds.workload.fitting.distribution import Distribution
 from streamdp.kinds.workload.fitting.marginals import Workload
+from streamdp.mechanisms.noise import Noise
 from streamdp.types import FloatArray
 
 MOST_SWEEPS = 40
@@ -36,12 +37,14 @@ class Measurement:
     Args:
         place: Of the item in the workload.
         values: Its cells' counts with noise.
-        variance: Of the noise of a cell.
+        variance: Of the noise of a cell, as fits are told it.
+        noise: Of a cell; None where values are foretold, not drawn.
     """
 
     place: int
     values: FloatArray
     variance: float
+    noise: Noise | None = None
 
 
 def refit(
