@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, runtime_checkable
 
 from streamdp.errors import StreamdpError
@@ -165,8 +165,16 @@ class Store(Protocol):
         """The newest state of a job's learner."""
         ...
 
-    def reserve(self, scope: str, job: str, batch: Batch, charge: Charge, now: int) -> Reservation:
-        """Spend a charge before data is touched."""
+    def reserve(
+        self,
+        scope: str,
+        job: str,
+        batch: Batch,
+        charge: Charge,
+        now: int,
+        others: Sequence[Batch] = (),
+    ) -> Reservation:
+        """Spend a charge before data is touched; it counts against other batches read with it."""
         ...
 
     def pass_over(self, scope: str, job: str, batch: str, cap: str, now: int) -> None:

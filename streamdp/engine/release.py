@@ -205,6 +205,7 @@ def _record(
         window_end=batch.end,
         kind=job.kind.name,
         epsilon_nano=charge.epsilon_nano,
+        delta_atto=charge.delta_atto,
         released_at=now,
         rows=outcome.rows,
         columns=job.kind.columns,

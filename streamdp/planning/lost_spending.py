@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from streamdp.errors import ConfigurationError
-from streamdp.privacy.amounts import epsilon_text, exact
+from streamdp.privacy.amounts import delta_text, epsilon_text, exact
 from streamdp.privacy.events import charge_of, pure
 from streamdp.privacy.filters import Caps, Limit
 from streamdp.store.anchor.lost import Bound, open_runs, scopes_of
 from streamdp.store.archive import known_batches, released_batches
+from streamdp.store.ledger import chain
 from streamdp.store.ledger.charges import all_places, borne_by, lifetime_spent
 from streamdp.store.ledger.ledger import caps_of, declaration_of
 from streamdp.store.reading.gate_reports import answered_batches
@@ -82,13 +83,14 @@ def _bound(
         spent = sum(item.amount(caps.measure) for item in borne.get(batch.key, ()))
         if spent < caps.batch_nano:
             room.append((batch, caps.batch_nano - spent))
+    delta = _delta(configuration, database, caps, scope, len(room))
     if stated is not None:
         runs = open_runs(database)[scope] if room else 0
         why = "as you say"
         if runs and stated < sum(each for _, each in room):
             more = f"{epsilon_text(runs)} more for open runs of gates, which may have gone on"
             why = f"{why}, and {more}"
-        return Bound(caps.measure, stated, tuple(room), True, why)
+        return Bound(caps.measure, stated, tuple(room), True, why, delta)
     left = min(
         max(limit.nano - lifetime_spent(database, scope, limit), 0)
         for limit in caps.limits
@@ -100,13 +102,26 @@ def _bound(
     elif not (kept or _has_windows(configuration, scope)):
         why = "all that its lifetime cap has left, as files or partitions may have been taken away"
     if why:
-        return Bound(caps.measure, left, tuple(room), False, why)
+        return Bound(caps.measure, left, tuple(room), False, why, delta)
     in_batches = min([sum(each for _, each in room), *_over_stretches(caps, room)])
     most = in_batches + sum(_runs(configuration, caps, scope))
     why = f"{len(room)} batches may have been paid for, up to their cap"
     if most > left:
         why = f"{why}: all that its lifetime cap has left"
-    return Bound(caps.measure, min(most, left), tuple(room), False, why)
+    return Bound(caps.measure, min(most, left), tuple(room), False, why, delta)
+
+
+def _delta(
+    configuration: Configuration, database: Database, caps: Caps, scope: str, batches: int
+) -> int:
+    """The most delta that may have been spent: what its caps have left, if some release has any."""
+    readers = [each for each in configuration.releases.values() if each.source == scope]
+    if readers and not any(each.price.delta for each in readers):
+        return 0
+    spent = chain.spent_of(database, scope, "delta")
+    most = min(max(limit.nano - spent, 0) for limit in caps.deltas if limit.lifetime)
+    of_batch = [limit.nano * batches for limit in caps.deltas if limit.batches == 1]
+    return min([most, *of_batch])
 
 
 def _highest_caps(configuration: Configuration, database: Database, scope: str) -> Caps:
@@ -124,9 +139,20 @@ def _highest_caps(configuration: Configuration, database: Database, scope: str) 
     return Caps(
         max(said.batch_nano, known.batch_nano),
         max(said.lifetime_nano, known.lifetime_nano),
-        tuple(limit for limit in said.windows if limit in both),
+        (*_highest_deltas(said, known), *(limit for limit in both if limit.measure != "delta")),
         said.measure,
     )
+
+
+def _highest_deltas(*caps: Caps) -> Iterator[Limit]:
+    """The limits of delta over the lifetime and of a batch: the higher of two, where both are."""
+    for batches in (None, 1):
+        found = [
+            [limit.nano for limit in each.deltas if limit.batches == batches and not limit.seconds]
+            for each in caps
+        ]
+        if all(found):
+            yield Limit(max(map(min, found)), "delta", batches)
 
 
 def _possible(
@@ -257,7 +283,8 @@ def rows(bounds: Mapping[str, Bound]) -> list[dict[str, str | int]]:
     return [
         {
             "source": scope,
-            "charged": f"{epsilon_text(bound.nano)} {bound.measure}",
+            "charged": f"{epsilon_text(bound.nano)} {bound.measure}"
+            + (f" and delta {delta_text(bound.delta_atto)}" if bound.delta_atto else ""),
             "batches": len(bound.room),
             "because": bound.why,
         }

@@ -41,7 +41,8 @@ def installed() -> bool:
 def draws_of(event: Json) -> Counter[Draw]:
     """The draws of an event that has a pure loss, one after the other.
 
-    Each is bounded-range or pure.
+    Each is bounded-range or pure. Those of an event with a delta are what it is but with that
+    chance, so a sum of deltas is to be taken off the delta that their epsilon is asked at.
 
     Raises:
         ValueError: The event has no pure loss.
@@ -51,6 +52,8 @@ def draws_of(event: Json) -> Counter[Draw]:
             return sum((draws_of(each) for each in events), Counter[Draw]())
         case {"type": "bounded-range", "epsilon": str(epsilon)}:
             return Counter({("bounded-range", Fraction(epsilon)): 1})
+        case {"type": "approximate", "event": event}:
+            return draws_of(event)
     pure = epsilon_of(event)
     if pure is None:
         raise ValueError("a draw without pure loss has no pair of laws here")

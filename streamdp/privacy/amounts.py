@@ -16,6 +16,10 @@ ATTO = 10**18
 """Units of the ledger in a delta of one."""
 
 
+Losses = tuple[int | None, int, int]
+"""Amounts of a charge in the ledger's units: pure loss or none, zero-concentrated loss, delta."""
+
+
 UNBOUNDED = 10**30
 """Stands for a loss that has no bound, in sums and comparisons; it is never stored."""
 
@@ -42,6 +46,13 @@ def atto_up(delta: Fraction) -> int:
     (1000000000, 1, 0)
     """
     return math.ceil(delta * ATTO)
+
+
+NO_DELTA = (
+    "give its caps a delta of their own: privacy.caps.delta: {lifetime: 1e-6}; where the ledger"
+    " knows the source already, `streamdp cap` then takes it over"
+)
+"""The hint where a charge with a delta meets caps without."""
 
 
 def delta_text(atto: int) -> str:
@@ -88,6 +99,15 @@ def epsilon_text(nano: int) -> str:
     return f"{sign}{whole}.{rest:09d}".rstrip("0").rstrip(".") if rest else f"{sign}{whole}"
 
 
+def number_text(amount: int, measure: str) -> str:
+    """An amount of a measure as a person reads it, without the measure.
+
+    >>> number_text(100_000_000, "rho"), number_text(1_000_000_000, "delta")
+    ('0.1', '1e-9')
+    """
+    return delta_text(amount) if measure == "delta" else epsilon_text(amount)
+
+
 def loss_text(epsilon_nano: int | None, rho_nano: int | None) -> str:
     """A loss as a person reads it: pure, or zero-concentrated where it is not pure.
 
@@ -99,15 +119,18 @@ def loss_text(epsilon_nano: int | None, rho_nano: int | None) -> str:
     return epsilon_text(epsilon_nano)
 
 
-def total_text(losses: Iterable[tuple[int | None, int]]) -> str:
-    """The sum of pure and of zero-concentrated losses as a person reads it.
+def total_text(losses: Iterable[Losses]) -> str:
+    """The sum of pure losses, of zero-concentrated ones and of deltas as a person reads it.
 
-    >>> total_text([(100_000_000, 5_000_000), (None, 17_500_000)])
-    '0.1 and rho 0.0175'
+    >>> total_text([(100_000_000, 5_000_000, 0), (None, 17_500_000, 10**9)])
+    '0.1 and rho 0.0175 and delta 1e-9'
     """
     found = list(losses)
-    pure = sum(epsilon for epsilon, _ in found if epsilon is not None)
-    rho = sum(rho for epsilon, rho in found if epsilon is None)
+    pure = sum(epsilon for epsilon, _, _ in found if epsilon is not None)
+    rho = sum(rho for epsilon, rho, _ in found if epsilon is None)
+    delta = sum(delta for _, _, delta in found)
     return " and ".join(
-        [epsilon_text(pure)] * bool(pure or not rho) + [f"rho {epsilon_text(rho)}"] * bool(rho)
+        [epsilon_text(pure)] * bool(pure or not rho)
+        + [f"rho {epsilon_text(rho)}"] * bool(rho)
+        + [f"delta {delta_text(delta)}"] * bool(delta)
     )

@@ -1,8 +1,8 @@
 """Caps as filters: whether one more charge fits, for charges chosen adaptively.
 
 A sum of pure losses, or of zero-concentrated ones, with a fixed cap is a valid filter whatever the
-charges depend on (Rogers et al. 2016; Feldman & Zrnic 2021; Whitehouse et al. 2023). All amounts
-are integers of 1e-9.
+charges depend on (Rogers et al. 2016; Feldman & Zrnic 2021; Whitehouse et al. 2023), and so is
+either beside a sum of deltas with a cap of its own. Amounts are integers of 1e-9, of delta 1e-18.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Literal
 
 from streamdp.privacy.amounts import UNBOUNDED
 
-Measure = Literal["epsilon", "rho"]
+Measure = Literal["epsilon", "rho", "delta"]
 
 LARGEST_CAP, LARGEST_PRICE = 10**6, 1000
 """In epsilon or rho. A charge of epsilon has epsilon²/2 of rho at most, so all charges that such a
@@ -27,8 +27,8 @@ class Limit:
     """At most `nano` in any stretch of one width.
 
     Args:
-        nano: The most that may be spent.
-        measure: Pure loss, or zero-concentrated loss.
+        nano: The most that may be spent, in units of its measure.
+        measure: Pure loss, zero-concentrated loss, or the chance to lose more than either.
         batches: Any so many batches that follow each other; 1 is each batch alone.
         seconds: All batches that some stretch of so many seconds touches. With neither, it is the
             whole life of the source.
@@ -68,6 +68,10 @@ class Limit:
         )
 
 
+NO_DELTA_LIMIT = Limit(0, "delta")
+"""That of caps that say nothing of delta."""
+
+
 @dataclass(frozen=True, slots=True)
 class Caps:
     """The most that one record, or one unit that returns, may lose.
@@ -76,7 +80,7 @@ class Caps:
         batch_nano: In all releases of one batch. A record belongs to one batch, so this bounds
             its loss for ever, if its unit never returns.
         lifetime_nano: In all releases of the source: the bound for units that return every batch.
-        windows: Further limits, for units that return in some stretch.
+        windows: Further limits, for units that return in some stretch, and all limits of delta.
         measure: Of the first two.
     """
 
@@ -91,10 +95,23 @@ class Caps:
         lifetime = Limit(self.lifetime_nano, self.measure)
         return (lifetime, Limit(self.batch_nano, self.measure, batches=1), *self.windows)
 
+    @property
+    def deltas(self) -> tuple[Limit, ...]:
+        """The limits of delta; without one over the lifetime no delta may be spent."""
+        found = tuple(limit for limit in self.windows if limit.measure == "delta")
+        return found if any(limit.lifetime for limit in found) else (NO_DELTA_LIMIT, *found)
+
+    def limits_of(self, item: Item) -> tuple[Limit, ...]:
+        """The limits that say something about a charge."""
+        if not item.delta_atto:
+            return tuple(limit for limit in self.limits if limit.measure != "delta")
+        return (*self.deltas, *(limit for limit in self.limits if limit.measure != "delta"))
+
     def above(self, other: Caps) -> tuple[Limit, ...]:
         """The other's limits that these caps do not keep: where these allow more."""
-        mine = self.limits
-        return tuple(old for old in other.limits if not any(map(old.implied_by, mine)))
+        mine = (*self.limits, *self.deltas)
+        theirs = dict.fromkeys((*other.limits, *other.deltas))
+        return tuple(old for old in theirs if not any(map(old.implied_by, mine)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,14 +137,18 @@ class Item:
         seq: Names the charge: its row in the ledger.
         epsilon_nano: Pure loss; None where there is none.
         rho_nano: Zero-concentrated loss.
+        delta_atto: The chance to lose more, in units of 1e-18.
     """
 
     seq: int
     epsilon_nano: int | None
     rho_nano: int
+    delta_atto: int = 0
 
     def amount(self, measure: Measure) -> int:
         """The loss in one measure; no cap has room for `UNBOUNDED`."""
+        if measure == "delta":
+            return self.delta_atto
         if measure == "rho":
             return self.rho_nano
         return UNBOUNDED if self.epsilon_nano is None else self.epsilon_nano

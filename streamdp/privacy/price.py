@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 
-from streamdp.privacy.amounts import epsilon_text, nano_up
+from streamdp.privacy.amounts import atto_up, epsilon_text, nano_up, number_text
 from streamdp.privacy.filters import Item, Measure
 
 LEAST: Mapping[Measure, Fraction] = {"epsilon": Fraction(1, 10**6), "rho": Fraction(1, 10**13)}
@@ -25,10 +25,12 @@ class Price:
     Args:
         amount: Positive.
         measure: `epsilon` is pure loss, `rho` zero-concentrated.
+        delta: The chance to lose more; only whole releases for a unit have one.
     """
 
     amount: Fraction
     measure: Measure = "epsilon"
+    delta: Fraction = Fraction(0)
 
     def of_record(self, rows: int) -> Price:
         """The price of one record of a unit that has so many: the event `group` costs the whole.
@@ -77,9 +79,10 @@ class Price:
         Args:
             rho_nano: Zero-concentrated loss of a price in epsilon, which depends on what is drawn.
         """
+        delta = atto_up(self.delta)
         if self.measure == "rho":
-            return Item(0, None, self.nano)
-        return Item(0, self.nano, rho_nano)
+            return Item(0, None, self.nano, delta)
+        return Item(0, self.nano, rho_nano, delta)
 
 
 def price_text(price: Price, times: int = 1) -> str:
@@ -93,4 +96,4 @@ def price_text(price: Price, times: int = 1) -> str:
 
 def amount_text(nano: int, measure: Measure) -> str:
     """An amount with its measure; a bare number is epsilon."""
-    return epsilon_text(nano) if measure == "epsilon" else f"rho {epsilon_text(nano)}"
+    return epsilon_text(nano) if measure == "epsilon" else f"{measure} {number_text(nano, measure)}"

@@ -17,6 +17,8 @@ _KINDS: dict[str, Kind] = {
     "epsilon_exact": "text",
     "rho": "number",
     "rho_exact": "text",
+    "delta": "number",
+    "delta_exact": "text",
     "window_start": "time",
     "window_end": "time",
     "released_at": "time",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streamdp.privacy.amounts import NANO, epsilon_text
+from streamdp.privacy.amounts import ATTO, NANO, delta_text, epsilon_text
 from streamdp.text import iso
 from streamdp.types import Json, Release
 
@@ -27,16 +27,18 @@ def record(release: Release) -> dict[str, Json]:
 
 
 def _cost(release: Release) -> dict[str, Json]:
-    """Pure loss; of a release that has none, the zero-concentrated one beside."""
+    """Pure loss; of a release that has none, the zero-concentrated one beside; delta, if any."""
+    atto, rho = release.delta_atto, release.rho_nano or 0
+    delta = {"delta": atto / ATTO, "delta_exact": delta_text(atto)} if atto else {}
     if release.epsilon_nano is not None:
         exact = epsilon_text(release.epsilon_nano)
-        return {"epsilon": release.epsilon_nano / NANO, "epsilon_exact": exact}
-    rho = release.rho_nano or 0
+        return {"epsilon": release.epsilon_nano / NANO, "epsilon_exact": exact, **delta}
     return {
         "epsilon": None,
         "epsilon_exact": None,
         "rho": rho / NANO,
         "rho_exact": epsilon_text(rho),
+        **delta,
     }
 
 

@@ -25,6 +25,9 @@ RHO_OF_RELEASE = (
 )
 """SQL of the zero-concentrated loss of a release `r` that has no pure one."""
 
+DELTA_OF_RELEASE = "(SELECT delta_atto FROM ledger WHERE seq = r.reservation)"
+"""SQL of the chance that a release `r` loses more."""
+
 _NOTICE = (
     "SELECT n.id, n.job, n.source, n.batch, b.window_start, b.window_end, n.kind,"
     " 0 AS epsilon_nano, n.noticed_at AS released_at, n.rows"
@@ -38,7 +41,8 @@ _ALERT = (
 )
 _RELEASE = (
     "SELECT r.id, r.job, r.source, r.batch, b.window_start, b.window_end, r.kind,"  # noqa: S608
-    f" r.epsilon_nano, {RHO_OF_RELEASE} AS rho_nano, r.released_at, r.rows, {OF_RELEASE} AS columns"
+    f" r.epsilon_nano, {RHO_OF_RELEASE} AS rho_nano, {DELTA_OF_RELEASE} AS delta_atto,"
+    f" r.released_at, r.rows, {OF_RELEASE} AS columns"
     " FROM release r JOIN batch b ON b.source = r.source AND b.key = r.batch"
 )
 _OF_JOB = "r.job IN (SELECT value FROM json_each(?))"
@@ -123,7 +127,7 @@ def is_released(database: Database, job: str, batch: Batch) -> bool:
 
 def add_release(database: Database, release: Release, reservation: int, version: str) -> None:
     """Write a release; job, source and batch together are unique."""
-    elsewhere = {"window_start", "window_end", "columns", "rho_nano"}
+    elsewhere = {"window_start", "window_end", "columns", "rho_nano", "delta_atto"}
     row: dict[str, object] = {
         each.name: getattr(release, each.name)
         for each in fields(release)

@@ -46,7 +46,8 @@ class GateRuns:
     def open_run(self, gate: str) -> GateRun | None:
         """The run of a gate that is open, if one is."""
         row = self._database.execute(
-            "SELECT r.run, l.scope, r.gate, l.epsilon_nano, l.rho_nano, r.terms, r.hidden,"
+            "SELECT r.run, l.scope, r.gate, l.epsilon_nano, l.rho_nano, l.delta_atto, r.terms,"
+            " r.hidden,"
             " (SELECT count(*) FROM gate_answer a WHERE a.run = r.run), r.asked"
             " FROM gate_run r JOIN ledger l ON l.seq = r.run"
             " WHERE r.gate = ? AND r.ended IS NULL",

@@ -30,10 +30,10 @@ def open_run(database: Database, scope: str, job: str, charge: Charge, now: int)
     if open_run_of(database, job) is not None:
         raise IntegrityError(f"{job} has a run that is open")
     caps = caps_of(database, scope)
-    item = Item(0, charge.epsilon_nano, charge.rho_nano)
+    item = Item(0, charge.epsilon_nano, charge.rho_nano, charge.delta_atto)
     require_lifetime(database, caps, scope, job, item)
     seq = spend(database, "open", scope, job, None, charge, caps, now)
-    return Run(seq, scope, job, charge.epsilon_nano, charge.rho_nano)
+    return Run(seq, scope, job, charge.epsilon_nano, charge.rho_nano, charge.delta_atto)
 
 
 def join_run(database: Database, run: Run, batch: Batch, now: int) -> None:
@@ -52,7 +52,7 @@ def join_run(database: Database, run: Run, batch: Batch, now: int) -> None:
         [run.seq, batch.key],
     ).fetchone()
     if joined is None:
-        item = Item(run.seq, run.epsilon_nano, run.rho_nano)
+        item = Item(run.seq, run.epsilon_nano, run.rho_nano, run.delta_atto)
         require_room(database, caps_of(database, run.scope), run.job, batch, item, new=False)
         _note(database, run, "join", now, batch.key)
 
@@ -71,7 +71,7 @@ def close_run(database: Database, run: Run, now: int) -> None:
 def open_run_of(database: Database, job: str) -> Run | None:
     """The run of a job that is open, if one is."""
     row = database.execute(
-        "SELECT seq, scope, job, epsilon_nano, rho_nano FROM ledger r"  # noqa: S608
+        "SELECT seq, scope, job, epsilon_nano, rho_nano, delta_atto FROM ledger r"  # noqa: S608
         " WHERE purpose = 'open' AND job = ? AND NOT EXISTS"
         f" (SELECT 1 FROM ledger c WHERE c.reservation = r.seq AND c.{SETTLES})",
         [job],

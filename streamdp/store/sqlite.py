@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from operator import eq
 
@@ -257,8 +257,24 @@ class SqliteStore(StoreSession):
         """The newest state of a job's learner."""
         return archive.latest_learned(self.database, job)
 
-    def reserve(self, scope: str, job: str, batch: Batch, charge: Charge, now: int) -> Reservation:
+    def reserve(
+        self,
+        scope: str,
+        job: str,
+        batch: Batch,
+        charge: Charge,
+        now: int,
+        others: Sequence[Batch] = (),
+    ) -> Reservation:
         """Spend a charge, durably, before data is touched.
+
+        Args:
+            scope: Whose budget.
+            job: Who spends it.
+            batch: Whose records are read.
+            charge: The price.
+            now: POSIX time.
+            others: Batches that are read in the same question, against which it counts too.
 
         Raises:
             BudgetExhaustedError: A cap refuses; nothing was spent.
@@ -268,7 +284,8 @@ class SqliteStore(StoreSession):
             with self.transaction():
                 if archive.is_released(self.database, job, batch):
                     raise StoreError(f"{job} has already released {batch.key}")
-                reservation = ledger.reserve(self.database, scope, job, batch, charge, now)
+                database = self.database
+                reservation = ledger.reserve(database, scope, job, batch, charge, now, others)
             self._in_flight.add(reservation.seq)
         return reservation
 

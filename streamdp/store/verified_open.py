@@ -9,12 +9,12 @@ from pathlib import Path
 
 from streamdp.database import Database
 from streamdp.errors import IntegrityError, LockedError
-from streamdp.privacy.amounts import NANO
-from streamdp.privacy.events import pure, zero_concentrated
+from streamdp.privacy.amounts import ATTO, NANO
+from streamdp.privacy.events import approximate, pure, zero_concentrated
 from streamdp.store import archive, row_checksums
 from streamdp.store.anchor.anchor import Anchor, start_of
 from streamdp.store.anchor.check import charges_after, difference, history, refusal, state_of
-from streamdp.store.anchor.lines import Line, Spending, State, missing, read
+from streamdp.store.anchor.lines import SHARED, Line, Spending, State, missing, read
 from streamdp.store.database import connect, require_sound, transaction, translate
 from streamdp.store.ledger import chain, ledger
 from streamdp.store.ledger.charges import ASSUMED, CUT_OFF
@@ -169,8 +169,13 @@ def taken_over() -> LockedError:
 def _begin_epoch(database: Database, anchor: Anchor, now: int) -> State:
     """Burn what a crash cut off, raise the epoch, and tell the anchor before it is committed."""
     base, last = state_of(database), begin_anchor(database, anchor)
+    shared = 0
     for spent in _cut_off(database, anchor.path, last, base):
-        assume_spent(database, spent, CUT_OFF, {"by": "recovery"}, now)
+        if spent.joined == SHARED:
+            batch = Batch(spent.scope, spent.batch, spent.start, spent.end)
+            assume_joined(database, shared, batch, now, CUT_OFF)
+        else:
+            shared = assume_spent(database, spent, CUT_OFF, {"by": "recovery"}, now)
     raised = "UPDATE instance SET epoch = max(epoch, ?) + 1, anchored = 1, stopped_at = NULL"
     database.execute(raised, [last.target.epoch])
     row_checksums.update(database, "instance")
@@ -191,16 +196,18 @@ def assume_spent(database: Database, spent: Spending, job: str, about: Json, now
         event = zero_concentrated(Fraction(spent.rho_nano, NANO))
     else:
         event = pure(Fraction(spent.epsilon_nano, NANO))
-    charge = Charge(event, spent.epsilon_nano, spent.rho_nano)
+    if spent.delta_atto:
+        event = approximate(event, Fraction(spent.delta_atto, ATTO))
+    charge = Charge(event, *spent.losses)
     _keep_window(database, Batch(spent.scope, spent.batch, spent.start, spent.end), now)
     reservation = Reservation(0, spent.scope, job, spent.batch)
     return ledger.assume_spent(database, reservation, charge, about, now)
 
 
-def assume_joined(database: Database, seq: int, batch: Batch, now: int) -> None:
-    """Count an assumed charge that is of no batch against a batch too."""
+def assume_joined(database: Database, seq: int, batch: Batch, now: int, job: str = ASSUMED) -> None:
+    """Count an assumed charge against one more batch too."""
     _keep_window(database, batch, now)
-    ledger.assume_joined(database, seq, batch, ASSUMED, now)
+    ledger.assume_joined(database, seq, batch, job, now)
 
 
 def _keep_window(database: Database, batch: Batch, now: int) -> None:

@@ -64,6 +64,7 @@ class Release:
 
     Its `columns` say what its rows hold; releases from before they were kept have none.
     `epsilon_nano` is its pure loss; one that has none has its zero-concentrated loss in `rho_nano`.
+    `delta_atto` is the chance to lose more, in units of 1e-18.
     """
 
     id: str
@@ -78,6 +79,7 @@ class Release:
     rows: tuple[Row, ...]
     columns: tuple[Column, ...] = ()
     rho_nano: int | None = None
+    delta_atto: int = 0
 
 
 @dataclass(frozen=True, slots=True)

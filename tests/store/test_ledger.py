@@ -258,9 +258,9 @@ def test_a_full_disk_spends_nothing(tmp_path: Path) -> None:
     chain.verify(store.database)
 
 
-@pytest.mark.parametrize("sums", [(0, 1), (None, 1), (10, 0)])
+@pytest.mark.parametrize("sums", [(0, 1, 0), (None, 1, 0), (10, 0, 0), (10, 1, 1)])
 def test_a_wrong_running_total_is_found(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sums: tuple[int | None, int]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, sums: tuple[int | None, int, int]
 ) -> None:
     """A chain that is whole but adds up to less than was spent refuses the store."""
     store = opened(tmp_path / "s.db")

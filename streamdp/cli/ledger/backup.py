@@ -79,7 +79,7 @@ def restore(path: str, yes: bool, config_path: Path) -> None:
 def _said(copy: Database, anchor: Path) -> str:
     """Say what was spent since a copy was made; returns the next step in words."""
     from streamdp.planning.lost_spending import written_at
-    from streamdp.privacy.amounts import total_text
+    from streamdp.privacy.amounts import Losses, total_text
     from streamdp.store.anchor.check import difference, state_of
     from streamdp.store.anchor.lines import is_readable
     from streamdp.store.verified_open import require_own_anchor
@@ -99,9 +99,9 @@ def _said(copy: Database, anchor: Path) -> str:
     found = difference(copy, anchor)
     if found.anchor == state_of(copy):
         return f"nothing was written since {made}: the store can be worked with"
-    sums: dict[str, list[tuple[int | None, int]]] = {}
+    sums: dict[str, list[Losses]] = {}
     for spent in found.missing:
-        sums.setdefault(spent.scope, []).append((spent.epsilon_nano, spent.rho_nano))
+        sums.setdefault(spent.scope, []).append(spent.losses)
     for scope, losses in sums.items():
         click.echo(f"{scope}: {total_text(losses)} was spent since, and stays spent")
     click.echo("what was released since is lost from the store, not from its sinks")

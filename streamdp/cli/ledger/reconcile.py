@@ -44,11 +44,11 @@ def reconcile(assume_spent: bool, operator: str, reason: str, config_path: Path)
 
 
 def _say(found: Difference) -> None:
-    from streamdp.privacy.amounts import total_text
+    from streamdp.privacy.amounts import Losses, total_text
 
-    sums: dict[str, list[tuple[int | None, int]]] = {}
+    sums: dict[str, list[Losses]] = {}
     for spent in found.missing:
-        sums.setdefault(spent.scope, []).append((spent.epsilon_nano, spent.rho_nano))
+        sums.setdefault(spent.scope, []).append(spent.losses)
     for scope, losses in sums.items():
         click.echo(f"{scope}: charged {total_text(losses)} that the ledger did not know of")
     click.echo(

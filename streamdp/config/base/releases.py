@@ -25,7 +25,18 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z][A-Za-z0-9_.-]{0,62}$")]
 MOST_GROUPS = 1000
 
 FACTS = frozenset(
-    {"release_id", "row", "job", "batch", "window_start", "window_end", "kind", "epsilon", "rho"}
+    {
+        "release_id",
+        "row",
+        "job",
+        "batch",
+        "window_start",
+        "window_end",
+        "kind",
+        "epsilon",
+        "rho",
+        "delta",
+    }
     | {"released_at", "current"}
 )
 """Columns of every release, which a group's columns would hide."""

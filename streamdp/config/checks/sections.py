@@ -15,8 +15,8 @@ from streamdp.config.refusal import refuse, require_known
 from streamdp.kinds.registry import find
 from streamdp.kinds.spec import KindSpec
 from streamdp.privacy.accountants import epsilon_of_rho
-from streamdp.privacy.amounts import NANO, NO_PURE_LOSS, epsilon_text
-from streamdp.privacy.filters import LARGEST_PRICE, Measure
+from streamdp.privacy.amounts import NANO, NO_DELTA, NO_PURE_LOSS, atto_up, number_text
+from streamdp.privacy.filters import LARGEST_PRICE, NO_DELTA_LIMIT, Measure
 from streamdp.privacy.price import LEAST
 
 LARGEST_EPSILON = 20
@@ -99,6 +99,13 @@ def _check_price(
             document,
             (*path, "rho"),
             "give epsilon in place of rho; caps in rho admit it",
+        )
+    if price.delta and NO_DELTA_LIMIT in caps.deltas:
+        refuse(
+            "this release has a delta, and the caps have none",
+            document,
+            (*path, "delta"),
+            NO_DELTA,
         )
     pure = [limit.name for limit in caps.limits if limit.measure == "epsilon"]
     if price.measure == "rho" and pure:
@@ -193,11 +200,13 @@ def _check_caps(configuration: Configuration, document: Document) -> None:
             cost = _cost_of_batch(configuration, source, limit.measure)
             if cost > limit.nano:
                 about = "" if limit.measure == "epsilon" else f"{limit.measure} "
+                of_delta = ("delta",) if limit.measure == "delta" else ()
                 refuse(
-                    f"the releases and gates of source {source!r} cost {about}{epsilon_text(cost)}"
-                    f" a batch, the {limit.name} cap is {epsilon_text(limit.nano)}",
+                    f"the releases and gates of source {source!r} cost"
+                    f" {about}{number_text(cost, limit.measure)} a batch, the {limit.name} cap is"
+                    f" {number_text(limit.nano, limit.measure)}",
                     document,
-                    ("privacy", "caps", limit.name if limit.name in CAPS else "windows"),
+                    ("privacy", "caps", *of_delta, limit.name if limit.name in CAPS else "windows"),
                     "raise the cap or lower an epsilon: some release could never be made",
                 )
 
@@ -209,5 +218,7 @@ def _cost_of_batch(configuration: Configuration, source: str, measure: Measure) 
     the ledger looks at it.
     """
     releases = [each for each in configuration.releases.values() if each.source == source]
+    if measure == "delta":
+        return sum(atto_up(each.price.delta) for each in releases)
     cost = sum(each.price.nano for each in releases if each.price.measure == measure)
     return cost + (price_of_gates(configuration, source) if measure == "epsilon" else 0)

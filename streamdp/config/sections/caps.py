@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveDuration, PositiveRational
 from streamdp.privacy.accountants import rho_for
-from streamdp.privacy.amounts import NANO
+from streamdp.privacy.amounts import ATTO, NANO
 from streamdp.privacy.filters import LARGEST_CAP, Caps, Limit, Measure
 
 _TOO_SMALL = "this cap is too small to admit anything"
@@ -24,7 +24,29 @@ def _bounded(amount: Fraction) -> Fraction:
     return amount
 
 
+def _below_one(delta: Fraction) -> Fraction:
+    if not Fraction(1, ATTO) <= delta < 1:
+        raise ValueError("a delta is below 1 and at least 1e-18: 1e-9")
+    return delta
+
+
+Width = tuple[int | None, int | None]
+"""Number of batches or seconds of a stretch; with neither, it is the lifetime."""
+
 _Amount = Annotated[PositiveRational, AfterValidator(_bounded)]
+
+
+_NONE = Fraction(0)
+
+
+def _left(delta: Fraction, charged: Fraction) -> Fraction:
+    """The part of a cap's delta that epsilon follows from rho at."""
+    if charged >= delta:
+        raise ValueError(
+            f"a cap in epsilon and delta has a delta of {float(delta):g}, and caps.delta lets"
+            f" releases spend {float(charged):g} of it: they must leave some, half of it say"
+        )
+    return delta - charged
 
 
 class ConcentratedCap(Section):
@@ -52,10 +74,14 @@ class ConcentratedCap(Section):
             raise ValueError(_TOO_SMALL)
         return self
 
-    def nano(self) -> int:
-        """In rho, rounded down: a cap is never more than was written."""
+    def nano(self, charged: Fraction = _NONE) -> int:
+        """In rho, rounded down: a cap is never more than was written.
+
+        Args:
+            charged: The delta that releases may spend of the delta of this cap.
+        """
         if self.epsilon is not None and self.delta is not None:
-            return rho_for(self.epsilon, self.delta)
+            return rho_for(self.epsilon, _left(self.delta, charged))
         return math.floor((self.rho or 0) * NANO)
 
 
@@ -101,6 +127,11 @@ class WindowCap(Section):
         examples=[0.1],
     )
 
+    @property
+    def width(self) -> Width:
+        """Number of batches and seconds."""
+        return (None if self.batches == "all" else self.batches), self.time
+
     @model_validator(mode="after")
     def _one_of_each(self) -> WindowCap:
         if (self.batches is None) == (self.time is None):
@@ -113,14 +144,94 @@ class WindowCap(Section):
             raise ValueError(_TOO_SMALL)
         return self
 
-    def limit(self) -> Limit:
-        """The cap in integers, rounded down: a cap is never more than was written."""
-        batches = None if self.batches == "all" else self.batches
+    def limit(self, charged: Fraction = _NONE) -> Limit:
+        """The cap in integers, rounded down: a cap is never more than was written.
+
+        Args:
+            charged: The delta that releases may spend of the delta of this cap.
+        """
         if self.epsilon is not None and self.delta is not None:
-            return Limit(rho_for(self.epsilon, self.delta), "rho", batches, self.time)
+            return Limit(rho_for(self.epsilon, _left(self.delta, charged)), "rho", *self.width)
         if self.rho is not None:
-            return Limit(math.floor(self.rho * NANO), "rho", batches, self.time)
-        return Limit(math.floor((self.epsilon or 0) * NANO), "epsilon", batches, self.time)
+            return Limit(math.floor(self.rho * NANO), "rho", *self.width)
+        return Limit(math.floor((self.epsilon or 0) * NANO), "epsilon", *self.width)
+
+
+_Delta = Annotated[PositiveRational, AfterValidator(_below_one)]
+
+
+class DeltaWindow(Section):
+    """Cap on the delta of a unit that returns within a window, wherever the window begins."""
+
+    batches: Annotated[int, Field(ge=1, le=10**6, strict=True)] | None = Field(
+        default=None,
+        description="Length of the window: any so many consecutive batches.",
+        examples=[7],
+    )
+    time: PositiveDuration | None = Field(
+        default=None,
+        description="Length of the window, as a duration.",
+        examples=["30d"],
+    )
+    delta: _Delta = Field(description="Most delta per unit within the window.", examples=[1e-08])
+
+    @model_validator(mode="after")
+    def _one_length(self) -> DeltaWindow:
+        if (self.batches is None) == (self.time is None):
+            raise ValueError("a window has either batches or time")
+        return self
+
+
+class DeltaCaps(Section):
+    """Caps on delta, the chance that releases lose more than their epsilon or rho.
+
+    Only releases that find keys in the data have a delta.
+    """
+
+    batch: _Delta | None = Field(
+        default=None,
+        description="Most delta of all releases of one batch together. Default: as `lifetime`.",
+        examples=[1e-09],
+    )
+    lifetime: _Delta = Field(
+        description="Most delta of all releases of one source together, for ever. Raising it later"
+        " takes `streamdp cap`.",
+        examples=[1e-06],
+    )
+    windows: tuple[DeltaWindow, ...] = Field(
+        default=(),
+        description="Further caps over sliding windows. Default: none.",
+        examples=[[{"batches": 7, "delta": 1e-08}]],
+    )
+
+    @model_validator(mode="after")
+    def _batch_within_lifetime(self) -> DeltaCaps:
+        if self.batch is not None and self.batch > self.lifetime:
+            raise ValueError("the delta of a batch is above that of the lifetime: lower it")
+        return self
+
+    def within(self, width: Width) -> Fraction:
+        """The most delta that a stretch of some width can have, by these caps."""
+        batches, seconds = width
+        found = [self.lifetime]
+        if batches is not None:
+            found += [self.batch * batches] if self.batch is not None else []
+            found += [each.delta for each in self.windows if (each.batches or 0) >= batches]
+        if seconds is not None:
+            found += [each.delta for each in self.windows if (each.time or 0) >= seconds]
+        return min(found)
+
+    def limits(self) -> tuple[Limit, ...]:
+        """The caps in integers, rounded down."""
+        batch = [] if self.batch is None else [Limit(_atto(self.batch), "delta", batches=1)]
+        windows = (
+            Limit(_atto(each.delta), "delta", each.batches, each.time) for each in self.windows
+        )
+        return (Limit(_atto(self.lifetime), "delta"), *batch, *windows)
+
+
+def _atto(delta: Fraction) -> int:
+    return math.floor(delta * ATTO)
 
 
 class CapsSection(Section):
@@ -143,6 +254,13 @@ class CapsSection(Section):
         examples=[[{"batches": 7, "epsilon": 1}, {"time": "30d", "epsilon": 4}]],
     )
 
+    delta: DeltaCaps | None = Field(
+        default=None,
+        description="Caps on delta, which releases that find keys have. A cap in epsilon"
+        " and delta covers what they spend of it too. Default: none, no release may have a delta.",
+        examples=[{"lifetime": 1e-06}, {"batch": 1e-09, "lifetime": 1e-06}],
+    )
+
     @model_validator(mode="after")
     def _in_one_measure(self) -> CapsSection:
         if _form(self.batch) != _form(self.lifetime):
@@ -150,6 +268,8 @@ class CapsSection(Section):
                 "batch and lifetime are in the same terms: both numbers (pure epsilon), or both"
                 " {rho: ...} or {epsilon: ..., delta: ...}"
             )
+        if self.delta is not None and 0 in (limit.nano for limit in self.caps().limits):
+            raise ValueError("what caps.delta leaves of a cap's delta is too little for any rho")
         return self
 
     @property
@@ -159,9 +279,19 @@ class CapsSection(Section):
 
     def caps(self) -> Caps:
         """The caps in integers."""
-        windows = tuple(window.limit() for window in self.windows)
-        return Caps(_nano(self.batch), _nano(self.lifetime), windows, self.measure)
+        windows = (each.limit(self._charged(each.width)) for each in self.windows)
+        deltas = () if self.delta is None else self.delta.limits()
+        return Caps(
+            _nano(self.batch, self._charged((1, None))),
+            _nano(self.lifetime, self._charged((None, None))),
+            (*windows, *deltas),
+            self.measure,
+        )
+
+    def _charged(self, width: Width) -> Fraction:
+        """The delta that releases may spend in a stretch of some width."""
+        return _NONE if self.delta is None else self.delta.within(width)
 
 
-def _nano(cap: Fraction | ConcentratedCap) -> int:
-    return math.floor(cap * NANO) if isinstance(cap, Fraction) else cap.nano()
+def _nano(cap: Fraction | ConcentratedCap, charged: Fraction) -> int:
+    return math.floor(cap * NANO) if isinstance(cap, Fraction) else cap.nano(charged)

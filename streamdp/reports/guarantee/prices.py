@@ -31,4 +31,5 @@ def price_of_batch(configuration: Configuration, database: Database, scope: str)
     pure = [each.epsilon_nano for each in prices]
     known = [epsilon for epsilon in pure if epsilon is not None]
     epsilon = sum(known) if len(known) == len(pure) else None
-    return Item(0, epsilon, sum(each.rho_nano for each in prices))
+    rho, delta = sum(each.rho_nano for each in prices), sum(each.delta_atto for each in prices)
+    return Item(0, epsilon, rho, delta)

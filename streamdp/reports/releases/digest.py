@@ -77,7 +77,7 @@ def digest(
         every=every,
         releases=found,
         events=_within(happenings(configuration, database, job, now), stretch),
-        cost=total_text((each.epsilon_nano, each.rho_nano or 0) for each in found),
+        cost=total_text((each.epsilon_nano, each.rho_nano or 0, each.delta_atto) for each in found),
         sheet=data_sheet(configuration, database, job, declared),
         own=tuple(own_charts(job, found, declared)),
     )

@@ -158,7 +158,7 @@ def gate_status(
     report = gate_report(database, name, now)
     price = price_of_run(configuration, database, name)
     if run is not None:
-        price = Item(run.seq, run.epsilon_nano, run.rho_nano)
+        price = Item(run.seq, run.epsilon_nano, run.rho_nano, run.delta_atto)
     held = held_by(database, configuration.source_of(gate), price)
     unarmed = "rearm it" if report.waits else _state(held, "ready")
     return GateStatus(_state(held, "armed") if report.armed else unarmed, held, report)

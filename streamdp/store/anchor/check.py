@@ -128,6 +128,7 @@ def _sums(spent: Iterable[Spending]) -> Counter[tuple[str, str]]:
         if not each.joined:
             sums[each.scope, "epsilon"] += each.epsilon_nano or 0
             sums[each.scope, "rho"] += each.rho_nano
+            sums[each.scope, "delta"] += each.delta_atto
             sums[each.scope, "without"] += each.epsilon_nano is None
     return sums
 
@@ -143,7 +144,7 @@ def refusal(found: Difference, store: State, anchor: Path) -> IntegrityError:
         what = "was restored from a backup, copied, or cut"
         if ahead:
             what = f"and the anchor part ways after row {found.common}: one of two copies"
-        lost = total_text((charge.epsilon_nano, charge.rho_nano) for charge in found.missing)
+        lost = total_text(charge.losses for charge in found.missing)
         return IntegrityError(
             f"{at}, {known}: this store {what}; the anchor knows charges of {lost} more",
             where=str(anchor),

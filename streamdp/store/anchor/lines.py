@@ -10,13 +10,15 @@ from pathlib import Path
 from typing import BinaryIO, NamedTuple, Self
 
 from streamdp.errors import IntegrityError
+from streamdp.privacy.amounts import Losses
 from streamdp.types import Json
 
 FORMAT = "streamdp-anchor-1"
 """First word of an anchor; behind it stands the identity of its store."""
 
 SHARED = 2
-"""Mark of a batch against which a charge counts that was assumed for many batches together."""
+"""Mark of a batch against which the charge before counts too: of a window of batches, or one that
+was assumed for many together."""
 
 _DIGITS = 16
 _FOLLOWS, _REBOUND, _ASSUMES = 1, 2, 4
@@ -53,9 +55,10 @@ class Spending(NamedTuple):
         epsilon_nano: Amount in units of 1e-9; None where there is no pure loss.
         rho_nano: The same in zero-concentrated differential privacy.
         joined: 1 if the amount is that of a run, counted against one more batch; `SHARED` if it is
-            that of the last charge before that is of no batch.
+            that of the last charge before.
         start: First second of the batch's window; None if it is none of time.
         end: Second after its last.
+        delta_atto: The chance to lose more, in units of 1e-18.
     """
 
     scope: str
@@ -65,13 +68,23 @@ class Spending(NamedTuple):
     joined: int = 0
     start: int | None = None
     end: int | None = None
+    delta_atto: int = 0
+
+    @property
+    def losses(self) -> Losses:
+        """Its amounts; none of the charge before that counts against a batch more."""
+        if self.joined == SHARED:
+            return 0, 0, 0
+        return self.epsilon_nano, self.rho_nano, self.delta_atto
 
     @property
     def words(self) -> tuple[Json, ...]:
         """Words of the charge, without those at its end that say nothing."""
-        if self.start is not None:
+        if self.delta_atto:
             return tuple(self)
-        return self[:-2] if self.joined else self[:-3]
+        if self.start is not None:
+            return self[:-1]
+        return self[:-3] if self.joined else self[:-4]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from pathlib import Path
 
 from streamdp.database import Database
 from streamdp.errors import IntegrityError, StoreError
-from streamdp.privacy.amounts import NANO, epsilon_text
-from streamdp.privacy.events import charge_of, pure, zero_concentrated
+from streamdp.privacy.amounts import ATTO, NANO, delta_text, epsilon_text
+from streamdp.privacy.events import approximate, charge_of, pure, zero_concentrated
 from streamdp.privacy.filters import Measure
 from streamdp.store.anchor.anchor import Anchor
 from streamdp.store.anchor.check import charges_after, difference, history, state_of
@@ -51,6 +51,7 @@ class Bound:
         room: Batches that it may have been spent on, with the most that each has room for.
         stated: Whether a person has said so.
         why: What it follows from, in words.
+        delta_atto: The most delta that it may have spent and its store has forgotten.
     """
 
     measure: Measure
@@ -58,6 +59,7 @@ class Bound:
     room: tuple[tuple[Batch, int], ...]
     stated: bool
     why: str
+    delta_atto: int = 0
 
     @property
     def fills(self) -> bool:
@@ -101,7 +103,9 @@ def adopt(
             end_open_runs(database, now)
             said = {"by": "anchor adopt", **about}
             for scope, bound in bounds.items():
-                if bound.nano and ledger.declaration_of(database, scope) is None:
+                if (bound.nano or bound.delta_atto) and ledger.declaration_of(
+                    database, scope
+                ) is None:
                     bind_scope(database, scope, terms, data, now)
                 _charge(database, scope, bound, tested[scope], said, now)
             assert anchor.last is not None  # noqa: S101
@@ -174,6 +178,13 @@ def _require_bounds(
                 f"nothing bounds what {scope} may have spent since",
                 hint=f"`streamdp anchor adopt --spent {scope}=AMOUNT`",
             )
+        least = known[scope, "delta"] - spent[scope, "delta"]
+        if bound.delta_atto < least:
+            raise IntegrityError(
+                f"the damaged anchor knows that {scope} has spent a delta of {delta_text(least)}"
+                f" more than the ledger has, which is above {delta_text(bound.delta_atto)}",
+                hint="give the configuration that it was spent by, with its caps on delta",
+            )
         least = known[scope, bound.measure] - spent[scope, bound.measure]
         if bound.nano < least:
             raise IntegrityError(
@@ -187,7 +198,16 @@ def _require_bounds(
 def _charge(
     database: Database, scope: str, bound: Bound, joined: int, about: Json, now: int
 ) -> None:
-    """Charge a bound; `joined` is what open runs, which are paid, may have counted a batch."""
+    """Charge a bound; `joined` is what open runs, which are paid, may have counted a batch.
+
+    Delta is one charge, which counts in full against each of the batches.
+    """
+    if bound.delta_atto:
+        least = charge_of(approximate(pure(Fraction(0)), Fraction(bound.delta_atto, ATTO)))
+        spent = Spending(scope, "", least.epsilon_nano, least.rho_nano, delta_atto=least.delta_atto)
+        seq = assume_spent(database, spent, ASSUMED, about, now)
+        for batch, _ in bound.room:
+            assume_joined(database, seq, batch, now)
     if bound.fills:
         for batch, room in bound.room:
             for part in _parts(bound.measure, room):
@@ -256,6 +276,7 @@ def _add(sums: Counter[tuple[str, Measure]], line: Line) -> None:
         if not spent.joined:
             sums[spent.scope, "epsilon"] += spent.epsilon_nano or 0
             sums[spent.scope, "rho"] += spent.rho_nano
+            sums[spent.scope, "delta"] += spent.delta_atto
 
 
 def _anchor_to_adopt(path: Path, now: int) -> Anchor:
@@ -271,6 +292,7 @@ def _facts(bounds: Mapping[str, Bound]) -> Json:
     return {
         "bounds": {
             scope: {"nano": each.nano, "measure": each.measure, "stated": each.stated}
+            | ({"delta": each.delta_atto} if each.delta_atto else {})
             for scope, each in bounds.items()
         }
     }

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from streamdp.database import Database
 from streamdp.errors import ConfigurationError
-from streamdp.privacy.amounts import epsilon_text
+from streamdp.privacy.amounts import number_text
 from streamdp.privacy.filters import Caps
 from streamdp.store.ledger import ledger
 from streamdp.types import Json
@@ -57,7 +57,7 @@ def _refuse_higher_caps(scope: str, caps: Caps, in_force: Caps) -> None:
     for limit in caps.above(in_force):
         raise ConfigurationError(
             f"the configuration allows {scope} more than the ledger's {limit.name} cap of"
-            f" {epsilon_text(limit.nano)} {limit.measure}",
+            f" {number_text(limit.nano, limit.measure)} {limit.measure}",
             where="privacy.caps",
             hint="a cap is not raised or dropped by an edit: `streamdp cap` writes it into the"
             " ledger, with your name and reason",

@@ -19,7 +19,7 @@ from streamdp.store.ledger.ledger import caps_of, declaration_of
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """One cap; amounts in nano units of its measure.
+    """One cap; amounts in units of its measure.
 
     Args:
         limit: The cap.
@@ -67,7 +67,7 @@ def held_by(database: Database, scope: str, price: Item) -> tuple[tuple[str, str
         return ()
     found = (
         (limit, _next(database, limit, scope, price)[1])
-        for limit in caps_of(database, scope).limits
+        for limit in caps_of(database, scope).limits_of(price)
         if not (limit.lifetime and price.seq)
     )
     return tuple((limit.name, when) for limit, when in found if when != "now")

@@ -29,8 +29,12 @@ _HASHED = (
 )
 
 
-_SUMS = "lifetime_spent_nano", "lifetime_rho_nano"
-"""Spending of a scope up to a row: pure loss, null if there is none, and the other."""
+_SUMS = "lifetime_spent_nano", "lifetime_rho_nano", "lifetime_delta_atto"
+"""Spending of a scope up to a row: pure loss, null if there is none, the other, and delta."""
+
+_Sums = tuple[int | None, int, int]
+
+_NOTHING: _Sums = (0, 0, 0)
 
 
 def append(
@@ -41,11 +45,12 @@ def append(
     event: Json,
     epsilon_nano: int | None = 0,
     rho_nano: int = 0,
+    delta_atto: int = 0,
     **row: Any,
 ) -> int:
     """Write one row behind the last and return its number."""
     last, previous = head(database)
-    sums = _added(_sums_of(database, scope), epsilon_nano, rho_nano)
+    sums = _added(_sums_of(database, scope), epsilon_nano, rho_nano, delta_atto)
     seq = last + 1
     full = dict.fromkeys(_HASHED) | {
         "seq": seq,
@@ -53,6 +58,7 @@ def append(
         "scope": scope,
         "epsilon_nano": epsilon_nano,
         "rho_nano": rho_nano,
+        "delta_atto": delta_atto,
         "event": json.dumps(event, sort_keys=True),
         "batch_cap_nano": caps.batch_nano,
         "lifetime_cap_nano": caps.lifetime_nano,
@@ -65,32 +71,32 @@ def append(
 
 def spent_of(database: Database, scope: str, measure: Measure = "epsilon") -> int:
     """Sum of all charges of a scope over its life; `UNBOUNDED` if one has no such loss."""
-    epsilon, rho = _sums_of(database, scope)
-    if measure == "rho":
-        return rho
+    epsilon, rho, delta = _sums_of(database, scope)
+    if measure != "epsilon":
+        return rho if measure == "rho" else delta
     return UNBOUNDED if epsilon is None else epsilon
 
 
-def _sums_of(database: Database, scope: str) -> tuple[int | None, int]:
+def _sums_of(database: Database, scope: str) -> _Sums:
     """Spending of a scope: its last row has it, added up again by `verify`."""
     return _sums_until(database, scope, _LAST)
 
 
-def _sums_until(database: Database, scope: str, seq: int) -> tuple[int | None, int]:
+def _sums_until(database: Database, scope: str, seq: int) -> _Sums:
     """Spending of a scope up to a row, as its last row until then says."""
-    row: tuple[int | None, int] | None = database.execute(
-        "SELECT lifetime_spent_nano, lifetime_rho_nano FROM ledger"
+    row: _Sums | None = database.execute(
+        "SELECT lifetime_spent_nano, lifetime_rho_nano, lifetime_delta_atto FROM ledger"
         " WHERE scope = ? AND seq <= ? ORDER BY seq DESC LIMIT 1",
         [scope, seq],
     ).fetchone()
-    return row or (0, 0)
+    return row or _NOTHING
 
 
-def _added(sums: tuple[int | None, int], epsilon: int | None, rho: int) -> tuple[int | None, int]:
+def _added(sums: _Sums, epsilon: int | None, rho: int, delta: int) -> _Sums:
     """Sums with one more charge; a pure loss that is none stays none."""
-    before, rho_before = sums
+    before, rho_before, delta_before = sums
     pure = None if before is None or epsilon is None else before + epsilon
-    return pure, rho_before + rho
+    return pure, rho_before + rho, delta_before + delta
 
 
 def head(database: Database) -> tuple[int, str]:
@@ -117,7 +123,7 @@ def verify(database: Database, newest: int | None = None) -> None:
     """
     behind = 0 if newest is None else max(head(database)[0] - newest, 0)
     previous, expected = _hash_of(database, behind), behind + 1
-    spent: dict[str, tuple[int | None, int]] = {}
+    spent: dict[str, _Sums] = {}
     for row in _rows(database, behind):
         if row["purpose"] not in PURPOSES:
             raise IntegrityError(
@@ -127,8 +133,9 @@ def verify(database: Database, newest: int | None = None) -> None:
         scope = row["scope"]
         if behind and scope not in spent:
             spent[scope] = _sums_until(database, scope, behind)
-        before = spent.get(scope, (0, 0))
-        spent[scope] = _added(before, row["epsilon_nano"], row["rho_nano"])
+        before = spent.get(scope, _NOTHING)
+        amounts = row["epsilon_nano"], row["rho_nano"], row.get("delta_atto", 0)
+        spent[scope] = _added(before, *amounts)
         if (
             row["seq"] != expected
             or row["previous"] != previous
@@ -149,8 +156,8 @@ def _hash_of(database: Database, seq: int) -> str | None:
     return _GENESIS if seq == 0 else row and str(row[0])
 
 
-def _adds_up(row: dict[str, Any], sums: tuple[int | None, int]) -> bool:
-    """Whether the sums of a row are right; a copy of an earlier schema lacks the second."""
+def _adds_up(row: dict[str, Any], sums: _Sums) -> bool:
+    """Whether the sums of a row are right; a copy of an earlier schema lacks some."""
     return all(row.get(name, sum_) == sum_ for name, sum_ in zip(_SUMS, sums, strict=True))
 
 
@@ -159,5 +166,8 @@ def _rows(database: Database, behind: int) -> Iterator[dict[str, Any]]:
 
 
 def _hash(row: dict[str, Any]) -> str:
-    text = json.dumps([row[name] for name in _HASHED], separators=(",", ":"))
+    """The hash of a row; without a delta it is that of rows from before there was any."""
+    delta = row.get("delta_atto", 0)
+    words = [*(row[name] for name in _HASHED), *([delta] if delta else [])]
+    text = json.dumps(words, separators=(",", ":"))
     return hashlib.sha256(text.encode()).hexdigest()

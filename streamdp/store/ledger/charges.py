@@ -13,17 +13,28 @@ from datetime import UTC, datetime
 
 from streamdp.database import Database
 from streamdp.errors import BudgetExhaustedError, IntegrityError
-from streamdp.privacy.amounts import NO_PURE_LOSS, UNBOUNDED, epsilon_text
-from streamdp.privacy.filters import Borne, Caps, Item, Limit, Place, full_since, fullest
+from streamdp.privacy.amounts import NO_DELTA, NO_PURE_LOSS, UNBOUNDED, delta_text, number_text
+from streamdp.privacy.filters import (
+    NO_DELTA_LIMIT,
+    Borne,
+    Caps,
+    Item,
+    Limit,
+    Place,
+    full_since,
+    fullest,
+)
 from streamdp.store.ledger.chain import spent_of
 from streamdp.types import Batch
 
 CHARGES = (
-    "(SELECT j.scope, r.job, j.batch, r.seq, r.epsilon_nano, r.rho_nano FROM ledger j"
+    "(SELECT j.scope, r.job, j.batch, r.seq, r.epsilon_nano, r.rho_nano, r.delta_atto FROM ledger j"
     " JOIN ledger r ON r.seq = coalesce(j.reservation, j.seq)"
     " WHERE j.purpose IN ('reserve', 'join'))"
 )
-"""Rows of charge and batch: a run has one for each batch it joined, all with the run's `seq`.
+"""Rows of charge and batch, all of a charge with its `seq`.
+
+A run has one for each batch it joined, a window of batches one for each of them.
 
 The purposes are those of the index of batches, in its words: SQLite uses it for no others.
 """
@@ -54,7 +65,7 @@ def require_room(
         BudgetExhaustedError: A cap refuses.
     """
     scope, what = batch.source, f"{job} for {batch.key}"
-    for limit in caps.limits:
+    for limit in caps.limits_of(item):
         cost = item.amount(limit.measure)
         if limit.lifetime:
             if new:
@@ -79,7 +90,7 @@ def require_lifetime(database: Database, caps: Caps, scope: str, job: str, item:
     Raises:
         BudgetExhaustedError: A cap refuses.
     """
-    for limit in caps.limits:
+    for limit in caps.limits_of(item):
         if limit.lifetime:
             cost = item.amount(limit.measure)
             _require_lifetime(database, limit, scope, cost, f"a run of {job}")
@@ -100,7 +111,7 @@ def borne_by(database: Database, scope: str, places: Iterable[Place]) -> Borne:
     """The charges of some batches."""
     borne: dict[str, list[Item]] = {}
     rows = database.execute(
-        f"SELECT batch, seq, epsilon_nano, rho_nano FROM {CHARGES}"  # noqa: S608
+        f"SELECT batch, seq, epsilon_nano, rho_nano, delta_atto FROM {CHARGES}"  # noqa: S608
         " WHERE scope = ? AND batch IN (SELECT value FROM json_each(?))",
         [scope, json.dumps([place.key for place in places])],
     )
@@ -117,7 +128,7 @@ def unplaced(database: Database, limit: Limit, scope: str) -> list[Item]:
     if limit.batches == 1:
         return []
     rows = database.execute(
-        "SELECT DISTINCT r.seq, r.epsilon_nano, r.rho_nano FROM ledger l"
+        "SELECT DISTINCT r.seq, r.epsilon_nano, r.rho_nano, r.delta_atto FROM ledger l"
         " JOIN ledger r ON r.seq = coalesce(l.reservation, l.seq)"
         " WHERE l.job IN (:assumed, :cut_off) AND l.purpose IN ('reserve', 'join')"
         " AND +l.scope = :scope AND l.batch != '' AND NOT EXISTS"
@@ -201,12 +212,21 @@ def _exhausted(
             left_nano=left,
             frees="never",
         )
+    if limit == NO_DELTA_LIMIT:
+        return BudgetExhaustedError(
+            f"the caps of {scope} have no delta, and {what} costs a delta of {delta_text(cost)}",
+            hint=NO_DELTA,
+            cap=limit.name,
+            left_nano=left,
+            frees="never",
+        )
     hint = "`streamdp budget` shows what was spent; `streamdp cap` changes a cap"
     if when != "never":
         hint = f"it has room for as much {when}; {hint}"
     return BudgetExhaustedError(
-        f"the {limit.name} cap of {scope} has {epsilon_text(left)} of {epsilon_text(limit.nano)}"
-        f" {limit.measure} left, {what} costs {epsilon_text(cost)}",
+        f"the {limit.name} cap of {scope} has {number_text(left, limit.measure)} of"
+        f" {number_text(limit.nano, limit.measure)} {limit.measure} left, {what} costs"
+        f" {number_text(cost, limit.measure)}",
         hint=hint,
         cap=limit.name,
         left_nano=left,

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 
 from streamdp.database import Database
 from streamdp.errors import BudgetExhaustedError
-from streamdp.privacy.filters import Caps
+from streamdp.privacy.filters import NO_DELTA_LIMIT, Caps
 from streamdp.store.archive import add_batch
 from streamdp.store.database import OwnedConnection, transaction
 from streamdp.store.ledger.ledger import caps_of, declaration_of, reserve, set_caps
@@ -66,6 +66,8 @@ def lower_caps(copy: Database, scope: str, caps: Caps, now: int) -> None:
         if caps == old:
             return
         windows = tuple(dict.fromkeys((*caps.windows, *old.windows)))
+        if NO_DELTA_LIMIT in (*caps.deltas, *old.deltas):
+            windows = tuple(limit for limit in windows if limit.measure != "delta")
         if caps.measure != old.measure:
             caps = old
         batch = min(caps.batch_nano, old.batch_nano)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -29,18 +30,42 @@ SETTLES = "purpose IN ('commit', 'burn', 'close')"
 
 
 def reserve(
-    database: Database, scope: str, job: str, batch: Batch, charge: Charge, now: int
+    database: Database,
+    scope: str,
+    job: str,
+    batch: Batch,
+    charge: Charge,
+    now: int,
+    others: Sequence[Batch] = (),
 ) -> Reservation:
     """Spend a charge if every cap admits it.
+
+    Args:
+        database: The store.
+        scope: Whose budget.
+        job: Who spends it.
+        batch: Whose records are read.
+        charge: The price.
+        now: POSIX time.
+        others: Batches that are read in the same question. The charge counts in full against each
+            of them, and once over the lifetime and in every stretch that holds some of them.
+
+    Privacy: one draw on the records of all these batches together is a loss of the charge to each
+    record and to each unit, once, in however many of them it is.
 
     Raises:
         BudgetExhaustedError: A cap refuses; nothing was written.
     """
     caps = caps_of(database, scope)
     require_own_source(scope, batch)
-    item = Item(0, charge.epsilon_nano, charge.rho_nano)
+    item = Item(0, charge.epsilon_nano, charge.rho_nano, charge.delta_atto)
     require_room(database, caps, job, batch, item, new=True)
+    for other in others:
+        require_own_source(scope, other)
+        require_room(database, caps, job, other, item, new=False)
     seq = spend(database, "reserve", scope, job, batch.key, charge, caps, now)
+    for other in others:
+        _join(database, seq, other, job, {"type": "window"}, now)
     return Reservation(seq, scope, job, batch.key)
 
 
@@ -64,6 +89,7 @@ def spend(
         batch=batch,
         epsilon_nano=charge.epsilon_nano,
         rho_nano=charge.rho_nano,
+        delta_atto=charge.delta_atto,
         event=charge.event,
         caps=caps,
     )
@@ -156,6 +182,11 @@ def assume_spent(
 
 def assume_joined(database: Database, seq: int, batch: Batch, job: str, now: int) -> None:
     """Count an assumed charge against one more batch: once in each stretch, as a run."""
+    _join(database, seq, batch, job, {"type": "run"}, now)
+
+
+def _join(database: Database, seq: int, batch: Batch, job: str, event: Json, now: int) -> None:
+    """Count a charge against one more batch."""
     chain.append(
         database,
         at=now,
@@ -164,7 +195,7 @@ def assume_joined(database: Database, seq: int, batch: Batch, job: str, now: int
         job=job,
         batch=batch.key,
         reservation=seq,
-        event={"type": "run"},
+        event=event,
         caps=caps_of(database, batch.source),
     )
 
@@ -211,14 +242,14 @@ def deaths_in_a_row(database: Database, scope: str, job: str) -> tuple[int, int,
 def charges_after(database: Database, seq: int) -> list[tuple[Any, ...]]:
     """Every charge behind a row.
 
-    Number, hash, scope, batch, epsilon, rho, whether it is a run's (1) or an assumed one's (2), and
-    the window of the batch.
+    Number, hash, scope, batch, epsilon, rho, whether it is a run's (1) or one that counts against
+    several batches (2), the window of the batch, and delta.
     """
     return database.execute(
         "SELECT l.seq, l.hash, l.scope, coalesce(l.batch, ''),"
         " coalesce(r.epsilon_nano, l.epsilon_nano), coalesce(r.rho_nano, l.rho_nano),"
         " CASE WHEN l.purpose != 'join' THEN 0 WHEN r.purpose = 'open' THEN 1 ELSE 2 END,"
-        " b.window_start, b.window_end"
+        " b.window_start, b.window_end, coalesce(r.delta_atto, l.delta_atto)"
         " FROM ledger l LEFT JOIN ledger r ON l.purpose = 'join' AND r.seq = l.reservation"
         " LEFT JOIN batch b ON b.source = l.scope AND b.key = l.batch"
         " WHERE l.seq > ? AND l.purpose IN ('reserve', 'open', 'join') ORDER BY l.seq",
@@ -229,16 +260,17 @@ def charges_after(database: Database, seq: int) -> list[tuple[Any, ...]]:
 def spent_by_scope(database: Database) -> Counter[tuple[str, str]]:
     """Lifetime spending of every scope that has spent anything, added up anew.
 
-    By scope and measure: of pure loss, of the other, and the number of charges without the first.
+    By scope and measure: of pure loss, of the other, of delta, and the number of charges without
+    the first.
     """
     rows = database.execute(
-        "SELECT scope, coalesce(sum(epsilon_nano), 0), sum(rho_nano),"
+        "SELECT scope, coalesce(sum(epsilon_nano), 0), sum(rho_nano), sum(delta_atto),"
         " count(*) - count(epsilon_nano) FROM ledger GROUP BY scope"
     )
     sums = {
         (scope, measure): amount
         for scope, *amounts in rows
-        for measure, amount in zip(("epsilon", "rho", "without"), amounts, strict=True)
+        for measure, amount in zip(("epsilon", "rho", "delta", "without"), amounts, strict=True)
         if amount
     }
     return Counter(sums)

@@ -8,15 +8,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from streamdp.database import Database
+from streamdp.errors import ConfigurationError
 from streamdp.privacy.accountants import epsilon_of_rho
 from streamdp.privacy.accountants_pld import Draw, draws_of, epsilon_of_draws, installed
-from streamdp.privacy.amounts import UNBOUNDED, epsilon_text
+from streamdp.privacy.amounts import ATTO, UNBOUNDED, delta_text, epsilon_text
+from streamdp.privacy.filters import Caps
 from streamdp.store.ledger.ledger import caps_of, declaration_of
 from streamdp.store.ledger.recompute import recompute
 from streamdp.types import Json
 
 LEFT_OUT = frozenset(
-    {"type", "events", "size", "event", "epsilon", "rho", "prior", "drawn"}
+    {"type", "events", "size", "event", "epsilon", "rho", "delta", "prior", "drawn"}
     | {"branching", "node", "restriction", "level_power", "log_bump_mass", "stages"}
 )
 """Of an event: how it is put together, what changes with every release, how a tree is tuned. All
@@ -24,6 +26,13 @@ else are public facts whose change over time a statement tells."""
 
 
 PURE, CONCENTRATED = "pure differential privacy", "zero-concentrated differential privacy"
+
+
+def definition(*, pure: bool, delta: bool) -> str:
+    """The definition of privacy that losses with or without a delta have."""
+    said = PURE if pure else CONCENTRATED
+    return f"{said}, except with chance delta" if delta else said
+
 
 _CHOSEN = """
     SELECT EXISTS (SELECT 1 FROM ledger WHERE scope = ? AND purpose = 'open')
@@ -50,6 +59,8 @@ class Loss:
         distributions: By privacy loss distributions; None where no library computes them, or a
             charge has no pure loss.
         cap: What the lifetime cap allows, if it is in rho and was kept.
+        delta_atto: The sum of the deltas of all charges, in units of 1e-18. Each figure holds at
+            the delta that was asked for, and leaves so much of it to the charges.
         adaptive: Whether releases chose charges: only the sum then holds of what was spent. A sum
             of other measures that stopped where it did is no bound, unless a cap stopped it. A
             gate chooses; and where a job paid the same epsilon at several rho, so may have what
@@ -61,6 +72,7 @@ class Loss:
     distributions: int | None
     cap: int | None
     adaptive: bool
+    delta_atto: int = 0
 
     @property
     def best(self) -> tuple[str, int]:
@@ -79,40 +91,51 @@ def loss_of(database: Database, scope: str, delta: Fraction) -> Loss:
     """All that one scope has ever been charged, runs and burnt charges included.
 
     Raises:
+        ConfigurationError: The charges have spent such a delta alone.
         IntegrityError: The ledger holds an event that this streamdp does not know.
     """
-    epsilon, rho, is_pure = 0, 0, True
+    epsilon, rho, spent, is_pure = 0, 0, 0, True
     events: dict[int, list[Json]] = {}
     for charge in recompute(database):
         if charge.scope != scope:
             continue
         rho += max(charge.rho_nano, charge.rho_now)
+        spent += max(charge.delta_atto, charge.delta_now)
         if charge.epsilon_nano is None or charge.epsilon_now is None:
             is_pure = False
         else:
             epsilon += charge.epsilon_nano
             events.setdefault(id(charge.event), []).append(charge.event)
+    rest = delta - Fraction(spent, ATTO)
+    if rest <= 0:
+        raise ConfigurationError(
+            f"releases of {scope} have spent a delta of {delta_text(spent)}: at {float(delta):g}"
+            " there is no epsilon",
+            hint="ask for a larger delta: twice what was spent, say",
+        )
     draws = Counter[Draw]()
     for equal in events.values() if is_pure else ():
         draws.update({draw: times * len(equal) for draw, times in draws_of(equal[0]).items()})
-    by_draws = epsilon_of_draws(draws, delta) if is_pure and installed() else None
+    by_draws = epsilon_of_draws(draws, rest) if is_pure and installed() else None
     (adaptive,) = database.execute(_CHOSEN, [scope, scope]).fetchone()
     pure = epsilon if is_pure else None
-    cap = _lifetime_rho(database, scope)
-    of_cap = epsilon_of_rho(cap, delta) if cap is not None and rho <= cap else None
-    return Loss(pure, epsilon_of_rho(rho, delta), by_draws, of_cap, bool(adaptive))
+    of_cap = _of_cap(caps_of(database, scope), rho, spent, delta)
+    return Loss(pure, epsilon_of_rho(rho, rest), by_draws, of_cap, bool(adaptive), spent)
 
 
-def _lifetime_rho(database: Database, scope: str) -> int | None:
-    """The lifetime cap of a scope, if it is in rho."""
-    caps = caps_of(database, scope)
-    return caps.lifetime_nano if caps.measure == "rho" else None
+def _of_cap(caps: Caps, rho: int, spent: int, delta: Fraction) -> int | None:
+    """Epsilon at a delta of what the caps over the lifetime admit, if in rho and kept."""
+    most = min(limit.nano for limit in caps.deltas if limit.lifetime)
+    rest = delta - Fraction(most, ATTO)
+    kept = caps.measure == "rho" and rho <= caps.lifetime_nano and spent <= most
+    return epsilon_of_rho(caps.lifetime_nano, rest) if kept and rest > 0 else None
 
 
 def claim_of(database: Database, release_id: str) -> Json:
     """Guarantee of a release, in the terms that held when it was made."""
     row = database.execute(
-        "SELECT c.scope, r.epsilon_nano, r.rho_nano, c.batch_cap_nano, c.lifetime_cap_nano,"
+        "SELECT c.scope, r.epsilon_nano, r.rho_nano, r.delta_atto, c.batch_cap_nano,"
+        " c.lifetime_cap_nano,"
         " (SELECT event ->> 'measure' FROM ledger m WHERE +m.scope = c.scope AND m.purpose = 'cap'"
         "  AND m.job IS NULL AND m.seq < c.seq ORDER BY m.seq DESC LIMIT 1)"
         " FROM ledger c JOIN ledger r ON r.seq = c.reservation WHERE c.release_id = ?",
@@ -120,14 +143,15 @@ def claim_of(database: Database, release_id: str) -> Json:
     ).fetchone()
     if row is None:
         return None
-    scope, epsilon, rho, batch, lifetime, measure = row
+    scope, epsilon, rho, delta, batch, lifetime, measure = row
     meaning = declaration_of(database, scope) or {}
     pure = epsilon is not None
     return {
-        "definition": PURE if pure else CONCENTRATED,
+        "definition": definition(pure=pure, delta=bool(delta)),
         "unit": meaning.get("unit"),
         "neighbours": meaning.get("neighbours"),
         **({"epsilon": epsilon_text(epsilon)} if pure else {"rho": epsilon_text(rho)}),
+        **({"delta": delta_text(delta)} if delta else {}),
         **({"caps_in": measure} if measure else {}),
         "batch_cap": epsilon_text(batch),
         "lifetime_cap": epsilon_text(lifetime),

@@ -16,20 +16,23 @@ _PRIOR = re.compile('"prior": ?"[0-9a-f]{64}"')
 
 @dataclass(frozen=True, slots=True)
 class Recomputed:
-    """One charge as it was booked and as it would be booked now; amounts in nano units."""
+    """One charge as it was booked and as it would be booked now, in the units of the ledger."""
 
     seq: int
     scope: str
     event: Json
     epsilon_nano: int | None
     rho_nano: int
+    delta_atto: int
     epsilon_now: int | None
     rho_now: int
+    delta_now: int
 
     @property
     def differs(self) -> bool:
         """Whether today's accountants price it unlike the ledger."""
-        return (self.epsilon_nano, self.rho_nano) != (self.epsilon_now, self.rho_now)
+        booked = self.epsilon_nano, self.rho_nano, self.delta_atto
+        return booked != (self.epsilon_now, self.rho_now, self.delta_now)
 
 
 def recompute(database: Database) -> Iterator[Recomputed]:
@@ -41,13 +44,16 @@ def recompute(database: Database) -> Iterator[Recomputed]:
         IntegrityError: An event is of a type that this streamdp does not know.
     """
     rows = database.execute(
-        "SELECT seq, scope, event, epsilon_nano, rho_nano FROM ledger"
+        "SELECT seq, scope, event, epsilon_nano, rho_nano, delta_atto FROM ledger"
         " WHERE purpose IN ('reserve', 'open') ORDER BY seq"
     )
     known: dict[str, Charge] = {}
-    for seq, scope, text, epsilon, rho in rows:
+    for seq, scope, text, epsilon, rho, delta in rows:
         asked = _PRIOR.sub("", text)
         now = known.get(asked)
         if now is None:
             now = known[asked] = charge_of(json.loads(text))
-        yield Recomputed(seq, scope, now.event, epsilon, rho, now.epsilon_nano, now.rho_nano)
+        yield Recomputed(
+            *(seq, scope, now.event, epsilon, rho, delta),
+            *(now.epsilon_nano, now.rho_nano, now.delta_atto),
+        )

@@ -12,14 +12,15 @@ from typing import Any, Literal
 
 from streamdp.database import Database
 from streamdp.privacy.filters import Measure
-from streamdp.store.archive import RHO_OF_RELEASE
+from streamdp.store.archive import DELTA_OF_RELEASE, RHO_OF_RELEASE
 from streamdp.store.columns import OF_RELEASE, columns_from
 from streamdp.types import Json, Release
 
 _ORDER = "coalesce(b.window_start, 0)"
 _RELEASE = (
     "SELECT r.id, r.job, r.source, r.batch, b.window_start, b.window_end, r.kind,"
-    f" r.epsilon_nano, {RHO_OF_RELEASE} AS rho_nano, r.released_at, r.rows, {OF_RELEASE} AS columns"
+    f" r.epsilon_nano, {RHO_OF_RELEASE} AS rho_nano, {DELTA_OF_RELEASE} AS delta_atto,"
+    f" r.released_at, r.rows, {OF_RELEASE} AS columns"
 )
 _RELEASED = (
     f"{_RELEASE} FROM batch b CROSS JOIN release r ON r.source = b.source AND r.batch = b.key"
@@ -186,7 +187,8 @@ def ledger_page(
     return list(
         database.query(
             "SELECT seq, at, purpose, scope, job, batch, reservation, epsilon_nano, rho_nano,"  # noqa: S608
-            " release_id, lifetime_spent_nano, lifetime_rho_nano, lifetime_cap_nano,"
+            " delta_atto, release_id, lifetime_spent_nano, lifetime_rho_nano, lifetime_delta_atto,"
+            " lifetime_cap_nano,"
             " event ->> 'what' AS decided,"
             " coalesce(event ->> 'operator', event ->> 'by') AS by, event ->> 'reason' AS reason,"
             " event ->> 'cap' AS cap, hash FROM ledger"

@@ -19,6 +19,7 @@ from streamdp.store.database import require_sound, transaction
 from streamdp.store.ledger.origins import ORIGINS
 from streamdp.store.measurements import MEASUREMENTS
 from streamdp.store.reading.watch import ALERTS
+from streamdp.store.schema.deltas import DELTAS
 from streamdp.store.schema.gate_steps import ANSWERS_OF_SOURCES, GATES, NOTICES, REASONS
 from streamdp.store.schema.losses import LOSSES
 from streamdp.store.schema.views import VIEWS
@@ -189,7 +190,7 @@ _RUNS_KEYED: Step = (row_checksums.update_runs,)
 STEPS: tuple[Step, ...] = (
     *(_FIRST, _RUNS, _ANCHORED, NOTICES),
     *(_SEALS, _TIMED, GATES, _TIME_SEALED, _SINKS, ORIGINS, COLUMNS),
-    *(ALERTS, VIEWS, LOSSES, _RUNS_KEYED, RETENTION, MEASUREMENTS),
+    *(ALERTS, VIEWS, LOSSES, _RUNS_KEYED, RETENTION, MEASUREMENTS, DELTAS),
 )
 """Statements of each schema version; a step is never edited once it has been released."""
 
