@@ -32,17 +32,26 @@ def files_of(folder: str) -> tuple[File, ...]:
     Raises:
         SourceError: There is no table, or its files alone do not say which its records are.
     """
-    found = []
+    found: dict[str, File] = {}
+    home = os.path.realpath(folder)
     for place in _places(_table(folder)):
-        file = file_at(os.path.join(folder, place))
-        if "://" in place or os.path.isabs(place) or file is None:
+        path = os.path.join(folder, place)
+        file = file_at(path)
+        outside = os.path.commonpath([os.path.realpath(path), home]) != home
+        if "://" in place or os.path.isabs(place) or file is None or outside:
             raise SourceError(
                 "a file of the table is not in its folder",
                 where=folder,
                 hint="was it vacuumed, or is the table a shallow clone of another?",
             )
-        found.append(file)
-    return tuple(sorted(found, key=lambda file: file.path))
+        if file.id in found:
+            raise SourceError(
+                "the log of the table names one file by two names, so its records count twice",
+                where=folder,
+                hint="write the table anew, with a writer that names each file once",
+            )
+        found[file.id] = file
+    return tuple(sorted(found.values(), key=lambda file: file.path))
 
 
 def schema_of(folder: str) -> pa.Schema:

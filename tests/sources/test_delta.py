@@ -225,6 +225,147 @@ def test_a_folder_and_a_file_do_not_speak_for_the_log(tmp_path: Path) -> None:
     assert backend.answer(query, batch).cells.tolist() == [51]
 
 
+def newest(folder: Path) -> Path:
+    return max((folder / "_delta_log").glob("*.json"))
+
+
+def edit(folder: Path, change: Callable[[dict[str, Any]], list[dict[str, Any]]]) -> None:
+    """Put other actions in the place of each of the newest commit."""
+    log = newest(folder)
+    actions = [json.loads(line) for line in log.read_text().splitlines()]
+    lines = [json.dumps(made) for action in actions for made in change(action)]
+    log.write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize("spelling", ["./{}", "{}/../{}", "%70{rest}", "another name"])
+def test_a_file_that_the_log_names_twice_is_refused(tmp_path: Path, spelling: str) -> None:
+    """Its records would count twice, at the price of once."""
+    folder = tmp_path / "table"
+    append(folder, 1, [50])
+    (file,) = folder.glob("*.parquet")
+
+    def again(action: dict[str, Any]) -> list[dict[str, Any]]:
+        if "add" not in action:
+            return [action]
+        path = action["add"]["path"]
+        other = spelling.format(path, path, rest=path[1:])
+        return [action, {"add": action["add"] | {"path": other}}]
+
+    if spelling == "another name":
+        os.link(file, folder / spelling)
+    edit(folder, again)
+    with pytest.raises(SourceError, match="by two names"):
+        counted(folder)
+
+
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_file_of_another_folder_is_refused(tmp_path: Path, linked: bool) -> None:
+    """Its records may be those of another table, which pays from another budget."""
+    append(tmp_path / "table", 1, [50])
+    append(tmp_path / "other", 1, [50])
+    (mine,), (other,) = (list((tmp_path / each).glob("*.parquet")) for each in ("table", "other"))
+    mine.unlink()
+    if linked:
+        mine.symlink_to(other)
+    else:
+        to = f"../other/{other.name}"
+        edit(
+            tmp_path / "table",
+            lambda action: [{"add": action["add"] | {"path": to}} if "add" in action else action],
+        )
+    with pytest.raises(SourceError, match="not in its folder"):
+        counted(tmp_path / "table")
+
+
+STATISTICS: dict[str, str] = {
+    "fewer records": '{"numRecords": 0, "minValues": {"x": 99}, "maxValues": {"x": 99}}',
+    "another day": '{"numRecords": 2, "minValues": {"t": "1970-01-01T00:00:00Z"},'
+    ' "maxValues": {"t": "1970-01-01T00:00:00Z"}}',
+    "no day": '{"numRecords": 2, "minValues": {"t": "+300000-01-01T00:00:00Z"}}',
+    "beyond the type": '{"numRecords": 2, "minValues": {"x": 1e999, "city": 7}}',
+    "not a number": '{"numRecords": 2, "minValues": {"x": NaN}}',
+    "no JSON": "{{{",
+    "half a letter": '{"numRecords": 2, "minValues": {"city": "\\ud800"}}',
+}
+"""What a writer may note of a file: values of single records are in it."""
+
+
+@pytest.mark.parametrize("statistics", STATISTICS)
+@pytest.mark.parametrize("checkpoint", [False, True])
+def test_statistics_of_the_log_neither_choose_records_nor_refuse_them(
+    tmp_path: Path, statistics: str, checkpoint: bool
+) -> None:
+    """They may lie, and one record may make them what nobody can read."""
+    folder = tmp_path / "table"
+    append(folder, 1, [50, 60])
+
+    def noted(action: dict[str, Any]) -> list[dict[str, Any]]:
+        if "add" in action:
+            action["add"]["stats"] = STATISTICS[statistics]
+        return [action]
+
+    edit(folder, noted)
+    if checkpoint:
+        table(folder).create_checkpoint()
+    (file,) = files_of(str(folder))
+    first = 1_704_067_200
+    backend = LakeBackend(str(folder), "parquet", "t")
+    batch = Batch("s", "b", first, first + 86_400, files=(file,))
+    backend.check(QUERY, batch)
+    assert backend.answer(QUERY, batch).cells.tolist() == [50, 60]
+
+
+def test_checkpoints_and_logs_that_race_are_read_right_or_refused(tmp_path: Path) -> None:
+    """Commits that a checkpoint has, a last checkpoint that is none, a hole, a commit cut short."""
+    folder = tmp_path / "table"
+    append(folder, 1, [50])
+    append(folder, 2, [60])
+    table(folder).create_checkpoint()
+    append(folder, 3, [70])
+    every = [(50, 1), (60, 1), (70, 1)]
+    log = folder / "_delta_log"
+    for commit in sorted(log.glob("*.json"))[:2]:
+        commit.unlink()
+    assert counted(folder) == every
+    last = log / "_last_checkpoint"
+    said = last.read_text()
+    last.write_text("{")
+    assert counted(folder) == every
+    last.write_text(said.replace('"version":1', '"version":7'))
+    with pytest.raises(SourceError, match="cannot be read"):
+        counted(folder)
+    last.unlink()
+    (log / "00000000000000000003.json.tmp").write_text("{")
+    assert counted(folder) == every
+    cut = newest(folder).read_text()
+    newest(folder).write_text(cut[:-9])
+    with pytest.raises(SourceError, match="cannot be read"):
+        counted(folder)
+    newest(folder).write_text(cut)
+    for checkpoint in log.glob("*.checkpoint.parquet"):
+        checkpoint.unlink()
+    with pytest.raises(SourceError, match="cannot be read"):
+        counted(folder)
+
+
+def test_a_table_that_is_rewritten_and_vacuumed_before_its_question_is_refused(
+    tmp_path: Path,
+) -> None:
+    """The window stays at the files that were checked, and other files are not read instead."""
+    folder = tmp_path / "table"
+    append(folder, 1, [50])
+    backend, batch = (
+        LakeBackend(str(folder), "parquet"),
+        Batch("s", "b", files=files_of(str(folder))),
+    )
+    backend.check(QUERY, batch)
+    table(folder).update(updates={"x": "x + 1"})
+    assert backend.answer(QUERY, batch).cells.tolist() == [50]
+    vacuum(folder)
+    with pytest.raises(SourceError, match="is gone"):
+        backend.answer(QUERY, batch)
+
+
 @pytest.mark.parametrize("feature", ["deletionVectors", "columnMapping", "typeWidening"])
 def test_tables_whose_files_do_not_tell_their_records_are_refused(
     tmp_path: Path, feature: str

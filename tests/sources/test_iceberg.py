@@ -306,6 +306,72 @@ def test_a_wider_type_and_a_further_column_are_read(tmp_path: Path) -> None:
         counted(table, CellQuery("z", QUERY.grid))
 
 
+def third(table: Any, change: Callable[[dict[str, Any]], object]) -> None:
+    """Make a table one of format version 3, and change its metadata."""
+    path = newest(folder_of(table))
+    said = json.loads(path.read_text())
+    said |= {"format-version": 3, "next-row-id": 2}
+    for snapshot in said["snapshots"]:
+        snapshot |= {"first-row-id": 0, "added-rows": 2}
+    change(said)
+    path.write_text(json.dumps(said))
+
+
+def test_values_that_no_file_has_are_not_read_as_nulls(tmp_path: Path) -> None:
+    """Defaults of version 3, and partitions whose column the files leave out: refused if named."""
+    table = made(tmp_path, (1, [50, 60]))
+    further = {"id": 9, "name": "z", "required": False, "type": "long", "initial-default": 7}
+
+    def default(said: dict[str, Any]) -> None:
+        said["last-column-id"] = 9
+        for schema in said["schemas"]:
+            schema["fields"].append(further)
+
+    third(table, default)
+    assert counted(table) == [(50, 1), (60, 1)]
+    for query in (CellQuery("z", QUERY.grid), CellQuery("x", QUERY.grid, where="z IS NULL")):
+        with pytest.raises(SourceError, match="no column 'z'"):
+            counted(table, query)
+
+
+def test_a_column_that_only_partitions_have_is_refused_if_named(tmp_path: Path) -> None:
+    """Tables that were taken over from Hive have such files; their values are in the metadata."""
+    import pyarrow.parquet as pq
+
+    table = made(tmp_path, (1, [50, 60]), by="city")
+    for file in files_of(str(folder_of(table))):
+        inside = pq.ParquetFile(file.path).read()
+        pq.write_table(inside.drop_columns("city"), file.path)
+    assert counted(table) == [(50, 1), (60, 1)]
+    with pytest.raises(SourceError, match="no column 'city'"):
+        counted(table, CellQuery("x", QUERY.grid, where="city IS NULL"))
+
+
+@pytest.mark.parametrize(
+    "transform", ["bucket[4]", "truncate[10]", "void", "identity", "hour", "unheard of", "several"]
+)
+def test_transforms_of_partitions_neither_choose_nor_change_records(
+    tmp_path: Path, transform: str
+) -> None:
+    """Values are those in the files, whatever they are divided by; else the table is refused."""
+    table = made(tmp_path, (1, [50, 60]))
+    field = {"source-id": 2, "field-id": 1000, "name": "p", "transform": transform}
+    if transform == "several":
+        field = {**field, "source-ids": [2, 3], "transform": "bucket[4]"}
+        del field["source-id"]
+
+    def divided(said: dict[str, Any]) -> None:
+        said["partition-specs"].append({"spec-id": 1, "fields": [field]})
+        said |= {"default-spec-id": 1, "last-partition-id": 1000}
+
+    third(table, divided)
+    if transform == "several":
+        with pytest.raises(SourceError, match="cannot be read"):
+            counted(table)
+    else:
+        assert counted(table) == [(50, 1), (60, 1)]
+
+
 def test_tables_with_delete_files_are_refused(tmp_path: Path) -> None:
     """Deleted records are still in the data files."""
     from pyiceberg.manifest import (
