@@ -1,10 +1,12 @@
 """Expressions over hostile records: no value of a record reaches another, nor ends a question.
 
 Random expressions of the admitted language over whole, decimal and floating numbers, dates, times
-and texts of a Parquet file, with repeated parts, are measures, axes, values and conditions of one
-question. It is asked of ordinary records, of the same with one hostile record more, and with all of
-them, in groups of one record and without groups. What `check` admits must be answered, and every
-record must count as it does by itself.
+and texts of a Parquet file, an Arrow file or a DuckDB table, with repeated parts, are measures,
+axes, values and conditions of one question. It is asked of ordinary records, of the same with one
+hostile record more, and with all of them, in groups of one record and without groups. What `check`
+admits must be answered, and every record must count as it does by itself.
+
+python -m tests.privacy.reading.sweep [SEEDS [EXPRESSIONS]]
 """
 
 from __future__ import annotations
@@ -17,13 +19,15 @@ from decimal import Decimal
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
+from streamdp.backends.sql.relation import Relation
 from streamdp.config.base.expressions import expression
 from streamdp.errors import SourceError
 from streamdp.types import (
@@ -56,6 +60,8 @@ UNITS = _words("year quarter month week day hour minute second decade")
 TYPES = _words(
     "TINYINT SMALLINT INTEGER BIGINT HUGEINT FLOAT DOUBLE DECIMAL(4,2) DECIMAL(18,3) DECIMAL(38,0)"
 )
+Form = Literal["parquet", "arrow", "duckdb"]
+BATCH = Batch("s", "b")
 GRID = Grid(Fraction(1), -100, 100)
 NAN, INFINITY = float("nan"), float("inf")
 
@@ -268,6 +274,23 @@ class Grammar:
         )
 
 
+def _to_arrow(table: pa.Table, path: Path) -> None:
+    with pa.ipc.new_file(path, table.schema) as writer:
+        writer.write_table(table, max_chunksize=5)
+
+
+def _to_duckdb(table: pa.Table, path: Path) -> None:
+    with duckdb.connect(str(path)) as connection:
+        connection.register("arrow", table)
+        connection.execute("CREATE TABLE records AS FROM arrow")
+
+
+WRITE: dict[Form, Callable[[pa.Table, Path], None]] = {
+    "parquet": lambda table, path: pq.write_table(table, path, row_group_size=5),
+    "arrow": _to_arrow,
+    "duckdb": _to_duckdb,
+}
+
 PLAIN = 3
 """Ordinary records, the first ones."""
 
@@ -277,15 +300,26 @@ class Records:
     """Files of the same records.
 
     Args:
+        form: Of the files: parquet, arrow or duckdb.
         paths: Of all records, of the ordinary ones, and of these with one hostile one each.
         numbers: Text of each record's number.
     """
 
+    form: Form
     paths: dict[str, Path]
     numbers: tuple[str, ...]
 
+    def backend(self, name: str) -> DuckDBBackend:
+        """A reader of one of the files."""
+        path = str(self.paths[name])
+        if self.form == "duckdb":
+            return DuckDBBackend(path, self.form, relation=Relation(table="records"))
+        return DuckDBBackend(path, self.form)
 
-def write(folder: Path, chance: random.Random, hostile: int = 15) -> Records:
+
+def write(
+    folder: Path, chance: random.Random, hostile: int = 15, form: Form = "parquet"
+) -> Records:
     """Write ordinary records and hostile ones, whose columns are extreme together or by chance."""
     stored: dict[str, list[Any]] = {}
     for column in COLUMNS:
@@ -303,9 +337,9 @@ def write(folder: Path, chance: random.Random, hostile: int = 15) -> Records:
     chosen |= {str(i): [*ordinary, i] for i in range(PLAIN, len(numbers))}
     paths = {}
     for name, rows in chosen.items():
-        paths[name] = folder / f"{name}.parquet"
-        pq.write_table(table.take(rows), paths[name], row_group_size=5)
-    return Records(paths, numbers)
+        paths[name] = folder / f"{name}.{form}"
+        WRITE[form](table.take(rows), paths[name])
+    return Records(form, paths, numbers)
 
 
 Expression = tuple[str, str]
@@ -367,18 +401,25 @@ class Sweep:
 
     Args:
         records: Their files.
-        backend: Reads them.
     """
 
     records: Records
-    backend: DuckDBBackend
     refused: int = 0
     asked: int = 0
+    _readers: dict[str, DuckDBBackend] = field(default_factory=dict)
+
+    def _reader(self, name: str) -> DuckDBBackend:
+        """One that stays, and with all others asks one engine."""
+        if name not in self._readers:
+            self._readers[name] = self.records.backend(name)
+            first = next(iter(self._readers.values()))
+            self._readers[name].instance = first.instance
+        return self._readers[name]
 
     def admitted(self, asked: Sequence[Expression]) -> list[Expression]:
         """Expressions that the check admits; halves of what it refuses are looked at again."""
         try:
-            self.backend.check(question(asked, ()), self._batch("ordinary"))
+            self._reader("ordinary").check(question(asked, ()), BATCH)
         except SourceError:
             if len(asked) == 1:
                 return []
@@ -386,13 +427,10 @@ class Sweep:
             return self.admitted(asked[:middle]) + self.admitted(asked[middle:])
         return list(asked)
 
-    def _batch(self, name: str) -> Batch:
-        return Batch("s", name, path=str(self.records.paths[name]))
-
     def _answer(self, name: str, asked: Sequence[Expression], grouped: bool) -> np.ndarray:
         """Answers by record, shape (records, …), or of all."""
         asked_of = question(asked, self.records.numbers if grouped else ())
-        found = self.backend.answer(asked_of, self._batch(name))
+        found = self._reader(name).answer(asked_of, BATCH)
         each = found if isinstance(found, tuple) else (found,)
         return np.stack([_numbers_of(one) for one in each])
 
@@ -442,10 +480,12 @@ class Sweep:
         return found
 
 
-def sweep(folder: Path, seed: int, expressions: int) -> tuple[Sweep, list[str]]:
-    """The sweep over Parquet files, and what it found."""
+def sweep(
+    folder: Path, seed: int, expressions: int, form: Form = "parquet"
+) -> tuple[Sweep, list[str]]:
+    """The sweep over files of a form, and what it found."""
     chance = random.Random(seed)
-    sweep = Sweep(write(folder, chance), DuckDBBackend("", "parquet"))
+    sweep = Sweep(write(folder, chance, form=form))
     return sweep, list(sweep.run(chance, expressions))
 
 
@@ -455,10 +495,12 @@ if __name__ == "__main__":
 
     seeds, expressions = (int(each) for each in (*sys.argv[1:], "1", "4000")[:2])
     found: list[str] = []
-    for seed in range(seeds):
-        with TemporaryDirectory() as folder:
-            done, faults = sweep(Path(folder), seed, expressions)
-        print(f"seed {seed}: {done.asked} answered, {done.refused} refused, {len(faults)} faults")
-        found += faults
+    for form in WRITE:
+        for seed in range(seeds):
+            with TemporaryDirectory() as folder:
+                done, faults = sweep(Path(folder), seed, expressions, form)
+            counts = f"{done.asked} answered, {done.refused} refused, {len(faults)} faults"
+            print(f"{form}, seed {seed}: {counts}", flush=True)
+            found += faults
     print(*found, sep="\n")
     sys.exit(bool(found))

@@ -8,22 +8,25 @@ from pathlib import Path
 import pytest
 
 from streamdp.backends.duckdb import instance
-from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.duckdb.parquet import Parquet
 from streamdp.backends.duckdb.words import DuckDBWords
-from tests.privacy.reading.sweep import PLAIN, Sweep, sweep, write
+from tests.privacy.reading.sweep import PLAIN, WRITE, Form, Sweep, sweep, write
 
 
-def test_no_record_makes_an_expression_fail_or_count_for_others(tmp_path: Path) -> None:
-    done, faults = sweep(tmp_path, seed=27, expressions=250)
+@pytest.mark.parametrize("form", WRITE)
+def test_no_record_makes_an_expression_fail_or_count_for_others(tmp_path: Path, form: Form) -> None:
+    done, faults = sweep(tmp_path, seed=27, expressions=100, form=form)
     assert faults == []
     assert done.refused < done.asked, "most of what the grammar says is admitted"
 
 
 @pytest.mark.long
-def test_no_record_of_many_sweeps_does(tmp_path: Path) -> None:
+@pytest.mark.parametrize("form", WRITE)
+def test_no_record_of_many_sweeps_does(tmp_path: Path, form: Form) -> None:
     for seed in range(5):
-        assert sweep(tmp_path, seed, expressions=4_000)[1] == []
+        folder = tmp_path / str(seed)
+        folder.mkdir()
+        assert sweep(folder, seed, expressions=4_000, form=form)[1] == []
 
 
 def test_an_optimizer_that_moves_work_out_of_try_is_caught(
@@ -43,5 +46,5 @@ def test_an_expression_that_is_not_tried_is_caught(
 def test_times_that_are_none_are_caught(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DuckDBWords, "plain_time", lambda _, value, kind: value)
     monkeypatch.setattr(Parquet, "_total", lambda _, name, kind: f'"{name}"')
-    told = Sweep(write(tmp_path, random.Random(27)), DuckDBBackend("", "parquet"))
+    told = Sweep(write(tmp_path, random.Random(27)))
     assert told.fault([("cuts", 'LENGTH(TRY_CAST("at" AS TEXT))')], str(PLAIN)) is not None
