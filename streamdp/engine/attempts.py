@@ -44,12 +44,17 @@ class Attempts:
     insists: bool = False
     passed: frozenset[tuple[str, str]] = frozenset()
     _refused: set[tuple[str, str]] = field(default_factory=set, init=False)
+    _keeper: Gatekeeper = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._keeper = Gatekeeper(self.around)
 
     def release(self, job: Job, batch: Batch, outcomes: Outcomes) -> bool:
         """Release and deliver one batch, or pass it over; False at the end of the budget."""
         if self._is_passed(job, batch):
             return True
         ready: list[Ready] = []
+        self.settle(outcomes)
 
         def release() -> None:
             release_batch(job, batch, ready[0], self.around)
@@ -71,6 +76,8 @@ class Attempts:
                 answers: list[bool | None] = []
                 if not self._ask(gate, batch, outcomes, answers.append):
                     return False
+                if answers and answers[-1]:
+                    self.deliver(outcomes)
                 answer = answers[-1] if answers else None
             jobs = gate.jobs if answer else jobs
         return all(
@@ -83,7 +90,7 @@ class Attempts:
         self, gate: Gate, batch: Batch, outcomes: Outcomes, say: Callable[[bool | None], None]
     ) -> bool:
         """Ask a gate about one batch, or pass it over; False at the end of the budget."""
-        keeper, store = Gatekeeper(self.around), self.around.store
+        keeper, store = self._keeper, self.around.store
         if self._is_passed(gate, batch):
             return True
         if not keeper.waits(gate) and self._readable(
@@ -91,10 +98,17 @@ class Attempts:
         ):
             last = (store.last_release(job.name) for job in gate.jobs)
             standing = tuple(release for release in last if release is not None)
-            return self._spend(
-                gate, batch, outcomes, lambda: say(keeper.ask(gate, batch, standing))
-            )
+            try:
+                say(keeper.ask(gate, batch, standing))
+            except BudgetExhaustedError as error:
+                self.settle(outcomes)
+                return self._refuse(gate, batch, error, outcomes)
         return True
+
+    def settle(self, outcomes: Outcomes) -> None:
+        """Wait for the end of the tests that are under way, tell their answers and deliver."""
+        if self._keeper.settle():
+            self.deliver(outcomes)
 
     def _readable(
         self, task: Task, batch: Batch, outcomes: Outcomes, look: Callable[[], None]
@@ -104,6 +118,7 @@ class Attempts:
         try:
             look()
         except (AlteredBatchError, SourceError) as error:
+            self.settle(outcomes)
             if batch.path is None:
                 raise
             outcomes.errors.append(error)

@@ -17,9 +17,12 @@ show is a test that ends without an answer:
   to be known after a kill, and a yes that did not end its run would be followed by a second one,
   which nobody paid for. The next run is charged in full and draws another threshold.
 
-Tests that are due at once are not taken in one slot. A yes among them is followed by a release,
-whose moment would show how long the tests before it took; to hold the release back to the end of
-the slot would leave a death in between with an answer that is known and a release that is not.
+Tests that are due at once are taken in a series, whose end is a function of their number
+(`engine/slots.py`). A yes ends it, so that the release that follows waits for that end; a death in
+between leaves an answer that is known and a release that is due, as after a single test. What is
+written within a series has the times at which its tests were due to begin, not those at which they
+did. A process that is killed within a series shows how many of its tests were over by then, as one
+that is killed within a slot shows whether its test was.
 
 A loss that depends on the batch in other ways than through the bit, as when the engine runs out of
 memory, is as visible here as in a release: the host and the engine are trusted.
@@ -28,7 +31,7 @@ memory, is as visible here as in a release: the host and the engine are trusted.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from streamdp.engine.ingest import require_unaltered
@@ -36,6 +39,7 @@ from streamdp.engine.job import Job
 from streamdp.engine.notices import of_acceptance, of_standing
 from streamdp.engine.origins import bind_files, bind_tables
 from streamdp.engine.release import EngineContext, redact_errors
+from streamdp.engine.slots import Series
 from streamdp.types import (
     Answer,
     Backend,
@@ -64,7 +68,7 @@ class Gate:
         sinks: Are told of an acceptance.
         holds: Jobs that an acceptance pauses.
         manual: Whether a person must re-arm it.
-        slot: Seconds that a test takes to who looks on.
+        slot: Seconds that a test takes to who looks on, if no other follows at once.
         horizon: Tests in a run, at most.
     """
 
@@ -81,11 +85,16 @@ class Gate:
     horizon: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Gatekeeper:
-    """Puts batches to gates and stores the answers."""
+    """Puts batches to gates and stores the answers.
+
+    Tests of a gate that are asked without `settle` between them are one series.
+    """
 
     around: EngineContext
+    _series: Series | None = field(default=None, init=False)
+    _untold: list[tuple[Gate, Batch, bool]] = field(default_factory=list, init=False)
 
     def waits(self, gate: Gate) -> bool:
         """Whether a person must re-arm a gate before it is asked again."""
@@ -106,7 +115,7 @@ class Gatekeeper:
             bind_tables(gate, gate.backend, batch, store, now)
 
     def ask(self, gate: Gate, batch: Batch, standing: tuple[Release, ...]) -> bool | None:
-        """Ask a gate about one prepared batch, once.
+        """Ask a gate about one prepared batch, once; a no may be told by `settle` alone.
 
         Args:
             gate: Asked.
@@ -122,20 +131,34 @@ class Gatekeeper:
             InternalError: Anything else in reading or drawing.
             StoreError: The answer could not be written; the run is closed.
         """
-        began, now = self.around.clock.timer(), self.around.clock.now()
         run = self._armed(gate)
         if run is None:
             return None
+        if self._series is None:
+            self._series = Series(self.around.clock, gate.slot)
+        now = self._series.begin()
         number = self.around.store.gates.use_test(run.run, batch, now)
         statistic = self._read(gate, batch, run.run)
         past = Past(
             self.around.store.gates.accepted(gate.name), standing[0].rows if standing else ()
         )
-        told = partial(self._word, gate, batch, standing, (began, now))
+        told = partial(self._word, gate, batch, standing, self._series)
         accepted = self._answer(gate, run, number, statistic, told, past, now)
-        self.around.clock.wait(self._left(gate, began))
-        self._tell(gate, batch, accepted)
+        self._untold.append((gate, batch, accepted))
+        if accepted:
+            self.settle()
         return accepted
+
+    def settle(self) -> bool:
+        """Wait for the end of the series, if there is one, and tell its answers; whether it was."""
+        series, self._series = self._series, None
+        if series is None:
+            return False
+        series.end()
+        told, self._untold = self._untold, []
+        for gate, batch, accepted in told:
+            self._tell(gate, batch, accepted)
+        return True
 
     def _armed(self, gate: Gate) -> GateRun | None:
         """The open run, or a new one that is charged now; None if a person must want it."""
@@ -144,6 +167,7 @@ class Gatekeeper:
         ended = _why_over(gate, run) if run is not None else None
         if run is not None and ended is None:
             return run
+        self.settle()
         if run is not None and ended is not None:
             around.store.gates.end(run.run, ended, gate.manual, around.clock.now())
             around.log(f"gate.{ended}", gate=gate.name)
@@ -195,13 +219,11 @@ class Gatekeeper:
         gate: Gate,
         batch: Batch,
         standing: tuple[Release, ...],
-        begin: tuple[float, int],
+        series: Series,
         accepted: bool,
     ) -> Answer:
-        """The answer with its notices and holds; its slot follows from the begin of the test."""
-        entropy, (began, now) = self.around.entropy, begin
-        slots = int((self.around.clock.timer() - began) // gate.slot) + 1
-        slot = now + slots * gate.slot + 1
+        """The answer with its notices and holds; its slot follows from the series of the test."""
+        entropy, slot = self.around.entropy, series.seen_from()
         if accepted:
             notices = of_acceptance(gate.name, gate.sinks, standing, batch, slot, entropy)
         else:
@@ -214,11 +236,6 @@ class Gatekeeper:
             holds=gate.holds if accepted else (),
             waits=gate.manual and accepted,
         )
-
-    def _left(self, gate: Gate, began: float) -> float:
-        """Seconds to the end of a test's slot; one that took longer takes whole slots."""
-        taken = self.around.clock.timer() - began
-        return gate.slot - taken % gate.slot
 
     def _tell(self, gate: Gate, batch: Batch, accepted: bool) -> None:
         about = {"gate": gate.name, "batch": batch.key}

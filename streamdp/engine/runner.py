@@ -25,6 +25,9 @@ from streamdp.types.rests import rest_after, rest_after_deaths
 TURN = 10
 """Batches of one task before the others have theirs; a number, as durations follow from records."""
 
+TURN_OF_A_GATE = 100
+"""Batches of a gate before the other tasks have theirs: a no of a series is soon had."""
+
 Progress = Callable[[Task, int, int], None]
 """Told of a task, how many of its due batches are done, and how many there are."""
 
@@ -197,11 +200,31 @@ class Runner:
             self.around.store.keep_problems(each, still)
 
     def _do(self, work: _Work, batches: Sequence[Batch], outcomes: Outcomes) -> bool:
-        """The next batches of a task; False at a stop, the budget's end or its own."""
-        task, total = work.task, len(batches)
-        for batch in batches[work.done : work.done + TURN]:
-            if self.stop() or (work.done % TURN and self._is_paused(task, outcomes)):
+        """The next batches of a task; False at a stop, the budget's end or its own.
+
+        A turn of a gate ends early when it has let through as many as a job's turn has. Its tests
+        are settled before anything of another task is done or told.
+        """
+        total = len(batches)
+        try:
+            more = self._go_on(work, batches, outcomes)
+        except StreamdpError:
+            self._attempts.settle(outcomes)
+            raise
+        self._attempts.settle(outcomes)
+        if work.done == total > 0:
+            self.progress(work.task, total, total)
+        return more
+
+    def _go_on(self, work: _Work, batches: Sequence[Batch], outcomes: Outcomes) -> bool:
+        """Put one batch after the other to the task; whether its work goes on in another turn."""
+        task, total, before = work.task, len(batches), outcomes.released
+        turn = turn_of(task)
+        for batch in batches[work.done : work.done // turn * turn + turn]:
+            if self.stop() or (work.done % turn and self._is_paused(task, outcomes)):
                 return False
+            if outcomes.released - before >= TURN:
+                break
             self.progress(task, work.done, total)
             if not (
                 self._attempts.release(task, batch, outcomes)
@@ -210,8 +233,6 @@ class Runner:
             ):
                 return False
             work.done += 1
-        if work.done == total > 0:
-            self.progress(task, total, total)
         return work.done < total
 
     def _tell(self, task: Task, error: StreamdpError) -> None:
@@ -264,6 +285,11 @@ class Runner:
         outcomes.resting.append(task.name)
         self.around.log("job.rests", job=task.name)
         return True
+
+
+def turn_of(task: Task) -> int:
+    """Return how many batches of a task are done before the others have theirs."""
+    return TURN if isinstance(task, Job) else TURN_OF_A_GATE
 
 
 def _handed_on(held: list[HoldsRecords], task: Task | None) -> list[HoldsRecords]:

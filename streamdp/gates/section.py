@@ -89,7 +89,7 @@ class GateTerms(Section):
     slot: PositiveDuration = Field(
         default=1,
         description="Time that every test appears to take, as a duration. It must be longer than"
-        " any test needs. Default 1s.",
+        " any test needs. Tests of a backlog follow each other at a twentieth of it. Default 1s.",
         examples=["1s"],
     )
     hold: Names = Field(

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING
 
-from streamdp.engine.runner import TURN
+from streamdp.engine.runner import TURN, TURN_OF_A_GATE
 from streamdp.planning.gates import tests_left
 from streamdp.privacy.amounts import epsilon_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from streamdp.config import Configuration
     from streamdp.database import Database
@@ -99,7 +99,7 @@ def refusals(
     from streamdp.store.ledger.dry_run import try_release, try_test
 
     ended: set[str] = set()
-    for task, number, batch in _in_order(waiting, now):
+    for task, number, batch in _in_order(waiting, now, opened):
         if task in ended:
             continue
         charge = prices.charge(task, batch)
@@ -123,9 +123,12 @@ def open_tests(configuration: Configuration, database: Database | None) -> dict[
     }
 
 
-def _in_order(waiting: Mapping[str, Sequence[Batch]], now: int) -> Iterator[tuple[str, int, Batch]]:
+def _in_order(
+    waiting: Mapping[str, Sequence[Batch]], now: int, gates: Collection[str]
+) -> Iterator[tuple[str, int, Batch]]:
+    turns = {task: TURN_OF_A_GATE if task in gates else TURN for task in waiting}
     found = [
-        (max(batch.end or 0, now), number // TURN, index, number, task, batch)
+        (max(batch.end or 0, now), number // turns[task], index, number, task, batch)
         for index, (task, batches) in enumerate(waiting.items())
         for number, batch in enumerate(batches)
     ]

@@ -165,7 +165,8 @@ def _progress() -> Iterator[Progress]:
         if job.name not in tasks:
             tasks[job.name] = bar.add_task(job.name, total=total)
             _announce(job, total)
-        bar.update(tasks[job.name], completed=done, total=total)  # type: ignore[arg-type]
+        if not _in_series(job, done, total):
+            bar.update(tasks[job.name], completed=done, total=total)  # type: ignore[arg-type]
 
     with bar:
         yield show
@@ -180,7 +181,7 @@ def _lines(timer: Callable[[], float]) -> Progress:
         if job.name not in begun:
             begun.add(job.name)
             _announce(job, total)
-        if timer() - last >= SAY_EVERY:
+        if timer() - last >= SAY_EVERY and not _in_series(job, done, total):
             last = timer()
             click.echo(f"{job.name}: {done} of {total} batches", err=True)
 
@@ -188,8 +189,24 @@ def _lines(timer: Callable[[], float]) -> Progress:
 
 
 def _announce(job: Task, total: int) -> None:
-    """Say how long the slots of a gate's backlog take: each answer is seen at the end of one."""
+    """Say how long a gate's backlog takes, if it says no to all of it."""
+    from streamdp.engine.runner import TURN_OF_A_GATE
+    from streamdp.engine.slots import seconds_of_series
+
     slot = getattr(job, "slot", 0)
-    if slot * total >= LONG_WAIT:
-        minutes = f"{slot * total / 60:.0f} minutes" if slot * total > 90 else f"{slot * total} s"
-        click.echo(f"{job.name}: {total} batches in slots of {slot} s, about {minutes}", err=True)
+    if not slot:
+        return
+    turns, rest = divmod(total, TURN_OF_A_GATE)
+    seconds = turns * seconds_of_series(slot, TURN_OF_A_GATE)
+    seconds += seconds_of_series(slot, rest) if rest else 0
+    if seconds >= LONG_WAIT:
+        minutes = f"{seconds / 60:.0f} minutes" if seconds > 90 else f"{seconds} s"
+        said = f"{total} batches in slots of {slot} s, about {minutes} and {slot} s for each yes"
+        click.echo(f"{job.name}: {said}", err=True)
+
+
+def _in_series(job: Task, done: int, total: int) -> bool:
+    """Whether a gate may be amid tests, whose times are not shown."""
+    from streamdp.engine.runner import TURN_OF_A_GATE
+
+    return bool(getattr(job, "slot", 0)) and done % TURN_OF_A_GATE > 0 and done != total

@@ -125,8 +125,9 @@ def paid_by_one_charge(tests: int, first: int, *, endless: bool) -> Draw:
         memory = MemoryGates(endless)
         store = cast(Store, SimpleNamespace(gates=memory))
         around = EngineContext(store, OperatingSystemEntropy(), HandClock(), EventLog())
+        keeper = Gatekeeper(around)
         for batch in batches:
-            if Gatekeeper(around).ask(gate, batch, ()) and not endless:
+            if keeper.ask(gate, batch, ()) and not endless:
                 break
         words = [word for run, word in memory.words if run == 1]
         return len(words), sum(words[::2]) - sum(words[1::2])
