@@ -56,6 +56,19 @@ REFUSED = [
 ]
 
 
+@pytest.mark.parametrize("column", ["comment", "set", "show", "begin", "load", "copy", "delete"])
+def test_a_column_may_be_called_like_a_statement(column: str) -> None:
+    assert expression(f"{column} IS NULL -- why") == f'"{column}" IS NULL'
+    assert expression(f"{column} > 3 OR x") == f'"{column}" > 3 OR "x"'
+
+
+@pytest.mark.parametrize("text", ["comment) IS NULL OR (set", "x; comment", "case > 3", "set x"])
+def test_brackets_around_an_expression_let_nothing_else_in(text: str) -> None:
+    with pytest.raises(ValueError, match=r"no SQL expression.*double quotes|not one|not among"):
+        expression(text)
+    assert expression('"case" > 3') == '"case" > 3'
+
+
 @pytest.mark.parametrize("text", REFUSED, ids=lambda text: text[:30])
 @pytest.mark.parametrize("dialect", ["duckdb", "postgres", "spark"])
 def test_what_could_read_another_record_is_refused(text: str, dialect: Dialect) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import duckdb
 import pytest
+from click.testing import CliRunner
 
 from streamdp.backends.mariadb.connection import Address
 from streamdp.backends.mariadb.engine import MariaDBBackend
 from streamdp.backends.postgres.engine import PostgresBackend
 from streamdp.backends.sql.relation import Relation
+from streamdp.cli import cli
 from tests.contract.servers import asked as connected
 from tests.contract.test_total import FILE
 
@@ -34,6 +39,35 @@ def test_doctor_names_what_burns_charges_in_postgresql(postgres_server: str) -> 
         finally:
             server.execute("ALTER ROLE postgres RESET temp_file_limit")
             server.execute("DROP TABLE noted CASCADE")
+
+
+def test_doctor_names_views_of_duckdb_that_compute(tmp_path: Path) -> None:
+    """A cast, a quotient, and a view beneath another; by the command that everybody runs."""
+    with duckdb.connect(str(tmp_path / "noted.duckdb")) as database:
+        database.execute("CREATE SCHEMA other")
+        database.execute("CREATE TABLE noted AS SELECT 1 AS x, '2' AS note, DATE '2024-01-01' AS t")
+        for name, select in {
+            "plain": "x, note AS said, t FROM noted WHERE x > 1 AND note IS NOT NULL",
+            "casting": "CAST(note AS DOUBLE) AS x, t FROM noted",
+            "other.dividing": "100 / x AS x, t FROM noted",
+            "above": "x, t FROM other.dividing",
+        }.items():
+            database.execute(f"CREATE VIEW {name} AS SELECT {select}")
+    told = {"noted": "", "plain": "", "casting": "casting", "above": "dividing"}
+    for name, view in told.items():
+        path = tmp_path / "config.yaml"
+        path.write_text(f"""
+store: {{path: {name}.db}}
+privacy: {{unit: record, caps: {{batch: 1, lifetime: 9}}}}
+sources:
+  s: {{path: noted.duckdb, table: {name},
+    batches: {{column: t, every: 1d, start: 2024-01-01, end: 2024-01-02}}}}
+releases: {{r: {{kind: statistics, source: s, epsilon: 1, measures: {{n: count}}, sinks: [f]}}}}
+sinks: {{f: {{kind: jsonl, path: {name}.jsonl}}}}
+""")
+        said = " ".join(CliRunner().invoke(cli, ["doctor", "-c", str(path)]).output.split())
+        assert "its columns are there" in said, said
+        assert (f"the view {view} computes" in said) if view else ("computes" not in said), said
 
 
 def test_doctor_names_what_burns_charges_in_mariadb(mariadb_server: str) -> None:

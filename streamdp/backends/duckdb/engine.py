@@ -20,6 +20,7 @@ from streamdp.backends.fields import Field
 from streamdp.backends.limits import NO_LIMITS, Limits
 from streamdp.backends.sql.engine import SqlBackend, expressions, listed
 from streamdp.backends.sql.relation import Relation
+from streamdp.backends.sql.views import beneath, computes, notice
 from streamdp.backends.sql.words import quoted
 from streamdp.errors import SourceError
 from streamdp.files import file_at, nearest, resolve
@@ -42,6 +43,11 @@ _TABLES = (
 _ALL_TABLES = (
     "SELECT lower(table_schema), lower(table_name) FROM information_schema.tables"
     f" WHERE table_catalog = '{DATABASE}'"
+)
+
+_VIEWS = (
+    f"SELECT lower(view_name), sql FROM duckdb_views() WHERE database_name = '{DATABASE}'"
+    " AND NOT internal"
 )
 
 
@@ -240,6 +246,16 @@ class DuckDBBackend(SqlBackend):
         with self.session():
             found = self._connect().execute(_ALL_TABLES).fetchall()
         return (file.id, *(f"{file.id}#{schema}.{name}" for schema, name in found))
+
+    def notices(self, batch: Batch) -> list[str]:
+        """Views of the database that compute, also beneath others."""
+        if self._files is not None:
+            return []
+        with self.session(), self._own_words(batch, "could not be asked", self.opening_hint):
+            made = dict(self._connect().execute(_VIEWS).fetchall())
+        table = (self.relation or Relation()).bare(self.words())
+        names = beneath(f"SELECT * FROM {table}", made, "duckdb")
+        return [notice(name) for name in names if computes(made[name], "duckdb")]
 
     def type_hint(self, source: str, field: Field) -> str:
         """Hint to declare the types of text formats."""

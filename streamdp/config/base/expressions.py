@@ -145,17 +145,34 @@ def parsed(text: str, longest: int | None = None) -> Expr:
     Raises:
         ValueError: It is none, or longer than it may be.
     """
-    import sqlglot
+    from sqlglot import exp
 
     if longest is not None and len(text) > longest:
         raise ValueError(f"this is longer than {longest} characters")
-    try:
-        found = sqlglot.parse(text, read="duckdb")
-    except (sqlglot.errors.SqlglotError, RecursionError):
-        raise ValueError("this is no SQL expression") from None
+    # within brackets a column at the beginning is none of the statements COMMENT, SET or SHOW
+    within = _statements(f"({text}\n)")
+    if within is not None and isinstance(within[0], exp.Paren):
+        only: Expr = within[0].this.pop()
+        return only
+    found = _statements(text)
+    if found is None:
+        raise ValueError(
+            "this is no SQL expression; a column that is called like a word of SQL is written in"
+            ' double quotes: "case"'
+        )
     if len(found) != 1 or found[0] is None:
         raise ValueError("this is not one SQL expression")
     return found[0]
+
+
+def _statements(text: str) -> list[Expr | None] | None:
+    """Trees of what semicolons divide, or None where it is no SQL."""
+    import sqlglot
+
+    try:
+        return list(sqlglot.parse(text, read="duckdb"))
+    except (sqlglot.errors.SqlglotError, RecursionError):
+        return None
 
 
 def _require_allowed(node: Expr, dialect: Dialect) -> None:
