@@ -195,12 +195,15 @@ kinds are made of."""
 
 
 def names_in(path: Path) -> set[str]:
-    """Texts and attributes of a module, and the kinds it imports something of."""
+    """Texts and attributes of a module, and the kinds it imports something of.
+
+    The attribute `keys`, which every mapping has, is no name of a kind.
+    """
     found: set[str] = set()
     for node in nodes(path):
         if isinstance(node, ast.Constant) and isinstance(node.value, str):
             found.add(node.value)
-        elif isinstance(node, ast.Attribute):
+        elif isinstance(node, ast.Attribute) and node.attr != "keys":
             found.add(node.attr)
     modules = [name.split(".") for name in imports(path)]
     return found | {name[2] for name in modules if name[:2] == ["streamdp", "kinds"] and name[2:]}

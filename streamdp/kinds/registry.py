@@ -27,6 +27,7 @@ OWN = {
     "workload": "streamdp.kinds.workload.spec:SPEC",
     "selection": "streamdp.kinds.selection.spec:SPEC",
     "experts": "streamdp.kinds.experts.spec:SPEC",
+    "keys": "streamdp.kinds.keys.spec:SPEC",
 }
 """Kinds of streamdp; one is imported when it is first asked for."""
 

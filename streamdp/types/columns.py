@@ -13,7 +13,7 @@ Role = Literal["label", "value", "origin", "estimate", "lower", "upper", "error"
 * label: names the row, as a group or a quantile does; the same in every release of a job.
 * value: what was drawn.
 * origin: whether the column `about` was itself drawn (`measured`), or computed from other noisy
-  measurements of the batch (`inferred`).
+  measurements of the batch (`inferred`); or the batch in which the row itself was found.
 * estimate: follows from this release and earlier ones, such as a smoothed value.
 * lower, upper: ends of an interval around the column `about`.
 * error: what error to expect, a public number.

@@ -19,7 +19,9 @@ from streamdp.types.forms import Json, Neighbours
 from streamdp.types.names import NewNames
 from streamdp.types.releases import Outcome, Plan
 
-Form = Literal["counts", "values", "table", "sums", "units", "losses", "choice", "gradient"]
+Form = Literal[
+    "counts", "values", "table", "sums", "units", "losses", "choice", "gradient", "found"
+]
 """Of a measurement's numbers:
 
 | form | cells | numbers | given |
@@ -32,6 +34,7 @@ Form = Literal["counts", "values", "table", "sums", "units", "losses", "choice",
 | losses | – | noisy integers that losses follow from | forecasts, and the public coin |
 | choice | places of chosen candidates, the best first | – | – |
 | gradient | – | noisy integers, 2^-24 each | – |
+| found | – | noisy count of each known key | the known keys, and those that were found |
 """  # noqa: E501
 
 

@@ -65,6 +65,10 @@ BODIES = {
         'experts: {rules: {sql: "x >= {t}", t: {from: 0, to: 9}}, label: late}',
         "experts: {losses: {go: x, stay: 1 - x}, denominator: 10}",
     ),
+    "keys": (
+        "by: city, delta: 1e-9",
+        "by: [city, place], delta: 1e-6, at_least: 1, public: [[a, b]], never: [[c, d]]",
+    ),
 }
 """What a release of each kind says beside the common keys; a kind that is registered is here."""
 

@@ -16,7 +16,8 @@ from streamdp.types import Column, Json, Release
 WORDS = {
     "label": "names the row",
     "value": "what was published, noise included",
-    "origin": "measured: drawn by itself; inferred: computed from noisy counts and past releases",
+    "origin": "the batch of a row that was found; or of its value, measured: drawn by itself;"
+    " inferred: computed from noisy counts and past releases",
     "estimate": "what this and earlier releases say together",
     "lower": "lower end of an interval",
     "upper": "upper end of an interval",

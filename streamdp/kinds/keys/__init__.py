@@ -1,0 +1,1 @@
+"""The release kind `keys`: which groups there are, found privately and remembered, with counts."""

@@ -1,0 +1,113 @@
+"""The section of a release of keys."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from streamdp.config.base.releases import FACTS, Group, ReleaseSection
+from streamdp.config.base.values import PositiveRational
+from streamdp.kinds.keys.texts import publishable
+from streamdp.types import MOST_LONGEST
+
+MOST_LISTED = 10_000
+"""Keys that a configuration lists."""
+
+
+class KeysSection(ReleaseSection):
+    """Keys of every batch: which there are, and how many units hold each."""
+
+    measures_of_price = frozenset({"epsilon", "rho"})
+    published: ClassVar[frozenset[str]] = frozenset(
+        {"found", "count", "lower", "upper", "smoothed", "smoothed_lower", "smoothed_upper", "flag"}
+    )
+
+    kind: Literal["keys"] = Field(
+        description="`keys`: groups that are found in the data, and how many units are in each."
+    )
+    by: tuple[str, ...] = Field(
+        min_length=1,
+        description="Column or columns whose texts are the key of a record, compared byte by byte."
+        " Null and empty text are no key.",
+        examples=["city", ["carrier", "origin"]],
+    )
+    delta: PositiveRational = Field(
+        description="Chance with which finding keys may cost a unit more than the price, for each"
+        " release. The caps need a `delta` too.",
+        examples=["1e-9"],
+    )
+    at_least: int = Field(
+        default=5,
+        ge=1,
+        le=10**6,
+        strict=True,
+        description="No key of fewer units is ever found. Default 5.",
+        examples=[20],
+    )
+    longest: int = Field(
+        default=64,
+        ge=1,
+        le=MOST_LONGEST,
+        strict=True,
+        description="Bytes of one text of a key in UTF-8; longer ones are no key. Default 64.",
+    )
+    public: tuple[Group, ...] = Field(
+        default=(),
+        max_length=MOST_LISTED,
+        description="Keys that are public and so known from the start; they are counted from the"
+        " first release on. Default: none.",
+        examples=[["AA", "UA"]],
+    )
+    never: tuple[Group, ...] = Field(
+        default=(),
+        max_length=MOST_LISTED,
+        description="Keys that are never published. Default: none.",
+        examples=[["N/A", "test"]],
+    )
+
+    @field_validator("public", "never", mode="before")
+    @classmethod
+    def _keys(cls, value: Any) -> Any:
+        if not isinstance(value, list | tuple):
+            raise ValueError("this must be a list of keys")
+        return [each if isinstance(each, list | tuple) else [each] for each in value]
+
+    @model_validator(mode="after")
+    def _groups_are_public(self) -> KeysSection:
+        """Keys take the place of groups."""
+        if self.groups:
+            raise ValueError("keys are found in the data: list those that are public under public")
+        if len(set(self.by)) != len(self.by) or set(self.by) & (FACTS | self.published):
+            raise ValueError("by names a column twice, or one that releases have themselves")
+        for name, keys in (("public", self.public), ("never", self.never)):
+            if any(len(key) != len(self.by) for key in keys):
+                raise ValueError(f"each key of {name} needs one text for each column of by")
+            if len(set(keys)) != len(keys):
+                raise ValueError(f"{name} lists a key twice")
+        for key in self.public:
+            if not publishable(key, self.longest):
+                raise ValueError(
+                    f"public lists {', '.join(key)!r}, whose text no key has: it is too long, has"
+                    " blanks around it, begins like a formula, or holds signs that do not show"
+                )
+        if set(self.public) & set(self.never):
+            raise ValueError("a key is in public and in never")
+        if self.delta >= 1:
+            raise ValueError("delta is a chance, far below 1")
+        return self
+
+    @property
+    def cut_by(self) -> tuple[str, ...]:
+        """None: the columns are those of keys."""
+        return ()
+
+    def about_errors(self) -> str:
+        """What is found, what is never, and what the intervals hold."""
+        unit = "units" if self.at_least > 1 else "unit"
+        return (
+            f"No key of fewer than {self.at_least} {unit} is ever found, and none is invented. A"
+            " found text is public for ever. Without a unit column one person who writes a text"
+            " often enough publishes it. lower and upper are meant to hold the number of the batch"
+            " 95 times in 100, and so are smoothed_lower and smoothed_upper"
+        )
