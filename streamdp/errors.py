@@ -84,6 +84,12 @@ class SourceError(StreamdpError):
     code = "source"
 
 
+class WaitingError(StreamdpError):
+    """A batch waits for what another job has not released yet; nothing was spent."""
+
+    code = "waiting"
+
+
 class TooSlowError(SourceError):
     """A question took longer than it may."""
 

@@ -9,7 +9,13 @@ from streamdp.engine.gate import Gate, Gatekeeper
 from streamdp.engine.gated import must_ask, unasked
 from streamdp.engine.job import Job
 from streamdp.engine.release import EngineContext, Ready, prepare, release_batch
-from streamdp.errors import AlteredBatchError, BudgetExhaustedError, SourceError, StreamdpError
+from streamdp.errors import (
+    AlteredBatchError,
+    BudgetExhaustedError,
+    SourceError,
+    StreamdpError,
+    WaitingError,
+)
 from streamdp.types import Batch
 
 Task = Job | Gate
@@ -117,6 +123,9 @@ class Attempts:
         store, key = self.around.store, "" if batch.path is None else batch.key
         try:
             look()
+        except WaitingError as error:
+            self._wait(task, key, error)
+            return False
         except (AlteredBatchError, SourceError) as error:
             self.settle(outcomes)
             if batch.path is None:
@@ -130,6 +139,14 @@ class Attempts:
             return False
         store.settle_problem(task.name, key)
         return True
+
+    def _wait(self, task: Task, key: str, error: WaitingError) -> None:
+        """Say once that a job waits; batches before its first release are none of its own."""
+        store = self.around.store
+        if store.last_release(task.name) is not None:
+            store.settle_problem(task.name, key)
+        elif store.report_problem(task.name, key, error, self.around.clock.now()):
+            self.around.log("job.waits", job=task.name, reason=error.line)
 
     def _spend(
         self, task: Task, batch: Batch, outcomes: Outcomes, spend: Callable[[], None]

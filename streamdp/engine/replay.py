@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from streamdp.engine.fallbacks import FAILURES
 from streamdp.engine.job import Job
 from streamdp.engine.protocols import Store
+from streamdp.errors import WaitingError
 from streamdp.types import (
     Batch,
     Json,
@@ -94,7 +95,10 @@ def _after(
     kind: ReleaseKind, state: Json, batch: Batch, release: MeasuredRelease, store: Store
 ) -> Json:
     """The state after one release, as it would come from the store; None if it teaches nothing."""
-    one = informed(kind, batch, store, release.id)
+    try:
+        one = informed(kind, batch, store, release.id)
+    except WaitingError:
+        return None
     if not isinstance(one, Measures):
         return None
     try:

@@ -20,7 +20,13 @@ from streamdp.types import (
 
 if TYPE_CHECKING:
     from streamdp.config.base.dialects import Dialect
-    from streamdp.config.base.releases import CheckContext, Problem, ReleaseSection
+    from streamdp.config.base.releases import (
+        CheckContext,
+        Group,
+        GroupsFrom,
+        Problem,
+        ReleaseSection,
+    )
     from streamdp.kinds.rules.errors import RuleErrors
     from streamdp.kinds.study import Study
     from streamdp.privacy.price import Price
@@ -171,6 +177,8 @@ class KindSpec:
             those of a unit leaves out; None if the kind never tells.
         ask: Answers a question, as text, from a section and the rows of one release (of one
             group), for nothing: a dataclass of facts. None if releases cannot be asked.
+        groups: Reads off a section and the rows of one release the groups that others ask for; None
+            if the kind finds none.
     """
 
     name: str
@@ -187,3 +195,4 @@ class KindSpec:
     pools_groups: bool = False
     left_out: Callable[[Any, Sequence[Row]], Mapping[int, LeftOut]] | None = None
     ask: Callable[[Any, Sequence[Row], str], Any] | None = None
+    groups: Callable[[Any, GroupsFrom, Sequence[Row]], tuple[Group, ...]] | None = None

@@ -56,6 +56,7 @@ EVENTS = {
     "release.failed": _event(
         "error", "job code source id reason", "a job's turn ended in an error"
     ),
+    "job.waits": _event("info", "job reason", "no group was found before its batches yet"),
     "job.rests": _event("warning", "job", "a charge was burnt; the next try waits"),
     "budget.exhausted": _event(
         "warning", "job batch cap left_nano frees", "a cap refused a release; told once"

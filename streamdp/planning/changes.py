@@ -112,7 +112,7 @@ def _of_groups(database: Database, job: str, section: ReleaseSection) -> Iterato
     from streamdp.store.archive import learned_states, released_batches
 
     newest = next(learned_states(database, job, None), None)
-    if newest is None or not section.by:
+    if newest is None or not section.cut_by or section.groups_from is not None:
         return
     rows = [row for row in newest[1].rows if all(name in row for name in section.by)]
     had = dict.fromkeys(tuple(str(row[name]) for name in section.by) for row in rows)

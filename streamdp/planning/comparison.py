@@ -169,7 +169,7 @@ def _table(
         if reads:
             about = study.question(told(kind, section, past[batch.key], group), batch)
         assert about is not None, "there is a batch"  # noqa: S101
-        by_groups = with_groups(about, section.by, section.groups) if section.by else about
+        by_groups = with_groups(about, section.by, section.groups) if section.cut_by else about
         return charging.bounded(by_groups, batch)
 
     return table_stream(section.source, batches, reader, asked, group)
@@ -177,6 +177,12 @@ def _table(
 
 def _group(section: ReleaseSection, name: str | None) -> int:
     """Place of a group among those of the release; 0 where there are none."""
+    if section.groups_from is not None:
+        raise ConfigurationError(
+            f"the groups are those that {section.groups_from.job} finds",
+            where="groups",
+            hint="simulate with a list of groups",
+        )
     names = [",".join(group) for group in section.groups]
     if name is None and len(names) < 2:
         return 0

@@ -28,7 +28,7 @@ def jobs_read_by(configuration: Configuration, section: ReleaseSection) -> tuple
 
 def told(kind: ReleaseKind, section: ReleaseSection, past: Past, group: int) -> ReleaseKind:
     """The kind of one group, told what was released before a batch."""
-    if section.by:
+    if section.cut_by:
         chosen = section.groups[group]
         past = {job: rows_of(rows, section.by, chosen) for job, rows in past.items()}
     return cast("ReadsReleases", kind).informed(past)

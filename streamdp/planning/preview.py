@@ -218,7 +218,7 @@ def _groups(
 ) -> Iterator[dict[str, Json]]:
     """Groups with records that no list of a release has."""
     for name, section in configuration.releases.items():
-        if section.source != source or not section.by:
+        if section.source != source or not section.cut_by or section.groups_from:
             continue
         words = whole.words()
         names = {each: words.name(each) for each in section.by}

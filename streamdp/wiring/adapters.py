@@ -126,7 +126,10 @@ def jobs(
     engines: Callable[[str], Backend] | None = None,
     names: Iterable[str] | None = None,
 ) -> dict[str, Job]:
-    """One job for each configured release, or for some; `engines` read the sources."""
+    """One job for each configured release, or for some; `engines` read the sources.
+
+    Jobs that find groups come before those that release them, whose turns follow theirs.
+    """
     engines = engines or backends(configuration)
     looks = cache(lambda name: source(name, configuration.sources[name]))
     return {
@@ -139,7 +142,10 @@ def jobs(
             charging=charging(configuration.privacy.unit),
             sinks=section.sinks,
         )
-        for name in (configuration.releases if names is None else names)
+        for name in sorted(
+            configuration.releases if names is None else names,
+            key=lambda name: configuration.releases[name].groups_from is not None,
+        )
         for section in [configuration.releases[name]]
     }
 

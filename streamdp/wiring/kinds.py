@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, cast
 
 from streamdp.config.base.formats import file_format
@@ -13,7 +14,7 @@ from streamdp.wiring.sources import format_of
 
 if TYPE_CHECKING:
     from streamdp.config.base.dialects import Dialect
-    from streamdp.config.base.releases import ReleaseSection, RowsFrom
+    from streamdp.config.base.releases import GroupsFrom, ReleaseSection, RowsFrom
     from streamdp.config.model import Configuration
     from streamdp.config.sections.units import Unit
     from streamdp.kinds.charging import UnitCharging
@@ -24,13 +25,35 @@ if TYPE_CHECKING:
 def release_kind(configuration: Configuration, name: str) -> ReleaseKind:
     """The kind of a configured release: of a batch, or of each public group of it."""
     section = configuration.releases[name]
-    made = _of_groups(configuration, section)
+    made = (
+        _of_groups(configuration, section)
+        if section.groups_from is None
+        else _of_found_groups(configuration, section, section.groups_from)
+    )
     if section.rows_from is None:
         return made
     from streamdp.kinds.counted import Counted
 
     count = _count(configuration, section.rows_from)
     return Counted(cast("ExpectsRows", made), section.rows_from.job, count)
+
+
+def _of_found_groups(
+    configuration: Configuration, section: ReleaseSection, named: GroupsFrom
+) -> ReleaseKind:
+    """The kind of the groups that a job finds; what is expected of them is alike."""
+    from streamdp.kinds.found_groups import FoundGroups
+
+    finding = configuration.releases[named.job]
+    groups = spec_of(finding).groups
+    assert groups is not None, "checked when the configuration was loaded"  # noqa: S101
+
+    def of(found: tuple[tuple[str, ...], ...]) -> ReleaseKind:
+        """The kind of some groups."""
+        return _of_groups(configuration, section.model_copy(update={"groups": found}))
+
+    like = of((("",) * len(section.by),))
+    return FoundGroups(of, like, named.job, partial(groups, finding, named))
 
 
 def counted(
@@ -106,7 +129,8 @@ def kind(
     """
     from streamdp.kinds.spec import BuildContext
 
-    groups = len(section.groups) or 1
+    named = section.groups_from
+    groups = (len(section.groups) or 1) if named is None else named.most
     public = PublicFiles()
     context = BuildContext(neighbours, rows, groups, dialect, public, zone, counted, unit)
     return spec_of(section).build(section, context)

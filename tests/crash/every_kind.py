@@ -14,6 +14,7 @@ from typing import Any, Self
 from unittest import mock
 
 from streamdp.kinds.experts.kind import Experts
+from streamdp.kinds.keys.kind import Keys
 from streamdp.kinds.quantiles.kind import Quantiles
 from streamdp.kinds.selection.kind import Selection
 from streamdp.kinds.statistics.kind import Statistics
@@ -24,7 +25,7 @@ from tests.invariants import violations
 from tests.kinds.cases import empty
 from tests.worlds import ReplayedEntropy
 
-CLASSES: tuple[type[Any], ...] = (Quantiles, Statistics, WorkloadRelease, Selection, Experts)
+CLASSES: tuple[type[Any], ...] = (Quantiles, Statistics, WorkloadRelease, Selection, Experts, Keys)
 
 RELEASES = {
     "middle": "kind: quantiles, column: x, quantiles: [0.5], resolution: 1, bounds: [0, 100]",
@@ -48,6 +49,7 @@ RELEASES = {
     "action": """kind: experts, expected_rows: 20, experts: {denominator: 4,
      losses: {none: CASE WHEN note IS NULL THEN 1 ELSE 0 END, half: "0.5", far: abs(x) / 100,
      long: length(note) / 10}}""",
+    "texts": """kind: keys, by: note, delta: 1e-4, at_least: 1, public: [a]""",
 }
 """What each release asks; columns are `x`, a number, and `note`, a text."""
 
@@ -92,7 +94,8 @@ DAYS = ("15", "16")
 CONFIG = f"""
 store: {{path: store.db, anchor: vault/anchor}}
 privacy:
-  {{unit: person, neighbours: add-remove, caps: {{batch: {{rho: 1}}, lifetime: {{rho: 20}}}}}}
+  {{unit: person, neighbours: add-remove, caps: {{batch: {{rho: 1}}, lifetime: {{rho: 20}},
+   delta: {{lifetime: 1e-3}}}}}}
 sources:
   stream:
     path: stream.csv
@@ -106,7 +109,7 @@ log: {{path: streamdp.log, level: debug}}
 {REPORTS}"""
 
 COSTLY = CONFIG.replace("epsilon: 0.1", "epsilon: 5").replace(
-    "{batch: {rho: 1}, lifetime: {rho: 20}}", "{batch: {rho: 900}, lifetime: {rho: 9000}}"
+    "{batch: {rho: 1}, lifetime: {rho: 20},", "{batch: {rho: 900}, lifetime: {rho: 9000},"
 )
 """So sure of the best that how often a choice is tried moves with one record."""
 

@@ -54,7 +54,8 @@ FEW = {name: ALL[name] for name in ("counts", "quotient", "logarithm")}
 CONFIG = """
 store: {path: store.db, anchor: vault/anchor}
 privacy:
-  {unit: person, neighbours: add-remove, caps: {batch: {rho: 900}, lifetime: {rho: 9000}}}
+  {unit: person, neighbours: add-remove,
+   caps: {batch: {rho: 900}, lifetime: {rho: 9000}, delta: {lifetime: 1e-3}}}
 sources:
   stream: {%s,
     batches: {column: at, every: 1d, start: 2023-11-15, end: 2023-11-17}}

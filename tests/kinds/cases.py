@@ -30,7 +30,7 @@ from streamdp.types import (
 
 HEAD = """
 store: {path: store.db}
-privacy: {unit: UNIT, caps: {batch: 1, lifetime: 10}}
+privacy: {unit: UNIT, caps: {batch: 1, lifetime: 10, delta: {lifetime: 1e-3}}}
 sources:
   trips: {path: trips.parquet, batches: {column: at, every: 1d, start: 2024-01-01}}
 releases:

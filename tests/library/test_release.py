@@ -34,7 +34,7 @@ from streamdp.kinds import registry
 from streamdp.library.release import draw_release
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Json
-from tests.kinds.cases import CASES
+from tests.kinds.cases import BODIES, CASES
 from tests.worlds import EventLog, HandClock, ReplayedEntropy, World
 
 ROOT = Path(__file__).parents[2]
@@ -73,7 +73,20 @@ def options(body: str) -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize(("kind", "body"), CASES)
+PURE = [(kind, body) for kind, body in CASES if kind != "keys"]
+"""Kinds without a delta, which the ledger of a notebook has no cap for."""
+
+
+@pytest.mark.parametrize("body", BODIES["keys"])
+def test_a_kind_with_a_delta_is_refused(body: str) -> None:
+    """By name, before records are read: the ledger has no cap on delta."""
+    with pytest.raises(ConfigurationError, match="the caps have none"):
+        streamdp.release(
+            records(), kind="keys", epsilon="1/4", ledger=streamdp.Ledger(1), **options(body)
+        )
+
+
+@pytest.mark.parametrize(("kind", "body"), PURE)
 def test_every_kind_can_be_released_of_units_and_groups_and_learned_from(
     kind: str, body: str
 ) -> None:
@@ -101,7 +114,7 @@ def test_every_kind_can_be_released_of_units_and_groups_and_learned_from(
     assert last._repr_html_().startswith("<table>")
 
 
-@pytest.mark.parametrize(("kind", "body"), CASES)
+@pytest.mark.parametrize(("kind", "body"), PURE)
 def test_it_is_the_release_that_the_daemon_makes(tmp_path: Path, kind: str, body: str) -> None:
     """With the same entropy: rows, event and learned state, of two batches."""
     for day in (1, 2):

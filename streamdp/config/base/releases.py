@@ -42,8 +42,8 @@ FACTS = frozenset(
 """Columns of every release, which a group's columns would hide."""
 
 DATA_DEFINED = (
-    "groups must be a public list: groups found in the data would tell who is there, and no private"
-    " selection of keys is configured"
+    "groups must be a public list, or {from: JOB, most: 50}, where JOB is a release of kind keys:"
+    " groups read off the data would tell who is there"
 )
 
 
@@ -68,6 +68,32 @@ class RowsFrom(Section):
     )
     measure: str = Field(
         min_length=1, description="Name of the count in that release.", examples=["flights"]
+    )
+
+
+class GroupsFrom(Section):
+    """A job whose releases say which groups there are."""
+
+    job: str = Field(
+        alias="from",
+        min_length=1,
+        description="Name of a release of kind `keys` of the same source and columns. The groups of"
+        " a batch are keys that it released of batches before.",
+        examples=["carriers"],
+    )
+    most: int = Field(
+        ge=1,
+        le=MOST_GROUPS,
+        strict=True,
+        description="The most groups of a batch: the largest keys.",
+        examples=[50],
+    )
+    at_least: int = Field(
+        default=1,
+        ge=1,
+        strict=True,
+        description="Keys with a smaller smoothed count are no groups. Default 1.",
+        examples=[30],
     )
 
 
@@ -100,6 +126,13 @@ class ReleaseSection(Section):
         description="Public list of groups; records of other groups are left out. With several"
         " columns, each group is a list. Groups are disjoint, so all cost one epsilon.",
         examples=[["AA", "UA"], [["AA", "JFK"], ["UA", "EWR"]]],
+    )
+    groups_from: GroupsFrom | None = Field(
+        default=None,
+        description="A job that finds the groups, in place of `groups`. It may be written as"
+        " `groups: {from: JOB, most: 50}`. Before it has found any, nothing is released or paid."
+        " Default: none.",
+        examples=[{"from": "carriers", "most": 50, "at_least": 30}],
     )
     expected_rows: int | None = Field(
         default=None,
@@ -154,6 +187,17 @@ class ReleaseSection(Section):
         examples=[["file"]],
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _from_a_job(cls, value: Any) -> Any:
+        """Groups that are a mapping name the job that finds them."""
+        if isinstance(value, dict) and isinstance(value.get("groups"), dict):
+            if "groups_from" in value:
+                raise ValueError("groups and groups_from say the same: leave one out")
+            rest = {name: each for name, each in value.items() if name != "groups"}
+            return rest | {"groups_from": value["groups"]}
+        return value
+
     @field_validator("by", mode="before")
     @classmethod
     def _one_or_several(cls, value: Any) -> Any:
@@ -197,9 +241,11 @@ class ReleaseSection(Section):
 
     @model_validator(mode="after")
     def _groups_are_public(self) -> ReleaseSection:
-        if self.by and not self.groups:
+        if self.by and not self.groups and self.groups_from is None:
             raise ValueError(DATA_DEFINED)
-        if self.groups and not self.by:
+        if self.groups and self.groups_from is not None:
+            raise ValueError("groups are a list or come from a job: leave one out")
+        if (self.groups or self.groups_from is not None) and not self.by:
             raise ValueError("groups need by: the columns that say a record's group")
         if len(set(self.by)) != len(self.by) or set(self.by) & (FACTS | self.published):
             raise ValueError("by names a column twice, or one that releases have themselves")
@@ -221,9 +267,14 @@ class ReleaseSection(Section):
         if self.group_rows and self.expected_rows is None:
             raise ValueError("group_rows needs expected_rows, for the groups it does not name")
         for name in self.group_rows:
-            if name not in map(",".join, self.groups):
+            if self.groups and name not in map(",".join, self.groups):
                 raise ValueError(f"group_rows names {name!r}, which is no group of this release")
         return self
+
+    @property
+    def cut_by(self) -> tuple[str, ...]:
+        """Columns that cut a batch into groups."""
+        return self.by
 
     def with_rows_of(self, group: Group) -> Self:
         """The section of one group: with the rows that it is expected to have."""

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 
-from streamdp.config.base.releases import CheckContext, Problem, ReleaseSection, RowsFrom
+from streamdp.config.base.releases import (
+    CheckContext,
+    GroupsFrom,
+    Problem,
+    ReleaseSection,
+    RowsFrom,
+)
 from streamdp.config.base.yaml import Document, Path
 from streamdp.config.checks.gates import check_gates, price_of_gates
 from streamdp.config.checks.origins import check_sources
@@ -139,6 +145,27 @@ def _problems(
         yield from spec.check(release, context)
     if release.rows_from is not None and spec is not None:
         yield from _rows_problems(configuration, release, release.rows_from, spec)
+    if release.groups_from is not None:
+        yield from _groups_problems(configuration, release, release.groups_from)
+
+
+def _groups_problems(
+    configuration: Configuration, release: ReleaseSection, named: GroupsFrom
+) -> Iterator[Problem]:
+    """Require that groups come from a job that finds them among the same records."""
+    other = configuration.releases.get(named.job)
+    found = None if other is None else find(other.kind)
+    if other is None or found is None or found.groups is None:
+        what = f"{named.job!r} is no release that finds groups"
+        yield Problem(("groups_from", "from"), what, "name a release of a kind that finds keys")
+        return
+    if (other.source, other.by) != (release.source, release.by):
+        what = f"{named.job} finds other groups"
+        hint = "let both be of the same source, with the same columns under by"
+        yield Problem(("groups_from", "from"), what, hint)
+    if release.gate is not None:
+        what = "a gate looks at the first release of its job, which has no groups yet"
+        yield Problem(("gate",), what, "leave it out, or list the groups")
 
 
 def _rows_problems(
@@ -177,7 +204,7 @@ def _check_unit(
             (*path, price.measure),
             "raise it, or lower privacy.unit.rows",
         )
-    if release.by and configuration.privacy.neighbours == "substitute":
+    if release.cut_by and configuration.privacy.neighbours == "substitute":
         refuse(
             "groups need neighbours: add-remove",
             document,

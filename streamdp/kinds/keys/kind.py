@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -216,7 +216,7 @@ class Keys:
             "found": list(map(list, drawn.new)),
         }
         terms = MeasurementTerms(
-            "keys",
+            "found",
             self.signature(),
             noise=law_of(plan.mechanism.selection.noise),
             relation=self.neighbours,
@@ -228,7 +228,7 @@ class Keys:
         """Return the state after a release that was measured so; None if it teaches nothing."""
         for each in measurements:
             terms, law = each.terms, each.terms.noise
-            if terms.form == "keys" and terms.question == self.signature() and law is not None:
+            if terms.form == "found" and terms.question == self.signature() and law is not None:
                 known, new = (tuple(map(tuple, each.given[name])) for name in ("known", "found"))
                 before = tuple(state["found"].get(key_text(key), "") for key in known)
                 told = Known(known, before, tuple(state["series"]), batch.key, _weekday(batch))
@@ -290,23 +290,6 @@ class Keys:
         """What is said of a key that was found: its number of units is not."""
         about = dict.fromkeys(each.name for each in self.columns)
         return {**about, **dict(zip(self.by, key, strict=True)), "found": batch, "flag": NEW}
-
-
-def groups_among(
-    rows: Sequence[Row], by: Sequence[str], most: int, at_least: float
-) -> Iterator[Key]:
-    """The largest keys of a release by what all releases say: neither new nor quiet ones.
-
-    Args:
-        rows: Of a release of keys.
-        by: Its columns of keys.
-        most: Keys.
-        at_least: Smoothed count.
-    """
-    kept = [row for row in rows if not row["flag"] and float(row["smoothed"] or 0) >= at_least]
-    kept.sort(key=lambda row: (-float(row["smoothed"] or 0), [str(row[name]) for name in by]))
-    for row in kept[:most]:
-        yield tuple(str(row[name]) for name in by)
 
 
 def key_text(key: Key) -> str:

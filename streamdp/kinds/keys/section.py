@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar, Literal
 
 from pydantic import Field, field_validator, model_validator
@@ -9,6 +10,7 @@ from pydantic import Field, field_validator, model_validator
 from streamdp.config.base.releases import FACTS, Group, ReleaseSection
 from streamdp.config.base.values import PositiveRational
 from streamdp.kinds.keys.texts import publishable
+from streamdp.privacy.price import Price
 from streamdp.types import MOST_LONGEST
 
 MOST_LISTED = 10_000
@@ -76,7 +78,7 @@ class KeysSection(ReleaseSection):
     @model_validator(mode="after")
     def _groups_are_public(self) -> KeysSection:
         """Keys take the place of groups."""
-        if self.groups:
+        if self.groups or self.groups_from is not None:
             raise ValueError("keys are found in the data: list those that are public under public")
         if len(set(self.by)) != len(self.by) or set(self.by) & (FACTS | self.published):
             raise ValueError("by names a column twice, or one that releases have themselves")
@@ -96,6 +98,11 @@ class KeysSection(ReleaseSection):
         if self.delta >= 1:
             raise ValueError("delta is a chance, far below 1")
         return self
+
+    @property
+    def price(self) -> Price:
+        """Price of one release for a unit, with its delta."""
+        return replace(super().price, delta=self.delta)
 
     @property
     def cut_by(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from streamdp.kinds.keys.accuracy import KeysFound
 from streamdp.kinds.keys.build import build
 from streamdp.kinds.keys.check import check
+from streamdp.kinds.keys.groups import groups_among
 from streamdp.kinds.keys.section import KeysSection
 from streamdp.kinds.spec import KindSpec
 
@@ -21,4 +22,13 @@ def _study() -> Study:
     return KeysStudy()
 
 
-SPEC = KindSpec("keys", KeysSection, check, build, KeysFound(), study=_study, pools_groups=True)
+SPEC = KindSpec(
+    "keys",
+    KeysSection,
+    check,
+    build,
+    KeysFound(),
+    study=_study,
+    pools_groups=True,
+    groups=groups_among,
+)

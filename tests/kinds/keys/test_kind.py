@@ -5,7 +5,10 @@ from fractions import Fraction
 
 import pytest
 
-from streamdp.kinds.keys.kind import NEW, QUIET, Keys, groups_among
+from streamdp.config.base.releases import GroupsFrom
+from streamdp.kinds.keys.groups import groups_among
+from streamdp.kinds.keys.kind import NEW, QUIET, Keys
+from streamdp.kinds.keys.section import KeysSection
 from streamdp.kinds.keys.texts import publishable
 from streamdp.privacy.price import Price
 from streamdp.types import Batch, Key, KeyCounts, Outcome
@@ -49,6 +52,10 @@ def test_a_key_that_is_gone_is_quiet_and_stays_known() -> None:
     """It leaves the groups of other jobs, and comes back by itself."""
     state, entropy = KIND.init(), ReplayedEntropy()
     quiet, groups = [], []
+    section = KeysSection(
+        kind="keys", source="s", by=("city",), epsilon=Fraction(1), delta=KIND.delta
+    )
+    wanted = GroupsFrom.model_validate({"from": "cities", "most": 9, "at_least": 30})
     for day in range(60):
         plan = KIND.plan(state, Batch("s", f"{day:02}"))
         counts = {("a",): 300, ("b",): 0 if 10 <= day < 40 else 300}
@@ -56,7 +63,7 @@ def test_a_key_that_is_gone_is_quiet_and_stays_known() -> None:
         outcome = KIND.draw(plan, held, entropy)
         state = KIND.learn(state, plan, outcome)
         quiet.append([row["city"] for row in outcome.rows if row["flag"] == QUIET])
-        groups.append(list(groups_among(outcome.rows, ("city",), 9, 30)))
+        groups.append(list(groups_among(section, wanted, outcome.rows)))
         assert len(outcome.rows) == 2
     assert quiet[5] == []
     assert quiet[35] == ["b"]
