@@ -171,3 +171,27 @@ def test_online_gradient(folder: Path) -> None:
         assert values == sorted(values)
     tails = [each for each in found if each["job"] == "tails" and each["kind"] == "quantiles"]
     assert 1 <= len(tails) < 14
+
+
+def test_destinations(folder: Path) -> None:
+    """Two weeks: none is invented, and groups are those that were known the day before."""
+    run("destinations", folder, "2013-01-15")
+    made = records(folder / "destinations.jsonl")
+    found = [each for each in made if each["kind"] == "keys"]
+    delays = [each for each in made if each["kind"] == "statistics"]
+    assert len(found) == 14
+    first = {row["dest"] for row in found[0]["rows"]}
+    known = {row["dest"] for row in found[-1]["rows"]}
+    assert first < known
+    real = {dest for (dest,) in duckdb.execute(f"SELECT DISTINCT dest FROM '{DEMO}'").fetchall()}
+    assert known <= real
+    assert 10 < len(known) < len(real)
+    assert [each["batch"] for each in delays] == [f"2013-01-{day:02d}" for day in range(3, 15)]
+    for release in delays:
+        before = [each for each in found if each["batch"] < release["batch"]][-1]
+        counted = {row["dest"] for row in before["rows"] if not row["flag"]}
+        groups = {row["dest"] for row in release["rows"]}
+        assert groups <= counted
+        assert 0 < len(groups) <= 20
+    lines = CliRunner().invoke(cli, ["budget", "--json"]).output.splitlines()
+    assert json.loads(lines[0])["lifetime"] == 14 + 12

@@ -42,7 +42,9 @@ CASTS = """
 CONFIG = (
     """
 store: {path: store.db, anchor: vault/anchor}
-privacy: {unit: person, neighbours: add-remove, caps: {batch: 2, lifetime: 20, delta: {lifetime: 1e-3}}}
+privacy:
+  {unit: person, neighbours: add-remove,
+   caps: {batch: 2, lifetime: 20, delta: {lifetime: 1e-3}}}
 sources:
   stream:
     path: secret/stream.csv
