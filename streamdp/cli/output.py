@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from streamdp.privacy.amounts import NANO, UNBOUNDED, epsilon_text
+from streamdp.privacy.amounts import ATTO, NANO, UNBOUNDED, number_text
 from streamdp.text import printable
 from streamdp.types import Json
 
@@ -32,14 +32,15 @@ class Amount(str):
     """The amount in JSON; None where there is no bound."""
 
     @classmethod
-    def of(cls, nano: int) -> Amount:
-        """The amount of nano units.
+    def of(cls, units: int, measure: str = "epsilon") -> Amount:
+        """The amount of so many units of the ledger.
 
-        >>> Amount.of(100_000_000), Amount.of(100_000_000).number
-        ('0.1', 0.1)
+        >>> Amount.of(100_000_000), Amount.of(100_000_000).number, Amount.of(10**9, "delta")
+        ('0.1', 0.1, '1e-9')
         """
-        amount = cls(epsilon_text(nano))
-        amount.number = None if nano >= UNBOUNDED else nano / NANO
+        amount = cls(number_text(units, measure))
+        unit = ATTO if measure == "delta" else NANO
+        amount.number = None if units >= UNBOUNDED else units / unit
         return amount
 
 

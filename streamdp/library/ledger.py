@@ -15,7 +15,7 @@ from streamdp.config.model import Privacy
 from streamdp.config.wording import wording
 from streamdp.errors import BudgetExhaustedError, ConfigurationError
 from streamdp.library.table import Table, table_of
-from streamdp.privacy.amounts import NANO, NO_PURE_LOSS, UNBOUNDED, epsilon_text
+from streamdp.privacy.amounts import NANO, NO_PURE_LOSS, UNBOUNDED, delta_text, epsilon_text
 from streamdp.privacy.filters import Item, Measure
 from streamdp.types import Charge, Json, Neighbours
 
@@ -139,6 +139,13 @@ class Ledger:
         with self._lock:
             cost = _item(charge).amount(self._limit.measure)
             used, cap = self._spent_nano(), self._limit.nano
+            if charge.delta_atto:
+                raise BudgetExhaustedError(
+                    "this ledger has no delta, and this release costs a delta of"
+                    f" {delta_text(charge.delta_atto)}",
+                    hint="releases that find keys are made by a store, under caps with a delta",
+                    left_nano=cap - used,
+                )
             if cost >= UNBOUNDED:
                 raise BudgetExhaustedError(
                     "the ledger is in pure epsilon, and this release has no pure loss: it is paid"
@@ -176,7 +183,7 @@ def _text(epsilon_nano: int | None) -> str:
 
 
 def _item(charge: Charge) -> Item:
-    return Item(0, charge.epsilon_nano, charge.rho_nano)
+    return Item(0, charge.epsilon_nano, charge.rho_nano, charge.delta_atto)
 
 
 def _without_none(value: Mapping[str, Json]) -> dict[str, Json]:

@@ -134,9 +134,9 @@ class StoreReader:
                         "source": report.scope,
                         "cap": room.limit.name,
                         "measure": room.limit.measure,
-                        "allowed": room.limit.nano / NANO,
-                        "spent": room.fullest_nano / NANO,
-                        "left": room.left_nano / NANO,
+                        "allowed": room.limit.nano / room.limit.unit,
+                        "spent": room.fullest_nano / room.limit.unit,
+                        "left": room.left_nano / room.limit.unit,
                     }
                     for report in scope_reports(database)
                     for room in rooms(database, report.scope, Item(0, 0, 0))

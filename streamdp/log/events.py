@@ -59,7 +59,7 @@ EVENTS = {
     "job.waits": _event("info", "job reason", "no group was found before its batches yet"),
     "job.rests": _event("warning", "job", "a charge was burnt; the next try waits"),
     "budget.exhausted": _event(
-        "warning", "job batch cap left_nano frees", "a cap refused a release; told once"
+        "warning", "job batch cap measure left_nano frees", "a cap refused a release; told once"
     ),
     "cap.lowered": _event("info", "scope", "the configuration lowered a cap"),
     "store.failed": _event("error", "code reason", "store or clock refuse; it is tried again"),

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from streamdp.engine.runner import TURN, TURN_OF_A_GATE
 from streamdp.planning.gates import tests_left
-from streamdp.privacy.amounts import epsilon_text
+from streamdp.privacy.amounts import number_text
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -42,7 +42,7 @@ class Refused:
             "refused": self.task,
             "batch": self.batch.key,
             "cap": self.error.fields["cap"],
-            "left": epsilon_text(int(left or 0)),
+            "left": number_text(int(left or 0), str(self.error.fields["measure"])),
             "frees": self.error.fields["frees"],
         }
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Literal
 
-from streamdp.privacy.amounts import UNBOUNDED
+from streamdp.privacy.amounts import ATTO, NANO, UNBOUNDED
 
 Measure = Literal["epsilon", "rho", "delta"]
 
@@ -54,6 +54,11 @@ class Limit:
         if self.batches is None:
             return "lifetime"
         return "batch" if self.batches == 1 else f"{self.batches}-batch"
+
+    @property
+    def unit(self) -> int:
+        """Units of its measure in an amount of one."""
+        return ATTO if self.measure == "delta" else NANO
 
     def implied_by(self, other: Limit) -> bool:
         """Whether the other limit, kept, keeps this one: it is as wide or wider, and no higher."""
@@ -106,6 +111,14 @@ class Caps:
         if not item.delta_atto:
             return tuple(limit for limit in self.limits if limit.measure != "delta")
         return (*self.deltas, *(limit for limit in self.limits if limit.measure != "delta"))
+
+    def delta_within(self, stretch: Limit) -> int:
+        """The most delta in a stretch as wide as a limit, by those that are as wide or wider."""
+        return min(
+            limit.nano
+            for limit in self.deltas
+            if Limit(limit.nano, "delta", stretch.batches, stretch.seconds).implied_by(limit)
+        )
 
     def above(self, other: Caps) -> tuple[Limit, ...]:
         """The other's limits that these caps do not keep: where these allow more."""

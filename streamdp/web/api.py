@@ -7,7 +7,7 @@ from dataclasses import asdict
 from starlette.requests import Request
 from starlette.responses import Response
 
-from streamdp.privacy.amounts import NANO, epsilon_text
+from streamdp.privacy.amounts import ATTO, NANO, number_text
 from streamdp.reports.guarantee.budget import Budget, budgets
 from streamdp.reports.releases.columns import columns_of
 from streamdp.reports.state.overview import JobLook, overview
@@ -143,9 +143,10 @@ def _configured(request: Request, view: View) -> str:
     return job
 
 
-def _amount(nano: int) -> Json:
+def _amount(units: int, measure: str = "epsilon") -> Json:
     """An amount as a number, and as the exact text."""
-    return {"number": nano / NANO, "exact": epsilon_text(nano)}
+    unit = ATTO if measure == "delta" else NANO
+    return {"number": units / unit, "exact": number_text(units, measure)}
 
 
 def _job(look: JobLook) -> Json:
@@ -161,6 +162,7 @@ def _job(look: JobLook) -> Json:
         "next_at": forms.iso(look.status.next_at),
         "epsilon": None if look.price.epsilon_nano is None else _amount(look.price.epsilon_nano),
         **({"rho": _amount(look.price.rho_nano)} if look.price.epsilon_nano is None else {}),
+        **({"delta": _amount(look.price.delta_atto, "delta")} if look.price.delta_atto else {}),
         "measure": report.measure,
         "spent": _amount(report.spent_nano),
         "releases_left": look.runway,
@@ -210,8 +212,8 @@ def _window(room: Room) -> Json:
     return {
         "window": room.limit.name,
         "measure": room.limit.measure,
-        "cap": _amount(room.limit.nano),
-        "fullest": _amount(room.fullest_nano),
-        "fits_next": _amount(room.left_nano),
+        "cap": _amount(room.limit.nano, room.limit.measure),
+        "fullest": _amount(room.fullest_nano, room.limit.measure),
+        "fits_next": _amount(room.left_nano, room.limit.measure),
         "has_room": room.frees,
     }

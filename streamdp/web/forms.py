@@ -10,7 +10,7 @@ from importlib.resources import files
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from streamdp import __version__
-from streamdp.privacy.amounts import epsilon_text
+from streamdp.privacy.amounts import delta_text, epsilon_text, number_text
 from streamdp.privacy.filters import Item, Measure
 from streamdp.types import Json, Release
 
@@ -49,6 +49,8 @@ def templates() -> Environment:
     )
     made.filters |= {
         "epsilon": epsilon_text,
+        "delta": delta_text,
+        "amount": number_text,
         "cost": cost,
         "symbol": symbol,
         "moment": moment,
@@ -99,7 +101,8 @@ def symbol(measure: Measure) -> str:
 
 
 def cost(of: Item | Release) -> str:
-    """A price with its letter: pure, or zero-concentrated where it is not pure."""
+    """A price with its letters: pure, or zero-concentrated where it is not pure; delta, if any."""
+    delta = f", δ {delta_text(of.delta_atto)}" if of.delta_atto else ""
     if of.epsilon_nano is not None:
-        return f"ε {epsilon_text(of.epsilon_nano)}"
-    return f"ρ {epsilon_text(of.rho_nano or 0)}"
+        return f"ε {epsilon_text(of.epsilon_nano)}{delta}"
+    return f"ρ {epsilon_text(of.rho_nano or 0)}{delta}"

@@ -19,7 +19,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from streamdp import __version__
-from streamdp.privacy.amounts import NANO
+from streamdp.privacy.amounts import ATTO, NANO
 from streamdp.privacy.filters import Measure
 from streamdp.reports.state.overview import JobLook, Overview, overview
 from streamdp.store.anchor.anchor import default_anchor
@@ -130,6 +130,11 @@ GAUGES: tuple[tuple[str, str, Callable[[JobLook], float | None]], ...] = (
         "Price of one release that is paid in rho.",
         lambda job: job.price.rho_nano / NANO if job.price.epsilon_nano is None else None,
     ),
+    (
+        "delta_of_release",
+        "Delta of one release; none where it has no such chance.",
+        lambda job: job.price.delta_atto / ATTO if job.price.delta_atto else None,
+    ),
     ("releases_left", "Releases the lifetime cap has room for.", lambda job: job.runway),
     (
         "passed_over",
@@ -197,6 +202,17 @@ def _of_sources(found: Overview) -> Iterator[Metric]:
                 cap.add_metric([purse.source], purse.cap_nano / NANO)
                 left.add_metric([purse.source], (purse.cap_nano - purse.spent_nano) / NANO)
         yield from (spent, cap, left)
+    labels = ["scope"]
+    spent = Counter("streamdp_delta_spent", "Delta charged to a source for life.", labels=labels)
+    cap = Gauge("streamdp_delta_lifetime_cap", "Lifetime cap on delta.", labels=labels)
+    left = Gauge("streamdp_delta_left", "Delta that the lifetime cap has left.", labels=labels)
+    for purse in found.purses:
+        if purse.cap_delta_atto:
+            of = [purse.source]
+            spent.add_metric(of, purse.spent_delta_atto / ATTO)
+            cap.add_metric(of, purse.cap_delta_atto / ATTO)
+            left.add_metric(of, (purse.cap_delta_atto - purse.spent_delta_atto) / ATTO)
+    yield from (spent, cap, left)
 
 
 def _of_deliveries(view: View) -> Iterator[Metric]:

@@ -30,7 +30,7 @@ def budget(config_path: Path, whole: bool, again: bool, as_json: bool) -> None:
     `worst batch` is the most that one record has lost, if its unit is in one batch only;
     `lifetime` is the most that a unit has lost that is in all of them; `fullest` the most that one
     has lost in a window. `fits next` is the largest price that the next batch has room for, and
-    `has room` says when all releases of a batch fit.
+    `has room` says when all releases of a batch fit. Caps on delta stand among the windows.
 
     A ledger that is not the newest, by its anchor, has forgotten charges: it is refused.
 
@@ -60,6 +60,8 @@ def budget(config_path: Path, whole: bool, again: bool, as_json: bool) -> None:
             row["at"] = iso(row["at"])
             for name in amounts:
                 row[name.removesuffix("_nano")] = _amount(row.pop(name))
+            for name in ("delta_atto", "lifetime_delta_atto"):
+                row[name.removesuffix("_atto")] = Amount.of(row.pop(name), "delta")
         print_rows(rows, form)
     else:
         found = budgets(configuration, database)
@@ -84,6 +86,8 @@ def _recompute(database: Database, form: Form) -> None:
             "epsilon_now": _amount(charge.epsilon_now),
             "rho": Amount.of(charge.rho_nano),
             "rho_now": Amount.of(charge.rho_now),
+            "delta": Amount.of(charge.delta_atto, "delta"),
+            "delta_now": Amount.of(charge.delta_now, "delta"),
         }
         for charge in found
     ]
@@ -119,8 +123,8 @@ def _window(scope: str, room: Room) -> dict[str, Json]:
         "scope": scope,
         "window": room.limit.name,
         "measure": room.limit.measure,
-        "cap": Amount.of(room.limit.nano),
-        "fullest": Amount.of(room.fullest_nano),
-        "fits_next": Amount.of(room.left_nano),
+        "cap": Amount.of(room.limit.nano, room.limit.measure),
+        "fullest": Amount.of(room.fullest_nano, room.limit.measure),
+        "fits_next": Amount.of(room.left_nano, room.limit.measure),
         "has_room": room.frees,
     }

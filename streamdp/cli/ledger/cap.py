@@ -12,7 +12,7 @@ import click
 from streamdp.cli.options import config_option, load_configuration
 from streamdp.cli.output import print_rows
 from streamdp.planning.names import require_name
-from streamdp.privacy.amounts import NANO, epsilon_text, exact
+from streamdp.privacy.amounts import NANO, exact, number_text
 from streamdp.privacy.filters import LARGEST_CAP, Caps
 from streamdp.types import Json
 
@@ -92,7 +92,7 @@ def _compared(old: Caps, new: Caps) -> list[dict[str, Json]]:
 
 def _amount(caps: Caps, name: str, measure: str) -> str:
     found = [limit.nano for limit in caps.limits if (limit.name, limit.measure) == (name, measure)]
-    return epsilon_text(min(found)) if found else "none"
+    return number_text(min(found), measure) if found else "none"
 
 
 def who() -> str:

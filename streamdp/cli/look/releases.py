@@ -13,7 +13,7 @@ import click
 from streamdp.cli.jobs import complete_job, job_argument, require_job, require_release
 from streamdp.cli.options import config_option, json_option, load_configuration, moment
 from streamdp.cli.output import Form, fits, print_rows
-from streamdp.privacy.amounts import NANO
+from streamdp.privacy.amounts import ATTO, NANO
 from streamdp.text import iso
 
 if TYPE_CHECKING:
@@ -194,7 +194,8 @@ def _drawn(
 def _price(release: Release) -> dict[str, Json]:
     epsilon, rho = release.epsilon_nano, release.rho_nano
     price = {"epsilon": None if epsilon is None else epsilon / NANO}
-    return {**price, **({} if rho is None else {"rho": rho / NANO})}
+    delta = {"delta": release.delta_atto / ATTO} if release.delta_atto else {}
+    return {**price, **({} if rho is None else {"rho": rho / NANO}), **delta}
 
 
 def _values(

@@ -29,6 +29,7 @@ from streamdp.planning.gates import gate_row
 from streamdp.planning.names import require_name
 from streamdp.planning.prices import Prices
 from streamdp.planning.waiting import Waiting, waiting_until
+from streamdp.privacy.amounts import atto_up
 
 DAY = 86_400
 
@@ -38,6 +39,7 @@ FARTHEST = 253_370_764_800
 if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.database import Database
+    from streamdp.privacy.filters import Caps
     from streamdp.types import Batch, Json
 
 
@@ -152,7 +154,11 @@ def _print_budget(
     scopes = {configuration.releases[name].source for name in waiting.releases}
     scopes |= {configuration.source_of(gate) for gate in configuration.all_gates().values()}
     before = {
-        scope: spent_of(copy, scope, caps_of(copy, scope).measure) for scope in sorted(scopes)
+        scope: (
+            spent_of(copy, scope, caps_of(copy, scope).measure),
+            spent_of(copy, scope, "delta"),
+        )
+        for scope in sorted(scopes)
     }
     opened = open_tests(configuration, database)
     refused = list(refusals(configuration, prices, copy, waiting.by_task(), opened, now))
@@ -175,10 +181,14 @@ def _lasts(configuration: Configuration, copy: Database, scope: str, until: int)
     from streamdp.text import iso
 
     caps = caps_of(copy, scope)
-    price = price_of_batch(configuration, copy, scope).amount(caps.measure)
+    all_ = price_of_batch(configuration, copy, scope)
+    price = all_.amount(caps.measure)
     if not price:
         return {}
     left = max(caps.lifetime_nano - spent_of(copy, scope, caps.measure), 0) // price
+    if delta := all_.delta_atto:
+        most = min(limit.nano for limit in caps.deltas if limit.lifetime)
+        left = min(left, max(most - spent_of(copy, scope, "delta"), 0) // delta)
     cut = configuration.sources[scope].batches
     row: dict[str, Json] = {"batches_left_after": left}
     if isinstance(cut, Windows):
@@ -225,6 +235,7 @@ def _job_row(
         f"{price.measure}_each": Amount.of(price.nano),
         f"{price.measure}_in_all": Amount.of(price.nano * len(windows)),
         **({} if rho is None else {"rho_each": Amount.of(rho)}),
+        **({"delta_each": Amount.of(atto_up(price.delta), "delta")} if price.delta else {}),
     }
 
 
@@ -237,7 +248,9 @@ def _rho_each(
     return prices.charge(job, windows[0]).rho_nano
 
 
-def _budget_row(copy: Database, scope: str, spent: int, refused: list[Refused]) -> dict[str, Json]:
+def _budget_row(
+    copy: Database, scope: str, before: tuple[int, int], refused: list[Refused]
+) -> dict[str, Json]:
     """Spent, planned and left of one scope, and the window at which the lifetime cap ends it.
 
     Of gates what they cost at least is planned: what they let through is not to be known.
@@ -245,7 +258,7 @@ def _budget_row(copy: Database, scope: str, spent: int, refused: list[Refused]) 
     from streamdp.store.ledger.chain import spent_of
     from streamdp.store.ledger.ledger import caps_of
 
-    caps = caps_of(copy, scope)
+    (spent, delta), caps = before, caps_of(copy, scope)
     cap, total = caps.lifetime_nano, spent_of(copy, scope, caps.measure)
     ends = (each.batch for each in refused if each.is_the_end and each.batch.source == scope)
     end = next(ends, None)
@@ -257,4 +270,20 @@ def _budget_row(copy: Database, scope: str, spent: int, refused: list[Refused]) 
         "lifetime_cap": Amount.of(cap),
         "left_after": Amount.of(max(cap - total, 0)),
         "cap_reached_at": end.key if end else "not reached",
+        **_of_delta(copy, scope, caps, delta),
+    }
+
+
+def _of_delta(copy: Database, scope: str, caps: Caps, before: int) -> dict[str, Json]:
+    """Delta that was spent, is planned and is left over the lifetime, where caps have one."""
+    from streamdp.store.ledger.chain import spent_of
+
+    cap = min(limit.nano for limit in caps.deltas if limit.lifetime)
+    if not cap:
+        return {}
+    total = spent_of(copy, scope, "delta")
+    return {
+        "delta_spent": Amount.of(before, "delta"),
+        "delta_planned": Amount.of(total - before, "delta"),
+        "delta_left_after": Amount.of(max(cap - total, 0), "delta"),
     }

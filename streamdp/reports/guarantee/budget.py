@@ -46,13 +46,18 @@ def _budget(configuration: Configuration, database: Database, report: ScopeRepor
     found = rooms(database, report.scope, price)
     source = configuration.sources.get(report.scope)
     growing = source is not None and source.is_growing()
-    left = max(report.lifetime_cap_nano - report.lifetime_spent_nano, 0)
+    lasts = [
+        room.left_nano // each
+        for room in found
+        if room.limit.lifetime and room.limit.measure in (report.measure, "delta")
+        if (each := price.amount(room.limit.measure))
+    ]
     return Budget(
         report=report,
         worst_nano=report.lifetime_spent_nano if growing else report.worst_batch_nano,
         fits_next_nano=min(
             room.left_nano for room in found if room.limit.measure == report.measure
         ),
-        batches_left=left // each if (each := price.amount(report.measure)) else None,
+        batches_left=min(lasts, default=None),
         windows=found[2:],
     )

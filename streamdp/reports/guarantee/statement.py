@@ -8,15 +8,14 @@ from streamdp import __version__
 from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.privacy.accountants import epsilon_of_rho
-from streamdp.privacy.amounts import epsilon_text, nano_up
-from streamdp.privacy.filters import Caps, Item
+from streamdp.privacy.amounts import ATTO, atto_up, delta_text, epsilon_text, nano_up, number_text
+from streamdp.privacy.filters import Caps, Item, Limit
 from streamdp.privacy.steps import loss_of_steps
 from streamdp.store.ledger.cap_usage import Room, rooms
 from streamdp.store.ledger.ledger import caps_of, declaration_of
 from streamdp.store.ledger.privacy_guarantee import (
-    CONCENTRATED,
-    PURE,
     Loss,
+    definition,
     loss_of,
     parameters_over_time,
 )
@@ -63,6 +62,13 @@ FIXED = {
 
 SEVERAL = " of one "
 """In the word for a unit that may have several records."""
+
+CHANCE = (
+    "delta bounds the chance that a release loses more than its epsilon or rho: that a unit decides"
+    " alone that a key is found; deltas add up, burnt ones too, and every figure at a delta leaves"
+    " them theirs"
+)
+"""Of a source whose releases may have a delta."""
 
 CAPPED = (
     "of at most so many records of each unit: others are left out of every count, sum, mean and"
@@ -117,14 +123,16 @@ def _source(
     return {
         "source": scope,
         "definition": f"{_definition(loss, caps)}, kept as caps on sums",
+        **({"chance": CHANCE} if loss.delta_atto or _delta_cap(caps) else {}),
         "unit": meaning["unit"],
         **({"counts": CAPPED} if SEVERAL in meaning["unit"] else {}),
         "neighbours": meaning["neighbours"],
         **({"assumes": QUOTED} if configuration.sources[scope].quoted_newlines else {}),
         "differences": _differences(meaning, caps),
-        "caps": [_cap(room, delta) for room in rooms(database, scope, price)],
+        "caps": [_cap(room, caps, delta) for room in rooms(database, scope, price)],
         "spent_for_life": {
             "epsilon": "no bound" if loss.pure is None else epsilon_text(loss.pure),
+            **({"delta_of_releases": delta_text(loss.delta_atto)} if loss.delta_atto else {}),
             "delta": f"{float(delta):g}",
             "epsilon_at_delta": epsilon_text(best),
             "by": way,
@@ -159,9 +167,28 @@ def _differences(meaning: dict[str, str], caps: Caps) -> list[dict[str, Json]]:
             "between_streams": what,
             "steps": sum(steps for steps, _ in batches),
             f"{caps.measure}_at_most": epsilon_text(_most(batches, caps)),
+            **_delta_of_steps(batches, caps, growing=growing),
         }
         for what, batches in found
     ]
+
+
+def _delta_of_steps(
+    batches: list[tuple[int, int]], caps: Caps, *, growing: bool
+) -> dict[str, Json]:
+    """The most delta of a difference, where caps have one: as long as that of one step, in words.
+
+    Steps in several batches add theirs up. Of two in one batch the second's is multiplied by
+    e^epsilon, as epsilon-close laws multiply what is beyond them.
+    """
+    if not _delta_cap(caps):
+        return {}
+    width = None if growing else 1
+    one = delta_text(caps.delta_within(Limit(0, "delta", batches=width)))
+    if len(batches) > 1:
+        return {"delta_at_most": f"{len(batches)} times {one}"}
+    ((steps, _),) = batches
+    return {"delta_at_most": one if steps == 1 else f"(1 + e^epsilon of one step) times {one}"}
 
 
 def _most(batches: list[tuple[int, int]], caps: Caps) -> int:
@@ -172,26 +199,33 @@ def _most(batches: list[tuple[int, int]], caps: Caps) -> int:
 
 def _definition(loss: Loss, caps: Caps) -> str:
     """Definition of privacy that a source has: pure if its caps and all its charges are."""
-    return PURE if loss.pure is not None and caps.measure == "epsilon" else CONCENTRATED
+    pure = loss.pure is not None and caps.measure == "epsilon"
+    return definition(pure=pure, delta=bool(loss.delta_atto or _delta_cap(caps)))
 
 
-def _cap(room: Room, delta: Fraction) -> dict[str, Json]:
+def _delta_cap(caps: Caps) -> int:
+    """The most delta over the lifetime; 0 where caps say nothing of it."""
+    return min(limit.nano for limit in caps.deltas if limit.lifetime)
+
+
+def _cap(room: Room, caps: Caps, delta: Fraction) -> dict[str, Json]:
     """A cap and the most that one record, or one unit that returns, has lost under it."""
     widths = {"batch": "one batch", "lifetime": "all batches, for ever"}
-    name = room.limit.name
+    name, measure = room.limit.name, room.limit.measure
+    rest = delta - Fraction(caps.delta_within(room.limit), ATTO)
     over = widths.get(name)
     if over is None and room.limit.seconds is not None:
         over = f"all batches that any {name} touch"
     return {
         "over": over or f"any {room.limit.batches} batches in a row",
-        "measure": room.limit.measure,
-        "cap": epsilon_text(room.limit.nano),
+        "measure": measure,
+        "cap": number_text(room.limit.nano, measure),
         **(
-            {"epsilon_at_delta": epsilon_text(epsilon_of_rho(room.limit.nano, delta))}
-            if room.limit.measure == "rho"
+            {"epsilon_at_delta": epsilon_text(epsilon_of_rho(room.limit.nano, rest))}
+            if measure == "rho" and rest > 0
             else {}
         ),
-        "worst_so_far": epsilon_text(room.fullest_nano),
+        "worst_so_far": number_text(room.fullest_nano, measure),
     }
 
 
@@ -203,6 +237,7 @@ def _job(configuration: Configuration, database: Database, name: str) -> dict[st
         "job": name,
         "source": release.source,
         f"{price.measure}_of_one_release": epsilon_text(price.nano),
+        **({"delta_of_one_release": delta_text(atto_up(price.delta))} if price.delta else {}),
         **({"of_which_for_its_learner": learning} if release.auxiliary_share() else {}),
         "releases": report.releases,
         "burnt": report.burnt,

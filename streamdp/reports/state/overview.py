@@ -65,12 +65,22 @@ class JobLook:
 
 @dataclass(frozen=True, slots=True)
 class Purse:
-    """Spent part of a source's lifetime cap, in nano units of the cap's measure."""
+    """Spent part of a source's caps over the lifetime, in units of their measures."""
 
     source: str
     measure: Measure
     spent_nano: int
     cap_nano: int
+    spent_delta_atto: int = 0
+    cap_delta_atto: int = 0
+
+    def lasts(self, price: Item) -> int | None:
+        """For how many more charges there is room; None where they cost nothing."""
+        left = (
+            (self.cap_nano - self.spent_nano, price.amount(self.measure)),
+            (self.cap_delta_atto - self.spent_delta_atto, price.delta_atto),
+        )
+        return min((max(room, 0) // each for room, each in left if each), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,12 +140,11 @@ def job_look(
     release = configuration.releases[job]
     price = price_of_release(configuration, database, job)
     purse = purse or _purse(database, release.source)
-    each = None if purse is None else price.amount(purse.measure)
     return JobLook(
         status=job_status(configuration, database, job, now, spent, pulse),
         source=release.source,
         price=price,
-        runway=max(purse.cap_nano - purse.spent_nano, 0) // each if purse and each else None,
+        runway=None if purse is None else purse.lasts(price),
         recent=newest_releases(database, job, RECENT)[::-1],
     )
 
@@ -145,7 +154,9 @@ def _purse(database: Database, source: str) -> Purse | None:
         return None
     caps = caps_of(database, source)
     spent = spent_of(database, source, caps.measure)
-    return Purse(source, caps.measure, spent, caps.lifetime_nano)
+    most = min(limit.nano for limit in caps.deltas if limit.lifetime)
+    delta = spent_of(database, source, "delta")
+    return Purse(source, caps.measure, spent, caps.lifetime_nano, delta, most)
 
 
 def of_daemon(state: DaemonState, pulse: Pulse | None) -> list[Alert]:

@@ -209,6 +209,7 @@ def _exhausted(
             " is paid in rho",
             hint=NO_PURE_LOSS,
             cap=limit.name,
+            measure=limit.measure,
             left_nano=left,
             frees="never",
         )
@@ -217,6 +218,7 @@ def _exhausted(
             f"the caps of {scope} have no delta, and {what} costs a delta of {delta_text(cost)}",
             hint=NO_DELTA,
             cap=limit.name,
+            measure=limit.measure,
             left_nano=left,
             frees="never",
         )
@@ -229,6 +231,7 @@ def _exhausted(
         f" {number_text(cost, limit.measure)}",
         hint=hint,
         cap=limit.name,
+        measure=limit.measure,
         left_nano=left,
         frees=when,
     )
