@@ -26,6 +26,7 @@ BELOW = {
     "learning": {"types", "errors", "privacy", "priors", "mechanisms"},
     "kinds": {"types", "errors", "privacy", "priors", "mechanisms", "learning", "config"},
     "gates": {"types", "errors", "privacy", "priors", "mechanisms", "config"},
+    "answers": {"types", "errors", "privacy", "mechanisms", "zones"},
     "simulation": {
         *("types", "errors", "privacy", "priors", "mechanisms", "learning", "kinds", "gates"),
     },
@@ -68,12 +69,12 @@ BELOW = {
     "demo": set(),
     "library": {
         *("types", "errors", "text", "privacy", "store", "sinks", "engine", "config", "wiring"),
-        *("database", "reports"),
+        *("database", "reports", "answers"),
     },
 }
 """What each room may import; rooms that are not listed here stand above all of these."""
 
-PURE = ("privacy", "priors", "mechanisms", "learning", "kinds", "gates")
+PURE = ("privacy", "priors", "mechanisms", "learning", "kinds", "gates", "answers")
 IMPURE_MODULES = {"time", "logging", "random", "sqlite3", "duckdb", "socket", "subprocess"}
 ABOVE = {"wiring", "planning", "daemon", "cli", "__main__", "__init__"}
 

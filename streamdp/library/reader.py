@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -28,6 +28,7 @@ from streamdp.text import known_names
 from streamdp.types import Json, Release
 
 if TYPE_CHECKING:
+    from streamdp.library.ask import Ask
     from streamdp.library.plot import Chart
 
 _JOBS = (
@@ -111,6 +112,24 @@ class StoreReader:
         from streamdp.library.plot import drawn
 
         return drawn(job, self._releases(job, last))
+
+    def ask(self, job: str, *, zone: str = "UTC", about: Sequence[str] = ()) -> Ask:
+        """Questions about a job that its measurements answer: quantiles, shares, totals, changes.
+
+        Args:
+            job: Whose.
+            zone: Whose days, weeks and months are meant: that of the source's batches.
+            about: Periods that will be asked about; only they and what is around them are read.
+                All by default.
+
+        Raises:
+            StreamdpError: The store knows no such job.
+        """
+        from streamdp.library.ask import asking
+
+        self._releases(job, 1)
+        with self._moment() as database:
+            return asking(database, job, zone, about)
 
     def _releases(self, job: str, last: int | None) -> tuple[Release, ...]:
         """Releases of a job, the oldest batch first."""

@@ -175,6 +175,17 @@ def select_measurements(
     return tuple(_releases(database, job, rows))
 
 
+def batches_span(database: Database, job: str) -> tuple[int, int, int] | None:
+    """First and last second of the windows of a job's releases, and the longest; None without."""
+    first, last, longest = database.execute(
+        "SELECT min(b.window_start), max(b.window_end), max(b.window_end - b.window_start)"
+        " FROM release r JOIN batch b ON b.source = r.source AND b.key = r.batch"
+        " WHERE r.job IN (SELECT value FROM json_each(?))",
+        [all_names(database, job)],
+    ).fetchone()
+    return None if first is None or last is None else (first, last, longest)
+
+
 def measured_in_turn(database: Database, job: str) -> Iterator[MeasuredRelease]:
     """Read the releases of a job that have measurements, in the order in which they were made."""
     rows = database.query(

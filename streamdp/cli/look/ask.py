@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -12,34 +14,141 @@ from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import print_rows
 from streamdp.errors import ConfigurationError
 
+if TYPE_CHECKING:
+    from streamdp.config import Configuration
+    from streamdp.library.ask import Ask
+    from streamdp.library.table import Table
+
+_STEPS = ("day", "week", "month", "quarter", "year")
+
 
 @click.command()
 @job_argument
-@click.argument("batch")
-@click.argument("question")
+@click.argument("batch", required=False)
+@click.argument("question", required=False)
 @config_option
+@click.option("--quantile", type=float, help="A quantile of the records, such as .5.")
+@click.option("--above", type=float, help="The share of records above this value.")
+@click.option("--up-to", type=float, help="The share up to this value; with --above, between.")
+@click.option("--histogram", type=int, help="Shares of the records in about so many bins.")
+@click.option("--records", is_flag=True, help="The number of records.")
+@click.option("--total", metavar="MEASURE", help="The total of a count or sum of statistics.")
+@click.option("--mean", nargs=2, metavar="SUM COUNT", help="A sum over a count, of statistics.")
+@click.option("--compare", nargs=2, metavar="A B", help="How --quantile differs from A to B.")
+@click.option(
+    "--over",
+    default="all",
+    show_default=True,
+    help="2013-06-03, 2013-W22, 2013-06, 2013-Q2, 2013, 2013-06-03..2013-07-15, 28d (the last),"
+    " all; next: a forecast of the batch to come.",
+)
+@click.option("--every", type=click.Choice(_STEPS), help="One answer for each of these in --over.")
+@click.option("--group", multiple=True, help="A group: a value for each column of `by`.")
+@click.option("--partial", is_flag=True, help="Answer although batches of the period are missing.")
 @json_option
-def ask(job: str, batch: str, question: str, config_path: Path, as_json: bool) -> None:
-    """Answer QUESTION from the release of BATCH by JOB, with its error; costs nothing.
+@click.option("--csv", "as_csv", is_flag=True, help="CSV with a header.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False, writable=True),
+    help="Draw the answers as an .svg file.",
+)
+def ask(
+    job: str,
+    batch: str | None,
+    question: str | None,
+    config_path: Path,
+    as_json: bool,
+    as_csv: bool,
+    output: Path | None,
+    **asked: Any,
+) -> None:
+    """Answer a question about JOB from what was released and paid for; spends nothing.
 
-    QUESTION is `count where CONDITION`, a condition over the public axes of the release, such as
+    Every answer has its 95 % interval and says how many batches it is of. Days and weeks are those
+    of the time zone of the batches.
+
+    With BATCH and QUESTION it is about one release of a workload: QUESTION is
+    `count where CONDITION`, a condition over its public axes, such as
     "count where carrier = 'AA' and hour < 9". With groups there is one answer a group. `within` is
     the published table that holds the question's axes; where there is none, the interval is a
     guess from those of other answers.
     """
+    configuration = load_configuration(config_path)
+    require_job(configuration, job)
+    if batch is not None:
+        if question is None:
+            raise click.UsageError("a question about one batch needs BATCH and QUESTION")
+        rows = _of_one(configuration, job, batch, question)
+    else:
+        table = _measured(configuration, job, asked)
+        rows = list(table.rows)
+        if output is not None:
+            _draw(output, job, table)
+    print_rows(rows, "json" if as_json else "csv" if as_csv else "table")
+
+
+def _measured(configuration: Configuration, job: str, asked: dict[str, Any]) -> Table:
+    """The answer to the one question that was asked."""
+    from streamdp.library.ask import asking
+    from streamdp.store.schema.schema import open_to_read
+
+    compare = asked["compare"]
+    about = compare or (asked["over"],)
+    zone = configuration.sources[configuration.releases[job].source].zone
+    with closing(open_to_read(configuration.store.path)) as database:
+        made = asking(database, job, zone, () if "all" in about else about)
+    about = {name: asked[name] for name in ("group", "partial")}
+    if compare:
+        quantile = 0.5 if asked["quantile"] is None else asked["quantile"]
+        return made.compare(*compare, quantile=quantile, **about)
+    if asked["histogram"] is not None:
+        return made.histogram(asked["histogram"], asked["over"], **about)
+    return _over(made, asked, about | {"every": asked["every"]})
+
+
+def _over(made: Ask, asked: dict[str, Any], about: dict[str, Any]) -> Table:
+    over = asked["over"]
+    if asked["quantile"] is not None:
+        return made.quantile(asked["quantile"], over, **about)
+    if asked["above"] is not None or asked["up_to"] is not None:
+        return made.share(above=asked["above"], up_to=asked["up_to"], over=over, **about)
+    if asked["records"]:
+        return made.records(over, **about)
+    if asked["total"]:
+        return made.total(asked["total"], over, **about)
+    if asked["mean"]:
+        measure, count = asked["mean"]
+        return made.mean(measure, count, over, **about)
+    raise click.UsageError(
+        "ask for --quantile, --above, --up-to, --histogram, --records, --total, --mean or --compare"
+    )
+
+
+def _draw(output: Path, job: str, table: Table) -> None:
+    from streamdp.reports.charts.answers import drawn
+
+    if output.suffix != ".svg":
+        raise ConfigurationError("a picture of answers is .svg", where=str(output))
+    output.write_text(drawn(job, table.rows), encoding="utf-8")
+    click.echo(f"wrote {output}", err=True)
+
+
+def _of_one(
+    configuration: Configuration, job: str, batch: str, question: str
+) -> list[dict[str, Any]]:
+    """Answers from the published rows of one release of a workload."""
     from streamdp import wiring
     from streamdp.store.archive import signature_of
     from streamdp.store.schema.schema import open_to_read
 
-    configuration = load_configuration(config_path)
-    require_job(configuration, job)
     section = configuration.releases[job]
     answering = wiring.spec_of(section).ask
     if answering is None:
         raise ConfigurationError(
             f"releases of kind {section.kind} answer no further questions",
             where=f"releases.{job}",
-            hint="those of kind workload do",
+            hint="those of kind workload do; ask about a period with --quantile, --records, ...",
         )
     store = open_to_read(configuration.store.path)
     release = require_release(store, job, batch)
@@ -54,4 +163,4 @@ def ask(job: str, batch: str, question: str, config_path: Path, as_json: bool) -
         about = dict(zip(section.by, group, strict=True))
         rows = [row for row in release.rows if about.items() <= row.items()]
         found.append(about | asdict(answering(section, rows, question)))
-    print_rows(found, "json" if as_json else "table")
+    return found

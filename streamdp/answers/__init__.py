@@ -1,0 +1,1 @@
+"""Answers from measurements that were paid for: quantiles, shares, totals, changes."""

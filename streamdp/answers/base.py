@@ -1,0 +1,107 @@
+"""The distribution that batches have in common: their pooled counts.
+
+Each batch adds a distribution function F_t. In the first round it is linear between its own cuts
+and falls off exponentially beyond them. In the next ones it is the mean of the round before and
+what the batch's shares say beside it, interpolated in shares of that mean and zero at both ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamdp.answers.counted import Shares
+from streamdp.types import FloatArray
+
+MOST_CELLS = 600
+_ROUNDS = 2
+_INSIDE = 1e-6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Base:
+    """A distribution function of cells, linear between points.
+
+    Args:
+        cells: Increasing, shape (p,).
+        shares: At or below each, in (0, 1) and increasing, shape (p,).
+        cuts: First and last point that is a cut; those before and behind are of guessed tails.
+    """
+
+    cells: FloatArray
+    shares: FloatArray
+    cuts: slice
+
+    @property
+    def cut_shares(self) -> FloatArray:
+        """Shares at cuts."""
+        return self.shares[self.cuts]
+
+    def __call__(self, cells: FloatArray) -> FloatArray:
+        """Shares at or below cells."""
+        return np.interp(cells, self.cells, self.shares)
+
+    def places(self, shares: FloatArray) -> FloatArray:
+        """Cells, not rounded, up to which shares lie."""
+        return np.interp(shares, self.shares, self.cells)
+
+
+def pooled(batches: Sequence[Shares], weights: FloatArray) -> Base:
+    """The distribution of the records of some batches together.
+
+    Args:
+        batches: At least one.
+        weights: Their numbers of records, shape (batches,).
+    """
+    cuts = np.unique(np.concatenate([each.cells for each in batches]))
+    if len(cuts) > MOST_CELLS:
+        cuts = np.unique(cuts[np.linspace(0, len(cuts) - 1, MOST_CELLS).astype(int)])
+    width = max(float(cuts[-1] - cuts[0]), 1.0)
+    tail = width * np.array([0.01, 0.03, 0.1, 0.2, 0.35, 0.6, 1.0, 2.0, 4.0])
+    cells = np.concatenate((cuts[0] - tail[::-1], cuts, cuts[-1] + tail))
+    inner = slice(len(tail), len(tail) + len(cuts))
+    each = weights / weights.sum()
+    mean = sum(weight * _alone(batch, cells) for batch, weight in zip(batches, each, strict=True))
+    for _ in range(_ROUNDS):
+        base = Base(cells, _increasing(np.asarray(mean)), inner)
+        mean = base.shares + sum(
+            weight * beside(base, batch, base.shares)
+            for batch, weight in zip(batches, each, strict=True)
+        )
+    return Base(cells, _increasing(np.asarray(mean)), inner)
+
+
+def beside(base: Base, batch: Shares, places: FloatArray) -> FloatArray:
+    """How far the distribution of a batch lies above the base, at places in shares of the base."""
+    at = base(batch.cells)
+    order = np.argsort(at, kind="stable")
+    ends = np.concatenate(([0.0], at[order], [1.0]))
+    above = np.concatenate(([0.0], (batch.shares - at)[order], [0.0]))
+    return np.interp(places, ends, above)
+
+
+def _alone(batch: Shares, cells: FloatArray) -> FloatArray:
+    """The distribution function of a batch, linear between its cuts."""
+    order = np.argsort(batch.cells, kind="stable")
+    cuts, first = np.unique(batch.cells[order], return_index=True)
+    shares = np.clip(np.maximum.accumulate(batch.shares[order]), 0.005, 0.995)[first]
+    found = np.interp(cells, cuts, shares)
+    span = max(float(cuts[-1] - cuts[0]), 1.0)
+    density = max(float(shares[-1] - shares[0]), 0.05) / span
+    below, above = cells < cuts[0], cells > cuts[-1]
+    low, high = shares[0], 1.0 - shares[-1]
+    found[below] = low * np.exp(np.maximum((cells[below] - cuts[0]) * density / low, -40.0) / 2)
+    fall = np.exp(np.maximum((cuts[-1] - cells[above]) * density / high, -40.0) / 2)
+    found[above] = 1.0 - high * fall
+    return np.asarray(found)
+
+
+def _increasing(shares: FloatArray) -> FloatArray:
+    """The nearest increasing function, as the mean of the least above and the largest below."""
+    above = np.maximum.accumulate(shares)
+    below = np.minimum.accumulate(shares[::-1])[::-1]
+    inside = np.clip((above + below) / 2, _INSIDE, 1.0 - _INSIDE)
+    steps = np.arange(len(inside)) * 1e-12
+    return np.asarray(inside + steps)

@@ -1,0 +1,152 @@
+"""Comparisons of two periods: did the records differ, and did the process that makes them change.
+
+Each period is the sum of its batches' own shares, interpolated between their cuts; nothing is moved
+towards other days, for what is moved towards them shows a change too small. D(x) is the share of
+the later period up to x, less that of the earlier one. Its variance has
+
+- the noise of counts, and what lies between cuts: all there is where records are asked about;
+- sum of w_s·w_t·k(s, t) with the fast kernel and the batch's own, times u(1 - u), where the process
+  is: days that are alike differ by as much.
+
+A shift by a moves the share at x by -a·f(x), with f the density: its estimate weighs all deciles
+by their precision (generalized least squares).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import ndtr
+
+from streamdp.answers.base import Base, beside
+from streamdp.answers.regression import History, Scales, bridge, gap, kernels
+from streamdp.types import FloatArray, IntArray
+
+DECILES = np.arange(1, 10) / 10.0
+_LEVEL = 1.959964
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """How a value differs between two periods.
+
+    Args:
+        before: Of the earlier period, in cells.
+        after: Of the later one.
+        change: The difference.
+        lower: Lower end of its 95 % interval: the records'.
+        upper: Upper end.
+        rose: Probability that it rose with the process that makes the records.
+        differ: Probability that it differs, up or down, between the records themselves.
+        changed: Probability that the process changed.
+    """
+
+    before: float
+    after: float
+    change: float
+    lower: float
+    upper: float
+    rose: float
+    differ: float
+    changed: float
+
+
+def quantile_change(
+    history: History, scales: Scales, one: IntArray, other: IntArray, quantile: float
+) -> Change:
+    """How a quantile differs between two periods."""
+    base = history.base(np.concatenate((one, other)))
+    at = np.array([quantile])
+    moved, noise, process = _moved(history, scales, base, one, other, at)
+    before, after = (_place(history, each, quantile) for each in (one, other))
+    slope = _density(base, at)
+    sd = float(np.sqrt(noise[0, 0])) / float(slope[0])
+    return _change(before, after, sd, float(moved[0]), noise[0, 0], process[0, 0])
+
+
+def shift(history: History, scales: Scales, one: IntArray, other: IntArray) -> Change:
+    """By how much all deciles moved together."""
+    base = history.base(np.concatenate((one, other)))
+    inside = (base.cut_shares[0] - 0.02 <= DECILES) & (base.cut_shares[-1] + 0.02 >= DECILES)
+    at = DECILES[inside] if inside.any() else np.array([0.5])
+    moved, noise, process = _moved(history, scales, base, one, other, at)
+    slope = _density(base, at)
+    weight = np.linalg.solve(process + 1e-12 * np.eye(len(at)), slope)
+    weight /= weight @ slope
+    by = -float(weight @ moved)
+    sd, wide = (float(np.sqrt(weight @ each @ weight)) for each in (noise, process))
+    ends = by - _LEVEL * sd, by + _LEVEL * sd
+    middle = float(base.places(np.array([0.5]))[0])
+    return Change(
+        middle, middle + by, by, *ends, float(ndtr(by / wide)), _sure(by / sd), _sure(by / wide)
+    )
+
+
+def _change(
+    before: float, after: float, sd: float, moved: float, noise: float, process: float
+) -> Change:
+    by = after - before
+    z, wide = -moved / np.sqrt(noise), -moved / np.sqrt(process)
+    ends = by - _LEVEL * sd, by + _LEVEL * sd
+    return Change(before, after, by, *ends, float(ndtr(wide)), _sure(z), _sure(wide))
+
+
+def _sure(z: float) -> float:
+    """Probability that nothing would deviate less."""
+    return float(2.0 * ndtr(abs(z)) - 1.0)
+
+
+def _place(history: History, places: IntArray, quantile: float) -> float:
+    return float(np.ceil(history.base(places).places(np.array([quantile]))[0] - 1e-6))
+
+
+def _density(base: Base, at: FloatArray) -> FloatArray:
+    """Share of a cell at places in shares, over a twentieth on both sides."""
+    low, high = np.maximum(at - 0.05, at / 2), np.minimum(at + 0.05, (1 + at) / 2)
+    return np.asarray((high - low) / np.maximum(base.places(high) - base.places(low), 1.0))
+
+
+def _moved(
+    history: History,
+    scales: Scales,
+    base: Base,
+    one: IntArray,
+    other: IntArray,
+    at: FloatArray,
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """D at places in shares of the base, with its variance for records and for the process."""
+    moved, noise = np.zeros(len(at)), np.zeros((len(at), len(at)))
+    weights = []
+    for places, sign in ((one, -1.0), (other, 1.0)):
+        weight = sign * history.sizes[places] / history.sizes[places].sum()
+        weights.append(weight)
+        for place, each in zip(places, weight, strict=True):
+            batch = history.shares[place]
+            cuts = base(batch.cells)
+            hats = _hats(cuts, at)
+            moved += each * beside(base, batch, at)
+            noise += each**2 * hats @ batch.noise @ hats.T
+            ends = np.concatenate(([0.0], np.sort(cuts), [1.0]))
+            above = np.searchsorted(ends, at).clip(1, len(ends) - 1)
+            free = scales[2] + scales[3] + scales[4] + 1.0 / history.sizes[place]
+            noise += np.diag(each**2 * free * gap(ends[above - 1], at, ends[above]))
+    noise += np.diag(np.full(len(at), 1e-10))
+    days = np.concatenate((history.at[one], history.at[other]))
+    weight = np.concatenate(weights)
+    own = 1.0 / np.concatenate((history.sizes[one], history.sizes[other]))
+    _, _, fast, _, same = kernels(days, days)
+    among = float(weight @ (scales[2] * fast + (scales[4] * same + np.diag(own))) @ weight)
+    return moved, noise, noise + bridge(at, at) * among
+
+
+def _hats(cuts: FloatArray, at: FloatArray) -> FloatArray:
+    """Weights of a batch's shares in what is interpolated between them, shape (places, cuts)."""
+    order = np.argsort(cuts, kind="stable")
+    ends = np.concatenate(([0.0], cuts[order], [1.0]))
+    found = np.zeros((len(at), len(cuts)))
+    for number, cut in enumerate(order, start=1):
+        bump = np.zeros(len(ends))
+        bump[number] = 1.0
+        found[:, cut] = np.interp(at, ends, bump)
+    return found

@@ -1,0 +1,108 @@
+"""What is known of the records of a batch from noisy counts between public cuts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from streamdp.types import FloatArray
+
+LEAST_VARIANCE = 1e-3
+"""Of a count whose noise is smaller than this: at a large price all of its mass is at nought."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stage:
+    """Noisy counts of one histogram.
+
+    Args:
+        cuts: Cells, increasing, shape (k,); a bin ends with its cut.
+        counts: Noisy, shape (k + 1,).
+        variance: Of the noise of each.
+    """
+
+    cuts: FloatArray
+    counts: FloatArray
+    variance: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Counted:
+    """The histograms of a batch.
+
+    Args:
+        at: Days since 1970 at which the batch begins.
+        stages: At least one.
+    """
+
+    at: float
+    stages: tuple[Stage, ...]
+
+    def total(self) -> tuple[float, float]:
+        """Noisy number of records and its variance; stages are weighed by precision."""
+        found = [
+            (float(each.counts.sum()), max(each.variance, LEAST_VARIANCE) * len(each.counts))
+            for each in self.stages
+        ]
+        weight = sum(1.0 / variance for _, variance in found)
+        return sum(total / variance for total, variance in found) / weight, 1.0 / weight
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Shares:
+    """Noisy shares of a batch's records up to each cut.
+
+    Args:
+        cells: Cuts of all stages, increasing within each, shape (k,).
+        shares: Noisy, shape (k,).
+        noise: Covariance of their noise, shape (k, k).
+    """
+
+    cells: FloatArray
+    shares: FloatArray
+    noise: FloatArray
+
+
+def sizes(batches: Sequence[Counted]) -> FloatArray:
+    """Likely number of records of each batch, at least 1, shape (batches,).
+
+    Noisy totals, moved towards their median by as much as their noise explains their spread.
+    """
+    found = np.array([each.total() for each in batches])
+    middle = float(np.median(found[:, 0]))
+    spread = max(float(np.mean((found[:, 0] - middle) ** 2 - found[:, 1])), 0.0)
+    kept = spread / (spread + found[:, 1])
+    return np.maximum(middle + kept * (found[:, 0] - middle), 1.0)
+
+
+def shares_of(batch: Counted, size: float) -> Shares:
+    """The shares of a batch, given its number of records.
+
+    The share below cut i is (s_i + (n - s)·s_i/s)/n, with s_i the sum of counts up to it and s the
+    sum of all: to first order its noise is (T - s_i/s)·z/n, T lower triangular ones.
+
+    Args:
+        batch: With at least one cut.
+        size: n.
+    """
+    cells, shares, blocks = [], [], []
+    for stage in batch.stages:
+        total, sums = float(stage.counts.sum()), np.cumsum(stage.counts)[:-1]
+        each = np.clip(sums / (total if total > 0 else size), 0.0, 1.0)
+        below = np.tri(len(sums), len(sums) + 1) - each[:, None]
+        cells.append(stage.cuts)
+        shares.append((sums + (size - total) * each) / size)
+        blocks.append(below @ below.T * max(stage.variance, LEAST_VARIANCE) / size**2)
+    return Shares(np.concatenate(cells), np.concatenate(shares), diagonal(blocks))
+
+
+def diagonal(blocks: Iterable[FloatArray]) -> FloatArray:
+    """A matrix with these blocks along its diagonal."""
+    blocks = list(blocks)
+    ends = np.cumsum([0, *(len(each) for each in blocks)])
+    whole = np.zeros((ends[-1], ends[-1]))
+    for block, first, last in zip(blocks, ends, ends[1:], strict=False):
+        whole[first:last, first:last] = block
+    return whole

@@ -1,0 +1,504 @@
+"""Answers about a job from the measurements of its releases."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import cached_property
+from typing import NoReturn
+
+import numpy as np
+
+from streamdp.answers.changes import Change, quantile_change, shift
+from streamdp.answers.counted import Counted, Stage
+from streamdp.answers.periods import Period, gaps
+from streamdp.answers.regression import Estimate, History, Scales, ahead, share
+from streamdp.errors import ConfigurationError
+from streamdp.mechanisms.noise import noise_of
+from streamdp.types import FloatArray, IntArray, Json, MeasuredRelease, Measurement
+
+DAY = 86_400
+LEVEL = 1.959964
+"""Standard deviations of a 95 % interval."""
+
+_MANY_CELLS = 400
+_TAIL = 0.0005
+
+Group = tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A number of a period, with its 95 % interval.
+
+    Args:
+        value: In the unit of the column, or records, or a share.
+        lower: End of the interval.
+        upper: The other end.
+        batches: How many batches it is made of.
+    """
+
+    value: float
+    lower: float
+    upper: float
+    batches: int
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """Releases of a job with what was measured of them; answers are functions of it alone.
+
+    Args:
+        job: Its name.
+        releases: In the order of their batches.
+
+    Privacy: reads measurements, which are outputs of private draws that were paid for and are
+        published, and public facts of batches. All answers are post-processing: they cost nothing
+        and charge nothing.
+    """
+
+    job: str
+    releases: tuple[MeasuredRelease, ...]
+
+    @cached_property
+    def _newest(self) -> MeasuredRelease:
+        for release in reversed(self.releases):
+            if release.measurements:
+                return release
+        raise ConfigurationError(
+            f"no release of {self.job} has measurements",
+            hint="they are kept of releases from this version on",
+        )
+
+    @cached_property
+    def groups(self) -> tuple[Group, ...]:
+        """Of the newest release; one without a name where there are no groups."""
+        return tuple(dict.fromkeys(each.terms.group for each in self._newest.measurements))
+
+    @cached_property
+    def by(self) -> tuple[str, ...]:
+        """Columns of groups."""
+        return tuple(self._newest.measurements[0].terms.question.get("by", ()))
+
+    @cached_property
+    def parts(self) -> tuple[str, ...]:
+        """Measures of the newest release."""
+        return tuple(dict.fromkeys(each.terms.part for each in self._newest.measurements))
+
+    @cached_property
+    def _distributions(self) -> dict[Group, Distribution]:
+        return {}
+
+    def distribution(self, group: Group = ()) -> Distribution:
+        """The distributions of a group's batches.
+
+        Raises:
+            ConfigurationError: The job counts no distribution, or has no such group.
+        """
+        if group not in self._distributions:
+            self._distributions[group] = _distribution(self, group)
+        return self._distributions[group]
+
+    def within(self, period: Period, partial: bool = False) -> tuple[int, ...]:
+        """Places of the releases whose batches lie in a period.
+
+        Args:
+            period: All of which was released, unless parts will do.
+            partial: Whether they will.
+
+        Raises:
+            ConfigurationError: It is not, or batches overlap.
+        """
+        found, before = [], None
+        for place, each in enumerate(self.releases):
+            start, end = each.batch.start, each.batch.end
+            if start is None or end is None:
+                continue
+            if start >= period.since and end <= period.until:
+                if before is not None and start < before:
+                    raise ConfigurationError(
+                        f"batches of {self.job} overlap: each holds all records up to its end",
+                        hint="ask about the last batch of the period alone",
+                    )
+                found.append(place)
+                before = end
+        missing = gaps([self.releases[place].batch for place in found], period)
+        if not found:
+            raise ConfigurationError(f"{self.job} has no release of {period.name}")
+        if missing and not partial:
+            named = ", ".join(_window(*each) for each in missing[:3])
+            more = f" and {len(missing) - 3} more" if len(missing) > 3 else ""
+            raise ConfigurationError(
+                f"{period.name} is not released as a whole: {named}{more} is missing",
+                hint="answer for the batches that there are with --partial",
+            )
+        return tuple(found)
+
+    def records(self, places: Sequence[int], group: Group = ()) -> Answer:
+        """The number of records of some releases: the sum of all that was counted of them."""
+        totals = [_counted_total(self, self.releases[place], group) for place in places]
+        return _summed(totals)
+
+    def total(self, part: str, places: Sequence[int], group: Group = ()) -> Answer:
+        """The total of a measure over some releases: a count, or a sum of clipped values."""
+        found, clips = [], set[str]()
+        for place in places:
+            one, clip = _part_total(self, self.releases[place], part, group)
+            found.append(one)
+            clips.add(clip)
+        if len(clips) > 1:
+            raise ConfigurationError(
+                f"{part} was clipped to {len(clips)} different ranges in this period, so its sums"
+                " leave out different things",
+                where=self.job,
+                hint="ask about days one by one, or about a period with one range",
+            )
+        return _summed(found)
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """The distributions of one group's batches.
+
+    Args:
+        job: Name, for errors.
+        history: Of the batches that were counted.
+        places: Place in the history of a release.
+        resolution: Width of a cell.
+        bounds: First and last cell.
+    """
+
+    job: str
+    history: History
+    places: Mapping[int, int]
+    resolution: Fraction
+    bounds: tuple[int, int]
+
+    @cached_property
+    def scales(self) -> Scales:
+        """Fitted to the history."""
+        return self.history.fitted()
+
+    def of(self, releases: Sequence[int], partial: bool = False) -> IntArray:
+        """Places of releases; those without counts are left out if parts will do.
+
+        Raises:
+            ConfigurationError: Some have no counts.
+        """
+        found = [self.places[each] for each in releases if each in self.places]
+        if not found or (len(found) < len(releases) and not partial):
+            raise ConfigurationError(
+                f"of {len(releases)} releases of {self.job}, {len(releases) - len(found)} have no"
+                " counts of the question that is asked now",
+                hint="values that were drawn, as on the first day, other columns or conditions, and"
+                " releases of older versions tell no distribution; --partial leaves them out",
+            )
+        return np.array(found, dtype=np.int64)
+
+    def quantile(self, quantile: float, places: IntArray) -> Answer:
+        """A quantile of the records of some batches together.
+
+        Raises:
+            ConfigurationError: It lies beyond what was counted.
+        """
+        self._require_inside(quantile, places)
+        found = share(self.history, self.scales, self._weights(places), self._cells(places))
+        return self._placed(found, quantile, len(places))
+
+    def next(self, quantile: float, at: float) -> Answer:
+        """A quantile of a batch to come, and where it lies with 95 %.
+
+        Args:
+            quantile: Which.
+            at: Days since 1970 at which the batch begins.
+        """
+        recent = np.arange(len(self.history.at))[-7:]
+        self._require_inside(quantile, recent)
+        found = ahead(self.history, self.scales, at, self._cells(recent))
+        return self._placed(found, quantile, 0)
+
+    def share(self, above: float | None, up_to: float | None, places: IntArray) -> Answer:
+        """The share of records above one value and up to another.
+
+        Args:
+            above: None: from the lowest on.
+            up_to: None: up to the highest.
+            places: Of the batches.
+
+        Raises:
+            ConfigurationError: An end lies beyond what was counted.
+        """
+        ends = [self._cell(each) for each in (above, up_to) if each is not None]
+        for each in ends:
+            self._require_counted(each, places)
+        found = share(self.history, self.scales, self._weights(places), np.array(ends, dtype=float))
+        sign = np.array(
+            ([-1.0] if above is not None else []) + ([1.0] if up_to is not None else [])
+        )
+        value = float(sign @ found.mean) + (1.0 if up_to is None else 0.0)
+        half = LEVEL * math.sqrt(max(float(sign @ found.covariance @ sign), 0.0))
+        value, low, high = (min(max(x, 0.0), 1.0) for x in (value, value - half, value + half))
+        return Answer(value, low, high, len(places))
+
+    def ranges(self, many: int, places: IntArray) -> tuple[float, ...]:
+        """Cuts of a histogram with so many bins between the outermost cuts that were counted."""
+        base = self.history.base(places)
+        low, high = np.quantile(base.cut_shares, [0.02, 0.98])
+        ends = base.places(np.array([low, high])) * float(self.resolution)
+        return tuple(_round_numbers(float(ends[0]), float(ends[1]), many))
+
+    def change(self, one: IntArray, other: IntArray, quantile: float) -> Change:
+        """How a quantile differs between two periods, in the unit of the column."""
+        self._require_inside(quantile, np.concatenate((one, other)))
+        found = quantile_change(self.history, self.scales, one, other, quantile)
+        return self._in_unit(found)
+
+    def shift(self, one: IntArray, other: IntArray) -> Change:
+        """By how much all deciles moved together, in the unit of the column."""
+        return self._in_unit(shift(self.history, self.scales, one, other))
+
+    def _in_unit(self, found: Change) -> Change:
+        unit = float(self.resolution)
+        names = ("before", "after", "change", "lower", "upper")
+        return replace(found, **{name: getattr(found, name) * unit for name in names})
+
+    def _weights(self, places: IntArray) -> dict[int, float]:
+        size = self.history.sizes[places]
+        return dict(zip(places.tolist(), (size / size.sum()).tolist(), strict=True))
+
+    def _cell(self, value: float) -> float:
+        """The last cell at or below a value."""
+        return float(math.floor(Fraction(str(value)) / self.resolution))
+
+    def _cells(self, places: IntArray) -> FloatArray:
+        base = self.history.base(places)
+        low, high = base.places(np.array([_TAIL, 1.0 - _TAIL]))
+        if high - low < _MANY_CELLS:
+            found = np.arange(np.floor(low), np.ceil(high) + 1)
+        else:
+            found = np.floor(base.places(np.linspace(_TAIL, 1.0 - _TAIL, _MANY_CELLS)))
+        return np.unique(np.clip(found, *self.bounds))
+
+    def _placed(self, found: Estimate, quantile: float, batches: int) -> Answer:
+        half = LEVEL * np.sqrt(np.maximum(np.diag(found.covariance), 1e-12))
+        rising, falling = np.maximum.accumulate, np.minimum.accumulate
+        mean = (rising(found.mean) + falling(found.mean[::-1])[::-1]) / 2
+
+        def place(shares: FloatArray) -> float:
+            steps = 1e-12 * np.arange(len(shares))
+            return float(np.interp(quantile, rising(shares) + steps, found.cells))
+
+        upper = falling((found.mean - half)[::-1])[::-1]
+        value = math.ceil(place(mean) - 1e-6)
+        low, high = math.floor(place(found.mean + half)), math.ceil(place(upper))
+        unit = float(self.resolution)
+        return Answer(value * unit, min(low, value) * unit, max(high, value) * unit, batches)
+
+    def _require_inside(self, quantile: float, places: IntArray) -> None:
+        low, high = self._outermost(places)
+        if not 0.7 * low - 0.005 <= quantile <= 1.0 - 0.7 * (1.0 - high) + 0.005:
+            raise ConfigurationError(
+                f"the quantile {quantile:g} lies beyond what was counted: cuts lie between"
+                f" {low:.3f} and {high:.3f}",
+                where=self.job,
+                hint="list it in `quantiles` of the job, and later batches are cut there too",
+            )
+
+    def _outermost(self, places: IntArray) -> tuple[float, float]:
+        """Shares at the usual lowest and highest cut, the lower and higher quarter of batches."""
+        base = self.history.base(places)
+        cells = [self.history.shares[place].cells for place in places]
+        low = np.quantile(base(np.array([each.min() for each in cells])), 0.25)
+        high = np.quantile(base(np.array([each.max() for each in cells])), 0.75)
+        return float(low), float(high)
+
+    def _require_counted(self, cell: float, places: IntArray) -> None:
+        cells = [self.history.shares[place].cells for place in places]
+        low, high = min(each.min() for each in cells), max(each.max() for each in cells)
+        if not low <= cell <= high:
+            unit = float(self.resolution)
+            raise ConfigurationError(
+                f"{cell * unit:g} lies beyond what was counted: cuts lie between {low * unit:g}"
+                f" and {high * unit:g}",
+                where=self.job,
+                hint="a quantile further out in `quantiles` of the job puts cuts there in future",
+            )
+
+
+def united(parts: Sequence[tuple[Distribution, IntArray]], ask: Callable[..., Answer]) -> Answer:
+    """The share of a union of groups: their shares, weighed by their numbers of records."""
+    found = [ask(each, places) for each, places in parts]
+    sizes = np.array([float(each.history.sizes[places].sum()) for each, places in parts])
+    weights = sizes / sizes.sum()
+    value = float(weights @ [each.value for each in found])
+    spread = [(each.upper - each.lower) / (2 * LEVEL) for each in found]
+    noise = np.array(
+        [sum(each.history.batches[place].total()[1] for place in places) for each, places in parts]
+    )
+    moved = (np.array([each.value for each in found]) - value) / sizes.sum()
+    half = LEVEL * math.sqrt(float(weights**2 @ np.square(spread) + moved**2 @ noise))
+    low, high = max(value - half, 0.0), min(value + half, 1.0)
+    return Answer(value, low, high, found[0].batches)
+
+
+def _distribution(measured: Measured, group: Group) -> Distribution:
+    newest = [
+        each
+        for each in measured._newest.measurements
+        if each.terms.form == "counts" and each.terms.group == group
+    ]
+    if not newest:
+        _refuse(measured, group)
+    digest = newest[0].terms.digest
+    batches, places = list[Counted](), dict[int, int]()
+    for place, release in enumerate(measured.releases):
+        stages = tuple(_stages(release, digest))
+        if stages:
+            places[place] = len(batches)
+            start = release.batch.start
+            batches.append(Counted(float(place) if start is None else start / DAY, stages))
+    grid = newest[0].terms.question["grid"]
+    return Distribution(
+        measured.job, History(tuple(batches)), places, Fraction(grid[0]), (grid[1], grid[2])
+    )
+
+
+def _refuse(measured: Measured, group: Group) -> NoReturn:
+    counts = any(each.terms.form == "counts" for each in measured._newest.measurements)
+    if not counts:
+        raise ConfigurationError(
+            f"the newest release of {measured.job} has no counts between cuts",
+            hint="jobs of quantiles whose learner is `experts` count from their second release on",
+        )
+    _refuse_group(measured, group)
+
+
+def _refuse_group(measured: Measured, group: Group) -> NoReturn:
+    known = ", ".join(" ".join(each) for each in measured.groups if each)
+    if not known:
+        raise ConfigurationError(f"{measured.job} has no groups")
+    named = f"no group {' '.join(group)!r}" if group else "groups, and none is named"
+    raise ConfigurationError(f"{measured.job} has {named}", hint=f"--group takes one of: {known}")
+
+
+def _stages(release: MeasuredRelease, digest: str) -> Iterator[Stage]:
+    for each in release.measurements:
+        if each.terms.form == "counts" and each.cells and each.terms.digest == digest:
+            yield Stage(
+                np.array(each.cells, dtype=np.float64),
+                np.array(each.numbers, dtype=np.float64),
+                _variance(each),
+            )
+
+
+def _variance(measurement: Measurement) -> float:
+    law = measurement.terms.noise
+    assert law is not None, "numbers have noise"  # noqa: S101
+    return float(noise_of(law).variance)
+
+
+def _counted_total(
+    measured: Measured, release: MeasuredRelease, group: Group
+) -> tuple[float, float]:
+    """Noisy number of records of a release and its variance, from all histograms of it."""
+    found = [
+        (float(sum(each.numbers)), len(each.numbers) * _variance(each))
+        for each in release.measurements
+        if each.terms.group == group and _counts_all(each)
+    ]
+    if not found:
+        if group not in measured.groups:
+            _refuse_group(measured, group)
+        raise ConfigurationError(
+            f"the release of {release.batch.key!r} by {measured.job} counted no records",
+            hint="values that were drawn, as on the first day, tell none; --partial leaves them"
+            " out",
+        )
+    weights = [1.0 / variance for _, variance in found]
+    total = sum(weight * value for weight, (value, _) in zip(weights, found, strict=True))
+    return total / sum(weights), 1.0 / sum(weights)
+
+
+def counts_records(release: MeasuredRelease, group: Group) -> bool:
+    """Whether a release tells how many records a group has."""
+    return any(each.terms.group == group and _counts_all(each) for each in release.measurements)
+
+
+def _counts_all(measurement: Measurement) -> bool:
+    """Whether the numbers of a measurement add up to the number of records."""
+    terms = measurement.terms
+    if terms.form == "counts":
+        return True
+    measure = terms.question.get("measure")
+    return terms.form == "table" and measure == {"count": "records"}
+
+
+def _part_total(
+    measured: Measured, release: MeasuredRelease, part: str, group: Group
+) -> tuple[tuple[float, float], str]:
+    """Noisy total of a measure, its variance, and what it was clipped to."""
+    own = [
+        each
+        for each in release.measurements
+        if each.terms.part == part and each.terms.group == group
+    ]
+    if not own:
+        raise ConfigurationError(
+            f"the release of {release.batch.key!r} by {measured.job} has no measure {part!r}",
+            hint=f"its measures are: {', '.join(measured.parts)}",
+        )
+    measure: Json = own[0].terms.question.get("measure") or {}
+    if "count" in measure and len(own[0].numbers) == 1:
+        return (float(own[0].numbers[0]), _variance(own[0])), ""
+    if "sum" in measure:
+        (one,) = [each for each in own if each.terms.form == "sums"]
+        unit = float(Fraction(measure["grid"][0]))
+        given = one.given or {}
+        clip = f"{given.get('centre')} {given.get('reach')}"
+        return (one.numbers[0] * unit, _variance(one) * unit**2), clip
+    if own[0].terms.form == "units":
+        raise ConfigurationError(
+            f"{part} counts distinct units: one who comes on two days is counted twice",
+            where=measured.job,
+            hint="a job whose batches are as long as the period counts each once",
+        )
+    raise ConfigurationError(
+        f"{part} of {measured.job} is no count and no sum, so days of it do not add up",
+        hint="measures `count` and `sum` add up; a mean is a sum over a count",
+    )
+
+
+def _summed(totals: Sequence[tuple[float, float]]) -> Answer:
+    value = sum(each for each, _ in totals)
+    half = LEVEL * math.sqrt(sum(variance for _, variance in totals))
+    return Answer(value, value - half, value + half, len(totals))
+
+
+def mean(total: Answer, count: Answer) -> Answer:
+    """The mean of a total over a count, with the first order of both noises (delta method)."""
+    if count.lower <= 0:
+        raise ConfigurationError("there may be no records in this period, so it has no mean")
+    value = total.value / count.value
+    halves = (total.upper - total.lower) / 2, value * (count.upper - count.lower) / 2
+    half = math.hypot(*halves) / count.value
+    return Answer(value, value - half, value + half, total.batches)
+
+
+def _window(since: int, until: int) -> str:
+    from datetime import UTC, datetime
+
+    one, other = (datetime.fromtimestamp(each, UTC).isoformat()[:16] for each in (since, until))
+    return f"{one} to {other} UTC"
+
+
+def _round_numbers(low: float, high: float, many: int) -> Iterator[float]:
+    """Multiples of a round step within a range."""
+    rough = max(high - low, 1e-12) / many
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(power * each for each in (1, 2, 5, 10) if power * each >= rough * 0.999)
+    number = math.ceil(low / step)
+    while number * step <= high:
+        yield number * step
+        number += 1

@@ -1,0 +1,375 @@
+"""Questions about a job that its measurements answer, at no price."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+
+from streamdp.answers.job import DAY, Answer, Group, Measured, counts_records, mean, united
+from streamdp.answers.periods import Period, Step, every, period
+from streamdp.database import Database
+from streamdp.errors import ConfigurationError
+from streamdp.library.table import Table, table_of
+from streamdp.sinks.columns import Kind
+from streamdp.store.measurements import batches_span, select_measurements
+from streamdp.types import Json
+
+AROUND = 60
+"""Batches before and behind a period that are read with it."""
+
+NEXT = "next"
+"""The period that is the batch after the last one."""
+
+MOVED = "all deciles together"
+
+_KINDS: dict[str, Kind] = {
+    "period": "text",
+    "question": "text",
+    "value": "number",
+    "lower": "number",
+    "upper": "number",
+    "batches": "integer",
+    "spent": "number",
+}
+_OF_CHANGES: dict[str, Kind] = {
+    "question": "text",
+    "before": "number",
+    "after": "number",
+    "change": "number",
+    "lower": "number",
+    "upper": "number",
+    "records_differ": "number",
+    "process_rose": "number",
+    "process_changed": "number",
+    "said": "text",
+    "spent": "number",
+}
+
+
+@dataclass(frozen=True)
+class Ask:
+    """Questions about the batches of a job: answered from what was paid for, so free.
+
+    Each answer is a table with one row a period: `value`, the ends of its 95 % interval, how many
+    `batches` it is made of, and what was `spent`: nothing.
+
+    Args:
+        measured: The releases.
+        zone: Whose days, weeks and months are meant.
+        span: First and last second of all batches of the job, and the longest batch.
+
+    Privacy: post-processing of releases; reads no data, charges nothing, writes nothing.
+    """
+
+    measured: Measured = field(repr=False)
+    zone: str = "UTC"
+    span: tuple[int, int, int] | None = None
+
+    def quantile(
+        self,
+        quantile: float,
+        over: str = "all",
+        *,
+        every: Step | None = None,
+        group: Sequence[str] = (),
+        partial: bool = False,
+    ) -> Table:
+        """A quantile of all records of a period; over `next`: of the batch that comes.
+
+        Args:
+            quantile: Between 0 and 1.
+            over: `2013-06-03`, `2013-W22`, `2013-06`, `2013-Q2`, `2013`, `A..B`, `28d`, `all`.
+            every: One answer for each day, week, month... of that.
+            group: Of the job's groups.
+            partial: Whether batches may be missing.
+
+        Raises:
+            ConfigurationError: It was not measured; the reason is said.
+        """
+        if not 0.0 < quantile < 1.0:
+            raise ConfigurationError(f"a quantile lies between 0 and 1, and {quantile:g} does not")
+        of = self.measured.distribution(tuple(group))
+        name = f"quantile {quantile:g}"
+        if over == NEXT:
+            found = of.next(quantile, self._following())
+            return _table([_row(NEXT, name, found)])
+        return self._each(
+            over,
+            every,
+            name,
+            partial,
+            lambda places: of.quantile(quantile, of.of(places, partial)),
+        )
+
+    def share(
+        self,
+        *,
+        above: float | None = None,
+        up_to: float | None = None,
+        over: str = "all",
+        every: Step | None = None,
+        group: Sequence[str] = (),
+        partial: bool = False,
+    ) -> Table:
+        """The share of records above a value, up to a value, or between: above < x <= up_to.
+
+        Without a group it is that of all groups together.
+        """
+        if above is None and up_to is None:
+            raise ConfigurationError("a share is above a value, up to one, or between two")
+        if above is not None and up_to is not None and above >= up_to:
+            raise ConfigurationError(f"nothing is above {above:g} and up to {up_to:g}")
+        name = f"share {_range(above, up_to)}"
+        return self._each(
+            over,
+            every,
+            name,
+            partial,
+            lambda places: self._share(above, up_to, places, tuple(group), partial),
+        )
+
+    def histogram(
+        self,
+        cuts: Sequence[float] | int = 10,
+        over: str = "all",
+        *,
+        group: Sequence[str] = (),
+        partial: bool = False,
+    ) -> Table:
+        """The share of records in each bin between cuts, or in about so many bins."""
+        whole = self._period(over)
+        places = self.measured.within(whole, partial)
+        of = self.measured.distribution(tuple(group))
+        own = of.of(places, partial)
+        ends = of.ranges(cuts, own) if isinstance(cuts, int) else tuple(sorted(set(cuts)))
+        if not ends:
+            raise ConfigurationError("a histogram has at least one cut")
+        rows = []
+        for low, high in zip((None, *ends), (*ends, None), strict=True):
+            found = of.share(low, high, own)
+            rows.append(_row(whole.name, f"share {_range(low, high)}", found))
+        return _table(rows)
+
+    def records(
+        self,
+        over: str = "all",
+        *,
+        every: Step | None = None,
+        group: Sequence[str] = (),
+        partial: bool = False,
+    ) -> Table:
+        """The number of records; without a group that of all groups together."""
+        return self._each(
+            over,
+            every,
+            "records",
+            partial,
+            lambda places: self._records(places, tuple(group), partial),
+        )
+
+    def total(
+        self,
+        measure: str,
+        over: str = "all",
+        *,
+        every: Step | None = None,
+        group: Sequence[str] = (),
+        partial: bool = False,
+    ) -> Table:
+        """The total of a measure `count` or `sum` of statistics."""
+        return self._each(
+            over,
+            every,
+            f"total {measure}",
+            partial,
+            lambda places: self._total(measure, places, tuple(group)),
+        )
+
+    def mean(
+        self,
+        measure: str,
+        count: str,
+        over: str = "all",
+        *,
+        every: Step | None = None,
+        group: Sequence[str] = (),
+        partial: bool = False,
+    ) -> Table:
+        """The total of a measure `sum` over that of a measure `count`."""
+        return self._each(
+            over,
+            every,
+            f"mean {measure} of {count}",
+            partial,
+            lambda places: mean(
+                self._total(measure, places, tuple(group)),
+                self._total(count, places, tuple(group)),
+            ),
+        )
+
+    def compare(
+        self,
+        before: str,
+        after: str,
+        *,
+        quantile: float = 0.5,
+        group: Sequence[str] = (),
+        partial: bool = False,
+    ) -> Table:
+        """How a quantile, and all deciles together, differ between two periods.
+
+        `records_differ` is the probability that the records of the periods differ, and
+        `process_rose` that what makes them rose: days that are alike differ too. Each period is
+        judged by its own counts, and not by those of days around it.
+        """
+        of = self.measured.distribution(tuple(group))
+        periods = [self._period(text) for text in (before, after)]
+        one, other = (of.of(self.measured.within(each, partial), partial) for each in periods)
+        if set(one.tolist()) & set(other.tolist()):
+            raise ConfigurationError(f"{before} and {after} have batches in common")
+        rows = []
+        for name, found in (
+            (f"quantile {quantile:g}", of.change(one, other, quantile)),
+            (MOVED, of.shift(one, other)),
+        ):
+            rows.append(
+                {
+                    "question": name,
+                    "before": found.before if name != MOVED else None,
+                    "after": found.after if name != MOVED else None,
+                    "change": found.change,
+                    "lower": found.lower,
+                    "upper": found.upper,
+                    "records_differ": found.differ,
+                    "process_rose": found.rose,
+                    "process_changed": found.changed,
+                    "said": said(name, found.change, found.lower, found.upper, found.rose),
+                    "spent": 0.0,
+                }
+            )
+        return table_of(rows, _OF_CHANGES)
+
+    def _each(
+        self,
+        over: str,
+        step: Step | None,
+        name: str,
+        partial: bool,
+        answer: Callable[[tuple[int, ...]], Answer],
+    ) -> Table:
+        whole = self._period(over)
+        periods = (whole,) if step is None else every(step, whole, self.zone)
+        if not periods:
+            raise ConfigurationError(f"no whole {step} lies in {over}")
+        rows = []
+        for each in periods:
+            places = self.measured.within(each, partial)
+            rows.append(_row(each.name, name, answer(places)))
+        return _table(rows)
+
+    def _period(self, over: str) -> Period:
+        if over == NEXT:
+            raise ConfigurationError("of the next batch only quantiles are forecast")
+        if self.span is None:
+            raise ConfigurationError(
+                f"batches of {self.measured.job} are files without a time, so they have no periods"
+            )
+        return period(over, self.zone, self.span[0], self.span[1])
+
+    def _following(self) -> float:
+        last = self.measured.releases[-1].batch
+        if last.end is None:
+            return float(len(self.measured.releases))
+        return last.end / DAY
+
+    def _share(
+        self,
+        above: float | None,
+        up_to: float | None,
+        places: tuple[int, ...],
+        group: Group,
+        partial: bool,
+    ) -> Answer:
+        groups = (group,) if group else self.measured.groups
+        found = [(of, of.of(places, partial)) for of in map(self.measured.distribution, groups)]
+        if len(found) == 1:
+            return found[0][0].share(above, up_to, found[0][1])
+        return united(found, lambda of, own: of.share(above, up_to, own))
+
+    def _records(self, places: tuple[int, ...], group: Group, partial: bool) -> Answer:
+        groups = (group,) if group else self.measured.groups
+        releases = self.measured.releases
+        kept = [
+            place
+            for place in places
+            if not partial or all(counts_records(releases[place], each) for each in groups)
+        ]
+        if not kept:
+            raise ConfigurationError(f"no release of {self.measured.job} there counted records")
+        return _sum(self.measured.records(kept, each) for each in groups)
+
+    def _total(self, measure: str, places: tuple[int, ...], group: Group) -> Answer:
+        groups = (group,) if group else self.measured.groups
+        return _sum(self.measured.total(measure, places, each) for each in groups)
+
+
+def asking(database: Database, job: str, zone: str, about: Sequence[str] = ()) -> Ask:
+    """Questions about a job, of what its store holds of some periods and the batches around them.
+
+    Args:
+        database: The store.
+        job: Whose.
+        zone: Of its batches.
+        about: Periods; all by default.
+    """
+    span = batches_span(database, job)
+    since = until = None
+    if span is not None and about:
+        first, last, longest = span
+        found = [
+            Period(text, last - longest, last) if text == NEXT else period(text, zone, first, last)
+            for text in about
+        ]
+        since = min(each.since for each in found) - AROUND * longest
+        until = max(each.until for each in found) + AROUND * longest
+    releases = select_measurements(database, job, since, until)
+    return Ask(Measured(job, releases), zone, span)
+
+
+def said(name: str, change: float, lower: float, upper: float, rose: float) -> str:
+    """A change in words.
+
+    >>> said("quantile 0.5", 6.0, 2.0, 10.0, 0.98)
+    'quantile 0.5 rose by 6 (2 to 10); that the process rose is as sure as 98 in 100'
+    """
+    up = change > 0 or (change == 0 and rose >= 0.5)
+    sure = rose if up else 1.0 - rose
+    low, high = (lower, upper) if up else (-upper, -lower)
+    verb = "rose" if up else "fell"
+    chance = min(max(int(100 * sure), 1), 99)
+    return (
+        f"{name} {verb} by {abs(change):.3g} ({low:.3g} to {high:.3g}); that the process {verb} is"
+        f" as sure as {chance} in 100"
+    )
+
+
+def _sum(parts: Iterable[Answer]) -> Answer:
+    """The sum of independent answers."""
+    found = list(parts)
+    value = sum(each.value for each in found)
+    half = sum(((each.upper - each.lower) / 2) ** 2 for each in found) ** 0.5
+    return Answer(value, value - half, value + half, max(each.batches for each in found))
+
+
+def _row(name: str, question: str, answer: Answer) -> dict[str, Json]:
+    return {"period": name, "question": question, **asdict(answer), "spent": 0.0}
+
+
+def _table(rows: Sequence[Mapping[str, Json]]) -> Table:
+    return table_of(rows, _KINDS)
+
+
+def _range(above: float | None, up_to: float | None) -> str:
+    if above is None:
+        return f"up to {up_to:g}"
+    return f"above {above:g}" if up_to is None else f"above {above:g} up to {up_to:g}"

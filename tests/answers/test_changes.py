@@ -1,0 +1,35 @@
+"""Comparisons: what does not change is seldom called a change, and what does is found."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from streamdp.answers.changes import quantile_change, shift
+from streamdp.answers.regression import History
+from tests.answers.worlds import days
+
+WEEKS = [(np.arange(14, 42), np.arange(42, 70))]
+
+
+def compared(by: float, seed: int) -> tuple[float, float, float]:
+    chance = np.random.default_rng(500 + seed)
+    own = chance.normal(0.0, 30.0, 70)
+    made = History(days([(by if day >= 42 else 0.0) + own[day] for day in range(70)], seed).batches)
+    scales, (one, other) = made.fitted(), WEEKS[0]
+    found = quantile_change(made, scales, one, other, 0.5)
+    whole = shift(made, scales, one, other)
+    assert found.lower <= found.change <= found.upper
+    return found.changed, whole.changed, whole.change
+
+
+def test_no_change_is_called_one_seldom() -> None:
+    """Of forty pairs of four weeks without a change few are above 95 in 100."""
+    found = np.array([compared(0.0, seed)[:2] for seed in range(40)])
+    assert (found > 0.95).mean(axis=0).max() <= 0.15
+
+
+def test_a_tenth_of_a_spread_is_found_and_measured() -> None:
+    """Four weeks against four."""
+    found = np.array([compared(100.0, seed) for seed in range(12)])
+    assert (found[:, 1] > 0.95).sum() >= 11
+    assert abs(found[:, 2].mean() - 100.0) < 20.0

@@ -1,0 +1,116 @@
+"""Answers about periods lie near the records of the period, and their intervals hold them."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from streamdp.answers.counted import Counted, Stage, shares_of
+from streamdp.answers.job import Distribution
+from streamdp.answers.regression import History
+from streamdp.errors import ConfigurationError
+from tests.answers.worlds import DECILES, Days, days
+
+
+def distribution(made: Days) -> Distribution:
+    places = {place: place for place in range(len(made.batches))}
+    bounds = (-100_000, 100_000)
+    return Distribution("job", History(made.batches), places, Fraction(1), bounds)
+
+
+def moving(seed: int, count: int = 70) -> Days:
+    """Centres that go with the weekday and from day to day."""
+    chance = np.random.default_rng(1000 + seed)
+    own = chance.normal(0.0, 200.0, count)
+    return days([300.0 * (day % 7 == 6) + each for day, each in enumerate(own)], seed)
+
+
+def test_quantiles_of_a_week_are_those_of_its_records() -> None:
+    """Intervals hold them nineteen times in twenty, and the error is of the noise's size."""
+    held, errors = [], []
+    for seed in range(6):
+        made = moving(seed)
+        of = distribution(made)
+        for first in (0, 21, 42, 63):
+            places = np.arange(first, first + 7)
+            truth = np.sort(made.pooled(places.tolist()))
+            for quantile in DECILES[1:-1]:
+                answer = of.quantile(float(quantile), places)
+                true = truth[int(np.ceil(quantile * len(truth))) - 1]
+                held.append(answer.lower <= true <= answer.upper)
+                share = np.searchsorted(truth, answer.value, side="right") / len(truth)
+                errors.append(abs(share - quantile))
+    assert 0.92 <= np.mean(held) <= 1.0
+    assert np.mean(errors) < 0.01
+
+
+def test_intervals_would_not_hold_if_noise_were_larger_than_is_said() -> None:
+    """The test above can fail: three times the noise, said as before, is found."""
+    held = []
+    for seed in range(6):
+        loud = days([0.0] * 70, seed, noise=80.0)
+        lying = tuple(
+            Counted(each.at, tuple(Stage(s.cuts, s.counts, 100.0) for s in each.stages))
+            for each in loud.batches
+        )
+        of = distribution(Days(lying, loud.records))
+        truth = np.sort(loud.pooled(range(21, 28)))
+        for quantile in DECILES[1:-1]:
+            answer = of.quantile(float(quantile), np.arange(21, 28))
+            true = truth[int(np.ceil(quantile * len(truth))) - 1]
+            held.append(answer.lower <= true <= answer.upper)
+    assert np.mean(held) < 0.9
+
+
+def test_shares_of_bins_add_up() -> None:
+    """Up to, between and above: together one."""
+    of, places = distribution(moving(1)), np.arange(14, 28)
+    parts = [of.share(None, -500, places), of.share(-500, 400, places), of.share(400, None, places)]
+    assert sum(each.value for each in parts) == pytest.approx(1.0)
+    assert all(each.lower <= each.value <= each.upper for each in parts)
+
+
+def test_a_long_period_is_solved_in_pieces_and_agrees() -> None:
+    """As the mean of its records, weighed by their numbers."""
+    made = moving(2, 120)
+    of = distribution(made)
+    answer = of.quantile(0.5, np.arange(10, 110))
+    truth = made.pooled(range(10, 110))
+    assert abs(np.mean(truth <= answer.value) - 0.5) < 0.006
+    assert answer.lower <= np.median(truth) <= answer.upper
+
+
+def test_the_next_batch_is_forecast_with_an_interval_that_holds_it() -> None:
+    """Its own deviation is in the interval: wider than that of a batch that was counted."""
+    held = []
+    for seed in range(12):
+        made = moving(seed, 61)
+        of = distribution(Days(made.batches[:60], made.records[:60]))
+        found = of.next(0.5, 60.0)
+        held.append(found.lower <= np.median(made.records[60]) <= found.upper)
+        known = of.quantile(0.5, np.array([59]))
+        assert found.upper - found.lower > known.upper - known.lower
+    assert sum(held) >= 9
+
+
+def test_nothing_is_said_beyond_the_outermost_cuts() -> None:
+    """Neither quantiles nor shares: what lies there was never counted."""
+    of, places = distribution(moving(3)), np.arange(7)
+    with pytest.raises(ConfigurationError, match="beyond what was counted"):
+        of.quantile(0.99, places)
+    with pytest.raises(ConfigurationError, match="beyond what was counted"):
+        of.share(5000.0, None, places)
+
+
+def test_shares_have_the_noise_that_is_said() -> None:
+    """Covariance of the shares of a batch, against that of a thousand draws."""
+    chance = np.random.default_rng(5)
+    exact, size = np.full(10, 80.0), 800.0
+    drawn = []
+    for _ in range(4000):
+        stage = Stage(np.arange(9.0), exact + chance.normal(0.0, 10.0, 10), 100.0)
+        drawn.append(shares_of(Counted(0.0, (stage,)), size).shares)
+    said = shares_of(Counted(0.0, (Stage(np.arange(9.0), exact, 100.0),)), size).noise
+    assert np.cov(np.array(drawn).T) == pytest.approx(said, rel=0.15, abs=1e-5)

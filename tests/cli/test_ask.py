@@ -1,0 +1,175 @@
+"""Questions that measurements answer: what is said, what is refused, and that nothing is spent."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from click.testing import CliRunner
+
+import streamdp
+from streamdp.cli import cli
+from streamdp.errors import ConfigurationError, StreamdpError
+from streamdp.log.setup import close
+from streamdp.types import Json
+
+DEMO = Path(__file__).parents[2] / "config.yaml"
+STATISTICS = """
+  traffic:
+    kind: statistics
+    source: flights
+    by: [origin]
+    groups: [JFK, LGA, EWR]
+    epsilon: 0.1
+    measures:
+      flights: count
+      minutes: {sum: air_time, resolution: 1, bounds: [0, 1000]}
+      planes: {mean: air_time, resolution: 1, bounds: [0, 1000]}
+"""
+RANGE = "2013-01-02..2013-01-10"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with ten days of deciles and of statistics, released."""
+    folder = tmp_path_factory.mktemp("asked")
+    text = DEMO.read_text().replace("end: 2014-01-01", "end: 2013-01-11")
+    text = text.replace("batch: 0.3 ", "batch: 1 ").replace("\nsinks:", f"{STATISTICS}\nsinks:")
+    (folder / "config.yaml").write_text(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        result = CliRunner().invoke(cli, ["run", "--once"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    close()
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def there(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(home)
+
+
+def asked(*arguments: str) -> list[Json]:
+    result = CliRunner().invoke(cli, ["ask", *arguments, "--json"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def refused(*arguments: str) -> str:
+    with pytest.raises(StreamdpError) as error:
+        CliRunner().invoke(cli, ["ask", *arguments], catch_exceptions=False)
+    return str(error.value)
+
+
+def dump(home: Path) -> str:
+    with closing(sqlite3.connect(home / "streamdp.db")) as store:
+        return "\n".join(store.iterdump())
+
+
+def test_answers_say_their_interval_and_spend_nothing(home: Path) -> None:
+    """The store is the same to the last row."""
+    before = dump(home)
+    (median,) = asked("air_time", "--quantile", ".5", "--over", RANGE)
+    assert abs(median["value"] - 138) < 30
+    assert median["upper"] - median["lower"] < 60
+    assert (median["batches"], median["spent"]) == (9, 0)
+    days = asked("air_time", "--quantile", ".5", "--over", RANGE, "--every", "day")
+    assert [each["period"] for each in days] == [f"2013-01-{day:02}" for day in range(2, 11)]
+    (share,) = asked("air_time", "--above", "100", "--up-to", "200", "--over", RANGE)
+    assert 0.25 < share["lower"] <= share["value"] <= share["upper"] < 0.6
+    assert sum(
+        each["value"] for each in asked("air_time", "--histogram", "5", "--over", RANGE)
+    ) == (pytest.approx(1.0))
+    (records,) = asked("air_time", "--records", "--over", RANGE)
+    assert records["lower"] < records["value"] < records["upper"]
+    assert abs(records["value"] - 7926) < 1200
+    (coming,) = asked("air_time", "--quantile", ".5", "--over", "next")
+    assert coming["lower"] < coming["value"] < coming["upper"]
+    assert dump(home) == before
+
+
+def test_statistics_add_up_over_days_and_groups() -> None:
+    """Totals of all groups are the sum of the groups'; a mean is a quotient of totals."""
+    (whole,) = asked("traffic", "--total", "flights", "--over", "2013-01-01..2013-01-10")
+    parts = [
+        asked("traffic", "--total", "flights", "--group", origin, "--over", "10d")[0]
+        for origin in ("JFK", "LGA", "EWR")
+    ]
+    assert whole["value"] == sum(each["value"] for each in parts)
+    assert abs(whole["value"] - 8832) < 2000
+    assert asked("traffic", "--records", "--over", "10d")[0]["value"] == whole["value"]
+    (of_a_day,) = asked("traffic", "--mean", "minutes", "flights", "--over", "2013-01-04")
+    assert of_a_day["lower"] <= of_a_day["value"] <= of_a_day["upper"]
+
+
+def test_changes_are_said_in_words() -> None:
+    """A row for the quantile and one for all deciles."""
+    one, both = asked("air_time", "--compare", "2013-01-03..2013-01-06", "2013-01-07..2013-01-10")
+    assert one["change"] == one["after"] - one["before"]
+    assert one["lower"] <= one["change"] <= one["upper"]
+    assert 0 <= both["process_rose"] <= 1
+    assert both["process_changed"] <= both["records_differ"]
+    assert "in 100" in one["said"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--quantile", ".5", "--over", "2013-01"), "is not released as a whole"),
+        (("--quantile", ".5", "--over", "2012"), "has no release of 2012"),
+        (("--quantile", ".5", "--over", "10d"), "have no counts of the question"),
+        (("--quantile", ".995", "--over", RANGE), "beyond what was counted"),
+        (("--above", "900", "--over", RANGE), "beyond what was counted"),
+        (("--quantile", "1.5", "--over", RANGE), "lies between 0 and 1"),
+        (("--quantile", ".5", "--over", "soon"), "is no period"),
+        (("--quantile", ".5", "--over", RANGE, "--group", "JFK"), "has no groups"),
+        (("--compare", RANGE, "2013-01-09"), "have batches in common"),
+        (("--records", "--over", "next"), "only quantiles are forecast"),
+        (("--total", "flights", "--over", RANGE), "has no measure"),
+    ],
+)
+def test_what_was_not_measured_is_refused(arguments: tuple[str, ...], why: str) -> None:
+    """With the reason."""
+    assert why in refused("air_time", *arguments)
+
+
+def test_what_does_not_add_up_is_refused() -> None:
+    """A mean of days is no mean of a period."""
+    assert "do not add up" in refused("traffic", "--total", "planes", "--over", "10d")
+    assert "no counts between cuts" in refused("traffic", "--quantile", ".5", "--over", "10d")
+
+
+def test_parts_of_a_period_are_answered_when_asked_for() -> None:
+    """Of the nine days that were counted."""
+    (found,) = asked("air_time", "--quantile", ".5", "--over", "2013-01", "--partial")
+    assert found["batches"] == 9
+
+
+def test_answers_are_csv_and_pictures(tmp_path: Path) -> None:
+    """A picture is SVG that parses, with every answer in it."""
+    to = tmp_path / "answer.svg"
+    arguments = ["ask", "air_time", "--quantile", ".5", "--over", RANGE, "--every", "day"]
+    result = CliRunner().invoke(cli, [*arguments, "--csv", "-o", str(to)], catch_exceptions=False)
+    rows = list(csv.DictReader(io.StringIO(result.stdout)))
+    assert len(rows) == 9
+    assert all(float(row["lower"]) <= float(row["upper"]) for row in rows)
+    found = ElementTree.parse(to).getroot()  # noqa: S314
+    assert "".join(found.itertext()).count("quantile 0.5") >= 9
+
+
+def test_a_notebook_asks_the_same(home: Path) -> None:
+    """Reading only what it is about changes no answer."""
+    with streamdp.open(home / "streamdp.db") as store:
+        whole = store.ask("air_time").quantile(0.3, "2013-01-05").rows
+        part = store.ask("air_time", about=("2013-01-05",)).quantile(0.3, "2013-01-05").rows
+        assert whole == part
+        with pytest.raises(ConfigurationError, match="up to"):
+            store.ask("air_time").share(above=3, up_to=2)
+        with pytest.raises(StreamdpError, match="no releases"):
+            store.ask("nobody")
