@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -96,6 +97,33 @@ def test_rule(folder: Path) -> None:
     told = [each for each in records(folder / "rules.jsonl") if each["kind"] == "selection"]
     assert [each["rows"] for each in told] == [each["rows"] for each in made]
     assert all(-20 <= each["rows"][0]["t"] <= 80 for each in told)
+
+
+def test_first(folder: Path) -> None:
+    """Two weeks: the first good threshold is named, and the run is over for good."""
+    run("first", folder, "2013-01-15")
+    (told,) = records(folder / "accepted.jsonl")
+    (row,) = told["rows"]
+    assert row["accepted"] is True
+    assert row["minutes"] in range(-20, 30, 5)
+    made = [each for each in records(folder / "first.jsonl") if each["kind"] == "selection"]
+    assert [each["batch"] for each in made] == ["2013-01-01", told["batch"]]
+
+
+def test_bound(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A package that is installed beside decides, in the daemon's own run; one bound is named."""
+    package = EXAMPLES[0].parent / "first_bound"
+    installed = folder / "site" / "first_bound-1.dist-info"
+    installed.mkdir(parents=True)
+    (installed / "METADATA").write_text("Metadata-Version: 2.1\nName: first-bound\nVersion: 1\n")
+    project = tomllib.loads((package / "pyproject.toml").read_text())["project"]
+    ((name, place),) = project["entry-points"]["streamdp.tests"].items()
+    (installed / "entry_points.txt").write_text(f"[streamdp.tests]\n{name} = {place}\n")
+    monkeypatch.syspath_prepend(str(package))
+    monkeypatch.syspath_prepend(str(folder / "site"))
+    run("bound", folder, "2013-01-15")
+    told = records(folder / "bounds.jsonl")
+    assert [each["rows"][0]["bound"] for each in told] in ([120.0], [240.0])
 
 
 def test_forecasts(folder: Path) -> None:

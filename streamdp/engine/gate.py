@@ -48,6 +48,7 @@ from streamdp.types import (
     GateRun,
     Past,
     Release,
+    Row,
     Run,
     Source,
     Statistic,
@@ -69,7 +70,8 @@ class Gate:
         holds: Jobs that an acceptance pauses.
         manual: Whether a person must re-arm it.
         slot: Seconds that a test takes to who looks on, if no other follows at once.
-        horizon: Tests in a run, at most.
+        horizon: Batches in a run, at most.
+        configurations: Of a gate that takes the first of several; named to the sinks.
     """
 
     name: str
@@ -83,6 +85,7 @@ class Gate:
     manual: bool
     slot: int
     horizon: int
+    configurations: tuple[Row, ...] = ()
 
 
 @dataclass(slots=True)
@@ -196,7 +199,7 @@ class Gatekeeper:
         run: GateRun,
         number: int,
         statistic: Statistic,
-        told: Callable[[bool], Answer],
+        told: Callable[[int], Answer],
         past: Past,
         now: int,
     ) -> bool:
@@ -212,7 +215,7 @@ class Gatekeeper:
             store.gates.end(run.run, "lost", gate.manual, clock.now())
             self.around.log("gate.lost", gate=gate.name)
             raise
-        return accepted
+        return bool(accepted)
 
     def _word(
         self,
@@ -220,21 +223,22 @@ class Gatekeeper:
         batch: Batch,
         standing: tuple[Release, ...],
         series: Series,
-        accepted: bool,
+        accepted: int,
     ) -> Answer:
         """The answer with its notices and holds; its slot follows from the series of the test."""
         entropy, slot = self.around.entropy, series.seen_from()
         if accepted:
-            notices = of_acceptance(gate.name, gate.sinks, standing, batch, slot, entropy)
+            chosen = gate.configurations[accepted - 1] if gate.configurations else {}
+            notices = of_acceptance(gate.name, gate.sinks, standing, batch, slot, entropy, chosen)
         else:
             notices = of_standing(gate.jobs, standing, batch, slot, entropy)
         return Answer(
             batch=batch,
-            accepted=accepted,
+            accepted=bool(accepted),
             slot=slot,
             notices=notices,
             holds=gate.holds if accepted else (),
-            waits=gate.manual and accepted,
+            waits=gate.manual and bool(accepted),
         )
 
     def _tell(self, gate: Gate, batch: Batch, accepted: bool) -> None:

@@ -18,9 +18,13 @@ def of_acceptance(
     batch: Batch,
     slot: int,
     entropy: Entropy,
+    chosen: Row,
 ) -> Notices:
-    """The gate's notice of a yes: the batch it accepted, and the release that stood before."""
-    row: Row = {"accepted": True, **(_standing(standing[0]) if standing else {})}
+    """The gate's notice of a yes: the batch it accepted, and the release that stood before.
+
+    Of a gate over several configurations it has the one that was accepted.
+    """
+    row: Row = {"accepted": True, **chosen, **(_standing(standing[0]) if standing else {})}
     told = _notice(gate, "gate", batch, slot, row, entropy)
     return ((told, sinks),) if sinks else ()
 

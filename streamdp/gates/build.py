@@ -8,17 +8,17 @@ from fractions import Fraction
 from typing import Any, assert_never
 
 from streamdp.errors import ConfigurationError
-from streamdp.gates.questions.counts import Counts, Growth
+from streamdp.gates.questions.counts import Counts, Growth, Scored
 from streamdp.gates.questions.quantiles import Drift, Threshold
 from streamdp.gates.questions.question import Around, Question
-from streamdp.gates.questions.rules import RuleError, Rules
+from streamdp.gates.questions.rules import FirstRule, RuleError, Rules
 from streamdp.gates.section import Gate
 from streamdp.gates.sections.count_tests import CountTest, GrowthTest
 from streamdp.gates.sections.custom_tests import CustomTest
 from streamdp.gates.sections.quantile_tests import DriftTest, ThresholdTest
-from streamdp.gates.sections.rule_tests import ErrorTest
+from streamdp.gates.sections.rule_tests import ErrorTest, FirstTest
 from streamdp.mechanisms.sparse_vector.drift import Tolerance
-from streamdp.types import CellQuery, Grid, TableQuery
+from streamdp.types import CellQuery, Grid, SumQuery, TableQuery
 
 ENTRY_POINTS = "streamdp.tests"
 """Group of entry points of custom tests: `factory(grid, epsilon, **options)` makes a `Question`."""
@@ -33,16 +33,18 @@ class Asked:
     """The question to a batch for a test, and its public cells.
 
     Args:
-        query: The cells of a column, or a table with one marginal.
+        query: The cells of a column, a table with one marginal, or sums.
         grid: Of the column.
         cells: Names of the table's cells.
         rules: Among which the release names one.
+        scored: Candidates of the release.
     """
 
-    query: CellQuery | TableQuery
+    query: CellQuery | TableQuery | SumQuery
     grid: Grid = ONE_CELL
     cells: tuple[str, ...] = ("",)
     rules: Rules | None = None
+    scored: Scored | None = None
 
 
 def question_of(
@@ -75,6 +77,9 @@ def question_of(
         case ErrorTest() as test:
             assert asked.rules is not None, "checked when the configuration was loaded"  # noqa: S101
             return RuleError(asked.rules, test.above, test.more, units)
+        case FirstTest() as test:
+            assert asked.rules is not None, "checked when the configuration was loaded"  # noqa: S101
+            return FirstRule(asked.rules, test.correct, units)
         case DriftTest() as test:
             none = Fraction(0)
             around = Around(test.absolute or none, test.relative or none, test.ranks or none)
@@ -87,7 +92,8 @@ def question_of(
             )
             return Threshold(Tolerance(test.quantile, low, high), units)
         case GrowthTest() as test:
-            return Growth(test.score, test.start, test.factor, units)
+            levels_of = (test.score, test.start, test.factor)
+            return Growth(*levels_of, units, asked.grid, test.quantile, asked.scored)
         case CustomTest() as test:
             return _custom(name, test, section.epsilon_of_test(), grid)
         case _:

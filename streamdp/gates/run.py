@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from streamdp.gates.questions.question import Question
+from streamdp.gates.questions.question import Question, Test
 from streamdp.mechanisms.sparse_vector.thresholding import Terms, Thresholding
 from streamdp.privacy.events import charge_of
 from streamdp.types import Batch, Charge, Entropy, Json, Past, Query, with_bound
@@ -24,6 +24,7 @@ class ThresholdingGate:
         terms_of_tests: Of procedures, in the order in which they follow each other, the last for
             ever; scores need none.
         rows_per_unit: Most records in which neighbours differ: one of a score.
+        configurations: Tests that each batch is put to, the first accepted one ends the run.
         each_test: Whether each test of a run moves on to the next terms, and not each acceptance.
     """
 
@@ -33,6 +34,7 @@ class ThresholdingGate:
     terms_of_tests: tuple[Terms, ...] = ()
     rows_per_unit: int = 1
     each_test: bool = False
+    configurations: int = 1
 
     def query(self, batch: Batch) -> Query:
         """The question; which of a unit's records count is chosen anew in each batch."""
@@ -62,12 +64,12 @@ class ThresholdingGate:
 
     def accepts(
         self, hidden: Json, number: int, past: Past, statistic: Any, entropy: Entropy
-    ) -> bool:
-        """The answer for one batch.
+    ) -> int:
+        """The answer for one batch: 0, or the place of its first accepted test, from 1.
 
         Args:
             hidden: What `start` returned.
-            number: Of the test in its run, from 1.
+            number: Of the batch in its run, from 1.
             past: What was released and answered before.
             statistic: The batch. Private.
             entropy: Source of chance.
@@ -75,7 +77,16 @@ class ThresholdingGate:
         Privacy: the answers of a run, up to its first yes, cost the run's epsilon. The level of a
         test follows from its number and from earlier answers, which are public.
         """
-        test = self.question.test(past, statistic)
+        tests = self.question.test(past, statistic)
+        tests = tests if isinstance(tests, tuple) else (tests,)
+        before = (number - 1) * self.configurations
+        for place, test in enumerate(tests[: self.configurations], 1):
+            if self._accepts(hidden, before + place, past, test, entropy):
+                return place
+        return 0
+
+    def _accepts(self, hidden: Json, number: int, past: Past, test: Test, entropy: Entropy) -> bool:
+        """The bit of one test, by its number among all of the run."""
         if isinstance(test, Fraction):
             return self.thresholding.noise.accept(hidden, test - self.margin(number), entropy)
         terms = self.terms_at(number, past)

@@ -22,7 +22,7 @@ Names = Annotated[tuple[str, ...], BeforeValidator(_one_or_more)]
 """One name, or a list."""
 
 
-ASKED = {"cells": ("column", "resolution", "bounds"), "counts": (), "rules": ()}
+ASKED = {"cells": ("column", "resolution", "bounds"), "counts": (), "rules": (), "scores": ()}
 """Keys of a gate that stands alone, by what its test asks."""
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         ReleaseSection,
     )
     from streamdp.kinds.rules.errors import RuleErrors
+    from streamdp.kinds.selection.candidates import BestScore
     from streamdp.kinds.study import Study
     from streamdp.privacy.price import Price
 
@@ -167,6 +168,7 @@ class KindSpec:
         counts: The tables of counts that gates of a release may test, by name; None as `cells`.
         rules: The rules that a release names one of, for gates that test its errors; None if it
             names none.
+        scored: The candidates whose best score gates of a release may follow; None as `cells`.
         rows: Reads how many records a batch has off a release's rows, by the name of a measure;
             None if the kind counts no records, or a measure does not.
         expects_rows: Whether kinds have a method `expecting`, and so may be told of such counts.
@@ -192,6 +194,7 @@ class KindSpec:
     rows: Callable[[Any, str], RowCount | None] | None = None
     expects_rows: bool = False
     rules: Callable[[Any, Dialect], RuleErrors | None] | None = None
+    scored: Callable[[Any, Dialect], BestScore] | None = None
     pools_groups: bool = False
     left_out: Callable[[Any, Sequence[Row]], Mapping[int, LeftOut]] | None = None
     ask: Callable[[Any, Sequence[Row], str], Any] | None = None

@@ -30,7 +30,11 @@ def gate_row(
     run = nano_up(section.epsilon)
     left = tests_left(database, gate, section.horizon)
     runs = -(-max(len(windows) - left, 0) // section.horizon)
-    sure = None if section.is_drawn() else kind.records_to_be_sure(section.horizon)
+    sure = (
+        None
+        if section.is_drawn()
+        else kind.records_to_be_sure(section.horizon * kind.configurations)
+    )
     prices = [configuration.releases[job].price for job in section.release]
     releases = sum(price.nano for price in prices if price.measure == "epsilon")
     rho = sum(price.nano for price in prices if price.measure == "rho")

@@ -191,8 +191,11 @@ class GateKind(Protocol):
 
     def accepts(
         self, hidden: Json, number: int, past: Past, statistic: Any, entropy: Entropy
-    ) -> bool:
-        """The private answer; total: no exception depends on the statistic."""
+    ) -> int:
+        """The private answer: 0 for no, or the place of what was accepted, from 1.
+
+        Total: no exception depends on the statistic.
+        """
         ...
 
 

@@ -52,23 +52,23 @@ def gate_kind(name: str, configuration: Configuration) -> ThresholdingGate:
     section = configuration.all_gates()[name]
     asked, bound = _asked(section, configuration), _bound(configuration)
     rows = _units(configuration)
-    thresholding = Thresholding(
-        section.epsilon, section.beta, gamma=section.gamma, horizon=section.horizon
-    )
+    released = quantiles_of(configuration.first_release(section))
+    question = question_of(name, section, asked, rows, released)
+    of_batch = len(getattr(question, "configurations", ())) or 1
+    horizon = section.horizon * of_batch
+    thresholding = Thresholding(section.epsilon, section.beta, gamma=section.gamma, horizon=horizon)
     terms: tuple[Terms, ...] = ()
     if section.is_drawn():
         delta, sampled = section.test.slack()
         epsilon = section.epsilon_of_test() * rows
         terms = tuple(Terms(epsilon, delta, level) for level in section.levels())
         for each in terms:
-            _require_practical(name, section, thresholding, each, sampled=sampled)
-    released = quantiles_of(configuration.first_release(section))
-    question = question_of(name, section, asked, rows, released)
+            _require_practical(name, horizon, thresholding, each, sampled=sampled)
     query = with_bound(asked.query, bound)
     each_test = section.success_by == "test"
-    made = ThresholdingGate(query, question, thresholding, terms, rows, each_test)
+    made = ThresholdingGate(query, question, thresholding, terms, rows, each_test, of_batch)
     if not terms:
-        sure = made.records_to_be_sure(section.horizon)
+        sure = made.records_to_be_sure(horizon)
         _require_reach(name, section, configuration, sure)
     return made
 
@@ -81,18 +81,20 @@ def _gate(
     engines: Callable[[str], Backend],
 ) -> EngineGate:
     scope = section.source or configuration.releases[section.release[0]].source
+    kind = gate_kind(name, configuration)
     return EngineGate(
         name=name,
         scope=scope,
         source=source(scope, configuration.sources[scope]),
         backend=engines(scope),
-        kind=gate_kind(name, configuration),
+        kind=kind,
         jobs=tuple(jobs[job] for job in section.release),
         sinks=section.sinks,
         holds=section.hold,
         manual=section.rearm == "manual",
         slot=section.slot,
         horizon=section.horizon,
+        configurations=getattr(kind.question, "configurations", ()),
     )
 
 
@@ -113,6 +115,12 @@ def _asked(section: Gate, configuration: Configuration) -> Asked:
             rules = None if named is None else named(job, _dialect(section, configuration))
             assert rules is not None, "checked when the configuration was loaded"  # noqa: S101
             return Asked(rules.query(), rules=rules)
+        case "scores":
+            job = configuration.releases[section.release[0]]
+            made = spec_of(job).scored
+            assert made is not None, "checked when the configuration was loaded"  # noqa: S101
+            scored = made(job, _dialect(section, configuration))
+            return Asked(scored.query(), scored=scored)
         case _:
             assert_never(section.test.asks)
 
@@ -162,7 +170,7 @@ def _units(configuration: Configuration) -> int:
 
 
 def _require_practical(
-    name: str, section: Gate, thresholding: Thresholding, terms: Terms, *, sampled: bool
+    name: str, horizon: int, thresholding: Thresholding, terms: Terms, *, sampled: bool
 ) -> None:
     """Refuse a gate whose noise asks for too many draws, or hides every no.
 
@@ -170,7 +178,7 @@ def _require_practical(
         ConfigurationError: With the numbers and what to change.
     """
     try:
-        thresholding.require_practical(terms, section.horizon, sampled=sampled)
+        thresholding.require_practical(terms, horizon, sampled=sampled)
     except ConfigurationError as error:
         place = f"gates.{name}.test_epsilon"
         raise ConfigurationError(error.what, where=place, hint=error.hint) from None

@@ -60,7 +60,7 @@ def dying(step: int, *, after: bool) -> Callable[[World], None]:
         return real_counts(self, *arguments)  # type: ignore[arg-type]
 
     def draw(self: ThresholdingGate, *arguments: object) -> bool:
-        accepted = real_draw(self, *arguments)  # type: ignore[arg-type]
+        accepted = bool(real_draw(self, *arguments))  # type: ignore[arg-type]
         die(next(steps) == step)
         return accepted
 

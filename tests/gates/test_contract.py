@@ -6,9 +6,9 @@ import json
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from fractions import Fraction
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from unittest.mock import patch
 
 import numpy as np
@@ -23,7 +23,7 @@ from streamdp.gates.questions.rules import RuleError
 from streamdp.gates.run import ThresholdingGate
 from streamdp.gates.tests_section import TEST_KINDS
 from streamdp.mechanisms.sparse_vector import above_threshold
-from streamdp.types import CellCounts, Past, Row, Statistic, TableCounts, TableQuery
+from streamdp.types import CellCounts, Past, Row, Statistic, SumQuery, Sums, TableCounts, TableQuery
 from tests.kinds.cases import STATISTICS, first_batches
 from tests.privacy.gates.law import NO_ENTROPY, coarse, noise_law
 from tests.worlds import ReplayedEntropy
@@ -51,6 +51,10 @@ EXPERTS = (
     "kind: experts, experts: {rules: {sql: 'x >= {t}', t: {from: 1, to: 2}}, label: y > 0},"
     " expected_rows: 9000"
 )
+SUMS = (
+    "kind: selection, among: {conditions: {low: x < 2, high: x >= 2}},"
+    " score: {sum: x, resolution: 1, bounds: [-1, 3]}, expected_rows: 9000"
+)
 ALONE = "source: trips, sinks: [file]"
 CELLS = f"{ALONE}, column: x, resolution: 1, bounds: [0, 3]"
 OF_JOB = "release: [it]"
@@ -61,6 +65,15 @@ CASES = {
     "threshold": (QUARTILES, CELLS, "kind: threshold, quantile: 0.9, above: 1"),
     "growth": (QUARTILES, CELLS, "kind: growth, start: 2, factor: 3/2"),
     "growth of the mode": (QUARTILES, CELLS, "kind: growth, start: 1, factor: 2, score: mode"),
+    "growth of a quantile": (
+        QUARTILES,
+        OF_JOB,
+        "kind: growth, start: 1, factor: 3/2, score: quantile, quantile: 3/4",
+    ),
+    "growth of a sum": (QUARTILES, OF_JOB, "kind: growth, start: 2, factor: 3/2, score: sum"),
+    "growth of the best": (RULES, OF_JOB, "kind: growth, start: 2, factor: 3/2, score: best"),
+    "growth of the best sum": (SUMS, OF_JOB, "kind: growth, start: 2, factor: 3/2, score: best"),
+    "first rule": (RULES, OF_JOB, "kind: first, correct: 2/3"),
     "count above": (HISTOGRAM, OF_JOB, "kind: count, measure: h, above: 2"),
     "count below": (HISTOGRAM, OF_JOB, "kind: count, measure: h, cells: [b], below: 200"),
     "count off": (HISTOGRAM, OF_JOB, "kind: count, measure: h, absolute: 1"),
@@ -105,6 +118,11 @@ def gate(
 def counted(kind: ThresholdingGate, records: tuple[int, ...]) -> Statistic:
     """What a backend answers of records in cells 0 to 3; a table has as many as it lists."""
     found, counts = np.unique(np.asarray(records, dtype=np.int64), return_counts=True)
+    if isinstance(kind.asked, SumQuery):
+        terms = kind.asked.terms
+        half = 4 // len(terms)
+        places = range(len(terms))
+        return Sums(tuple(sum(r for r in records if r // half == place) for place in places))
     if not isinstance(kind.asked, TableQuery):
         return CellCounts(found, counts.astype(np.int64))
     (marginal,) = kind.asked.marginals
@@ -125,21 +143,24 @@ def neighbours(rows: int, substitute: bool, most: int) -> Iterator[tuple[Any, An
                     yield (*rest, *mine), (*rest, *other)
 
 
-def score(question: Question, past: Past, statistic: Statistic) -> Fraction:
+def scores(question: Question, past: Past, statistic: Statistic) -> tuple[Fraction, ...]:
     found = question.test(past, statistic)
-    assert isinstance(found, Fraction), "a drawn test has a contract of its own"
-    return found
+    found = found if isinstance(found, tuple) else (found,)
+    assert all(isinstance(each, Fraction) for each in found), "draws have a contract of their own"
+    return cast("tuple[Fraction, ...]", found)
 
 
 def largest_move(kind: ThresholdingGate, rows: int, substitute: bool, most: int) -> Fraction:
     """The most that a score differs between neighbours, over every past."""
     return max(
-        abs(
-            score(kind.question, past, counted(kind, mine))
-            - score(kind.question, past, counted(kind, other))
-        )
+        abs(one - two)
         for past in PASTS.values()
         for mine, other in neighbours(rows, substitute, most)
+        for one, two in zip(
+            scores(kind.question, past, counted(kind, mine)),
+            scores(kind.question, past, counted(kind, other)),
+            strict=True,
+        )
     )
 
 
@@ -177,35 +198,53 @@ def test_the_law_of_a_run_loses_no_more_than_its_price(tmp_path: Path, case: str
 
 
 def loss(kind: ThresholdingGate, past: Past, runs: list[tuple[Any, Any]]) -> float:
-    """Largest log-ratio, over epsilon, of when a run accepts."""
+    """Largest log-ratio, over epsilon, of when a run accepts and what."""
     one, two = ([counted(kind, pair[side]) for pair in runs] for side in (0, 1))
-    mine, other = law(kind, past, one), law(kind, past, two)
+    return _loss_between(kind, law(kind, past, one), law(kind, past, two))
+
+
+def _loss_between(kind: ThresholdingGate, mine: Any, other: Any) -> float:
     seen = np.minimum(mine, other) > 1e-14
     return float(np.abs(np.log(mine[seen] / other[seen])).max()) / float(kind.thresholding.epsilon)
 
 
 def law(kind: ThresholdingGate, past: Past, batches: list[Statistic]) -> Any:
-    """P(first yes at test 1), ..., P(no yes), of production's `accepts`."""
+    """P(each answer at test 1), ..., P(no yes), of production's `accepts`."""
     rho = noise_law(lambda: int(kind.start(NO_ENTROPY)["rho"]))
     noise = kind.thresholding.noise
     nu = noise_law(lambda: noise.gap({"rho": 0}, NO_ENTROPY) - noise.offset())
     upper = np.append(np.cumsum(nu[::-1])[::-1], 0.0)
     alive, found = rho.copy(), []
     for number, batch in enumerate(batches, start=1):
-        least = _least_gap(kind, number, past, batch) + np.arange(len(rho))
-        accept = upper[np.clip(least, 0, len(nu))]
-        found.append(float(alive @ accept))
-        alive = alive * (1.0 - accept)
+        accept = []
+        for place in range(kind.configurations):
+            least = _least_gap(kind, number, past, batch, place) + np.arange(len(rho))
+            accept.append(upper[np.clip(least, 0, len(nu))])
+        answers: dict[int, Any] = {}
+        for bits in product((False, True), repeat=kind.configurations):
+            said = iter(bits)
+            with patch.object(ThresholdingGate, "_accepts", lambda *_, said=said: next(said)):
+                answer = kind.accepts({}, number, past, batch, NO_ENTROPY)
+            chances = [one if bit else 1.0 - one for one, bit in zip(accept, bits, strict=True)]
+            answers[answer] = answers.get(answer, 0.0) + np.prod(chances, axis=0)
+        found += [
+            float(alive @ answers.get(each, 0.0 * rho)) for each in range(1, 2**kind.configurations)
+        ]
+        alive = alive * answers[0]
     return np.array([*found, float(alive.sum())])
 
 
-def _least_gap(kind: ThresholdingGate, number: int, past: Past, batch: Statistic) -> int:
-    """Least nu - rho from which production accepts, by asking it."""
-    low, high = -(1 << 24), 1 << 24
+def _least_gap(
+    kind: ThresholdingGate, number: int, past: Past, batch: Statistic, place: int
+) -> int:
+    """Least nu - rho from which production accepts the test at a place, by asking it."""
+    low, high, before = -(1 << 24), 1 << 24, (number - 1) * kind.configurations
+    test = scores(kind.question, past, batch)[place]
 
     def accepts(gap: int) -> bool:
+        hidden = {"rho": max(-gap, 0)}
         with patch.object(above_threshold, "one_sided", lambda *_: max(gap, 0)):
-            return kind.accepts({"rho": max(-gap, 0)}, number, past, batch, NO_ENTROPY)
+            return kind._accepts(hidden, before + place + 1, past, test, NO_ENTROPY)
 
     while high - low > 1:
         middle = (low + high) // 2
@@ -226,7 +265,7 @@ def test_it_is_total(tmp_path: Path, case: str, past: str, statistic: str) -> No
     assert batch.key in query.bound.key
     entropy = ReplayedEntropy()
     found = kind.accepts(kind.start(entropy), 1, PASTS[past], STATISTICS[statistic](query), entropy)
-    assert found in (True, False)
+    assert found in range(1 + kind.configurations)
 
 
 @every
@@ -268,6 +307,56 @@ def test_mistakes_in_a_count_are_caught(
     kind = gate(tmp_path, "count above", unit)
     with patch.object(Counts, "test", mutant):
         assert largest_move(kind, rows, substitute=False, most=2) > 1
+
+
+def _names_all(self: ThresholdingGate, *of_batch: Any) -> int:
+    """Every accepted rule is named, and not the first: a yes is paid for once."""
+    hidden, number, past, statistic, entropy = of_batch
+    tests = scores(self.question, past, statistic)
+    bits = [self._accepts(hidden, number, past, test, entropy) for test in tests]
+    return sum(2**place for place, bit in enumerate(bits) if bit)
+
+
+def _names_the_best(self: ThresholdingGate, *of_batch: Any) -> int:
+    """Of the accepted rules that of the best score is named, which is private."""
+    hidden, number, past, statistic, entropy = of_batch
+    tests = scores(self.question, past, statistic)
+    bits = [self._accepts(hidden, number, past, test, entropy) for test in tests]
+    accepted = [place for place, bit in enumerate(bits) if bit]
+    return max(accepted, key=lambda place: tests[place]) + 1 if accepted else 0
+
+
+def _half_right(kind: ThresholdingGate, records: int, more: int) -> Statistic:
+    """So many records with the label, which all rules match, and more without that half do."""
+    assert isinstance(kind.asked, TableQuery)
+    table = np.zeros(kind.asked.shape(kind.asked.marginals[0]), dtype=np.int64)
+    table[1, -2] = records  # the last cell is of those without a value
+    table[0, 4] = more
+    return TableCounts((table,))
+
+
+def _loss_of(kind: ThresholdingGate, past: Past, mine: Statistic, other: Statistic) -> float:
+    return _loss_between(kind, law(kind, past, [mine]), law(kind, past, [other]))
+
+
+@pytest.mark.parametrize("mutant", [_names_all, _names_the_best])
+def test_mistakes_in_the_first_of_several_are_caught(
+    tmp_path: Path, mutant: Callable[..., int]
+) -> None:
+    """By the same law, of eight rules; production's is right on the same batches."""
+    eight = (RULES.replace("to: 2", "to: 8"), OF_JOB, "kind: first, correct: 1/2")
+    with patch.dict(CASES, {"first of eight": eight}):
+        kind = gate(tmp_path, "first of eight")
+    past, worst = PASTS["a release"], [0.0, 0.0]
+    with coarse(6):
+        for records in (40, 80, 100):
+            batches = [_half_right(kind, records, more) for more in (0, 1)]
+            worst[0] = max(worst[0], _loss_of(kind, past, *batches))
+            with patch.object(ThresholdingGate, "accepts", mutant):
+                worst[1] = max(worst[1], _loss_of(kind, past, *batches))
+    assert worst[0] <= 1.0 + 1e-6
+
+    assert worst[1] > 1.0 + 1e-3
 
 
 def _wrong_either_way(self: RuleError, past: Past, statistic: TableCounts) -> Fraction:

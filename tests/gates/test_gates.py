@@ -32,6 +32,8 @@ QUESTIONS: dict[str, Question] = {
     "below": Threshold(Tolerance(Fraction(1, 2), 7, None)),
     "records": Growth("records", Fraction(7), Fraction(3, 2)),
     "mode": Growth("mode", Fraction(7), Fraction(3, 2)),
+    "quantile": Growth("quantile", Fraction(3), Fraction(3, 2), grid=GRID, quantile=Fraction(4, 5)),
+    "sum": Growth("sum", Fraction(200), Fraction(3, 2), grid=Grid(Fraction(1, 2), -9, 20)),
 }
 PAST = Past(2, tuple({"quantile": float(q), "value": float(4 + 10 * q)} for q in DECILES))
 
@@ -65,6 +67,8 @@ def test_scores_are_the_records_that_are_out_of_place() -> None:
     assert score("mode", shifted) == 50 - 7 * Fraction(9, 4)
     assert score("above", shifted) == (90 - 50) / Fraction(9, 10)
     assert score("below", shifted) == 0
+    assert score("quantile", shifted) == (80 - 50) / Fraction(4, 5)
+    assert score("sum", shifted) == (50 * 4 + 50 * 20 - 2 * 200 * Fraction(9, 4)) / 20
     drifted = Drift(GRID, Around(absolute=Fraction(3)), (Fraction(3, 4),))
     past = Past(0, ({"quantile": 0.75, "value": 10.0},))
     assert drifted.test(past, counts(shifted)) == (75 - 50) / Fraction(3, 4)
@@ -131,7 +135,7 @@ def test_the_level_follows_acceptances_or_the_tests_of_a_run(each_test: bool) ->
 
     def answer(number: int, accepted: int) -> bool:
         past = Past(accepted, ())
-        return kind.accepts(kind.start(entropy), number, past, counts([1]), entropy)
+        return kind.accepts(kind.start(entropy), number, past, counts([1]), entropy) > 0
 
     by = [answer(1 + step, 0) if each_test else answer(1, step) for step in range(5)]
     assert by == [True, False, True, True, True]

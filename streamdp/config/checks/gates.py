@@ -12,7 +12,10 @@ from streamdp.gates.section import Gate
 from streamdp.kinds.registry import find
 from streamdp.privacy.amounts import nano_up
 
-HINTS = {"rules": "it takes thresholds joined by AND that are judged by errors about a label"}
+HINTS = {
+    "scores": "it takes releases of kind selection",
+    "rules": "it takes thresholds joined by AND that are judged by errors about a label",
+}
 
 
 def check_gates(configuration: Configuration, document: Document) -> None:
@@ -105,9 +108,12 @@ def _check_first(
     """Require that the tested release is of a kind that the test reads."""
     spec, reads = find(job.kind), gate.test.reads
     rules = spec.rules(job, dialect) if spec is not None and spec.rules is not None else None
-    asked = {"cells": spec and spec.cells, "counts": spec and spec.counts, "rules": rules}[
-        gate.test.asks
-    ]
+    asked = {
+        "cells": spec and spec.cells,
+        "counts": spec and spec.counts,
+        "rules": rules,
+        "scores": spec and spec.scored,
+    }[gate.test.asks]
     if (reads is not None and job.kind not in reads) or asked is None:
         refuse(
             f"a test of kind {gate.test.kind} cannot read releases of kind {job.kind}",

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Literal
+from typing import Any, Literal, Protocol, assert_never
 
 from streamdp.gates.questions.question import Around
-from streamdp.mechanisms.sparse_vector.drift import best, rows
-from streamdp.types import CellCounts, Json, Past, TableCounts
+from streamdp.mechanisms.sparse_vector.drift import Tolerance, best, excess, rows, total
+from streamdp.types import Grid, Json, Past, TableCounts
+
+
+class Scored(Protocol):
+    """Candidates whose best score a gate may follow."""
+
+    @property
+    def one(self) -> Fraction:
+        """The most that one record more or less changes a score."""
+        ...
+
+    def best(self, statistic: Any) -> Fraction:
+        """The best score of a batch. Private."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,27 +34,59 @@ class Growth:
     over growing data, renewed whenever the best score has grown by a factor.
 
     Args:
-        score: All records, or those in the fullest cell.
+        score: All records, those in the fullest cell, a quantile or the sum of the column, or the
+            best score of candidates.
         start: First level.
         factor: Above one.
         rows_per_unit: Most records in which neighbours differ.
+        grid: Of the column, for its quantile or sum.
+        quantile: The one that is tested.
+        scored: The candidates.
     """
 
-    score: Literal["records", "mode"]
+    score: Literal["records", "mode", "quantile", "sum", "best"]
     start: Fraction
     factor: Fraction
     rows_per_unit: int = 1
+    grid: Grid | None = None
+    quantile: Fraction | None = None
+    scored: Scored | None = None
 
     def describe(self) -> Json:
         """The score, and the levels that it is compared with, for the ledger."""
         about = {"score": self.score, "start": str(self.start), "factor": str(self.factor)}
-        return {"kind": "growth", **about}
+        quantile = {} if self.quantile is None else {"quantile": str(self.quantile)}
+        return {"kind": "growth", **about, **quantile}
 
-    def test(self, past: Past, statistic: CellCounts) -> Fraction:
-        """The excess of the score over its level."""
+    def test(self, past: Past, statistic: Any) -> Fraction:
+        """The excess of the score over its level. Private.
+
+        Privacy: sensitivity one. Records and the fullest cell change by one; the records by which a
+        quantile is above a level are `Tolerance.excess`; a sum of numbers within the bounds changes
+        by the larger of them, and the best of several scores by the most that one of them does,
+        which each divides its excess. Records that neighbours differ in divide it too; a
+        substitution counts as two of them. The level follows from earlier answers.
+        """
         level = self.start * self.factor**past.accepted
-        score = rows if self.score == "records" else best
-        return score(statistic, level, self.rows_per_unit)
+        match self.score:
+            case "records":
+                return rows(statistic, level, self.rows_per_unit)
+            case "mode":
+                return best(statistic, level, self.rows_per_unit)
+            case "quantile":
+                assert self.grid is not None and self.quantile is not None  # noqa: S101, PT018
+                high = min(math.floor(level / self.grid.resolution), self.grid.upper)
+                above = Tolerance(self.quantile, None, max(high, self.grid.lower - 1))
+                return excess(statistic, (above,), self.rows_per_unit)
+            case "sum":
+                assert self.grid is not None  # noqa: S101
+                return total(statistic, self.grid, level, self.rows_per_unit)
+            case "best":
+                assert self.scored is not None  # noqa: S101
+                beyond = self.scored.best(statistic) - level
+                return beyond / (self.scored.one * self.rows_per_unit)
+            case _:
+                assert_never(self.score)
 
 
 @dataclass(frozen=True, slots=True)

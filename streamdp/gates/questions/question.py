@@ -21,6 +21,9 @@ from streamdp.types import Grid, Json, Past
 Test = Fraction | Chance | Runs
 """A score of sensitivity one, or a private procedure's chance of yes, or the procedure."""
 
+Tests = Test | tuple[Test, ...]
+"""One test, or one for each of several configurations: the first that is accepted ends the run."""
+
 
 class Question(Protocol):
     """The test of a gate, for any batch; all but the statistic is public."""
@@ -29,8 +32,11 @@ class Question(Protocol):
         """Public parameters, for the ledger."""
         ...
 
-    def test(self, past: Past, statistic: Any) -> Test:
+    def test(self, past: Past, statistic: Any) -> Tests:
         """The test of one batch, of what its query counts; total: no exception depends on that.
+
+        A question of several configurations names them in an attribute `configurations`, a tuple
+        of rows, and returns as many tests, in that order.
 
         Privacy: as a score it has sensitivity one for both relations; as a procedure it is
         (epsilon, delta)-private as the gate's `Terms` say.

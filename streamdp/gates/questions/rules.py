@@ -30,6 +30,14 @@ class Rules(Protocol):
         """How many records a rule is wrong about, and how many there are. Private."""
         ...
 
+    def all_errors(self, statistic: TableCounts) -> tuple[Sequence[int], int]:
+        """How many records each rule is wrong about, and how many there are. Private."""
+        ...
+
+    def rows(self) -> tuple[Row, ...]:
+        """Parameters of each rule, in their order."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class RuleError:
@@ -74,3 +82,38 @@ class RuleError:
             return self.above
         released = Fraction(row.get("average_loss") or 0) + (self.more or 0)
         return min(max(released, Fraction(0)), Fraction(1))
+
+
+@dataclass(frozen=True, slots=True)
+class FirstRule:
+    """Which rule is the first, in their order, that is right on enough records?
+
+    Args:
+        rules: In the order in which they are tried.
+        correct: Share of the records that is enough.
+        rows_per_unit: Most records in which neighbours differ.
+    """
+
+    rules: Rules
+    correct: Fraction
+    rows_per_unit: int = 1
+
+    @property
+    def configurations(self) -> tuple[Row, ...]:
+        """Parameters of each rule."""
+        return self.rules.rows()
+
+    def describe(self) -> Json:
+        """The label, the share, and how many rules there are, for the ledger."""
+        about = {"label": self.rules.label, "correct": str(self.correct)}
+        return {"kind": "first", "rules": len(self.configurations), **about}
+
+    def test(self, past: Past, statistic: TableCounts) -> tuple[Fraction, ...]:
+        """By how many records each rule is right beyond the share. Private.
+
+        Privacy: a record adds 1 - share or -share to the score of each rule, so each moves by one
+        at most. Records that neighbours differ in divide it; a substitution counts as two of them.
+        """
+        errors, records = self.rules.all_errors(statistic)
+        need = self.correct * records
+        return tuple((records - each - need) / self.rows_per_unit for each in errors)

@@ -14,6 +14,9 @@ def quantiles_of(release: Section | None) -> tuple[Fraction, ...]:
     return getattr(release, "quantiles", ())
 
 
+Asks = Literal["cells", "counts", "rules", "scores"]
+"""The cells of a column, a table of counts, rules and a label, or the scores of candidates."""
+
 Found = tuple[tuple[str | int, ...], str, str]
 """A problem: keys, what is wrong, what to do."""
 
@@ -25,12 +28,15 @@ class TestSection(Section):
     """A test, as the configuration writes it.
 
     `reads` names the kinds whose published values the test compares a batch with; it is None where
-    it needs none of them, so that any release will do whose column can be counted. `asks` says what
-    of a batch it is put to: the cells of a column, a table of counts, or rules and a label.
+    it needs none of them, so that any release will do whose column can be counted.
     """
 
     reads: ClassVar[frozenset[str] | None] = None
-    asks: ClassVar[Literal["cells", "counts", "rules"]] = "cells"
+
+    @property
+    def asks(self) -> Asks:
+        """What of a batch it is put to."""
+        return "cells"
 
     def problems(self, release: Section, tables: Tables) -> Iterator[Found]:
         """Problems between the test and the first release of the gate.

@@ -11,26 +11,58 @@ from pydantic import Field, field_validator, model_validator
 from streamdp.config.base.expressions import OfOneRecord
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational, Rational
-from streamdp.gates.sections.base import Found, Tables, TestSection
+from streamdp.gates.sections.base import Asks, Found, Tables, TestSection
 
 
 class GrowthTest(TestSection):
     """A score has grown by a factor since the last acceptance."""
 
     kind: Literal["growth"] = Field(
-        description="`growth`: a count has grown by a factor since the last acceptance."
+        description="`growth`: a score has grown by a factor since the last acceptance."
     )
-    score: Literal["records", "mode"] = Field(
+    score: Literal["records", "mode", "quantile", "sum", "best"] = Field(
         default="records",
-        description="What is counted: all records (`records`), or those of the fullest cell"
-        " (`mode`). Default `records`.",
+        description="What has grown: the number of all records (`records`), of those in the"
+        " fullest cell (`mode`), a `quantile` or the `sum` of the column, or the score of the best"
+        " candidate of a selection (`best`). Default `records`.",
+    )
+    quantile: Rational | None = Field(
+        default=None,
+        description="Quantile that is tested, between 0 and 1. For `score: quantile` alone.",
+        examples=[0.9],
     )
     start: PositiveRational = Field(
-        description="First level of the count, in records.", examples=[1000]
+        description="First level: in records, in the unit of the column, or in that of the"
+        " selection's score.",
+        examples=[1000],
     )
     factor: Rational = Field(
         description="Factor by which the level grows at each acceptance, above 1.", examples=[2]
     )
+
+    @property
+    def asks(self) -> Asks:
+        """The cells of a column, or the scores of a selection's candidates."""
+        return "scores" if self.score == "best" else "cells"
+
+    @model_validator(mode="after")
+    def _has_its_quantile(self) -> GrowthTest:
+        if (self.score == "quantile") != (self.quantile is not None):
+            raise ValueError("score: quantile takes a quantile, other scores take none")
+        if self.quantile is not None and not 0 < self.quantile < 1:
+            raise ValueError("the quantile is not between 0 and 1")
+        return self
+
+    def problems(self, release: Section, tables: Tables) -> Iterator[Found]:
+        """Problem: the sum of a column without bounds, of which one record may change all."""
+        if self.score == "sum" and getattr(release, "bounds", None) is None:
+            yield ("test", "score"), "one record may change the sum by any amount", "give it bounds"
+
+    def why_not_alone(self) -> str | None:
+        """Without a release there are no candidates."""
+        if self.score == "best":
+            return "the best is of a selection: name its job in release"
+        return None
 
     @field_validator("factor")
     @classmethod
@@ -44,7 +76,6 @@ class CountTest(TestSection):
     """A count is beyond a level, or has left a tolerance around its last release."""
 
     reads: ClassVar[frozenset[str] | None] = frozenset({"statistics"})
-    asks: ClassVar[Literal["cells", "counts", "rules"]] = "counts"
 
     kind: Literal["count"] = Field(
         description="`count`: a count of a release of statistics is beyond a level, or has left"
@@ -84,6 +115,11 @@ class CountTest(TestSection):
         " the released value.",
         examples=["1/4"],
     )
+
+    @property
+    def asks(self) -> Asks:
+        """A table of counts."""
+        return "counts"
 
     @model_validator(mode="after")
     def _one_of_them(self) -> CountTest:

@@ -10,14 +10,13 @@ from pydantic import Field, model_validator
 
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import Rational
-from streamdp.gates.sections.base import Found, Tables, TestSection
+from streamdp.gates.sections.base import Asks, Found, Tables, TestSection
 
 
 class ErrorTest(TestSection):
     """The rule of the last release errs too often."""
 
     reads: ClassVar[frozenset[str] | None] = frozenset({"selection", "experts"})
-    asks: ClassVar[Literal["cells", "counts", "rules"]] = "rules"
 
     kind: Literal["error"] = Field(
         description="`error`: the rule that the last release chose errs on too many records."
@@ -34,6 +33,11 @@ class ErrorTest(TestSection):
         " than this share of the records. For releases of experts.",
         examples=[0.05],
     )
+
+    @property
+    def asks(self) -> Asks:
+        """Rules and a label."""
+        return "rules"
 
     @model_validator(mode="after")
     def _one_share(self) -> ErrorTest:
@@ -57,3 +61,37 @@ class ErrorTest(TestSection):
         """The score of a batch whose records are all errors."""
         share = self.above if self.above is not None else self.more or 0
         return None if rows is None else int((1 - share) * rows)
+
+
+class FirstTest(TestSection):
+    """Some rule, in their order, is right often enough: the first of several configurations."""
+
+    reads: ClassVar[frozenset[str] | None] = frozenset({"selection", "experts"})
+
+    kind: Literal["first"] = Field(
+        description="`first`: the first of the release's rules, in their order, that is right on"
+        " enough of the records. The answer names it."
+    )
+    correct: Rational = Field(
+        description="Share of the records that the rule must be right on, between 0 and 1.",
+        examples=[0.9],
+    )
+
+    @property
+    def asks(self) -> Asks:
+        """Rules and a label."""
+        return "rules"
+
+    @model_validator(mode="after")
+    def _a_share(self) -> FirstTest:
+        if not 0 < self.correct < 1:
+            raise ValueError("a share of the records is between 0 and 1")
+        return self
+
+    def why_not_alone(self) -> str | None:
+        """A reason, always: the rules are those of a release."""
+        return "first is of a release: name a job of rules in release"
+
+    def most(self, quantiles: tuple[Fraction, ...], rows: int | None) -> int | None:
+        """The score of a batch that a rule is right on wholly."""
+        return None if rows is None else int((1 - self.correct) * rows)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -57,6 +58,19 @@ class RuleErrors:
         It is wrong about each record with the label that it does not match, and about each without
         the label that it matches.
         """
+        errors, records = self.all_errors(statistic)
+        return errors[number], records
+
+    def all_errors(self, statistic: TableCounts) -> tuple[list[int], int]:
+        """How many records each rule is wrong about, and how many there are. Private."""
         without, labelled = statistic.marginals[0]
-        more = self.grid.over_matching(without - labelled)[number]
-        return int(labelled.sum() + more), int(without.sum() + labelled.sum())
+        more = self.grid.over_matching(without - labelled) + labelled.sum()
+        return [int(each) for each in more], int(without.sum() + labelled.sum())
+
+    def rows(self) -> tuple[Row, ...]:
+        """Parameters of each rule, in their order."""
+        names = [name for name, _ in self.grid.parameters]
+        possible = ([float(value) for value in values] for _, values in self.grid.parameters)
+        return tuple(
+            dict(zip(names, chosen, strict=True)) for chosen in itertools.product(*possible)
+        )

@@ -8,7 +8,7 @@ from streamdp.config.base.dialects import Dialect
 from streamdp.config.base.expressions import expression
 from streamdp.kinds.rules.errors import RuleErrors
 from streamdp.kinds.rules.parse import conditions
-from streamdp.kinds.selection.candidates import Candidates, Conditions, ThresholdRules
+from streamdp.kinds.selection.candidates import BestScore, Candidates, Conditions, ThresholdRules
 from streamdp.kinds.selection.scores import Score, Total
 from streamdp.kinds.selection.section import ErrorsScore, Listed, SelectionSection
 from streamdp.kinds.spec import BuildContext
@@ -50,6 +50,13 @@ def candidates(section: SelectionSection, score: Score, dialect: Dialect) -> Can
     columns = tuple(Column(name, "number", "label") for name, _ in listed[0][0])
     rows = tuple(dict(values) for values, _ in listed)
     return Conditions(rows, tuple(sql for _, sql in listed), score, columns)
+
+
+def scored(section: SelectionSection, dialect: Dialect) -> BestScore:
+    """The candidates with their scores, for gates that follow the best one."""
+    score = section.scored(dialect)
+    where = None if section.where is None else expression(section.where, dialect)
+    return BestScore(candidates(section, score, dialect), score, where)
 
 
 def rules(section: SelectionSection, dialect: Dialect) -> RuleErrors | None:

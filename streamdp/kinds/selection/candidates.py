@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Protocol
 
 import numpy as np
@@ -13,6 +14,8 @@ from streamdp.kinds.selection.scores import (
     Score,
     label_of,
     of_cells,
+    score_range,
+    step_of,
     term_of_record,
 )
 from streamdp.types import Column, Row, SumQuery, Sums, TableCounts, TableQuery, Term
@@ -138,3 +141,31 @@ class Conditions:
         """The sums of the answer. Private."""
         assert isinstance(statistic, Sums), "the answer to a question of sums is sums"  # noqa: S101
         return list(statistic.values)
+
+
+@dataclass(frozen=True, slots=True)
+class BestScore:
+    """The score of the best candidate, for gates that ask whether it has grown.
+
+    Args:
+        candidates: Public.
+        score: Theirs.
+        where: SQL condition on one record; where it is not true the record does not count.
+    """
+
+    candidates: Candidates
+    score: Score
+    where: str | None = None
+
+    @property
+    def one(self) -> Fraction:
+        """The most that one record more or less changes the score of a candidate, in its unit."""
+        return score_range(self.score, "add-remove") * step_of(self.score)
+
+    def query(self) -> TableQuery | SumQuery:
+        """The one question that all scores follow from."""
+        return replace(self.candidates.query(), where=self.where)
+
+    def best(self, statistic: TableCounts | Sums) -> Fraction:
+        """The largest score of a batch, in its unit. Private."""
+        return max(self.candidates.scores(statistic)) * step_of(self.score)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from streamdp.kinds.selection.accuracy import Shortfall
-from streamdp.kinds.selection.build import build, rules
+from streamdp.kinds.selection.build import build, rules, scored
 from streamdp.kinds.selection.check import check
 from streamdp.kinds.selection.section import SelectionSection
 from streamdp.kinds.spec import KindSpec
@@ -21,4 +21,13 @@ def _study() -> Study:
     return SelectionStudy()
 
 
-SPEC = KindSpec("selection", SelectionSection, check, build, Shortfall(), rules=rules, study=_study)
+SPEC = KindSpec(
+    "selection",
+    SelectionSection,
+    check,
+    build,
+    Shortfall(),
+    rules=rules,
+    scored=scored,
+    study=_study,
+)

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from streamdp.mechanisms.quantile_tree.grains import GRAINS, Grains
-from streamdp.types import CellCounts
+from streamdp.types import CellCounts, Grid
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +86,21 @@ def best(statistic: CellCounts, level: Fraction, rows_per_unit: int = 1) -> Frac
     Privacy: sensitivity one for neighbours with so many records more or less.
     """
     return (int(statistic.counts.max(initial=0)) - level) / rows_per_unit
+
+
+def total(statistic: CellCounts, grid: Grid, level: Fraction, rows_per_unit: int = 1) -> Fraction:
+    """Sum of a column above a level, in records of the largest size that one may have. Private.
+
+    Args:
+        statistic: The batch, within the grid. Private.
+        grid: Of the column.
+        level: In the unit of the column.
+        rows_per_unit: Most records that neighbours differ in.
+
+    Privacy: a record more changes the sum by the larger bound at most, which divides it;
+    sensitivity one for neighbours with so many records more or less.
+    """
+    cells = zip(statistic.cells.tolist(), statistic.counts.tolist(), strict=True)
+    reach = max(abs(grid.lower), abs(grid.upper), 1)
+    summed: int = sum(min(max(cell, grid.lower), grid.upper) * count for cell, count in cells)
+    return Fraction(summed - level / grid.resolution) / (reach * rows_per_unit)
