@@ -10,7 +10,7 @@ from streamdp.engine.job import Job
 from streamdp.engine.origins import SameFileError, bind_files
 from streamdp.engine.protocols import HasContent, HasSource, Store, Window
 from streamdp.errors import AlteredBatchError, ConfigurationError, SourceError, StreamdpError
-from streamdp.types import Batch, Belongs, Log
+from streamdp.types import Batch, Belongs, Log, due_together
 
 AS_SEALED, ALTERED = b"=", b"!"
 """First byte of what is kept of a batch's files: whether they are as they were when they came."""
@@ -145,9 +145,9 @@ def _event(error: StreamdpError) -> str:
 
 
 def due(job: Job, store: Store, batches: Iterable[Batch]) -> list[Batch]:
-    """Batches that the job has not released, of those that have arrived, in order."""
+    """Batches that the job has not released, of those that have arrived, in order; or windows."""
     released = store.released_batches(job.name, job.source.name)
-    return [batch for batch in batches if batch.key not in released]
+    return due_together(tuple(batches), released, job.window)
 
 
 def require_unaltered(job: HasSource, batch: Batch, store: Store) -> None:

@@ -19,6 +19,7 @@ class Job:
         kind: What is published of each.
         charging: What that costs a unit.
         sinks: Names of the sinks it goes to.
+        window: How many batches it asks at once.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Job:
     kind: ReleaseKind
     charging: Charging
     sinks: tuple[str, ...]
+    window: int = 1
 
     @property
     def jobs(self) -> tuple[Job, ...]:

@@ -73,8 +73,9 @@ def prepare(job: Job, batch: Batch, around: EngineContext) -> Ready:
     with redact_errors(around.entropy):
         kind = informed(job.kind, batch, around.store)
         learned, plan = _plan(job, kind, batch, around)
-        require_unaltered(job, batch, around.store)
-        bind_files(job, batch, around.store, around.clock.now())
+        for part in batch.parts or (batch,):
+            require_unaltered(job, part, around.store)
+            bind_files(job, part, around.store, around.clock.now())
         query = job.charging.bounded(plan.query, batch)
         job.backend.check(query, batch)
         bind_tables(job, job.backend, batch, around.store, around.clock.now())
@@ -101,7 +102,8 @@ def release_batch(job: Job, batch: Batch, ready: Ready, around: EngineContext) -
     with redact_errors(around.entropy):
         release_id = new_release_id(around.entropy)
     now = around.clock.now()
-    reservation = around.store.reserve(job.scope, job.name, batch, charge, now)
+    *others, own = batch.parts or (batch,)
+    reservation = around.store.reserve(job.scope, job.name, own, charge, now, others)
     about = {"job": job.name, "batch": batch.key}
     around.log("release.reserved", **about, epsilon_nano=charge.epsilon_nano)
     try:

@@ -19,7 +19,7 @@ from streamdp.engine.job import Job
 from streamdp.engine.protocols import HoldsRecords, Skips
 from streamdp.engine.release import EngineContext
 from streamdp.errors import SourceError, StreamdpError, told_of_memory
-from streamdp.types import UNREADABLE, Batch, Sink, Source
+from streamdp.types import UNREADABLE, Batch, ReadsReleases, Sink, Source
 from streamdp.types.rests import rest_after, rest_after_deaths
 
 TURN = 10
@@ -88,8 +88,8 @@ class Runner:
         """Burn what was left open, release what is due of each job, deliver what is owed.
 
         Args:
-            tasks: Their turns go in this order; a gate that stands for several of its jobs is asked
-                once.
+            tasks: Their turns go in this order, those of jobs that read releases of others behind
+                the others'; a gate that stands for several of its jobs is asked once.
             only: Which of the due batches to release, those too that a cap refused before; by
                 default all others.
 
@@ -104,7 +104,7 @@ class Runner:
         self._attempts.insists = only is not None or not self.patient
         self._arrived.clear()
         self._deliver(outcomes)
-        waiting = {task.name: _Work(task) for task in tasks}
+        waiting = {task.name: _Work(task) for task in sorted(tasks, key=_reads)}
         held: list[HoldsRecords] = []
         try:
             while waiting and not self.stop():
@@ -290,6 +290,12 @@ class Runner:
 def turn_of(task: Task) -> int:
     """Return how many batches of a task are done before the others have theirs."""
     return TURN if isinstance(task, Job) else TURN_OF_A_GATE
+
+
+def _reads(task: Task) -> bool:
+    """Whether a task follows releases of other jobs, which had better be there."""
+    kinds = (job.kind for job in task.jobs)
+    return any(isinstance(kind, ReadsReleases) and bool(kind.jobs) for kind in kinds)
 
 
 def _handed_on(held: list[HoldsRecords], task: Task | None) -> list[HoldsRecords]:

@@ -67,10 +67,11 @@ def _unreleased(
     configuration: Configuration, database: Database | None, job: str, batches: tuple[Batch, ...]
 ) -> list[Batch]:
     from streamdp.store.archive import released_batches
+    from streamdp.types import due_together
 
     name = configuration.releases[job].source
     done = released_batches(database, job, name) if database else frozenset()
-    return [batch for batch in batches if batch.key not in done]
+    return due_together(batches, done, configuration.releases[job].asked_together)
 
 
 def _not_refused(copy: Database, task: str, batches: list[Batch]) -> list[Batch]:

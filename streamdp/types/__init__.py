@@ -1,6 +1,14 @@
 """The nouns: frozen values that pass between the layers, and the protocols they speak."""
 
-from streamdp.types.batches import UNREADABLE, Batch, Belongs, File, Grid, Skipped
+from streamdp.types.batches import (
+    UNREADABLE,
+    Batch,
+    Belongs,
+    File,
+    Grid,
+    Skipped,
+    due_together,
+)
 from streamdp.types.charges import Charge, Reservation, Run
 from streamdp.types.columns import HARDLY_ANY, Column, ColumnType
 from streamdp.types.forms import (
@@ -132,6 +140,7 @@ __all__ = [
     "TimePart",
     "UnitBound",
     "UnitQuery",
+    "due_together",
     "new_names",
     "with_bound",
     "with_groups",

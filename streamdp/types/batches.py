@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 
 
@@ -88,6 +89,8 @@ class Batch:
         files: All files that it is read from, each once; none where a database is read.
         wall: What clocks of the source's time zone show at `start` and `end`, as seconds of a clock
             that is never changed; None where that is UTC.
+        parts: Batches whose records are read in one question, this being the last of them, with
+            the window and the files of all; none where it is read by itself.
     """
 
     source: str
@@ -97,3 +100,45 @@ class Batch:
     path: str | None = None
     files: tuple[File, ...] = ()
     wall: tuple[int, int] | None = None
+    parts: tuple[Batch, ...] = ()
+
+
+def due_together(batches: Sequence[Batch], released: Collection[str], size: int) -> list[Batch]:
+    """The batches that a job has not released, or, if it asks several at once, their windows.
+
+    A window is so many batches that follow each other, behind the last one that was released; it
+    has the key of its last batch. Fewer are left until there are enough. Windows follow from which
+    batches have arrived and were released, so they are public.
+
+    Args:
+        batches: That have arrived, in order.
+        released: Keys that the job has released.
+        size: Batches of a window.
+
+    >>> days = [Batch("s", str(day), day, day + 1) for day in range(5)]
+    >>> [(window.key, window.start) for window in due_together(days, {"0"}, 2)]
+    [('2', 1), ('4', 3)]
+    """
+    if size == 1:
+        return [batch for batch in batches if batch.key not in released]
+    last = max((i for i, batch in enumerate(batches) if batch.key in released), default=-1)
+    windows: list[Batch] = []
+    parts: list[Batch] = []
+    for batch in batches[last + 1 :]:
+        if parts and batch.path is None and batch.start != parts[-1].end:
+            parts = []  # records between the two would be read, and are of neither
+        parts.append(batch)
+        if len(parts) == size:
+            windows.append(_joined(tuple(parts)))
+            parts = []
+    return windows
+
+
+def _joined(parts: tuple[Batch, ...]) -> Batch:
+    """Batches as one; those cut by time are all in what was found for the last."""
+    first, last = parts[0], parts[-1]
+    files = last.files
+    if last.path is not None:
+        files = tuple(dict.fromkeys(file for part in parts for file in part.files))
+    wall = None if first.wall is None or last.wall is None else (first.wall[0], last.wall[1])
+    return replace(last, start=first.start, files=files, wall=wall, parts=parts)

@@ -126,10 +126,7 @@ def jobs(
     engines: Callable[[str], Backend] | None = None,
     names: Iterable[str] | None = None,
 ) -> dict[str, Job]:
-    """One job for each configured release, or for some; `engines` read the sources.
-
-    Jobs that find groups come before those that release them, whose turns follow theirs.
-    """
+    """One job for each configured release, or for some; `engines` read the sources."""
     engines = engines or backends(configuration)
     looks = cache(lambda name: source(name, configuration.sources[name]))
     return {
@@ -141,11 +138,9 @@ def jobs(
             kind=release_kind(configuration, name),
             charging=charging(configuration.privacy.unit),
             sinks=section.sinks,
+            window=section.asked_together,
         )
-        for name in sorted(
-            configuration.releases if names is None else names,
-            key=lambda name: configuration.releases[name].groups_from is not None,
-        )
+        for name in (configuration.releases if names is None else names)
         for section in [configuration.releases[name]]
     }
 

@@ -91,6 +91,7 @@ def _split(
     from streamdp import wiring
     from streamdp.store.archive import released_batches
     from streamdp.store.schema.schema import open_to_read
+    from streamdp.types import due_together
 
     name = configuration.releases[job].source
     source = wiring.source(name, configuration.sources[name])
@@ -98,4 +99,5 @@ def _split(
     path = configuration.store.path
     done = released_batches(open_to_read(path), job, name) if path.exists() else frozenset()
     known = [batch for batch in batches if batch.key in done]
-    return known, [batch for batch in batches if batch.key not in done]
+    together = configuration.releases[job].asked_together
+    return known, due_together(batches, done, together)

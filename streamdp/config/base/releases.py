@@ -272,6 +272,11 @@ class ReleaseSection(Section):
         return self
 
     @property
+    def asked_together(self) -> int:
+        """How many batches one question is asked about."""
+        return 1
+
+    @property
     def cut_by(self) -> tuple[str, ...]:
         """Columns that cut a batch into groups."""
         return self.by

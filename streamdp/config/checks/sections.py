@@ -145,6 +145,9 @@ def _problems(
         yield from spec.check(release, context)
     if release.rows_from is not None and spec is not None:
         yield from _rows_problems(configuration, release, release.rows_from, spec)
+    if release.asked_together > 1 and configuration.sources[release.source].is_growing():
+        what = "growing batches all begin with the first record, so none follows another"
+        yield Problem(("window",), what, "leave it out: each batch holds those before it")
     if release.groups_from is not None:
         yield from _groups_problems(configuration, release, release.groups_from)
 

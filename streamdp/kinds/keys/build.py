@@ -21,6 +21,7 @@ def build(section: KeysSection, context: BuildContext) -> Keys:
         price=section.price,
         delta=section.delta,
         keys_per_unit=context.rows,
+        window=section.window,
         at_least=section.at_least,
         longest=section.longest,
         public=section.public,

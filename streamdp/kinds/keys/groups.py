@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 def groups_among(section: KeysSection, wanted: GroupsFrom, rows: Sequence[Row]) -> tuple[Key, ...]:
-    """The largest keys by what all releases say: neither new nor quiet ones.
+    """The largest keys by what all releases say; quiet ones are left out.
+
+    Keys that were found just now have no count yet. They come last, where the fewest units of a key
+    that is found are enough.
 
     Args:
         section: Of the release of keys.
@@ -21,9 +24,13 @@ def groups_among(section: KeysSection, wanted: GroupsFrom, rows: Sequence[Row]) 
         rows: Of the release.
     """
 
-    def count(row: Row) -> float:
-        return float(row["smoothed"] or 0)
+    def rank(row: Row) -> tuple[float, list[str]]:
+        return -float(row["smoothed"] or 0), [str(row[name]) for name in section.by]
 
-    kept = [row for row in rows if not row["flag"] and count(row) >= wanted.at_least]
-    kept.sort(key=lambda row: (-count(row), [str(row[name]) for name in section.by]))
+    def large(row: Row) -> bool:
+        if row["smoothed"] is None:
+            return section.at_least >= wanted.at_least
+        return not row["flag"] and float(row["smoothed"]) >= wanted.at_least
+
+    kept = sorted(filter(large, rows), key=rank)
     return tuple(tuple(str(row[name]) for name in section.by) for row in kept[: wanted.most])

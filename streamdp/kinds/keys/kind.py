@@ -102,6 +102,7 @@ class Keys:
         where: SQL condition; records of which it is not true do not count.
         neighbours: Relation of one unit.
         counted: What a count is a number of.
+        window: How many batches a question is asked about.
 
     Privacy: let a unit be in the batch and not in its neighbour. Within the bound it holds a keys
     that are not known and b known ones, a + b ≤ k: the bound looks at that unit and at public facts
@@ -123,6 +124,7 @@ class Keys:
     where: str | None = None
     neighbours: Neighbours = "add-remove"
     counted: str = "records"
+    window: int = 1
 
     name: ClassVar[str] = "keys"
 
@@ -133,6 +135,7 @@ class Keys:
         return (
             *(Column(name, "text", "label") for name in self.by),
             Column("found", "text", "origin"),
+            *([Column("batches", "integer", "batch")] if self.window > 1 else []),
             Column("count", "integer", "value", unit),
             Column("lower", "integer", "lower", unit, about="count", level=LEVEL),
             Column("upper", "integer", "upper", unit, about="count", level=LEVEL),
@@ -159,7 +162,7 @@ class Keys:
 
     def init(self) -> Json:
         """No key was found."""
-        return {"found": {}, "series": []}
+        return {"found": {}, "series": [], "window": self.window}
 
     def plan(self, state: Json, batch: Batch) -> Plan:
         """The question about known and other keys, and the price of coins and counts together."""
@@ -172,9 +175,9 @@ class Keys:
         mechanism = KeysPlan(
             tuple(kept),
             tuple(kept.values()),
-            tuple(state["series"]),
+            self._series(state),
             batch.key,
-            _weekday(batch),
+            None if self.window > 1 else _weekday(batch),
             selection,
         )
         query = KeyQuery(self.by, tuple(kept), self.at_least, self.longest, self.where)
@@ -220,7 +223,11 @@ class Keys:
             self.signature(),
             noise=law_of(plan.mechanism.selection.noise),
             relation=self.neighbours,
-            mechanism={"delta": str(self.delta), "at_least": self.at_least},
+            mechanism={
+                "delta": str(self.delta),
+                "at_least": self.at_least,
+                "window": self.window,
+            },
         )
         return (Measurement(terms, numbers=drawn.counts, given=given),)
 
@@ -231,8 +238,11 @@ class Keys:
             if terms.form == "found" and terms.question == self.signature() and law is not None:
                 known, new = (tuple(map(tuple, each.given[name])) for name in ("known", "found"))
                 before = tuple(state["found"].get(key_text(key), "") for key in known)
-                told = Known(known, before, tuple(state["series"]), batch.key, _weekday(batch))
-                return self._following(told, noise_of(law), each.numbers, new).state
+                weekday = None if self.window > 1 else _weekday(batch)
+                told = Known(known, before, self._series(state), batch.key, weekday)
+                after = self._following(told, noise_of(law), each.numbers, new).state
+                alike = terms.mechanism["window"] == self.window
+                return after if alike else {**after, "series": state["series"]}
         return None
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
@@ -272,6 +282,7 @@ class Keys:
                 row: Row = {
                     **dict(zip(self.by, key, strict=True)),
                     "found": first or None,
+                    **self._asked(),
                     "count": count,
                     "lower": count - reach,
                     "upper": count + reach,
@@ -284,12 +295,22 @@ class Keys:
         rows += [self._new(key, known.batch) for key in new]
         firsts = dict(zip(known.known, known.found, strict=True)) | dict.fromkeys(new, known.batch)
         found_in = {key_text(key): batch for key, batch in firsts.items()}
-        return Drawn({"found": found_in, "series": states}, tuple(rows), tuple(counts), new)
+        state = {"found": found_in, "series": states, "window": self.window}
+        return Drawn(state, tuple(rows), tuple(counts), new)
+
+    def _series(self, state: Json) -> tuple[Json, ...]:
+        """What was learned of counts; nothing where they were of other windows."""
+        return tuple(state["series"]) if state["window"] == self.window else ()
 
     def _new(self, key: Key, batch: str) -> Row:
         """What is said of a key that was found: its number of units is not."""
-        about = dict.fromkeys(each.name for each in self.columns)
-        return {**about, **dict(zip(self.by, key, strict=True)), "found": batch, "flag": NEW}
+        about: dict[str, int | None] = dict.fromkeys(each.name for each in self.columns)
+        named = dict(zip(self.by, key, strict=True))
+        return {**about, **self._asked(), **named, "found": batch, "flag": NEW}
+
+    def _asked(self) -> dict[str, int]:
+        """How many batches a count is of, where it is not one."""
+        return {"batches": self.window} if self.window > 1 else {}
 
 
 def key_text(key: Key) -> str:

@@ -22,7 +22,17 @@ class KeysSection(ReleaseSection):
 
     measures_of_price = frozenset({"epsilon", "rho"})
     published: ClassVar[frozenset[str]] = frozenset(
-        {"found", "count", "lower", "upper", "smoothed", "smoothed_lower", "smoothed_upper", "flag"}
+        {
+            "found",
+            "batches",
+            "count",
+            "lower",
+            "upper",
+            "smoothed",
+            "smoothed_lower",
+            "smoothed_upper",
+            "flag",
+        }
     )
 
     kind: Literal["keys"] = Field(
@@ -38,6 +48,15 @@ class KeysSection(ReleaseSection):
         description="Chance with which finding keys may cost a unit more than the price, for each"
         " release. The caps need a `delta` too.",
         examples=["1e-9"],
+    )
+    window: int = Field(
+        default=1,
+        ge=1,
+        le=366,
+        strict=True,
+        description="How many batches are asked at once: rare keys are found in many. The release"
+        " of a window has the key of its last batch, and is paid once. Default 1.",
+        examples=[7],
     )
     at_least: int = Field(
         default=5,
@@ -93,6 +112,8 @@ class KeysSection(ReleaseSection):
                     f"public lists {', '.join(key)!r}, whose text no key has: it is too long, has"
                     " blanks around it, begins like a formula, or holds signs that do not show"
                 )
+        if self.window > 1 and self.gate is not None:
+            raise ValueError("a gate is asked about each batch, and a window has several")
         if set(self.public) & set(self.never):
             raise ValueError("a key is in public and in never")
         if self.delta >= 1:
@@ -103,6 +124,11 @@ class KeysSection(ReleaseSection):
     def price(self) -> Price:
         """Price of one release for a unit, with its delta."""
         return replace(super().price, delta=self.delta)
+
+    @property
+    def asked_together(self) -> int:
+        """The batches of a window."""
+        return self.window
 
     @property
     def cut_by(self) -> tuple[str, ...]:

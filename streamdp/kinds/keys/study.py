@@ -42,7 +42,7 @@ class KeysStudy(Study):
     def truth(self, kind: Keys, statistic: KeyCounts) -> Outcome:
         """All keys of a batch are known."""
         keys = tuple(sorted(statistic.units))
-        state = {"found": {key_text(key): "" for key in keys}, "series": []}
+        state = {"found": {key_text(key): "" for key in keys}, "series": [], "window": kind.window}
         return Outcome((), Drawn(state, (), (), keys))
 
     def errors(self, kind: Keys, statistic: KeyCounts, outcome: Outcome) -> FloatArray:

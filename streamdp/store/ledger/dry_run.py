@@ -79,9 +79,11 @@ def try_release(
     copy: Database, job: str, batch: Batch, charge: Charge, now: int
 ) -> BudgetExhaustedError | None:
     """Charge a release on the copy; the refusal, if a cap refuses it."""
-    add_batch(copy, batch, None, now)
+    *others, own = batch.parts or (batch,)
+    for each in (*others, own):
+        add_batch(copy, each, None, now)
     try:
-        reserve(copy, batch.source, job, batch, charge, now)
+        reserve(copy, batch.source, job, own, charge, now, others)
     except BudgetExhaustedError as error:
         return error
     return None

@@ -23,7 +23,7 @@ from tests.worlds import ReplayedEntropy
 
 BATCH = Batch("s", "1")
 EPSILON, DELTA = Fraction(1), Fraction(1, 20)
-STATE = {"found": {'["c"]': "0"}, "series": []}
+STATE = {"found": {'["c"]': "0"}, "series": [], "window": 1}
 """One key is known, two are not."""
 
 UNITS = [set(each) for n in range(4) for each in itertools.combinations("abc", n)]
