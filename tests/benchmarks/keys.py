@@ -121,7 +121,8 @@ def covering(known: set[Key], truth: Counts, day: int) -> float:
     """The share of the flights of the seven days up to a day whose key is known."""
     week = truth[day - 7 : day]
     every = sum(sum(each.values()) for each in week)
-    return sum(n for each in week for key, n in each.items() if key in known) / every
+    held = sum(n for each in week for key, n in each.items() if key in known)
+    return held / every
 
 
 def alone(name: str, truth: Counts, epsilon: Fraction) -> Iterator[Row]:
@@ -135,7 +136,7 @@ def alone(name: str, truth: Counts, epsilon: Fraction) -> Iterator[Row]:
         return 1 - 0.5 * math.exp(-far) if far > 0 else 0.5 * math.exp(far)
 
     def geometric(n: int) -> float:
-        return table[min(n, len(table) - 1)] / ONE
+        return float(table[min(n, len(table) - 1)] / ONE)
 
     for who, chance in (("OpenDP, day alone", laplace), ("PipelineDP, day alone", geometric)):
         missed: dict[Key, float] = {}
@@ -154,7 +155,7 @@ def alone(name: str, truth: Counts, epsilon: Fraction) -> Iterator[Row]:
 
 
 def counted(quick: bool) -> Iterator[Row]:
-    """Mean error of daily counts: of a job of keys, and of statistics told them at .7 of epsilon."""
+    """Mean error of daily counts: of a job of keys, and of statistics told them at .7."""
     truth, names = counts_by_day(COUNTS["destinations"])
     truth = truth[:60] if quick else truth
     price = Price(Fraction(1))
@@ -163,7 +164,7 @@ def counted(quick: bool) -> Iterator[Row]:
     found = []
     for day, counts in enumerate(truth):
         plan = kind.plan(state, DAYS[day])
-        held = {(n,): int(c) for n, c in zip(names, counts, strict=True) if c}
+        held: dict[Key, int] = {(n,): int(c) for n, c in zip(names, counts, strict=True) if c}
         outcome = kind.draw(plan, KeyCounts(held), entropy)
         state = kind.learn(state, plan, outcome)
         found.append([[float(row[c] or 0) for row in outcome.rows] for c in ("count", "smoothed")])

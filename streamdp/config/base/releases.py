@@ -290,6 +290,14 @@ class ReleaseSection(Section):
         """The lowest and the highest value of a row of the release, if it has bounds."""
         return None
 
+    def about_texts(self, *, of_units: bool) -> str | None:
+        """Which texts of the data a release publishes, if it does.
+
+        Args:
+            of_units: Whether a column says whose records belong together.
+        """
+        return None
+
     def about_errors(self) -> str | None:
         """Coverage of published intervals and its assumptions, or the reason why there are none."""
         return None

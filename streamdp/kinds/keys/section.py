@@ -135,12 +135,19 @@ class KeysSection(ReleaseSection):
         """None: the columns are those of keys."""
         return ()
 
-    def about_errors(self) -> str:
-        """What is found, what is never, and what the intervals hold."""
-        unit = "units" if self.at_least > 1 else "unit"
+    def about_texts(self, *, of_units: bool) -> str:
+        """What is found, and what is never."""
+        who = "units" if of_units else "records"
+        often = "" if of_units else "; one person who writes a text often enough publishes it"
+        where = "batch" if self.window == 1 else f"window of {self.window} batches"
         return (
-            f"No key of fewer than {self.at_least} {unit} is ever found, and none is invented. A"
-            " found text is public for ever. Without a unit column one person who writes a text"
-            " often enough publishes it. lower and upper are meant to hold the number of the batch"
+            f"texts of {', '.join(self.by)}: none that fewer than {self.at_least} {who} of a"
+            f" {where} hold is ever found, none is invented; a found text is public for ever{often}"
+        )
+
+    def about_errors(self) -> str:
+        """What the intervals hold."""
+        return (
+            "lower and upper are meant to hold the number of the batch"
             " 95 times in 100, and so are smoothed_lower and smoothed_upper"
         )

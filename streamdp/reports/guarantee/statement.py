@@ -127,6 +127,7 @@ def _source(
         "unit": meaning["unit"],
         **({"counts": CAPPED} if SEVERAL in meaning["unit"] else {}),
         "neighbours": meaning["neighbours"],
+        **_texts(configuration, scope),
         **({"assumes": QUOTED} if configuration.sources[scope].quoted_newlines else {}),
         "differences": _differences(meaning, caps),
         "caps": [_cap(room, caps, delta) for room in rooms(database, scope, price)],
@@ -141,6 +142,18 @@ def _source(
             "by_loss_distributions": by_draws,
         },
     }
+
+
+def _texts(configuration: Configuration, scope: str) -> dict[str, Json]:
+    """Texts of the data that releases of a source publish, by release."""
+    of_units = configuration.privacy.unit.column is not None
+    said = {
+        name: section.about_texts(of_units=of_units)
+        for name, section in configuration.releases.items()
+        if section.source == scope
+    }
+    found = [f"{name}: {text}" for name, text in said.items() if text is not None]
+    return {"publishes": "; ".join(found)} if found else {}
 
 
 def _differences(meaning: dict[str, str], caps: Caps) -> list[dict[str, Json]]:

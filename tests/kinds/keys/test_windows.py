@@ -153,3 +153,11 @@ def test_what_does_not_hang_together_is_refused(home: Path, old: str, new: str, 
     (home / "config.yaml").write_text(CONFIG.replace(old, new))
     with pytest.raises(ConfigurationError, match=words):
         load(home / "config.yaml")
+
+
+def test_the_statement_says_what_is_published_for_ever(home: Path) -> None:
+    """How many records a text has, and who may write it."""
+    run()
+    told = CliRunner().invoke(cli, ["statement", "--delta", "1e-6"]).output
+    assert "none that fewer than 5 records of a window of 4 batches hold is ever found" in told
+    assert "a found text is public for ever; one person who writes a text often enough" in told
