@@ -22,14 +22,9 @@ import numpy as np
 from streamdp.learning.experts.curves import Curves
 from streamdp.learning.experts.distribution import Distribution
 from streamdp.learning.experts.evidence import Evidence
+from streamdp.learning.experts.posterior import TINY, VARIANCES, Posterior, bridge
 from streamdp.learning.experts.records import Number, Records
 from streamdp.types import BoolArray, FloatArray, Grid
-
-SIZES = np.array([0.01, 0.03, 0.07, 0.15, 0.3, 0.6])
-"""Deviations s that are held."""
-
-VARIANCES = SIZES[:, None, None] ** 2
-"""The same squared, shape (k, 1, 1)."""
 
 LEVELS = np.concatenate(([0.0, 0.01, 0.025], np.arange(2, 39) / 40.0, [0.975, 0.99, 1.0]))
 """Shares at which curves are looked at, to find where they lie."""
@@ -43,9 +38,6 @@ PLACES = 160
 
 HARDLY = 1e-5
 """Weight of a curve that decides no place."""
-
-TINY = 1e-12
-"""Weight of a curve, variance of a record and of a noisy share, at least: none is zero."""
 
 FARTHEST = 10.0
 """How much farther from a belief a release alone may lie than what both make of it."""
@@ -86,6 +78,11 @@ class Belief:
         at = self._support(self.weights, np.empty(0))
         return Distribution.about(at, self.weights @ self.shares(at))
 
+    @property
+    def learned(self) -> int:
+        """How many curves releases taught; those about the guess follow."""
+        return len(self.weights) - len(self.groups[BROAD].moves)
+
     def shares(self, cells: FloatArray, kept: BoolArray | None = None) -> FloatArray:
         """Of the records at or below some cells, by curve; shape (i, c)."""
         return np.concatenate([group.shares(cells) for group in self._groups(kept)])
@@ -99,28 +96,31 @@ class Belief:
         seen = self.shares(evidence.cells)
         off, marginal = evidence.shares - seen, self.marginal
         noise = evidence.noise + TINY * np.eye(len(evidence.cells))
-        sizes = VARIANCES + (0.0 if evidence.number is None else evidence.number.fewer)
+        sizes = VARIANCES + evidence.fewer
         for _ in range(ROUNDS):
             there = marginal.share(evidence.cells)
             among = sizes * bridge(there, there)
             inverse = np.asarray(np.linalg.inv(among + noise))
-            weights = self._weights(off, inverse)
+            weights = self.weighed(off, inverse)
             of_curve = weights.sum(axis=1)
             kept = of_curve > HARDLY
             likely = weights[kept] / weights[kept].sum()
             pulled = np.einsum("ik,ic,kcd->kd", likely, off[kept], inverse)
             at = self._support(of_curve, evidence.cells)
-            here, curves = marginal.share(at), self.shares(at, kept)
+            curves = self.shares(at, kept)
             before = likely.sum(axis=1) @ seen[kept]
             known = before + np.einsum("kcd,kd->c", among, pulled)
             mean = _through(likely.sum(axis=1) @ curves, before, known)
             marginal = Distribution.about(at, mean)
-        variances = _variances(likely, sizes, curves - mean, off[kept], (here, there), inverse)
-        found = Known(at, mean, np.sqrt(variances))
-        return After(self, found, of_curve, weights.sum(axis=0), evidence.number)
+        return After(self, evidence, Known(at, mean), of_curve, weights.sum(axis=0))
 
-    def _weights(self, off: FloatArray, inverse: FloatArray) -> FloatArray:
-        """Of curves and sizes, once shares are seen that are off the curves'; shape (i, k)."""
+    def weighed(self, off: FloatArray, inverse: FloatArray) -> FloatArray:
+        """Weights of curves and sizes once shares are seen, shape (i, k); they sum to one.
+
+        Args:
+            off: Of what was seen from the curves, shape (i, c).
+            inverse: Of the covariance of what is seen, by size, shape (k, c, c).
+        """
         logs = (
             -0.5 * ((off @ inverse) * off).sum(axis=2)
             + 0.5 * np.linalg.slogdet(inverse)[1][:, None]
@@ -157,48 +157,48 @@ class Known:
     Args:
         cells: Increasing, shape (p,).
         shares: Of the records at or below each, non-decreasing, shape (p,).
-        deviations: Of what they are off by, shape (p,).
     """
 
     cells: FloatArray
     shares: FloatArray
-    deviations: FloatArray
 
     def distribution(self) -> Distribution:
         """The believed distribution."""
         return Distribution.about(self.cells, self.shares)
 
-    def ends(self, targets: FloatArray, reach: float) -> tuple[FloatArray, FloatArray]:
-        """Cells between which quantiles lie, in reach of the deviations; each shape (m,)."""
-        away = reach * self.deviations
-        high = np.maximum.accumulate((self.shares + away).clip(0.0, 1.0))
-        low = np.minimum.accumulate((self.shares - away).clip(0.0, 1.0)[::-1])[::-1]
-        first, last = (Distribution.about(self.cells, each).place(targets) for each in (high, low))
-        return first, last
 
-
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class After:
     """Belief after a release.
 
     Args:
         before: Belief before it.
+        evidence: The release.
         known: Of the batch.
         weights: Of the curves, shape (i,).
         sizes: Of `SIZES`.
-        number: Posterior of the number of records; None where nothing was counted.
     """
 
     before: Belief
+    evidence: Evidence
     known: Known
     weights: FloatArray
     sizes: FloatArray
-    number: Number | None = None
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """Of the quantiles of the batch."""
+        return Posterior.of(self.before, self.evidence, self.known)
+
+    @property
+    def number(self) -> Number | None:
+        """Posterior of the number of records; None where nothing was counted."""
+        return self.evidence.number
 
     @property
     def broad(self) -> float:
         """Weight of the curves about the guess: how likely nothing that was learned holds."""
-        return float(self.weights[-len(self.before.groups[BROAD].moves) :].sum())
+        return float(self.weights[self.before.learned :].sum())
 
     def news(self, values: FloatArray, found: FloatArray) -> tuple[FloatArray, FloatArray]:
         """What the release alone shows of some quantities of a batch, without the belief before it.
@@ -231,34 +231,6 @@ class After:
         return shown, np.where(surprised, now, variances)
 
 
-def _variances(
-    weights: FloatArray,
-    sizes: FloatArray,
-    away: FloatArray,
-    off: FloatArray,
-    shares: tuple[FloatArray, FloatArray],
-    inverse: FloatArray,
-) -> FloatArray:
-    """Of the shares at some places: between curves and sizes, and within them.
-
-    Args:
-        weights: Of curves and sizes, shape (i, k).
-        sizes: Variances of a batch about its curve, shape (k, 1, 1).
-        away: Of the curves from what is believed, shape (i, p).
-        off: Of what was seen from the curves, shape (i, c).
-        shares: Marginal ones at the places and at the cuts, shapes (p,) and (c,).
-        inverse: Of the covariance of what is seen, by size, shape (k, c, c).
-    """
-    here, there = shares
-    carried = sizes * bridge(here, there)
-    gains = carried @ inverse
-    left = sizes[:, :, 0] * (here * (1.0 - here)) - (gains * carried).sum(axis=2)
-    found = weights.sum(axis=0) @ np.maximum(left, 0.0)
-    for size, gain in zip(weights.T, gains, strict=True):
-        found += size @ (away + off @ gain.T) ** 2
-    return np.asarray(found)
-
-
 def _through(shares: FloatArray, curve: FloatArray, known: FloatArray) -> FloatArray:
     """The shares of a curve, changed so that it goes through what is known at the cuts.
 
@@ -270,8 +242,3 @@ def _through(shares: FloatArray, curve: FloatArray, known: FloatArray) -> FloatA
     order = np.argsort(curve, kind="stable")
     rising = np.concatenate(([0.0], np.maximum.accumulate(known[order].clip(0.0, 1.0)), [1.0]))
     return np.interp(shares, np.concatenate(([0.0], curve[order], [1.0])), rising)
-
-
-def bridge(one: FloatArray, other: FloatArray) -> FloatArray:
-    """Covariance of a Brownian bridge between some shares and others."""
-    return np.asarray(np.minimum.outer(one, other) - np.multiply.outer(one, other))

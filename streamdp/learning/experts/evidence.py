@@ -12,6 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from streamdp.learning.experts.distribution import Distribution
+from streamdp.learning.experts.posterior import bridge
 from streamdp.learning.experts.records import LEAST_VARIANCE, Number, Records
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.mechanisms.quantile_tree.planning.rank_law import SAMPLES, rank_samples
@@ -43,6 +45,11 @@ class Evidence:
     unit: float
     number: Number | None = None
 
+    @property
+    def fewer(self) -> float:
+        """Variance of a sample of so many records, beyond that of a usual batch."""
+        return 0.0 if self.number is None else self.number.fewer
+
     @classmethod
     def drawn(cls, tree: QuantileTree, cells: FloatArray, rows: float) -> Evidence:
         """Evidence of drawn quantiles."""
@@ -52,14 +59,24 @@ class Evidence:
 
     @classmethod
     def counted(
-        cls, stages: Sequence[Histogram], variances: Sequence[float], records: Records
+        cls,
+        stages: Sequence[Histogram],
+        variances: Sequence[float],
+        records: Records,
+        believed: Distribution,
     ) -> Evidence:
-        """Evidence of noisy counts.
+        """Evidence of noisy counts, given the number N of records of the batch.
+
+        N is known better than the noisy total of a stage. Given N, the noises of its b bins add up
+        to total - N, so each is believed to be a bth of that, and what is left has the covariance
+        of a bridge over the bins. A record that N is off by moves the share S at cut j by
+        (S - j/b)/N.
 
         Args:
             stages: What was counted, with at least one cut in all.
             variances: Of the noise of each count, by stage.
             records: Belief about the number of records.
+            believed: Distribution of the batch before it was counted.
         """
         totals = [float(sum(stage.counts)) for stage in stages]
         spread = [
@@ -67,17 +84,18 @@ class Evidence:
         ]
         number = Number.of(records, totals, spread)
         whole = number.mean
-        cells, shares, blocks = [], [], []
-        for stage, total, variance in zip(stages, totals, variances, strict=True):
-            sums = np.cumsum(stage.counts, dtype=float)[:-1]
-            each = (
-                np.clip(sums / whole, 0.0, 1.0) if total <= 0 else np.clip(sums / total, 0.0, 1.0)
-            )
-            below = np.tri(len(sums), len(sums) + 1) - each[:, None]
-            cells.append(np.array(stage.cuts, dtype=float))
-            shares.append((sums + (whole - total) * each) / whole)
-            blocks.append(below @ below.T * (variance / whole**2))
-        noise = np.eye(sum(map(len, cells))) / (4.0 * whole**2)
+        cells, shares, levers, blocks = [], [], [], []
+        for stage, total, variance in zip(stages, totals, spread, strict=True):
+            part = np.arange(1, len(stage.counts)) / len(stage.counts)
+            cuts, sums = np.array(stage.cuts, float), np.cumsum(stage.counts, dtype=float)[:-1]
+            seen = (sums - part * (total - whole)) / whole
+            cells.append(cuts)
+            shares.append(seen)
+            levers.append((believed.share(cuts) + seen.clip(0.0, 1.0)) / 2.0 - part)
+            blocks.append(bridge(part, part) * (variance / whole**2))
+        lever = np.concatenate(levers)
+        noise = np.eye(len(lever)) / (4.0 * whole**2)
+        noise += np.outer(lever, lever) * (number.variance / whole**2)
         if number.hardly_any:
             noise += NOTHING * np.eye(len(noise))
         start = 0

@@ -40,6 +40,9 @@ FARTHEST_UNIT = 4.0
 WITHIN = 0.5
 """Part of the deviation of a batch's own quantile that an interval reaches beyond it."""
 
+ONE_DEVIATION = 0.6827
+"""Of a normal law, what lies within its deviation."""
+
 TAILS = np.array([64.0, 16.0, 4.0])
 """Parts of the outermost shares at which tails have knots."""
 
@@ -114,7 +117,7 @@ class Gradient:
         levels = self.levels
         values = np.concatenate([each.places(levels) for each in after.before.groups.values()])
         shown, variances = after.news(values, where)
-        low, high = after.known.ends(levels, 1.0)
+        low, high = after.posterior.interval(levels, ONE_DEVIATION)
         radius = np.sqrt(variances) + WITHIN * np.maximum((high - low) / 2.0, 0.5)
         return _standard(shown - radius, self.unit), _standard(shown + radius, self.unit)
 

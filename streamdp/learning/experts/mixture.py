@@ -16,11 +16,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from streamdp.learning.experts.arrays import packed, unpacked
-from streamdp.learning.experts.belief import After, Belief, Known
+from streamdp.learning.experts.belief import After, Belief
 from streamdp.learning.experts.broad import broad_curves
 from streamdp.learning.experts.cuts import cut_shares, cuts
-from streamdp.learning.experts.doubt import doubted
 from streamdp.learning.experts.evidence import Evidence
 from streamdp.learning.experts.gradient import Gradient
 from streamdp.learning.experts.memory import Around, Believer, Memory
@@ -45,12 +43,11 @@ from streamdp.priors.joint import JointPrior
 from streamdp.priors.mixture import robust_laplaces
 from streamdp.types import FloatArray, Json, Prior
 
-VERSION = 10
+VERSION = 11
 """Of the form of the state."""
 
-REACH = 3.2
-"""Deviations of the belief within which a quantile lies with about 95 %: as of Student's law with
-three degrees of freedom, since deviations are learned from few and noisy releases."""
+LEVEL = 0.95
+"""How often an interval is to hold its quantile."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -62,14 +59,12 @@ class Planned:
         around: The batch.
         belief: About the batch.
         read: What stages of counts made of it.
-        doubts: The same with doubt, by release.
     """
 
     memory: Memory
     around: Around
     belief: Belief
     read: dict[tuple[Histogram, ...], After] = field(default_factory=dict, repr=False)
-    doubts: dict[tuple[Histogram, ...], Known] = field(default_factory=dict, repr=False)
 
     def after(self, stages: tuple[Histogram, ...], histograms: Histograms) -> After:
         """The belief after some stages of counts; every stage, the rows and the state ask."""
@@ -77,17 +72,11 @@ class Planned:
             self.read[stages] = self.belief.after(self.evidence(stages, histograms))
         return self.read[stages]
 
-    def doubted(self, stages: tuple[Histogram, ...], histograms: Histograms) -> Known:
-        """The belief with doubt after all stages, for intervals; the rows and the state ask."""
-        if stages not in self.doubts:
-            evidence, after = self.evidence(stages, histograms), self.after(stages, histograms)
-            self.doubts[stages] = doubted(self.belief, evidence, after)
-        return self.doubts[stages]
-
     def evidence(self, stages: tuple[Histogram, ...], histograms: Histograms) -> Evidence:
         """Noisy shares that stages of counts show."""
         variances = [histograms.noise(stage).variance for stage in range(len(stages))]
-        return Evidence.counted(stages, variances, self.memory.records)
+        believed = self.belief.marginal
+        return Evidence.counted(stages, variances, self.memory.records, believed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +169,11 @@ class ExpertMixture(Learner):
         """
         seen = Observation((), way=way, counted=counted)
         after = self._after(seen)
-        known = self._doubted(seen, after)
         grid, found = self.tree.grid, after.known.distribution().quantiles(self.targets)
-        low, high = known.ends(self.targets, REACH)
+        low, high = after.posterior.interval(self.targets, LEVEL)
         ends = np.minimum(np.floor(low), found), found, np.maximum(np.ceil(high), found)
         lower, value, upper = (each.clip(grid.lower, grid.upper).astype(np.int64) for each in ends)
         number = after.number
-        if number is not None and number.hardly_any:
-            lower, upper = np.full_like(value, grid.lower), np.full_like(value, grid.upper)
         return Reading(
             tuple(zip(value.tolist(), lower.tolist(), upper.tolist(), strict=True)),
             None if number is None else (number.point, *number.interval()),
@@ -211,10 +197,12 @@ class ExpertMixture(Learner):
         if len(seen.values) == len(self.targets) == 1:
             drawn = (*planned.memory.drawn, *seen.values)[-REMEMBERED:]
             memory = replace(memory, drawn=drawn)
-        known = self._doubted(seen, after)
-        last = np.array([known.cells, known.shares, known.deviations])
-        unknown = after.number is not None and after.number.hardly_any
-        return memory.to_json() | {"last": packed(last), "unknown": unknown}
+        point = after.known.distribution().place(self.targets)
+        return memory.to_json() | {
+            "last": [
+                each.tolist() for each in (point, *after.posterior.interval(self.targets, LEVEL))
+            ]
+        }
 
     def smoothed(self, state: Json) -> tuple[Smoothed, ...]:
         """Belief about each quantile of the last batch, after its release.
@@ -225,12 +213,7 @@ class ExpertMixture(Learner):
         """
         if not state:
             return ()
-        known = Known(*unpacked(state["last"]))
-        low, high = known.ends(self.targets, REACH)
-        if state.get("unknown"):
-            low = np.full(len(self.targets), float(self.tree.grid.lower))
-            high = np.full(len(self.targets), float(self.tree.grid.upper))
-        point = known.distribution().place(self.targets)
+        point, low, high = np.array(state["last"])
         unit = float(self.tree.grid.resolution)
         first, last = np.floor(np.minimum(low, point)), np.ceil(np.maximum(high, point))
         ends = first, np.minimum(point + 0.5, last), last
@@ -311,13 +294,6 @@ class ExpertMixture(Learner):
         if isinstance(seen.way, Counted):
             return planned.after(seen.counted or (), seen.way.histograms)
         return planned.belief.after(self._drawn(seen))
-
-    def _doubted(self, seen: Observation, after: After) -> Known:
-        """The belief after a release, with as much doubt as past ones leave."""
-        planned: Planned = seen.way.planned
-        if isinstance(seen.way, Counted):
-            return planned.doubted(seen.counted or (), seen.way.histograms)
-        return doubted(planned.belief, self._drawn(seen), after)
 
     def _drawn(self, seen: Observation) -> Evidence:
         """Noisy shares that drawn quantiles show."""

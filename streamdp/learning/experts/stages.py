@@ -13,7 +13,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from streamdp.learning.experts.belief import SIZES, Belief, bridge
+from streamdp.learning.experts.belief import Belief
+from streamdp.learning.experts.posterior import SIZES, bridge
 from streamdp.learning.experts.records import LEAST_VARIANCE
 from streamdp.types import FloatArray
 

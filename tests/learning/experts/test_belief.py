@@ -9,10 +9,11 @@ import numpy as np
 import pytest
 
 from streamdp.learning.experts import belief as module
-from streamdp.learning.experts.belief import BROAD, SIZES, After, Belief, Known
+from streamdp.learning.experts.belief import BROAD, After, Belief, Known
 from streamdp.learning.experts.curves import Curves
 from streamdp.learning.experts.distribution import Distribution
 from streamdp.learning.experts.evidence import Evidence
+from streamdp.learning.experts.posterior import SIZES
 from streamdp.learning.experts.records import Records
 from streamdp.mechanisms.histograms import Histogram
 from streamdp.types import FloatArray, Grid
@@ -22,6 +23,7 @@ MOVES = np.array([[0.0, 0.0], [0.4, 0.0], [-0.6, 0.3]])
 WEIGHTS = np.array([0.5, 0.2, 0.3])
 SIZE_WEIGHTS = np.array([0.3, 0.2, 0.2, 0.1, 0.1, 0.1])
 TARGETS = np.arange(1, 10) / 10.0
+NOTHING = Evidence(np.empty(0), np.empty(0), np.empty((0, 0)), 100.0, 1.0)
 
 
 def even(low: float = -100.0, high: float = 100.0) -> Distribution:
@@ -81,7 +83,6 @@ def test_the_belief_after_a_release_is_bayes_rule(
     """Against sums over a grid: weights of curves and of sizes, and shares where it was cut."""
     monkeypatch.setattr(module, "ROUNDS", 1)
     prior = before()
-    monkeypatch.setattr(module, "SIZES", SIZES)
     noise = np.array([[4e-3, 1e-3], [1e-3, 5e-3]])
     evidence = seen([-20.0, 15.0], shares, noise)
     joint, mean = by_hand(prior, evidence, 1.6, 641)
@@ -108,9 +109,10 @@ def test_a_release_without_noise_is_believed() -> None:
     assert after.known.distribution().share(np.array([-60.0, 0.0, 30.0])) == pytest.approx(
         truth, abs=1e-3
     )
-    at = np.isin(after.known.cells, [-60.0, 0.0, 30.0])
+    at = np.isin(after.posterior.places, [-60.0, 0.0, 30.0])
     assert at.sum() == 3
-    assert after.known.deviations[at].max() < 1e-3 < after.known.deviations[~at].max()
+    spread = after.posterior.weights @ after.posterior.deviations
+    assert spread[at].max() < 1e-3 < np.median(spread[~at])
 
 
 def test_the_curve_that_foretold_the_release_gains_weight() -> None:
@@ -145,14 +147,14 @@ GRIDS = {
 def check(after: After) -> None:
     """Finite, in order."""
     known = after.known
-    assert all(np.isfinite(each).all() for each in (known.cells, known.shares, known.deviations))
+    assert all(np.isfinite(each).all() for each in (known.cells, known.shares))
     assert np.isfinite(after.weights).all()
     assert after.weights.sum() == pytest.approx(1.0)
     assert after.sizes.sum() == pytest.approx(1.0)
     assert (np.diff(known.cells) > 0.0).all()
     assert (np.diff(known.shares) >= 0.0).all()
     found = known.distribution().quantiles(TARGETS)
-    low, high = known.ends(TARGETS, 1.96)
+    low, high = after.posterior.interval(TARGETS, 0.95)
     assert (np.diff(found) >= 0).all()
     assert (np.diff(low) >= 0.0).all()
     assert (np.diff(high) >= 0.0).all()
@@ -165,7 +167,8 @@ def check(after: After) -> None:
 def test_any_release_is_read(name: str, grid: str, variance: float) -> None:
     """Finite numbers, shares and quantiles in order, whatever was counted."""
     stages, prior = STAGES[name], before(GRIDS[grid])
-    check(prior.after(Evidence.counted(stages, (variance,) * len(stages), prior.records)))
+    variances, believed = (variance,) * len(stages), prior.marginal
+    check(prior.after(Evidence.counted(stages, variances, prior.records, believed)))
 
 
 @pytest.mark.parametrize("cells", [[3.0] * 5, [-1e9, -1e8, 0.0, 1e8, 1e9]], ids=str)
@@ -182,8 +185,8 @@ def test_news_is_the_likelihood_that_leads_from_the_belief_before_to_that_after(
     prior = np.exp(-0.5 * values[:, 0] ** 2)
     likelihood = np.exp(-0.5 * (values[:, 0] - 3.0) ** 2 / 0.5)
     prior, after = prior / prior.sum(), prior * likelihood / (prior @ likelihood)
-    known = Known(np.zeros(1), np.zeros(1), np.zeros(1))
-    release = After(before(weights=prior), known, after, np.ones(1))
+    known = Known(np.zeros(1), np.zeros(1))
+    release = After(before(weights=prior), NOTHING, known, after, np.ones(1))
     shown, variances = release.news(values, after @ values)
     assert shown == pytest.approx([3.0], rel=1e-3)
     assert variances == pytest.approx([0.5], rel=1e-3)
@@ -192,6 +195,6 @@ def test_news_is_the_likelihood_that_leads_from_the_belief_before_to_that_after(
 def test_a_release_that_changes_no_belief_brings_no_news() -> None:
     """Its variance is that of nothing."""
     weights, values = np.array([0.2, 0.5, 0.3]), np.array([[1.0], [2.0], [4.0]])
-    known = Known(np.zeros(1), np.zeros(1), np.zeros(1))
-    after = After(before(weights=weights), known, weights, np.ones(1))
+    known = Known(np.zeros(1), np.zeros(1))
+    after = After(before(weights=weights), NOTHING, known, weights, np.ones(1))
     assert after.news(values, weights @ values)[1][0] > 1e9

@@ -8,10 +8,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from streamdp.learning.experts.belief import Known
-from streamdp.learning.experts.doubt import doubted
+from streamdp.learning.experts.belief import After
 from streamdp.learning.experts.evidence import Evidence
-from streamdp.learning.experts.mixture import Planned
 from streamdp.learning.experts.width_of_rank import width_of_rank
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from tests.learning.experts.worlds import DECILES, ROWS, WIDE, batch, kind, run, truth
@@ -42,39 +40,47 @@ def test_intervals_hold_quantiles_of_two_humps_that_the_guess_does_not_know(
     assert np.mean(held, axis=0).min() >= 0.93
 
 
-def known(releases: int, noise: float = NOISE) -> tuple[Planned, Known, Known]:
-    """What is believed after one more release, as it is and with doubt, as if after so many."""
+def after(releases: int, noise: float = NOISE) -> After:
+    """What is believed after one more release, as if after so many."""
     made, random = kind(TAIL), np.random.default_rng(7)
     _, state = run(made, [batch(random.normal(size=ROWS)) for _ in range(3)])
     way = made.learner.way(state)
     assert way is not None
-    planned: Planned = way.planned
-    belief = replace(planned.belief, releases=releases)
+    belief = replace(way.planned.belief, releases=releases)
     cuts = np.array([-100.0, 0.0, 100.0, 250.0])
     shares = np.array([0.16, 0.5, 0.84, 0.993])
     below = np.tri(4, 5) - shares[:, None]
     covariance = below @ below.T * noise / ROWS**2
-    evidence = Evidence(cuts, shares, covariance, float(ROWS), noise / ROWS**2)
-    after = belief.after(evidence)
-    return planned, after.known, doubted(belief, evidence, after)
+    return belief.after(Evidence(cuts, shares, covariance, float(ROWS), noise / ROWS**2))
 
 
 def test_few_releases_leave_more_doubt_than_many() -> None:
-    """And many leave more than none: a belief may be surer than what it rests on."""
-    one, many = known(1), known(50)
+    """On both sides of a quantile."""
     target = np.array([0.9])
-    low, high = one[2].ends(target, 2.0)
-    lower, upper = many[2].ends(target, 2.0)
-    first, last = many[1].ends(target, 2.0)
-    assert low < lower <= first
-    assert last <= upper < high
+    low, high = after(1).posterior.interval(target, 0.95)
+    lower, upper = after(50).posterior.interval(target, 0.95)
+    assert low < lower < upper < high
 
 
 def test_an_outer_interval_reaches_beyond_the_last_place_where_records_are_believed() -> None:
-    """Noise hides some that may lie there; what is believed alone ends with those of a thousand."""
-    target, (_, believed, wide) = np.array([0.99]), known(50)
-    assert believed.ends(target, 2.0)[1] <= believed.cells[-1] + 1.0
-    assert wide.ends(target, 2.0)[1] > believed.cells[-1] + 1.0
+    """Noise hides some that may lie there; what is believed ends with those of a thousand."""
+    found = after(50)
+    assert found.posterior.interval(np.array([0.99]), 0.95)[1] > found.known.cells[-1] + 1.0
+
+
+def test_an_interval_has_the_tails_of_its_posterior_beyond_its_ends() -> None:
+    """Drawn from the posterior itself: shares at a place reach the quantile, as it says."""
+    random, posterior = np.random.default_rng(5), after(50).posterior
+    targets = np.array([0.9, 0.95])
+    low, high = posterior.interval(targets, 0.9)
+    chosen = random.choice(len(posterior.weights), 4000, p=posterior.weights)
+    noise = posterior.deviations[chosen] * random.normal(size=(4000, 1))
+    for target, first, last in zip(targets, low, high, strict=True):
+        reached = (posterior.means[chosen] + noise >= target).mean(axis=0)
+        rising = np.maximum.accumulate(reached)
+        assert np.interp([first, last], posterior.places, rising) == pytest.approx(
+            [0.05, 0.95], abs=0.02
+        )
 
 
 def test_values_of_a_single_quantile_tell_the_width_of_a_rank_once_there_are_some() -> None:

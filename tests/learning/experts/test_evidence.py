@@ -7,6 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from streamdp.learning.experts.distribution import Distribution
 from streamdp.learning.experts.evidence import Evidence
 from streamdp.learning.experts.records import Records
 from streamdp.mechanisms.histograms import Histogram
@@ -22,6 +23,11 @@ COUNTS = (np.array([50, 100, 150, 200]), np.array([120, 60, 320]))
 
 TRUE = np.array([0.1, 0.3, 0.6, 0.24, 0.36])
 VARIANCES = (8.0, 30.0)
+BELIEVED = Distribution(
+    np.array([0.0, 100.0, 150.0, 200.0, 250.0, 300.0, 400.0]),
+    np.array([0.0, 0.1, 0.24, 0.3, 0.36, 0.6, 1.0]),
+)
+"""The distribution of these records."""
 
 
 def noisy(random: np.random.Generator, records: Records) -> Evidence:
@@ -30,7 +36,7 @@ def noisy(random: np.random.Generator, records: Records) -> Evidence:
         Histogram(cuts, tuple(np.rint(counts + random.normal(0.0, size, len(counts))).astype(int)))
         for cuts, counts, size in zip(CUTS, COUNTS, np.sqrt(VARIANCES), strict=True)
     ]
-    return Evidence.counted(stages, VARIANCES, records)
+    return Evidence.counted(stages, VARIANCES, records, BELIEVED)
 
 
 @pytest.mark.parametrize("known", [True, False])
@@ -52,7 +58,7 @@ def test_shares_of_counts_err_as_they_say(known: bool) -> None:
 def test_any_counts_are_evidence(counts: tuple[int, ...], variance: float) -> None:
     """Finite, of a record at least, with a covariance that is one."""
     stages = [Histogram((1, 2), counts)]
-    found = Evidence.counted(stages, (variance,), Records.expected(100))
+    found = Evidence.counted(stages, (variance,), Records.expected(100), BELIEVED)
     assert found.records >= 1.0
     assert np.isfinite(found.shares).all()
     assert np.isfinite(found.noise).all()
@@ -62,7 +68,7 @@ def test_any_counts_are_evidence(counts: tuple[int, ...], variance: float) -> No
 
 def test_stages_without_cuts_say_nothing_of_shares() -> None:
     """As on a grid of one cell."""
-    found = Evidence.counted([Histogram((), (90,))], (2.0,), Records.expected(100))
+    found = Evidence.counted([Histogram((), (90,))], (2.0,), Records.expected(100), BELIEVED)
     assert found.shares.shape == (0,)
     assert found.noise.shape == (0, 0)
     assert found.records == pytest.approx(90.0, abs=0.1)

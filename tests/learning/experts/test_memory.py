@@ -44,7 +44,7 @@ def shown(memory: Memory, of: Around, true: Distribution, random: np.random.Gene
     sums = np.concatenate(([0.0], true.share(np.array(at, dtype=float)), [1.0]))
     counts = np.rint(ROWS * np.diff(sums) + random.normal(0.0, VARIANCE**0.5, len(at) + 1))
     stage = Histogram(at, tuple(counts.astype(int).tolist()))
-    evidence = Evidence.counted([stage], [VARIANCE], belief.records)
+    evidence = Evidence.counted([stage], [VARIANCE], belief.records, belief.marginal)
     return memory.learned(of, belief.after(evidence))
 
 

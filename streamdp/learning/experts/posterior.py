@@ -1,0 +1,179 @@
+"""Posterior of the quantiles of a batch after its release: what an interval is.
+
+A batch has the distribution function F_i + G + H: F_i one of many curves, G what a batch does about
+its curve, of some size s, H what the curve is wrong by, since few and noisy releases taught it.
+Given i and s, G + H is Gaussian with the prior covariance
+
+    (s² + fewer)·B(u, v) + d²·B(h(u), h(v)),    B(u, v) = min(u, v) - u·v,
+
+u and v shares of the believed distribution, h(u) the same with a little of a Cauchy law, for beyond
+the last records that were seen there may be others, d² what so many releases leave in doubt.
+Noisy shares of a release are linear in it. So the posterior is a mixture of normal laws, one a
+curve and size, and of each quantile P(Q_q <= x) = P(F(x) >= q) follows. From releases alone: free.
+
+References:
+    Rasmussen & Williams 2006, chapter 2 (regression with Gaussian processes).
+    Ferguson 1973 (a Dirichlet process varies about its mean as a bridge does).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import erf, sqrt
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from streamdp.types import FloatArray
+
+if TYPE_CHECKING:
+    from streamdp.learning.experts.belief import Belief, Known
+    from streamdp.learning.experts.evidence import Evidence
+
+SIZES = np.array([0.01, 0.03, 0.07, 0.15, 0.3, 0.6])
+"""Deviations s that are held."""
+
+VARIANCES = SIZES[:, None, None] ** 2
+"""The same squared, shape (k, 1, 1)."""
+
+TINY = 1e-12
+"""Weight of a curve, variance of a record and of a noisy share, at least: none is zero."""
+
+HARDLY = 1e-4
+"""Weight of a curve and size that is left out of the mixture."""
+
+EXPLAINED = 0.7
+"""Weight of learned curves from which on those about the guess say nothing of a batch."""
+
+FIRST_DOUBT = 0.3
+"""Variance d² before any release: that of a distribution function is below one."""
+
+REMEMBERED = 5.7
+"""Releases that curves rest on at most: a mean that goes .3 of the way to each has the noise of so
+many."""
+
+TIMES = 10.0
+"""Variance d², over that of the noise which is left in so many counts."""
+
+HEAVY = 0.05
+"""Share of a Cauchy law in the distribution on which H runs."""
+
+BEYOND = 2.0 ** np.arange(-1, 10)
+"""Places beyond the believed ones at which the posterior is looked at, in half widths."""
+
+LEAST_DEVIATION = 1e-5
+"""Of a share."""
+
+RISE = 1e-13
+"""Between two places where a probability is the same, so that it can be inverted."""
+
+_STEPS = 256
+_NORMAL = np.array([(1.0 + erf(each / _STEPS / sqrt(2.0))) / 2.0 for each in range(-1280, 1281)])
+"""Distribution function of the normal law within five deviations, at steps of 1/256."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Posterior:
+    """Law of the shares of a batch at some places: a mixture of normal laws.
+
+    Args:
+        places: Cells, increasing, shape (p,).
+        weights: Of the components, shape (n,).
+        means: Shape (n, p).
+        deviations: Shape (n, p).
+        ends: First and last cell of the grid.
+        nowhere: Whether the batch may well have hardly any records: quantiles lie anywhere then.
+    """
+
+    places: FloatArray
+    weights: FloatArray
+    means: FloatArray
+    deviations: FloatArray
+    ends: tuple[int, int]
+    nowhere: bool
+
+    @classmethod
+    def of(cls, before: Belief, evidence: Evidence, known: Known) -> Self:
+        """The posterior after a release.
+
+        Args:
+            before: The belief before it.
+            evidence: The release.
+            known: What is believed of the batch since: its places and believed shares.
+        """
+        places, u = _beyond(known, before)
+        law = known.distribution()
+        away = (places - law.centre) / law.width
+        h = (1.0 - HEAVY) * u + HEAVY * (0.5 + np.arctan(away) / np.pi)
+        at = np.searchsorted(places, evidence.cells).clip(max=len(places) - 1)
+        doubt, sizes = _doubt(before, evidence), VARIANCES + evidence.fewer
+        shared = sizes * bridge(u, u[at]) + doubt * bridge(h, h[at])
+        inverse = np.linalg.inv(shared[:, at] + evidence.noise + TINY * np.eye(len(at)))
+        off = evidence.shares - before.shares(evidence.cells)
+        weights = before.weighed(off, np.asarray(inverse))
+        if weights[: before.learned].sum() > EXPLAINED:
+            weights[before.learned :] = 0.0
+            weights /= weights.sum()
+        kept = weights.sum(axis=1) > HARDLY
+        likely, curves, off = weights[kept], before.shares(places, kept), off[kept]
+        gains = shared @ inverse
+        left = sizes[:, :, 0] * (u * (1.0 - u)) + doubt * (h * (1.0 - h))
+        left = np.sqrt(np.maximum(left - (gains * shared).sum(axis=2), LEAST_DEVIATION**2))
+        curve, size = np.nonzero(likely > HARDLY)
+        means = np.empty((len(curve), len(places)))
+        for k, gain in enumerate(gains):
+            of = size == k
+            means[of] = curves[curve[of]] + off[curve[of]] @ gain.T
+        each = likely[curve, size]
+        ends, number = (before.grid.lower, before.grid.upper), evidence.number
+        nowhere = number is not None and number.hardly_any
+        return cls(places, each / each.sum(), means, left[size], ends, nowhere)
+
+    def interval(self, targets: FloatArray, level: float) -> tuple[FloatArray, FloatArray]:
+        """Cells between which quantiles lie with a probability, each shape (m,).
+
+        Args:
+            targets: Quantiles.
+            level: The probability.
+        """
+        lower, upper = (float(each) for each in self.ends)
+        if self.nowhere:
+            return np.full(len(targets), lower), np.full(len(targets), upper)
+        first, last = self.places[0] - 1.0, self.places[-1] + 1.0
+        at = np.concatenate(([max(lower, first)], self.places, [min(upper, last)]))
+        tails = (1.0 - level) / 2.0, (1.0 + level) / 2.0
+        found = []
+        for target in targets.tolist():
+            below = self.weights @ _normal((self.means - target) / self.deviations)
+            rising = np.concatenate(([0.0], np.maximum.accumulate(below), [1.0]))
+            found.append(np.interp(tails, rising + RISE * np.arange(len(rising)), at))
+        low, high = np.array(found).T
+        return low, high
+
+
+def _beyond(known: Known, before: Belief) -> tuple[FloatArray, FloatArray]:
+    """Places and shares of what is known, and of places beyond it on the grid."""
+    reach, cells = BEYOND * known.distribution().width, known.cells
+    low = np.unique(np.floor(cells[0] - reach).clip(min=before.grid.lower))
+    high = np.unique(np.ceil(cells[-1] + reach).clip(max=before.grid.upper))
+    low, high = low[low < cells[0]], high[high > cells[-1]]
+    shares = np.pad(known.shares, (len(low), len(high)), constant_values=(0.0, 1.0))
+    return np.concatenate((low, cells, high)), shares
+
+
+def _doubt(before: Belief, evidence: Evidence) -> float:
+    """Variance d², as far as so many releases leave it."""
+    cells = len(np.unique(evidence.cells)) + 1
+    told = min(before.releases, REMEMBERED) / (TIMES * cells * evidence.unit)
+    return 1.0 / (1.0 / FIRST_DOUBT + told)
+
+
+def _normal(values: FloatArray) -> FloatArray:
+    """The normal distribution function, off by a thousandth at most."""
+    at = np.rint(values.clip(-5.0, 5.0) * _STEPS).astype(np.int64)
+    return np.asarray(_NORMAL[at + 5 * _STEPS])
+
+
+def bridge(one: FloatArray, other: FloatArray) -> FloatArray:
+    """Covariance of a Brownian bridge between some shares and others."""
+    return np.asarray(np.minimum.outer(one, other) - np.multiply.outer(one, other))
