@@ -39,6 +39,10 @@ PLACES = 160
 HARDLY = 1e-5
 """Weight of a curve that decides no place."""
 
+LEVELLED = 0.1
+"""Part of the marginal distribution in that which a release bends: a curve alone may be flat where
+the records turn out to lie."""
+
 FARTHEST = 10.0
 """How much farther from a belief a release alone may lie than what both make of it."""
 
@@ -107,10 +111,11 @@ class Belief:
             likely = weights[kept] / weights[kept].sum()
             pulled = np.einsum("ik,ic,kcd->kd", likely, off[kept], inverse)
             at = self._support(of_curve, evidence.cells)
-            curves = self.shares(at, kept)
-            before = likely.sum(axis=1) @ seen[kept]
+            of, before = likely.sum(axis=1), likely.sum(axis=1) @ seen[kept]
             known = before + np.einsum("kcd,kd->c", among, pulled)
-            mean = _through(likely.sum(axis=1) @ curves, before, known)
+            curve = (1.0 - LEVELLED) * before + LEVELLED * there
+            shares = (1.0 - LEVELLED) * (of @ self.shares(at, kept))
+            mean = _through(shares + LEVELLED * marginal.share(at), curve, known)
             marginal = Distribution.about(at, mean)
         return After(self, evidence, Known(at, mean), of_curve, weights.sum(axis=0))
 

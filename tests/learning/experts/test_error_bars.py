@@ -51,7 +51,8 @@ def after(releases: int, noise: float = NOISE) -> After:
     shares = np.array([0.16, 0.5, 0.84, 0.993])
     below = np.tri(4, 5) - shares[:, None]
     covariance = below @ below.T * noise / ROWS**2
-    return belief.after(Evidence(cuts, shares, covariance, float(ROWS), noise / ROWS**2))
+    found: After = belief.after(Evidence(cuts, shares, covariance, float(ROWS), noise / ROWS**2))
+    return found
 
 
 def test_few_releases_leave_more_doubt_than_many() -> None:
