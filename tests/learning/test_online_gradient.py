@@ -74,7 +74,7 @@ def test_cuts_lie_at_the_quantiles_of_the_learned_priors() -> None:
     assert seen is not None
     assert seen.effects @ inputs * 100.0 == pytest.approx(learned.places(inputs))
     assert seen.scales * 100.0 == pytest.approx(learned.descent.scales * learned.unit.width)
-    assert np.array(way.next_cuts(()))[2:7] == pytest.approx(truth[2:7], abs=50.0)
+    assert np.array(way.next_cuts(()))[2:7] == pytest.approx(truth[2:7], abs=60.0)
 
 
 def test_a_single_quantile_is_drawn_from_the_learned_prior() -> None:
