@@ -13,6 +13,7 @@ import pytest
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.duckdb.parquet import LONGEST, Parquet
+from streamdp.backends.limits import Limits
 from streamdp.errors import SourceError
 from streamdp.types import Batch, CellQuery, Grid, UnitBound
 from tests.worlds import parts
@@ -257,3 +258,48 @@ def test_a_column_that_unpacks_to_more_than_is_read_is_refused(
     assert counts(path) == [100]
     bounded = CellQuery("x", GRID, bound=UnitBound("u", 1))
     refused(path, "bytes in one row group", bounded)
+
+
+HUGE: dict[str, tuple[CellQuery, int]] = {
+    "value": (CellQuery("e", GRID, "length(u)"), 99),
+    "unit": (CellQuery("x", GRID, bound=UnitBound("u", 1)), 99),
+    "group": (CellQuery("x", GRID, by=("u",), groups=(("7",), ("8",))), 2),
+    "condition": (CellQuery("x", GRID, where="u <> '7'"), 98),
+}
+"""Questions that name a text, and records that they count of 99 ordinary ones."""
+
+
+def _counted(path: Path, size: int, query: CellQuery, memory: int) -> int | str:
+    """Records that are counted beside one text of a size, or why the check refuses."""
+    others = [b"%d" % number for number in range(99)]
+    write(path, x=list(range(100)), u=texts(b"a" * size, *others))
+    assert path.stat().st_size < size // 15
+    backend = DuckDBBackend(str(path), "parquet", limits=Limits(memory=memory))
+    try:
+        backend.check(query, BATCH)
+    except SourceError as error:
+        return str(error)
+    found = backend.answer(query, BATCH)
+    each = found if isinstance(found, tuple) else (found,)
+    return sum(int(one.counts.sum()) for one in each)
+
+
+@pytest.mark.parametrize("role", HUGE)
+def test_a_text_that_may_exhaust_memory_is_refused_and_a_smaller_one_costs_its_record(
+    tmp_path: Path, role: str
+) -> None:
+    """A few kilobytes of a file may be more than the engine has; the footer says so."""
+    path, (query, others) = tmp_path / "a.parquet", HUGE[role]
+    memory = 400_000_000
+    for size in (10_000_000, 45_000_000):
+        assert _counted(path, size, query, memory) in (others, others + 1)
+    assert "bytes in one row group" in str(_counted(path, 60_000_000, query, memory))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("role", HUGE)
+def test_a_text_of_600_mb_costs_its_own_record_or_is_refused(tmp_path: Path, role: str) -> None:
+    """Read with five gigabytes, refused with one, where a group by it burnt its charge."""
+    path, (query, others) = tmp_path / "a.parquet", HUGE[role]
+    assert _counted(path, 600_000_000, query, 5 * 10**9) in (others, others + 1)
+    assert "bytes in one row group" in str(_counted(path, 600_000_000, query, 10**9))

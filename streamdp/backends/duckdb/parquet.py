@@ -35,6 +35,13 @@ if TYPE_CHECKING:
 LARGEST_CHUNK = 2**34
 """Bytes of a named column in one row group, unpacked, beyond which a file is refused."""
 
+PART_OF_MEMORY = 8
+"""Part of the engine's memory that a named column of texts may be in one row group, unpacked.
+
+One value may be all of it, and DuckDB holds a value some eight times while it groups by it."""
+
+_UNITS = {"bytes": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40}
+
 LONGEST = 2**20
 """Bytes of a value of bytes, and of a text that bounds units; a longer one is null."""
 
@@ -162,8 +169,12 @@ class Footer:
                 return True
         return False
 
-    def require_sound(self, names: Sequence[str]) -> None:
+    def require_sound(self, names: Sequence[str], memory: int) -> None:
         """Look whether what a footer says of columns can be true of the file.
+
+        Args:
+            names: Of the columns.
+            memory: Bytes that the engine has.
 
         Raises:
             SourceError: It cannot, or a column is larger than what is read.
@@ -171,12 +182,15 @@ class Footer:
         total, found = self.chunks()
         chunks = [chunk for chunk in found if chunk.name in names]
         for chunk in chunks:
-            if chunk.unpacked > LARGEST_CHUNK:
+            texts = chunk.physical == "BYTE_ARRAY"
+            largest = min(LARGEST_CHUNK, memory // PART_OF_MEMORY if texts else LARGEST_CHUNK)
+            if chunk.unpacked > largest:
                 raise SourceError(
                     f"column {chunk.name!r} has {chunk.unpacked} bytes in one row group, and"
-                    f" {LARGEST_CHUNK} are read",
+                    f" {largest} are read",
                     where=self.path,
-                    hint="write smaller row groups",
+                    hint="write smaller row groups, or give the engine more memory: of texts an"
+                    f" {PART_OF_MEMORY}th of it is read at once, since one may be all of them",
                 )
             column = self.schema.leaves.get(chunk.name)
             starts = [each for each in (chunk.dictionary, chunk.data) if each]
@@ -249,6 +263,13 @@ def unopened(path: str) -> SourceError:
     )
 
 
+def memory_of(connection: duckdb.DuckDBPyConnection) -> int:
+    """Bytes that an engine may take: as configured, otherwise most of the machine's."""
+    ((said,),) = connection.execute("SELECT current_setting('memory_limit')").fetchall()
+    number, unit = str(said).split()
+    return int(float(number) * _UNITS[unit])
+
+
 def folder_values(path: str) -> dict[str, str | None]:
     """Columns that the folders of a file name, and their texts.
 
@@ -298,9 +319,10 @@ class Parquet:
         columns = self._columns(footers, wanted)
         native: list[str] = []
         streamed: list[str] = []
+        memory = memory_of(connection)
         for footer in footers:
             names = footer.named(columns)
-            footer.require_sound(names)
+            footer.require_sound(names, memory)
             (streamed if footer.needs_arrow(names, self.unit) else native).append(footer.path)
         parts = []
         if native:
