@@ -41,6 +41,16 @@ def _violations(database: Database, sinks: int | None) -> list[str]:
     )
     spent = _in_measure("lifetime_rho_nano", "lifetime_spent_nano")
     lifetime = f"purpose = 'reserve' AND {spent} > lifetime_cap_nano"
+    cap_of_delta = (
+        "SELECT max(w.value ->> 'nano') FROM ledger c, json_each(c.event, '$.windows') w"
+        " WHERE c.purpose = 'cap' AND c.scope = l.scope AND w.value ->> 'measure' = 'delta'"
+        " AND w.value ->> 'batches' IS NULL AND w.value ->> 'seconds' IS NULL"
+    )
+    above = f"purpose = 'reserve' AND lifetime_delta_atto > coalesce(({cap_of_delta}), 0)"
+    unsummed = (
+        "SELECT count(*) FROM (SELECT lifetime_delta_atto AS said, sum(delta_atto)"
+        " OVER (PARTITION BY scope ORDER BY seq) AS added FROM ledger) WHERE said != added"
+    )
     unpaid = (
         "SELECT count(*) FROM release r LEFT JOIN ledger l ON l.seq = r.reservation"
         " WHERE l.seq IS NULL OR l.epsilon_nano IS NOT r.epsilon_nano"
@@ -54,6 +64,9 @@ def _violations(database: Database, sinks: int | None) -> list[str]:
         "no batch is released twice": number(f"{twice} HAVING count(*) > 1)") == 0,
         "no batch is above its cap": number(over) == 0,
         "no scope is above its cap": number(f"SELECT count(*) FROM ledger l WHERE {lifetime}") == 0,
+        "no scope is above its cap on delta": number(f"SELECT count(*) FROM ledger l WHERE {above}")
+        == 0,
+        "deltas add up": number(unsummed) == 0,
         "every release is paid for": number(unpaid) == 0,
     }
     return [name for name, held in holds.items() if not held]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 from markupsafe import Markup
 from starlette.requests import Request
@@ -13,7 +12,7 @@ from streamdp.errors import StreamdpError
 from streamdp.log.events import EVENTS
 from streamdp.reports.charts.lines import spark, steps
 from streamdp.reports.guarantee.budget import budgets
-from streamdp.reports.guarantee.statement import statement
+from streamdp.reports.guarantee.statement import common_delta, statement
 from streamdp.reports.guarantee.verification import verification
 from streamdp.reports.releases.columns import columns_of
 from streamdp.reports.releases.learned import learned
@@ -33,7 +32,6 @@ from streamdp.web.http.parameters import Parameters, missing
 from streamdp.web.log import LEVELS, newest_lines
 from streamdp.web.reader import View
 
-DELTA = Fraction(1, 10**9)
 """For the figures of a statement that have one."""
 
 ROWS = 50
@@ -220,7 +218,9 @@ def show_log(request: Request, view: View) -> Response:
 def statement_of(view: View) -> dict[str, Json]:
     """Statement of the guarantee of all jobs."""
     names = list(view.configuration.releases)
-    return view.once("statement", lambda: statement(*_of(view), names, DELTA))
+    return view.once(
+        "statement", lambda: statement(*_of(view), names, common_delta(*_of(view), names))
+    )
 
 
 def _of(view: View) -> tuple[Json, Json]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tests.benchmarks.report import Row, main
+from tests.kinds.keys import worlds
 from tests.privacy import choices, streams
 from tests.privacy.gates import cases as gate_cases
 from tests.privacy.gates.mutants import GATE_MUTANTS
+from tests.privacy.keys import rho
 from tests.privacy.noise import gaussian, histograms, units
 from tests.privacy.quantiles.cases import CASES, LONG, largest_loss
 from tests.privacy.quantiles.gradients import BOUGHT, GRADIENT_MUTANTS
@@ -30,6 +32,7 @@ def rows(quick: bool) -> Iterator[Row]:
     yield from (_row(str(case), case.neighbours, case.largest_loss()) for case in units.CASES)
     for each in units.MUTANTS:
         yield _row(str(each.case), each.case.neighbours, each.loss(), each.name)
+    yield from _keys()
     yield from _choices()
     yield from _streams()
     yield from _gates(quick)
@@ -49,6 +52,17 @@ def _histograms(quick: bool) -> Iterator[Row]:
         yield _row(str(case), case.relation, case.largest_loss())
     for mutant in histograms.MUTANTS:
         yield _row(str(mutant.case), mutant.case.relation, mutant.loss(), mutant.name)
+
+
+def _keys() -> Iterator[Row]:
+    """Keys that are found: what neighbours lose of delta, and at a price in rho of rho."""
+    for neighbours in ("add-remove", "substitute"):
+        for rows in (1, 2):
+            delta = worlds.largest_delta(worlds.keys(rows, neighbours)) / float(worlds.DELTA)
+            yield _row(f"keys, {rows} of a unit, delta", neighbours, delta)
+            delta, loss = rho.largest_losses(rho.keys(rows, neighbours))
+            yield _row(f"keys in rho, {rows} of a unit, delta", neighbours, delta)
+            yield _row(f"keys in rho, {rows} of a unit, rho", neighbours, loss)
 
 
 def _choices() -> Iterator[Row]:

@@ -15,10 +15,14 @@ from streamdp.privacy.amounts import exact
 
 @click.command()
 @click.argument("job", required=False, shell_complete=complete_job)
-@click.option("--delta", default="1e-9", show_default=True, help="For figures with a delta.")
+@click.option(
+    "--delta",
+    help="For figures with a delta. Default 1e-9, or twice what releases have spent of delta, if"
+    " that is more.",
+)
 @config_option
 @json_option
-def statement(job: str | None, delta: str, config_path: Path, as_json: bool) -> None:
+def statement(job: str | None, delta: str | None, config_path: Path, as_json: bool) -> None:
     """Print the guarantee of one JOB or of all, in Markdown: unit, epsilon, caps and limits.
 
     Every figure is of the ledger. Figures with a delta are the best of several valid bounds, and
@@ -37,7 +41,8 @@ def statement(job: str | None, delta: str, config_path: Path, as_json: bool) -> 
     database = open_to_read(store)
     require_same_end(database, anchor)
     names = [job] if job else list(configuration.releases)
-    whole = reports.statement(configuration, database, names, _delta(delta))
+    at = _delta(delta) if delta else reports.common_delta(configuration, database, names)
+    whole = reports.statement(configuration, database, names, at)
     click.echo(json.dumps(whole) if as_json else "\n".join(reports.markdown(whole)))
 
 

@@ -12,6 +12,7 @@ from streamdp.privacy.amounts import ATTO, atto_up, delta_text, epsilon_text, na
 from streamdp.privacy.filters import Caps, Item, Limit
 from streamdp.privacy.steps import loss_of_steps
 from streamdp.store.ledger.cap_usage import Room, rooms
+from streamdp.store.ledger.chain import spent_of
 from streamdp.store.ledger.ledger import caps_of, declaration_of
 from streamdp.store.ledger.privacy_guarantee import (
     Loss,
@@ -63,6 +64,9 @@ FIXED = {
 SEVERAL = " of one "
 """In the word for a unit that may have several records."""
 
+COMMON_DELTA = Fraction(1, 10**9)
+"""Of figures where nobody asks for another."""
+
 CHANCE = (
     "delta bounds the chance that a release loses more than its epsilon or rho: that a unit decides"
     " alone that a key is found; deltas add up, burnt ones too, and every figure at a delta leaves"
@@ -75,6 +79,13 @@ CAPPED = (
     " quantile, and intervals hold numbers of what is left"
 )
 """What numbers are of where records of a unit are left out."""
+
+
+def common_delta(configuration: Configuration, database: Database, names: list[str]) -> Fraction:
+    """A delta for figures of some jobs: a common one, or twice what their sources have spent."""
+    scopes = {configuration.releases[name].source for name in names}
+    spent = max((spent_of(database, scope, "delta") for scope in scopes), default=0)
+    return max(COMMON_DELTA, Fraction(2 * spent, ATTO))
 
 
 def statement(
