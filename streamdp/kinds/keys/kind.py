@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
@@ -292,7 +292,7 @@ class Keys:
                     "flag": QUIET if told.smoothed_lower[i] < 1 else None,
                 }
                 rows.append(row)
-        rows += [self._new(key, known.batch) for key in new]
+        rows += self._new(new, known.batch)
         firsts = dict(zip(known.known, known.found, strict=True)) | dict.fromkeys(new, known.batch)
         found_in = {key_text(key): batch for key, batch in firsts.items()}
         state = {"found": found_in, "series": states, "window": self.window}
@@ -302,11 +302,12 @@ class Keys:
         """What was learned of counts; nothing where they were of other windows."""
         return tuple(state["series"]) if state["window"] == self.window else ()
 
-    def _new(self, key: Key, batch: str) -> Row:
-        """What is said of a key that was found: its number of units is not."""
-        about: dict[str, int | None] = dict.fromkeys(each.name for each in self.columns)
-        named = dict(zip(self.by, key, strict=True))
-        return {**about, **self._asked(), **named, "found": batch, "flag": NEW}
+    def _new(self, keys: Sequence[Key], batch: str) -> Iterator[Row]:
+        """What is said of keys that were found: their numbers of units are not."""
+        about: dict[str, str | int | None] = dict.fromkeys(each.name for each in self.columns)
+        about |= {**self._asked(), "found": batch, "flag": NEW}
+        for key in keys:
+            yield {**about, **dict(zip(self.by, key, strict=True))}
 
     def _asked(self) -> dict[str, int]:
         """How many batches a count is of, where it is not one."""

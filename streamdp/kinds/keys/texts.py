@@ -27,6 +27,8 @@ def publishable(key: Key, longest: int) -> bool:
 
 
 def _plain(text: str, longest: int) -> bool:
+    if text.isascii() and text.isalnum():
+        return len(text) <= longest
     return (
         text != ""
         and text == text.strip()
