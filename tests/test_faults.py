@@ -12,7 +12,14 @@ def test_the_eighty_rows_come_first_and_the_others_have_names() -> None:
     assert [row["row"] for row in TABLE[:80]] == [str(number) for number in range(1, 81)]
     later = [(row["row"], row["fault"]) for row in TABLE[80:]]
     assert len(later) == len(set(later))
-    assert all(re.fullmatch(r"\d+\.\d+", str(row)) for row, _ in later)
+    assert all(re.fullmatch(r"\d+\.(\d+|[a-j])", str(row)) for row, _ in later)
+
+
+def test_every_way_in_which_reading_was_attacked_has_its_row() -> None:
+    """Ten of files and engines, ten of folders, servers and lakes, and the claims."""
+    attacked = [str(row["row"]) for row in TABLE if str(row["row"]).startswith("27.")]
+    assert attacked.count("27.0") == 10
+    assert {*attacked} == {"27.0", *(f"27.{x}" for x in (*"abcdefghij", *range(7, 15)))}
 
 
 def test_every_fault_has_tests_that_exist() -> None:

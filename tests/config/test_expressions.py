@@ -62,6 +62,16 @@ def test_a_column_may_be_called_like_a_statement(column: str) -> None:
     assert expression(f"{column} > 3 OR x") == f'"{column}" > 3 OR "x"'
 
 
+@pytest.mark.parametrize("dialect", ["postgres", "spark"])
+def test_a_pattern_or_a_length_of_a_record_ends_no_question(dialect: Dialect) -> None:
+    """A pattern that ends in a backslash fails, and so does a negative length in PostgreSQL."""
+    for text in ("name LIKE pattern", "name LIKE 'a\\'"):
+        with pytest.raises(ValueError, match="LIKE takes a literal text without a backslash"):
+            expression(text, dialect)
+    if dialect == "postgres":
+        assert "< 0 THEN 0" in expression("substring(name, 1, n)", dialect)
+
+
 @pytest.mark.parametrize("text", ["comment) IS NULL OR (set", "x; comment", "case > 3", "set x"])
 def test_brackets_around_an_expression_let_nothing_else_in(text: str) -> None:
     with pytest.raises(ValueError, match=r"no SQL expression.*double quotes|not one|not among"):
