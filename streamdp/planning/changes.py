@@ -67,7 +67,7 @@ def changes(
             done = len(released_batches(database, name, section.source))
             yield (
                 f"{name} asks another question than its {done} releases did: what it learned from"
-                " them is left, and their batches are not released again"
+                f" them is left{_but_for(database, name)}, and their batches are not released again"
                 + _of_new_names(name, new_names(learned.signature, signature))
             )
         elif learned is not None:
@@ -90,6 +90,16 @@ def changes(
                     " --operator NAME --reason WHY` keeps its past, and nothing is paid again"
                 )
             yield said
+
+
+def _but_for(database: Database, job: str) -> str:
+    """What of a job's past teaches a learner that begins."""
+    from streamdp.store.measurements import measured_in_turn
+
+    count = sum(1 for _ in measured_in_turn(database, job))
+    if not count:
+        return ""
+    return f", but for what measurements of the same records teach it ({count} releases have some)"
 
 
 def _of_new_names(job: str, names: NewNames | None) -> str:

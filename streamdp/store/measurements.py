@@ -186,6 +186,15 @@ def batches_span(database: Database, job: str) -> tuple[int, int, int] | None:
     return None if first is None or last is None else (first, last, longest)
 
 
+def measurements_of(database: Database, job: str, release_id: str) -> MeasuredRelease:
+    """Read one release of a job, which is known to exist, with its measurements."""
+    rows = database.query(
+        f"{_MEASURED} AND r.id = :id ORDER BY m.number",
+        {"jobs": all_names(database, job), "id": release_id},
+    )
+    return next(_releases(database, job, rows))
+
+
 def measured_in_turn(database: Database, job: str) -> Iterator[MeasuredRelease]:
     """Read the releases of a job that have measurements, in the order in which they were made."""
     rows = database.query(

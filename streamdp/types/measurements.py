@@ -27,7 +27,7 @@ Form = Literal[
 | form | cells | numbers | given |
 |---|---|---|---|
 | counts | cuts, increasing: a bin ends with its cut, c_(i-1) < x <= c_i | noisy count of each bin, one more than cuts | – |
-| values | the drawn cell of each target | – | prior |
+| values | the drawn cell of each target | – | start of the prior's digest |
 | table | – | noisy count of each cell, in the order of the axes, the last one fastest | centre, reach and unit of a table of distances |
 | sums | – | one noisy sum of (cell - centre), or of its square | centre, reach |
 | units | – | noisy number of units, or of those with so many records | – |

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from contextlib import ExitStack, closing
 from fractions import Fraction
@@ -63,13 +64,16 @@ def measured(world: World) -> tuple[MeasuredRelease, ...]:
 
 
 def test_each_release_has_what_was_drawn_of_it(world: World) -> None:
-    """The first is drawn values with tree and prior, the others noisy counts between cuts."""
+    """The first is drawn values with their tree, the others noisy counts between cuts."""
     first, *others = measured(world)
     (drawn,) = first.measurements
     assert drawn.terms.form == "values"
     assert drawn.terms.targets == tuple(Fraction(each, 10) for each in range(1, 10))
     assert drawn.terms.mechanism["epsilon"] == "1/10"
-    assert drawn.given["family"] == "joint"
+    event = json.loads(
+        world.store.database.execute("SELECT event FROM ledger WHERE seq = 2").fetchone()[0]
+    )
+    assert event["prior"].startswith(drawn.given["prior"])
     published = world.sink.taken[0].rows
     assert [cell / 2 for cell in drawn.cells] == [row["value"] for row in published]
     for each in others:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from streamdp.config import Configuration
+    from streamdp.database import Database
     from streamdp.store.reading.gate_reports import Standing
     from streamdp.types import Column, Json, Release, Row
 
@@ -34,6 +35,7 @@ MOST_SPARKLINES = 12
 @click.option("--since", callback=moment, help="First day or time of the windows (ISO, UTC).")
 @click.option("--until", callback=moment, help="End of the windows (ISO, UTC).")
 @click.option("--last", type=click.IntRange(min=1), help="Only the last so many releases.")
+@click.option("--measurements", is_flag=True, help="What was drawn, in place of what follows.")
 @click.option("--csv", "as_csv", is_flag=True, help="Comma-separated values with a header.")
 @json_option
 def releases(
@@ -42,6 +44,7 @@ def releases(
     since: int | None,
     until: int | None,
     last: int | None,
+    measurements: bool,
     as_csv: bool,
     as_json: bool,
 ) -> None:
@@ -51,6 +54,7 @@ def releases(
     stand in brackets, unless they alone make the lines too long; in a pipe they and the window have
     columns of their own.
     --json has the object that sinks get, one a release, and --csv the lines that a CSV sink writes.
+    --measurements lists what each release drew: noisy counts between cuts, drawn values, raw sums.
     Where a gate lets a release stand for later batches too, `stands to` is the last of them.
     """
     from streamdp.reports.releases.columns import columns_of
@@ -63,6 +67,10 @@ def releases(
         require_job(configuration, job)
     database = open_to_read(configuration.store.path)
     form: Form = "json" if as_json else "csv" if as_csv else "table"
+    if measurements:
+        named = [job] if job is not None else list(configuration.releases)
+        _measurements(database, named, (since, until, last), form)
+        return
     by_job: dict[str, list[Release]] = {}
     for release in select_releases(database, job, since, until, last):
         by_job.setdefault(release.job, []).append(release)
@@ -77,6 +85,29 @@ def releases(
         click.echo("no releases", err=True)
 
 
+def _measurements(
+    database: Database,
+    jobs: list[str],
+    wanted: tuple[int | None, int | None, int | None],
+    form: Form,
+) -> None:
+    """Print the measurements of the last releases of some jobs; lists in tables are JSON."""
+    from streamdp.reports.releases.measurements import rows_of
+    from streamdp.store.measurements import select_measurements
+
+    since, until, last = wanted
+    for job in jobs:
+        found = select_measurements(database, job, since, until)
+        rows = list(rows_of(job, found if last is None else found[-last:]))
+        if form != "json":
+            rows = [{name: _flat(value) for name, value in row.items()} for row in rows]
+        print_rows(rows, form, title=job)
+
+
+def _flat(value: Json) -> Json:
+    return json.dumps(value) if isinstance(value, list | dict) else value
+
+
 @click.command()
 @job_argument
 @click.argument("batch")
@@ -87,8 +118,10 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
 
     If a gate rejected BATCH, it is the release that still stands for it.
     """
+    from streamdp.reports.releases.measurements import fields_of, in_words
     from streamdp.sinks.record import record
     from streamdp.store.ledger.privacy_guarantee import claim_of
+    from streamdp.store.measurements import measurements_of
     from streamdp.store.reading.gate_reports import standing_for
     from streamdp.store.schema.schema import open_to_read
 
@@ -99,9 +132,12 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
     release = require_release(database, job, stands or batch)
     about = {"claim": claim_of(database, release.id)}
     whole = record(release) | about | ({"stands_for": batch} if stands else {})
+    measured = measurements_of(database, job, release.id)
     if as_json:
+        whole["measurements"] = [fields_of(each) for each in measured.measurements]
         click.echo(json.dumps(whole))
         return
+    whole["measurements"] = in_words([measured])
     rows, claim = whole.pop("rows"), whole.pop("claim") or {}
     whole |= {f"claim: {name}": value for name, value in claim.items()}
     print_rows([{"fact": name, "value": value} for name, value in whole.items()], "table")

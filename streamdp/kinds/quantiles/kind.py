@@ -276,7 +276,7 @@ class Quantiles:
 
         Privacy: outputs of `Histograms.draw`, `QuantileTree.draw` and `NoisyGradient.draw`.
         """
-        return measured(self, plan.mechanism, outcome)
+        return measured(self, plan, outcome)
 
     def replayed(self, state: Json, batch: Batch, measurements: tuple[Measurement, ...]) -> Json:
         """Return the state after a release that was measured so; None if it teaches nothing."""

@@ -16,10 +16,13 @@ from streamdp.mechanisms.noise import law_of
 from streamdp.mechanisms.quantile_tree.noisy_gradient import UNITS
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.privacy.price import Price
-from streamdp.types import Batch, Grid, Json, Measurement, MeasurementTerms, Outcome
+from streamdp.types import Batch, Grid, Json, Measurement, MeasurementTerms, Outcome, Plan
 
 if TYPE_CHECKING:
     from streamdp.kinds.quantiles.kind import QuantilePlan, Quantiles
+
+DIGEST = 16
+"""Letters of a prior's digest."""
 
 
 def question(kind: Quantiles) -> Json:
@@ -29,8 +32,13 @@ def question(kind: Quantiles) -> Json:
     return about | ({} if kind.where is None else {"where": kind.where})
 
 
-def measured(kind: Quantiles, plan: QuantilePlan, outcome: Outcome) -> tuple[Measurement, ...]:
-    """The counts of every stage; or the drawn cells, and the gradient bought beside them."""
+def measured(kind: Quantiles, planned: Plan, outcome: Outcome) -> tuple[Measurement, ...]:
+    """The counts of every stage; or the drawn cells, and the gradient bought beside them.
+
+    The prior of drawn cells is that which earlier measurements teach: its digest is kept, which is
+    the start of that in the ledger.
+    """
+    plan: QuantilePlan = planned.mechanism
     asked, way = question(kind), plan.way
     if isinstance(way, Counted):
         stages = zip(way.histograms.shares, outcome.auxiliary, strict=True)
@@ -59,7 +67,7 @@ def measured(kind: Quantiles, plan: QuantilePlan, outcome: Outcome) -> tuple[Mea
             mechanism=_parameters(way.tree),
         ),
         tuple(_cell(float(row["value"] or 0), kind.grid) for row in outcome.rows),
-        given=way.prior.describe(),
+        given={"prior": planned.event["prior"][:DIGEST]},
     )
     return (values, *_bought(kind, plan, outcome, asked))
 

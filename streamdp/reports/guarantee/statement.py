@@ -11,6 +11,7 @@ from streamdp.privacy.accountants import epsilon_of_rho
 from streamdp.privacy.amounts import ATTO, atto_up, delta_text, epsilon_text, nano_up, number_text
 from streamdp.privacy.filters import Caps, Item, Limit
 from streamdp.privacy.steps import loss_of_steps
+from streamdp.reports.releases.measurements import in_words
 from streamdp.store.ledger.cap_usage import Room, rooms
 from streamdp.store.ledger.chain import spent_of
 from streamdp.store.ledger.ledger import caps_of, declaration_of
@@ -20,6 +21,7 @@ from streamdp.store.ledger.privacy_guarantee import (
     loss_of,
     parameters_over_time,
 )
+from streamdp.store.measurements import select_measurements
 from streamdp.store.reading.reports import job_report
 from streamdp.types import Json
 
@@ -42,6 +44,9 @@ FIXED = {
     "model": "central: one curator reads the records, readers see releases only",
     "trusted": "the host, its operator, the files of store and source, the engine, and whoever may"
     " read the source",
+    "published": "rows, and measurements: the outputs of the draws of every release as they were"
+    " drawn, with the law of their noise. The price of a release is that of both; all that is"
+    " computed from them, at any time, costs nothing",
     "reading": "a function from bytes to records, fixed by configuration, format and schema: it is"
     " total, and one record more changes no other; known limits name what is left to an engine",
     "not_protected": [
@@ -265,6 +270,7 @@ def _job(configuration: Configuration, database: Database, name: str) -> dict[st
         **({"of_which_for_its_learner": learning} if release.auxiliary_share() else {}),
         "releases": report.releases,
         "burnt": report.burnt,
+        "measurements": in_words(select_measurements(database, name)),
         **({"errors": release.about_errors()} if release.about_errors() else {}),
         "asked_over_time": parameters_over_time(database, name),
     }

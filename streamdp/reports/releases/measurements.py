@@ -1,0 +1,74 @@
+"""Measurements of releases as rows of a table, and in words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+
+from streamdp.types import Json, MeasuredRelease, Measurement
+from streamdp.types.measurements import Form
+
+SAID: Mapping[Form, str] = {
+    "counts": "noisy counts between cuts",
+    "values": "drawn values, with their mechanism",
+    "table": "noisy tables of counts",
+    "sums": "noisy sums of clipped values, with their clips",
+    "units": "noisy numbers of units",
+    "losses": "noisy integers that losses follow from",
+    "choice": "chosen candidates",
+    "gradient": "noisy gradients, bought for a learner",
+}
+"""What the numbers of each form are."""
+
+
+def rows_of(job: str, releases: Iterable[MeasuredRelease]) -> Iterator[dict[str, Json]]:
+    """Rows of the measurements of a job, with what it takes to read each by itself."""
+    for release in releases:
+        about: dict[str, Json] = {
+            "release_id": release.id,
+            "job": job,
+            "batch": release.batch.key,
+            "window_start": release.batch.start,
+            "window_end": release.batch.end,
+            "kind": release.kind,
+        }
+        for number, each in enumerate(release.measurements):
+            yield about | {"number": number} | fields_of(each)
+
+
+def fields_of(measurement: Measurement) -> dict[str, Json]:
+    """The terms of a measurement and its numbers; what is not said there is null."""
+    names = ("form", "part", "stage", "group", "question", "noise", "share", "relation", "unit")
+    usual = {"part": "", "stage": 0, "group": [], "share": "1", "relation": "add-remove"}
+    said = measurement.terms.to_json()
+    return {
+        **{name: said.get(name, usual.get(name)) for name in names},
+        "question_digest": measurement.terms.digest,
+        "targets": said.get("targets"),
+        "mechanism": said.get("mechanism"),
+        "cells": list(measurement.cells),
+        "numbers": list(measurement.numbers),
+        "given": measurement.given,
+    }
+
+
+def in_words(releases: Iterable[MeasuredRelease]) -> str:
+    """What is kept of the releases of a job, and since when.
+
+    >>> in_words([])
+    'none: nothing was released'
+    """
+    found = list(releases)
+    measured = [release for release in found if release.measurements]
+    if not measured:
+        none = "no release has any: they are kept from now on"
+        return none if found else "none: nothing was released"
+    forms = Counter(
+        form for release in measured for form in {each.terms.form for each in release.measurements}
+    )
+    said = "; ".join(
+        f"{SAID[form]}, of {count} release{'s' * (count > 1)}" for form, count in forms.items()
+    )
+    if len(measured) == len(found):
+        return said
+    return f"{said}; no measurements before {measured[0].batch.key}"
