@@ -7,13 +7,16 @@ import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from click.testing import CliRunner
 
 from streamdp.cli import cli
 from streamdp.log.setup import close
+from streamdp.reports.releases.measurements import SAID
 from streamdp.types import Json
+from streamdp.types.measurements import Form
 
 CONFIG = """
 store: {path: store.db}
@@ -105,3 +108,8 @@ def test_plan_says_what_teaches_a_learner_that_begins(home: Path) -> None:
     assert "but for what measurements of the same records teach it (4 releases have some)" in (
         done.stderr
     )
+
+
+def test_every_form_has_words() -> None:
+    """A statement says what is kept of each kind."""
+    assert set(SAID) == set(get_args(Form))

@@ -16,6 +16,7 @@ SAID: Mapping[Form, str] = {
     "units": "noisy numbers of units",
     "losses": "noisy integers that losses follow from",
     "choice": "chosen candidates",
+    "found": "keys that were found, and noisy counts of known ones",
     "gradient": "noisy gradients, bought for a learner",
 }
 """What the numbers of each form are."""
