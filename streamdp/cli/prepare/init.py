@@ -17,8 +17,23 @@ from streamdp.errors import ConfigurationError
     help="File on another volume for the store's anchor; asked for on a terminal.",
 )
 @click.option("--demo", is_flag=True, help="The demonstration on real flights, ready to run.")
-def init(folder: Path, anchor: Path | None, demo: bool) -> None:
+@click.option("--source", help="Files of records, to propose counts by texts nobody listed.")
+@click.option("--by", multiple=True, help="Column of those texts; several may be named.")
+@click.option("--time", help="Column that says the day of a record; else a file is a batch.")
+@click.option("--start", help="First day of the records, such as 2026-01-01.")
+def init(
+    folder: Path,
+    anchor: Path | None,
+    demo: bool,
+    source: str | None,
+    by: tuple[str, ...],
+    time: str | None,
+    start: str | None,
+) -> None:
     """Write a commented config.yaml into FOLDER (by default here); nothing is overwritten.
+
+    With --source it proposes which texts of a column to find and to count; it looks at names and
+    types of columns, and at no record.
 
     The anchor is a small file that tells what was spent since a copy of the store was made: it
     should be on another volume than the store.
@@ -26,11 +41,14 @@ def init(folder: Path, anchor: Path | None, demo: bool) -> None:
     import sys
     from importlib.resources import files
 
+    from streamdp.cli.prepare.proposal import proposed
     from streamdp.store.anchor.anchor import on_one_volume
 
     target = folder / "config.yaml"
     template = "config.yaml" if demo else "start.yaml"
     text = files("streamdp").joinpath("demo", template).read_text(encoding="utf-8")
+    if source is not None:
+        text = proposed(source, by, time, start)
     folder.mkdir(parents=True, exist_ok=True)
     if anchor is None and not demo and not target.exists() and sys.stdin.isatty():
         asked = "file for the store's anchor, on another volume (empty: beside the store)"
@@ -50,6 +68,8 @@ def init(folder: Path, anchor: Path | None, demo: bool) -> None:
         click.echo(f"{anchor} is on the volume of {folder}: another one is safer", err=True)
     if demo:
         click.echo("next: streamdp plan, streamdp run --once, streamdp releases --last 5")
+    elif source is not None:
+        click.echo("next: look at its unit and caps, then streamdp plan and streamdp run --once")
     else:
         click.echo("next: edit it (its lines say how), then streamdp validate and streamdp doctor")
 

@@ -1,0 +1,67 @@
+"""A new user's walk: from a CSV with cities that nobody listed to a table of counts by city."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import duckdb
+import pytest
+from click.testing import CliRunner
+
+from streamdp.cli import cli
+from streamdp.errors import ConfigurationError
+from streamdp.log.setup import close
+
+TRIPS = """
+COPY (SELECT TIMESTAMP '2024-01-01' + INTERVAL 1 MINUTE * i AS at, i % 7 AS passengers,
+      CASE WHEN i % 2 = 0 THEN 'Basel' WHEN i % 3 = 0 THEN 'Chur' WHEN i % 5000 = 1 THEN 'Me'
+      ELSE 'Bern' END AS city FROM range(21 * 1440) AS t(i)) TO 'trips.csv'
+"""
+
+
+@pytest.fixture(autouse=True)
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    monkeypatch.chdir(tmp_path)
+    with duckdb.connect() as connection:
+        connection.execute(TRIPS)
+    yield tmp_path
+    close()
+
+
+def test_a_csv_becomes_a_table_of_counts_by_city(home: Path) -> None:
+    """Three weeks: cities are found in the first, and counted on each day after it."""
+    asked = ["init", "--source", "trips.csv", "--by", "city", "--time", "at"]
+    result = CliRunner().invoke(cli, [*asked, "--start", "2024-01-01"])
+    assert result.exit_code == 0, result.output
+    config = home / "config.yaml"
+    config.write_text(config.read_text().replace("start: 2024-01-01", END))
+    result = CliRunner().invoke(cli, ["run", "--once"])
+    assert result.exit_code == 0, result.output
+    with closing(sqlite3.connect("streamdp.db")) as store:
+        found = store.execute("SELECT batch, city, value FROM counts WHERE current").fetchall()
+    assert {city for _, city, _ in found} == {"Basel", "Bern", "Chur"}
+    assert {batch for batch, _, _ in found} == {f"2024-01-{day:02d}" for day in range(8, 22)}
+    assert all(abs(value - 720) < 30 for _, city, value in found if city == "Basel")
+
+
+END = "start: 2024-01-01, end: 2024-01-22"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--by", "town"], "no column 'town'"),
+        ([], "which column"),
+        (["--by", "city", "--time", "at"], "go together"),
+        (["--by", "city", "--time", "when", "--start", "2024-01-01"], "no column 'when'"),
+    ],
+)
+def test_what_is_not_clear_is_asked(home: Path, options: list[str], words: str) -> None:
+    """Nothing is written."""
+    result = CliRunner().invoke(cli, ["init", "--source", "trips.csv", *options])
+    assert isinstance(result.exception, ConfigurationError)
+    assert words in str(result.exception)
+    assert not (home / "config.yaml").exists()
