@@ -16,7 +16,8 @@ from streamdp.answers.counted import Shares
 from streamdp.types import FloatArray
 
 MOST_CELLS = 600
-_ROUNDS = 2
+_ROUNDS = 1
+_TAIL = np.array([0.01, 0.03, 0.1, 0.2, 0.35, 0.6, 1.0, 2.0, 4.0])
 _INSIDE = 1e-6
 
 
@@ -48,8 +49,8 @@ class Base:
         return np.interp(shares, self.shares, self.cells)
 
 
-def pooled(batches: Sequence[Shares], weights: FloatArray) -> Base:
-    """The distribution of the records of some batches together.
+def daily(batches: Sequence[Shares], weights: FloatArray) -> Base:
+    """The mean of distributions that are linear between the cuts of each batch: the first round.
 
     Args:
         batches: At least one.
@@ -58,19 +59,30 @@ def pooled(batches: Sequence[Shares], weights: FloatArray) -> Base:
     cuts = np.unique(np.concatenate([each.cells for each in batches]))
     if len(cuts) > MOST_CELLS:
         cuts = np.unique(cuts[np.linspace(0, len(cuts) - 1, MOST_CELLS).astype(int)])
-    width = max(float(cuts[-1] - cuts[0]), 1.0)
-    tail = width * np.array([0.01, 0.03, 0.1, 0.2, 0.35, 0.6, 1.0, 2.0, 4.0])
+    tail = max(float(cuts[-1] - cuts[0]), 1.0) * _TAIL
     cells = np.concatenate((cuts[0] - tail[::-1], cuts, cuts[-1] + tail))
     inner = slice(len(tail), len(tail) + len(cuts))
     each = weights / weights.sum()
-    mean = sum(weight * _alone(batch, cells) for batch, weight in zip(batches, each, strict=True))
+    parts = (weight * _alone(batch, cells) for batch, weight in zip(batches, each, strict=True))
+    return Base(cells, _increasing(np.asarray(sum(parts))), inner)
+
+
+def pooled(batches: Sequence[Shares], weights: FloatArray) -> Base:
+    """The distribution of the records of some batches together.
+
+    Args:
+        batches: At least one.
+        weights: Their numbers of records, shape (batches,).
+    """
+    base, each = daily(batches, weights), weights / weights.sum()
     for _ in range(_ROUNDS):
-        base = Base(cells, _increasing(np.asarray(mean)), inner)
-        mean = base.shares + sum(
+        parts = (
             weight * beside(base, batch, base.shares)
             for batch, weight in zip(batches, each, strict=True)
         )
-    return Base(cells, _increasing(np.asarray(mean)), inner)
+        mean = base.shares + sum(parts)
+        base = Base(base.cells, _increasing(np.asarray(mean)), base.cuts)
+    return base
 
 
 def beside(base: Base, batch: Shares, places: FloatArray) -> FloatArray:

@@ -6,7 +6,8 @@ the later period up to x, less that of the earlier one. Its variance has
 
 - the noise of counts, and what lies between cuts: all there is where records are asked about;
 - sum of w_s·w_t·k(s, t) with the fast kernel and the batch's own, times u(1 - u), where the process
-  is: days that are alike differ by as much.
+  is: days that are alike differ by as much. It is at least the variance that the batches of each
+  period show among themselves.
 
 A shift by a moves the share at x by -a·f(x), with f the density: its estimate weighs all deciles
 by their precision (generalized least squares).
@@ -15,6 +16,7 @@ by their precision (generalized least squares).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr
@@ -25,6 +27,10 @@ from streamdp.types import FloatArray, IntArray
 
 DECILES = np.arange(1, 10) / 10.0
 _LEVEL = 1.959964
+
+
+Deviations = tuple[FloatArray, FloatArray]
+"""Weights of batches, and how far each lies above the base at some places."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +64,12 @@ def quantile_change(
     """How a quantile differs between two periods."""
     base = history.base(np.concatenate((one, other)))
     at = np.array([quantile])
-    moved, noise, process = _moved(history, scales, base, one, other, at)
+    moved, noise, process, days = _moved(history, scales, base, one, other, at)
     before, after = (_place(history, each, quantile) for each in (one, other))
     slope = _density(base, at)
     sd = float(np.sqrt(noise[0, 0])) / float(slope[0])
-    return _change(before, after, sd, float(moved[0]), noise[0, 0], process[0, 0])
+    wide = max(float(process[0, 0]), _seen(days, np.array([1.0])))
+    return _change(before, after, sd, float(moved[0]), float(noise[0, 0]), wide)
 
 
 def shift(history: History, scales: Scales, one: IntArray, other: IntArray) -> Change:
@@ -70,17 +77,45 @@ def shift(history: History, scales: Scales, one: IntArray, other: IntArray) -> C
     base = history.base(np.concatenate((one, other)))
     inside = (base.cut_shares[0] - 0.02 <= DECILES) & (base.cut_shares[-1] + 0.02 >= DECILES)
     at = DECILES[inside] if inside.any() else np.array([0.5])
-    moved, noise, process = _moved(history, scales, base, one, other, at)
+    moved, noise, process, days = _moved(history, scales, base, one, other, at)
     slope = _density(base, at)
     weight = np.linalg.solve(process + 1e-12 * np.eye(len(at)), slope)
     weight /= weight @ slope
     by = -float(weight @ moved)
     sd, wide = (float(np.sqrt(weight @ each @ weight)) for each in (noise, process))
+    wide = max(wide, float(np.sqrt(_seen(days, np.asarray(weight)))))
     ends = by - _LEVEL * sd, by + _LEVEL * sd
     middle = float(base.places(np.array([0.5]))[0])
     return Change(
         middle, middle + by, by, *ends, float(ndtr(by / wide)), _sure(by / sd), _sure(by / wide)
     )
+
+
+LATELY, BEFORE, FEWEST = 7, 28, 14
+"""Batches that are compared with those before them, how many of those, and how few will do."""
+
+
+def changed_lately(
+    history: History, scales: Scales, quantile: float, by: float, sure: float
+) -> int:
+    """Whether a quantile rose (1) or fell (-1) in the last batches; 0 if neither is sure.
+
+    Args:
+        history: Whose end is looked at.
+        scales: Of its kernels.
+        quantile: Which.
+        by: Least change, as a share of the value before.
+        sure: Least probability that the process rose, or that it fell.
+    """
+    count = len(history.at)
+    if count < LATELY + FEWEST:
+        return 0
+    lately = np.arange(count - LATELY, count)
+    before = np.arange(max(count - LATELY - BEFORE, 0), count - LATELY)
+    found = quantile_change(history, scales, before, lately, quantile)
+    if abs(found.change) < by * abs(found.before):
+        return 0
+    return int(found.rose >= sure) - int(1.0 - found.rose >= sure)
 
 
 def _change(
@@ -114,30 +149,48 @@ def _moved(
     one: IntArray,
     other: IntArray,
     at: FloatArray,
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """D at places in shares of the base, with its variance for records and for the process."""
+) -> tuple[FloatArray, FloatArray, FloatArray, list[Deviations]]:
+    """D at places in shares of the base, with its variance for records and for the process.
+
+    Returns:
+        D, both variances, and the weights and deviations of the batches of each period.
+    """
+    days: list[Deviations] = []
     moved, noise = np.zeros(len(at)), np.zeros((len(at), len(at)))
     weights = []
     for places, sign in ((one, -1.0), (other, 1.0)):
         weight = sign * history.sizes[places] / history.sizes[places].sum()
         weights.append(weight)
+        found = np.array([beside(base, history.shares[place], at) for place in places])
+        days.append((weight, found))
+        moved += weight @ found
         for place, each in zip(places, weight, strict=True):
             batch = history.shares[place]
             cuts = base(batch.cells)
             hats = _hats(cuts, at)
-            moved += each * beside(base, batch, at)
             noise += each**2 * hats @ batch.noise @ hats.T
             ends = np.concatenate(([0.0], np.sort(cuts), [1.0]))
             above = np.searchsorted(ends, at).clip(1, len(ends) - 1)
             free = scales[2] + scales[3] + scales[4] + 1.0 / history.sizes[place]
             noise += np.diag(each**2 * free * gap(ends[above - 1], at, ends[above]))
     noise += np.diag(np.full(len(at), 1e-10))
-    days = np.concatenate((history.at[one], history.at[other]))
+    when = np.concatenate((history.at[one], history.at[other]))
     weight = np.concatenate(weights)
     own = 1.0 / np.concatenate((history.sizes[one], history.sizes[other]))
-    _, _, fast, _, same = kernels(days, days)
+    _, _, fast, _, same = kernels(when, when)
     among = float(weight @ (scales[2] * fast + (scales[4] * same + np.diag(own))) @ weight)
-    return moved, noise, noise + bridge(at, at) * among
+    return moved, noise, noise + bridge(at, at) * among, days
+
+
+def _seen(days: list[Deviations], weight: Any) -> float:
+    """Variance of a weighted D, from how batches of one period differ from each other."""
+    found = 0.0
+    for share, moved in days:
+        if len(share) > 1:
+            each = moved @ weight
+            apart = each - np.average(each, weights=np.abs(share))
+            found += float(share**2 @ apart**2) * len(share) / (len(share) - 1)
+    return found
 
 
 def _hats(cuts: FloatArray, at: FloatArray) -> FloatArray:

@@ -223,6 +223,9 @@ def share(
 ) -> Estimate:
     """Weighted sum of the distributions of batches, of the records that were there.
 
+    The value is the mean of two estimates: the regression, and the period's own pooled counts,
+    which err in other ways. The variance is that of the regression.
+
     A long period is solved for in pieces, each with the batches around it; what the pieces get
     wrong is taken as independent, but for the shape of the base, which they share.
 
@@ -247,7 +250,8 @@ def share(
         among = weight @ (among + np.diag(1.0 / history.sizes[piece])) @ weight
         part = _estimate(solved, cells, float(weight.sum()), weight @ across, float(among))
         mean, covariance = mean + part.mean, covariance + part.covariance
-    return Estimate(cells, mean, covariance + _shape(base, cells))
+    own = history.base(places)(cells)
+    return Estimate(cells, (mean + own) / 2, covariance + _shape(base, cells))
 
 
 def ahead(history: History, scales: Scales, at: float, cells: FloatArray) -> Estimate:
@@ -256,9 +260,24 @@ def ahead(history: History, scales: Scales, at: float, cells: FloatArray) -> Est
     solved = history.solved(places, scales, places)
     own, size = np.array([at]), float(np.median(history.sizes[places]))
     across = sum(s * k for s, k in zip(scales, kernels(own, solved.at), strict=True))
-    found = _estimate(solved, cells, 1.0, np.asarray(across)[0], float(sum(scales)) + 1.0 / size)
+    among = max(float(sum(scales)) + 1.0 / size, _spread(history, solved))
+    found = _estimate(solved, cells, 1.0, np.asarray(across)[0], among)
     shape = _shape(solved.base, cells)
     return Estimate(cells, found.mean, found.covariance + shape)
+
+
+def _spread(history: History, solved: Solved) -> float:
+    """Variance of batches about the base, over that of a bridge: what was seen, less its noise.
+
+    Batches that move as a whole move further at each quantile than the scales tell, which follow
+    what differs between neighbouring cuts too.
+    """
+    seen = np.concatenate([history.shares[place].shares for place in np.unique(solved.batch)])
+    noise = np.concatenate(
+        [np.diag(history.shares[place].noise) for place in np.unique(solved.batch)]
+    )
+    moved = (seen - solved.shares) ** 2 - noise
+    return float(moved.sum() / (solved.shares * (1.0 - solved.shares)).sum())
 
 
 def _around(history: History, places: IntArray) -> IntArray:

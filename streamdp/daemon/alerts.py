@@ -8,6 +8,7 @@ from contextlib import suppress
 from streamdp.config import Configuration, next_times
 from streamdp.config.sections.alerts import Alerts
 from streamdp.config.sections.batches import Batches, Windows
+from streamdp.daemon.changes import changes
 from streamdp.daemon.health import late_alerts
 from streamdp.daemon.places import place_of
 from streamdp.database import Database
@@ -86,6 +87,9 @@ def conditions(
         "burnt": _burnt(configuration, database, now),
         "dead-letter": _dead(database),
         "suspect": _suspect(configuration, database),
+        "changed": iter(())
+        if section.changed is None
+        else changes(configuration, database, section.changed),
         "clock": _clock(configuration, database, now),
         "backup": _backup(configuration, database, now, pulse),
         "late": iter(()) if pulse is None else late_alerts(configuration, pulse),

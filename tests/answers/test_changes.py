@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdp.answers.changes import quantile_change, shift
+from streamdp.answers.changes import changed_lately, quantile_change, shift
 from streamdp.answers.regression import History
 from tests.answers.worlds import days
 
@@ -33,3 +33,15 @@ def test_a_tenth_of_a_spread_is_found_and_measured() -> None:
     found = np.array([compared(100.0, seed) for seed in range(12)])
     assert (found[:, 1] > 0.95).sum() >= 11
     assert abs(found[:, 2].mean() - 100.0) < 20.0
+
+
+def test_a_shift_of_the_last_days_is_told_with_its_sign() -> None:
+    """Up and down; without one, and where the least change is larger, nothing is told."""
+    for by in (500.0, -500.0, 0.0):
+        centres = [2000.0 + (by if day >= 40 else 0.0) for day in range(47)]
+        made = History(days(centres, 7).batches)
+        scales = made.fitted()
+        assert changed_lately(made, scales, 0.5, 0.1, 0.99) == np.sign(by)
+        assert changed_lately(made, scales, 0.5, 0.5, 0.99) == 0
+        few = History(made.batches[-12:])
+        assert changed_lately(few, scales, 0.5, 0.1, 0.99) == 0

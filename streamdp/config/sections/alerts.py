@@ -21,11 +21,38 @@ AlertEvent = Literal[
     "late",
     "store",
     "suspect",
+    "changed",
 ]
 EVENTS: tuple[AlertEvent, ...] = (
     *("stalled", "unreadable", "budget-low", "burnt", "dead-letter", "clock", "backup"),
-    *("late", "store", "suspect"),
+    *("late", "store", "suspect", "changed"),
 )
+
+
+class Changed(Section):
+    """When a quantile of the last seven batches counts as changed, from releases alone."""
+
+    quantile: float = Field(
+        default=0.5, gt=0, lt=1, description="Which quantile is watched. Default 0.5."
+    )
+    by: Fraction = Field(
+        default=Fraction(1, 10),
+        description="The least change that is told, as a percentage or a fraction of the value in"
+        " the 28 batches before. Default 10%.",
+        examples=["10%"],
+    )
+    sure: float = Field(
+        default=0.99,
+        gt=0.5,
+        lt=1,
+        description="The least probability that the process changed, and not the noise or days"
+        " that differ anyway. Default 0.99.",
+    )
+
+    @field_validator("by", mode="before")
+    @classmethod
+    def _share(cls, value: Any) -> Fraction:
+        return share_of(value)
 
 
 class Alerts(Section):
@@ -42,8 +69,8 @@ class Alerts(Section):
         " should be), `late` (a job has missed a turn of its schedule: a question is slow or"
         " hangs), `store` (the store or its anchor cannot be written; sent past the outbox),"
         " `suspect` (the newest release of a job has hardly any records, a value at a bound, or a"
-        " wide interval: from releases alone). By"
-        " default all.",
+        " wide interval: from releases alone), `changed` (a quantile changed, as the key `changed`"
+        " says; also from releases alone). By default all.",
     )
     budget_below: Fraction = Field(
         default=Fraction(1, 10),
@@ -59,14 +86,26 @@ class Alerts(Section):
         examples=["2d"],
     )
 
+    changed: Changed | None = Field(
+        default=None,
+        description="When `changed` is told of a job whose releases count records between cuts."
+        " Without it, never.",
+        examples=[{"quantile": 0.5, "by": "10%", "sure": 0.99}],
+    )
+
     @field_validator("budget_below", mode="before")
     @classmethod
     def _share(cls, value: Any) -> Fraction:
-        text = str(value).strip()
-        try:
-            share = Fraction(text.removesuffix("%").strip()) / (100 if text.endswith("%") else 1)
-        except (ValueError, ZeroDivisionError):
-            raise ValueError("a share is written 10% or 0.1") from None
-        if not 0 < share < 1:
-            raise ValueError("a share lies between 0% and 100%")
-        return share
+        return share_of(value)
+
+
+def share_of(value: Any) -> Fraction:
+    """A share that is written as a percentage or a fraction."""
+    text = str(value).strip()
+    try:
+        share = Fraction(text.removesuffix("%").strip()) / (100 if text.endswith("%") else 1)
+    except (ValueError, ZeroDivisionError):
+        raise ValueError("a share is written 10% or 0.1") from None
+    if not 0 < share < 1:
+        raise ValueError("a share lies between 0% and 100%")
+    return share

@@ -1,0 +1,416 @@
+"""Answers about periods from kept measurements, against the records: errors, cover, comparisons.
+
+`python -m tests.benchmarks.questions` replays the streams of development through the product, keeps
+their measurements, and asks. `--final` does so on streams on which nothing was tuned, `--quick` on
+a few. Rank errors are in per cent of the records of a period:
+
+- `days`: the mean of published daily quantiles, which is what most people do;
+- `mixture`: the daily distributions, linear between the cuts of each day, put together;
+- `ask`: what `streamdp ask` answers.
+
+`cover` is how many 95 % intervals hold the quantile of the records, `between` the same at
+quantiles between the targets, `total` that of numbers of records, and `next` how many forecasts
+hold the median of the batch that came.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import functools
+import itertools
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+
+from streamdp.answers.base import daily
+from streamdp.answers.changes import changed_lately, quantile_change, shift
+from streamdp.answers.counted import Counted, Stage
+from streamdp.answers.job import Distribution, Measured
+from streamdp.answers.regression import History
+from streamdp.database import Database
+from streamdp.kinds.quantiles.study import QuantilesStudy
+from streamdp.library.ask import asking
+from streamdp.mechanisms.additive_noise import AdditiveNoise
+from streamdp.simulation.comparison import chance
+from streamdp.simulation.replay import replay
+from streamdp.store.measurements import add_measurements
+from streamdp.types import (
+    FloatArray,
+    IntArray,
+    MeasuredRelease,
+    Measurement,
+    MeasurementTerms,
+    NoiseLaw,
+    Row,
+)
+from tests.benchmarks.large_store import START, furnish
+from tests.benchmarks.streams.contenders import OURS, Contenders
+from tests.benchmarks.streams.settings import Setting, final, settings, stream_of
+
+DECILES = np.arange(1, 10) / 10
+BETWEEN = np.array([0.15, 0.25, 0.45, 0.65, 0.85])
+PERIODS = (7, 28)
+LENGTH, QUICK = 200, 60
+FORECASTS = 20
+
+
+@dataclass(frozen=True)
+class World:
+    """A stream that was released, and its records.
+
+    Args:
+        measured: The releases.
+        rows: Published, of each.
+        cells: Of each batch.
+        counts: Records of each cell.
+        width: Of a cell.
+    """
+
+    measured: Measured
+    rows: tuple[tuple[Row, ...], ...]
+    cells: tuple[IntArray, ...]
+    counts: tuple[IntArray, ...]
+    width: float
+
+    @functools.cached_property
+    def of(self) -> Distribution:
+        return self.measured.distribution()
+
+    def truth(self, places: Iterable[int]) -> tuple[IntArray, FloatArray]:
+        """Cells of some batches together, and the share at or below each."""
+        places = list(places)
+        cells, inverse = np.unique(
+            np.concatenate([self.cells[place] for place in places]), return_inverse=True
+        )
+        counts = np.bincount(inverse, np.concatenate([self.counts[place] for place in places]))
+        return cells, np.cumsum(counts) / counts.sum()
+
+
+@dataclass
+class Figures:
+    """What was found of one stream and one length of periods."""
+
+    days: list[float] = field(default_factory=list)
+    mixture: list[float] = field(default_factory=list)
+    ask: list[float] = field(default_factory=list)
+    cover: list[bool] = field(default_factory=list)
+    between: list[bool] = field(default_factory=list)
+    width: list[float] = field(default_factory=list)
+    total: list[bool] = field(default_factory=list)
+
+
+def world(setting: Setting, seed: int, length: int) -> World:
+    """Release a stream, and keep what a store keeps."""
+    stream = stream_of(setting, min(length, setting.length), seed)
+    kind = Contenders(setting).kind(f"experts/{OURS}", setting.epsilon, stream)
+    releases, rows = [], []
+    for step, batch in zip(
+        replay(QuantilesStudy(), kind, stream, chance(seed)), stream.batches, strict=True
+    ):
+        found = kind.measured(step.plan, step.outcome)  # type: ignore[attr-defined]
+        releases.append(MeasuredRelease(batch.key, "quantiles", batch, 0, found))
+        rows.append(step.outcome.rows)
+    cells = tuple(each.cells for each in stream.counts)
+    counts = tuple(each.counts for each in stream.counts)
+    width = float(setting.grid.resolution)
+    return World(Measured(setting.key, tuple(releases)), tuple(rows), cells, counts, width)
+
+
+def rank_error(truth: tuple[IntArray, FloatArray], cell: float, quantile: float) -> float:
+    """Share of records by which a cell is off."""
+    cells, shares = truth
+    ends = np.concatenate(([0.0], shares))
+    below = ends[np.searchsorted(cells, cell, side="left")]
+    upto = ends[np.searchsorted(cells, cell, side="right")]
+    return float(max(below - quantile, quantile - upto, 0.0))
+
+
+def periods(made: World, length: int) -> Iterable[tuple[int, ...]]:
+    """Stretches of batches that were counted and hold records."""
+    good = [
+        place in made.of.places and len(made.cells[place]) > 0 for place in range(len(made.rows))
+    ]
+    for first in range(0, len(good) - length + 1, length if length < 28 else 14):
+        if all(good[first : first + length]):
+            yield tuple(range(first, first + length))
+
+
+def asked(made: World, length: int) -> Figures:
+    """All answers about periods of one length."""
+    found = Figures()
+    for places in periods(made, length):
+        truth, own = made.truth(places), made.of.of(places)
+        cells = np.array(
+            [[round(float(row["value"] or 0) / made.width) for row in made.rows[p]] for p in places]
+        )
+        mixed = daily([made.of.history.shares[place] for place in own], made.of.history.sizes[own])
+        for number, quantile in enumerate(DECILES):
+            answer = made.of.quantile(float(quantile), own)
+            true = truth[0][np.searchsorted(truth[1], quantile - 1e-12)] * made.width
+            found.days.append(rank_error(truth, round(cells[:, number].mean()), quantile))
+            place = np.ceil(mixed.places(np.array([quantile]))[0] - 1e-6)
+            found.mixture.append(rank_error(truth, place, quantile))
+            found.ask.append(rank_error(truth, round(answer.value / made.width), quantile))
+            found.cover.append(_holds(answer.lower, true, answer.upper))
+            ends = [
+                np.searchsorted(truth[0], round(e / made.width))
+                for e in (answer.lower, answer.upper)
+            ]
+            shares = np.concatenate((truth[1], [1.0]))
+            found.width.append(float(shares[ends[1]] - shares[ends[0]]))
+        for quantile in BETWEEN:
+            answer = made.of.quantile(float(quantile), own)
+            true = truth[0][np.searchsorted(truth[1], quantile - 1e-12)] * made.width
+            found.between.append(_holds(answer.lower, true, answer.upper))
+        records = made.measured.records(places)
+        size = sum(made.counts[place].sum() for place in places)
+        found.total.append(_holds(records.lower, float(size), records.upper))
+    return found
+
+
+def _holds(lower: float, value: float, upper: float) -> bool:
+    return bool(lower - 1e-9 <= value <= upper + 1e-9)
+
+
+def forecasts(made: World) -> float:
+    """Share of medians of next batches that their forecast holds."""
+    found = []
+    history = made.of.history
+    known = {own: place for place, own in made.of.places.items()}
+    for own in range(max(len(history.at) - FORECASTS, 20), len(history.at)):
+        if not len(made.cells[known[own]]):
+            continue
+        part = Distribution(
+            "job", History(history.batches[:own]), {}, made.of.resolution, made.of.bounds
+        )
+        answer = part.next(0.5, float(history.at[own]))
+        truth = made.truth([known[own]])
+        true = truth[0][np.searchsorted(truth[1], 0.5 - 1e-12)] * made.width
+        found.append(_holds(answer.lower, float(true), answer.upper))
+    return float(np.mean(found))
+
+
+def report(chosen: Sequence[Setting], seeds: int, length: int) -> None:
+    """Print a line a stream and a period, and the means."""
+    print("rank errors in %, cover of 95 % intervals; width in % of the records")
+    print(f"{'stream':34s} period  days mixture   ask  ratio  cover between width total  next")
+    ratios: dict[int, list[float]] = {each: [] for each in PERIODS}
+    covers: dict[int, list[bool]] = {each: [] for each in PERIODS}
+    for setting in chosen:
+        worlds = []
+        for seed in range(seeds):
+            made = world(setting, seed, length)
+            if any(
+                each.terms.form == "counts"
+                for r in made.measured.releases[-1:]
+                for each in r.measurements
+            ):
+                worlds.append(made)
+        if not worlds:
+            print(f"{setting.key:34s} no counts: values are drawn")
+            continue
+        coming = np.mean([forecasts(each) for each in worlds])
+        for period in PERIODS:
+            parts = [asked(each, period) for each in worlds]
+            joined = {
+                name: [x for part in parts for x in getattr(part, name)]
+                for name in Figures.__dataclass_fields__
+            }
+            if not joined["ask"]:
+                continue
+            days, mixture, ask, width = (
+                100 * float(np.mean(joined[name])) for name in ("days", "mixture", "ask", "width")
+            )
+            cover, between, total = (
+                float(np.mean(joined[name])) for name in ("cover", "between", "total")
+            )
+            ratios[period].append((ask + 1e-3) / (mixture + 1e-3))
+            covers[period] += joined["cover"]
+            print(
+                f"{setting.key:34s} {period:6d} {days:5.2f} {mixture:7.2f} {ask:5.2f} "
+                f"{ratios[period][-1]:6.2f} {cover:6.3f} {between:7.3f} {width:5.1f} {total:5.2f} "
+                f"{coming:5.2f}",
+                flush=True,
+            )
+    for period in PERIODS:
+        if ratios[period]:
+            mean, worst = np.exp(np.mean(np.log(ratios[period]))), max(ratios[period])
+            print(
+                f"{period} days: ask over mixture {mean:.2f} in the geometric mean, worst"
+                f" {worst:.2f}, cover {np.mean(covers[period]):.3f}"
+            )
+
+
+def counted(centres: FloatArray, seed: int, size: int = 500, price: str = "1/5") -> History:
+    """Batches of a normal distribution, cut at the deciles believed, with the noise of a price."""
+    draw = np.random.default_rng(seed)
+    variance = AdditiveNoise(Fraction(price), 1).variance
+    ratio = float(np.exp(-float(Fraction(price))))
+    batches = []
+    normal = np.quantile(np.random.default_rng(0).normal(0.0, 1000.0, 200_000), DECILES)
+    for day, centre in enumerate(centres):
+        records = np.round(draw.normal(centre, 1000.0, size))
+        believed = centres[max(day - 7, 0) : day + 1].mean()
+        cuts = np.round(normal + believed + draw.normal(0.0, 40.0))
+        ends = np.concatenate(([-np.inf], cuts, [np.inf]))
+        counts = np.histogram(records, ends)[0].astype(float)
+        geometric = draw.geometric(1.0 - ratio, (2, len(counts)))
+        noisy = counts + geometric[0] - geometric[1]
+        batches.append(Counted(float(day), (Stage(cuts, noisy, variance),)))
+    return History(tuple(batches))
+
+
+def comparisons(repeats: int) -> None:
+    """False alarms and power at 5 %: stable processes, and ones that shift."""
+    print("\ncomparisons at 5 %: normal, epsilon .2, 500 records a day; share of alarms")
+    print("days of a period, day to day, shift: process (median) / all deciles / records (median)")
+    for length in (7, 28):
+        one, other = np.arange(28 - length, 28), np.arange(28, 28 + length)
+        for wander in (0.0, 50.0):
+            for by in (0.0, 50.0, 100.0):
+                found = []
+                for seed in range(repeats):
+                    own = np.random.default_rng(900 + seed).normal(0.0, wander, 56)
+                    centres = own + by * (np.arange(56) >= 28)
+                    made = counted(centres, seed)
+                    scales = made.fitted()
+                    median = quantile_change(made, scales, one, other, 0.5)
+                    whole = shift(made, scales, one, other)
+                    found.append([median.changed, whole.changed, median.differ])
+                alarms = (np.array(found) > 0.95).mean(axis=0)
+                said = " / ".join(f"{each:.2f}" for each in alarms)
+                print(f"{length:4d} {wander / 1000:6.2f} {by / 1000:6.2f}: {said}", flush=True)
+
+
+def calibration(chosen: Sequence[Setting], length: int) -> None:
+    """How often the median of real weeks rose, by the probability that was stated."""
+    stated, rose = [], []
+    for setting in chosen:
+        made = world(setting, 0, length)
+        stretches = list(periods(made, 7))
+        for one, other in itertools.pairwise(stretches):
+            found = quantile_change(
+                made.of.history, made.of.scales, made.of.of(one), made.of.of(other), 0.5
+            )
+            before, after = (made.truth(each) for each in (one, other))
+            both = made.truth([*one, *other])
+            middle = both[0][np.searchsorted(both[1], 0.5)]
+            shares = [
+                np.concatenate(([0.0], each[1]))[np.searchsorted(each[0], middle, side="right")]
+                for each in (before, after)
+            ]
+            stated.append(found.rose)
+            rose.append(shares[1] < shares[0])
+    print("\nreal weeks: stated probability that the median rose, weeks, and how many rose")
+    said = np.array(stated)
+    for low, high in ((0, 0.05), (0.05, 0.25), (0.25, 0.75), (0.75, 0.95), (0.95, 1.01)):
+        within = (said >= low) & (said < high)
+        print(
+            f"{low:.2f} to {min(high, 1):.2f}: {within.sum():4d} {np.array(rose)[within].sum():4d}"
+        )
+
+
+def alarms(repeats: int) -> None:
+    """The alert `changed`, looked at every day: false alarms a year, and delay of planted shifts.
+
+    The median rises by `by` spreads at day 60; its least change is that of a tenth of the value,
+    which lies two spreads above zero.
+    """
+    print("\nalert changed (.5, 10 %, .99): normal at 2 spreads, epsilon .2, 500 records a day")
+    print("day to day, shift: alarms a year before it, found within 28 days, median delay in days")
+    for wander in (0.0, 0.1):
+        for by in (0.25, 0.5, 1.0):
+            began, delays, looks = 0, list[int](), 0
+            for seed in range(repeats):
+                own = np.random.default_rng(700 + seed).normal(0.0, 1000 * wander, 88)
+                centres = 2000.0 + own + 1000 * by * (np.arange(88) >= 60)
+                whole, told, found = counted(centres, seed), 0, -1
+                for day in range(35, 88):
+                    part = History(whole.batches[: day + 1])
+                    if not (day - 35) % 7 or day == 60:
+                        scales = part.fitted()
+                    now = changed_lately(part, scales, 0.5, 0.1, 0.99)
+                    if day < 60:
+                        began += int(now != 0 and told == 0)
+                        looks += 1
+                    elif now > 0 and found < 0:
+                        found = day - 59
+                    told = now
+                delays.append(found)
+            late = [each for each in delays if each >= 0]
+            delay = f"{np.median(late):.0f}" if late else "-"
+            yearly, share = 365 * began / looks, len(late) / repeats
+            print(f"{wander:.2f} {by:.2f}: {yearly:.2f} {share:.2f} {delay}", flush=True)
+
+
+def speed(releases: int) -> None:
+    """Processor time of an answer, and bytes of measurements, in a store of hourly releases."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = furnish(Path(folder), releases).parent / "store.db"
+        before = path.stat().st_size
+        database = Database(str(path))
+        terms = MeasurementTerms(
+            "counts",
+            {"column": "air_time", "grid": ["1", 0, 1000]},
+            noise=NoiseLaw("epsilon", Fraction(1, 10)),
+        )
+        draw = np.random.default_rng(3)
+        database.execute("BEGIN")
+        for number in range(releases):
+            cuts = tuple(range(40, 220, 20))
+            found = Measurement(terms, cuts, tuple(draw.poisson(90, 10).tolist()))
+            add_measurements(database, 2 + 2 * number, (found,))
+        database.execute("COMMIT")
+        database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        bytes_each = (path.stat().st_size - before) / releases
+        last = START + releases * 3600
+        named = datetime.fromtimestamp(last - 40 * 86_400, UTC)
+        print(f"\nstore of {releases} hourly releases: {bytes_each:.0f} bytes of measurements each")
+        for over in (f"{named:%Y-%m-%d}", f"{named:%G-W%V}", f"{named:%Y-%m}"):
+            began = time.process_time()
+            with contextlib.closing(Database(str(path))) as reading:
+                asking(reading, "air_time", "UTC", (over,)).quantile(0.5, over)
+            print(f"median over {over}: {time.process_time() - began:.2f} s of processor time")
+
+
+def main() -> None:
+    """Print all figures."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--final", action="store_true")
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--stream", default="", help="Only streams whose name holds this.")
+    parser.add_argument("--only", choices=("answers", "changes", "alarms", "weeks", "speed"))
+    options = parser.parse_args()
+    began = time.process_time()
+    chosen = final() if options.final else settings()
+    chosen = tuple(each for each in chosen if not each.name.startswith("synthetic"))
+    chosen = tuple(each for each in chosen if options.stream in each.key)
+    if options.quick:
+        chosen = chosen[:1]
+    length = QUICK if options.quick else LENGTH
+    only = options.only
+    if only in (None, "answers"):
+        report(chosen, options.seeds, length)
+    if only in (None, "changes") and not options.final:
+        comparisons(2 if options.quick else 60)
+    if only in (None, "alarms") and not options.final:
+        alarms(2 if options.quick else 24)
+    if only in (None, "speed") and not options.final:
+        speed(2000 if options.quick else 100_000)
+    real = [each for each in chosen if each.part != "synthetic"]
+    flights = [each for each in real if each.name.startswith("flights")]
+    if only in (None, "weeks"):
+        calibration(flights or real[:4], length)
+    print(f"\n{time.process_time() - began:.0f} s of processor time")
+
+
+if __name__ == "__main__":
+    main()
