@@ -59,6 +59,7 @@ IN_RHO = {
      bounds: [0, 100]}}""",
     "weighed": """kind: workload, expected_rows: 20,
      dimensions: {note: {values: [a, b]}, size: {column: x, cuts: [0, 50]}}""",
+    "both_days": """kind: keys, by: note, delta: 1e-4, window: 2, public: [a]""",
 }
 """What is asked besides at a price in rho, under caps in rho."""
 
@@ -77,6 +78,9 @@ def releases(
 
 
 ALL = RELEASES | IN_RHO
+
+TOGETHER = "both_days"
+"""The release that asks both days at once."""
 
 REPORTS = """
 reports:
@@ -133,8 +137,10 @@ class EveryKind(Home):
         wrong = violations(self.store)
         facts, lines = self.facts(), self.published()
         released = {str(row[0]): str(row[1]) for row in facts["release"]}
-        if sorted(released.values()) != sorted([*ALL] * len(DAYS)):
+        turns = [name for name in ALL for _ in DAYS if name != TOGETHER]
+        if sorted(released.values()) != sorted([*turns, TOGETHER]):
             wrong.append("every batch is released in every kind")
+        wrong += self._windows()
         if sorted(lines) != sorted(released) or len(lines) != len(self.lines()):
             wrong.append("the sink has each release once")
         for name in ALL:
@@ -142,6 +148,19 @@ class EveryKind(Home):
         if self.paid() != 2 * len(released):
             wrong.append("every debt is paid")
         return wrong
+
+    def _windows(self) -> Iterator[str]:
+        """What is wrong with charges on both days: each counts against both, and once over all."""
+        with closing(sqlite3.connect(self.store)) as store:
+            charges = store.execute(
+                "SELECT r.batch, r.delta_atto, group_concat(j.batch), sum(j.delta_atto)"
+                " FROM ledger r LEFT JOIN ledger j ON j.reservation = r.seq AND j.purpose = 'join'"
+                " WHERE r.purpose = 'reserve' AND r.job = ? GROUP BY r.seq",
+                [TOGETHER],
+            ).fetchall()
+        first, last = (f"2023-11-{day}" for day in DAYS)
+        if set(charges) != {(last, 10**14, first, 0)}:
+            yield "a charge on a window counts against each of its batches, and once"
 
     def _table(self, name: str, released: set[str]) -> Iterator[str]:
         """What is wrong with the table of a release: each row there is must be of a release."""

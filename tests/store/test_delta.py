@@ -15,6 +15,7 @@ from streamdp.privacy.events import approximate, charge_of, pure, zero_concentra
 from streamdp.privacy.filters import Caps, Item, Limit
 from streamdp.store.anchor.anchor import Anchor, default_anchor
 from streamdp.store.anchor.check import require_agreement
+from streamdp.store.anchor.lost import Bound, adopt
 from streamdp.store.anchor.reconcile import reconcile
 from streamdp.store.database import connect_to_read
 from streamdp.store.ledger import chain, ledger
@@ -250,3 +251,24 @@ def test_a_delta_is_not_let_in_by_an_edit(
         return
     store.declare(terms(new), 0)
     assert ledger.caps_of(store.database, "s") == new
+
+
+@pytest.mark.parametrize("forgotten", [0, 250])
+def test_a_lost_anchor_costs_what_delta_may_have_been_spent(tmp_path: Path, forgotten: int) -> None:
+    """Once over the lifetime, and in full against each batch that it may have been spent on."""
+    path = tmp_path / "s.db"
+    store = opened(path)
+    store.burn(store.reserve("s", "j", batch("a"), priced(200), 0), 0)
+    store.close()
+    default_anchor(path).unlink()
+    room = ((batch("a"), 10**9 - 1), (batch("b"), 10**9))
+    bound = Bound("epsilon", 5, room, False, "", forgotten)
+    adopt(path, default_anchor(path), {"s": bound}, {}, {}, {"operator": "me"}, 0)
+    store = opened(path)
+    assert chain.spent_of(store.database, "s", "delta") == 200 + forgotten
+    expected = {"a": 200 + forgotten, "b": forgotten}
+    assert {key: _booked(store)[key] for key in "ab"} == expected
+    assert chain.spent_of(store.database, "s") == 1 + 5 + bool(forgotten)
+    assert not any(each.differs for each in recompute(store.database))
+    require_agreement(connect_to_read(path), default_anchor(path))
+    store.close()
