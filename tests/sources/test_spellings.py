@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -326,6 +327,64 @@ def test_a_restored_cluster_of_postgresql_has_the_budget_of_its_origin(open_fold
             connection.execute("CREATE TABLE trips AS SELECT * FROM rides")
         copied = source(conninfo).replace("table: rides", "table: trips")
         assert tried(folder, {"third": copied}).charged == {"first", "third"}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("way", ["pg_upgrade", "pg_basebackup"])
+def test_an_upgraded_and_a_replicated_cluster_have_the_budget_of_their_origin(
+    open_folder: Path, way: str
+) -> None:
+    """An upgrade gives a new number at the old address, a replica the old number at another."""
+    psycopg = pytest.importorskip("psycopg")
+    from tests.contract import servers
+
+    def source(conninfo: str) -> str:
+        return f'engine: {{kind: postgres, connection: "{conninfo}"}}, table: rides, {WINDOWS}'
+
+    def run(home: Path, *command: str) -> None:
+        found = servers.binaries()
+        assert found is not None
+        own = home / "server" / "bin"
+        place = own if own.exists() else found
+        user = servers._unprivileged(home)
+        words = [
+            str(place / command[0]),
+            *(each.replace("BIN", str(place)) for each in command[1:]),
+        ]
+        ran = subprocess.run(
+            words, cwd=home, user=user, group=user, capture_output=True, text=True, check=False
+        )
+        assert ran.returncode == 0, ran.stdout[-900:] + ran.stderr[-900:]
+
+    one, two, folder = (open_folder / each for each in ("one", "two", "home"))
+    for each in (one, two, folder):
+        each.mkdir()
+    with servers.postgres(home=one) as conninfo:
+        if conninfo is None:
+            pytest.skip("there is no PostgreSQL server to start")
+        with psycopg.connect(conninfo, autocommit=True) as connection:
+            rows = "SELECT TIMESTAMP '2024-01-01 05:00' AS t, 10 * i AS x"
+            connection.execute(f"CREATE TABLE rides AS {rows} FROM generate_series(1, 3) r(i)")
+        assert tried(folder, {"first": source(conninfo)}).charged == {"first"}
+        if way == "pg_basebackup":
+            run(two, way, "-h", str(one), "-U", "postgres", "-D", str(two / "data"), "-R")
+            (two / "data" / ".s.PGSQL.5432.lock").unlink()  # of the socket in the copied folder
+            with servers.postgres(home=two) as replica:
+                assert replica is not None
+                with psycopg.connect(replica) as connection:
+                    follows = connection.execute("SELECT pg_is_in_recovery()").fetchone()
+                assert follows == (True,)
+                assert tried(folder, {"second": source(replica)}).charged == {"first"}
+            return
+    create = ["-U", "postgres", "-A", "trust", "--no-sync", "-E", "UTF8", "--locale=C"]
+    run(one, "initdb", "-D", str(one / "new"), *create)
+    clusters = ["-b", "BIN", "-B", "BIN", "-d", str(one / "data"), "-D", str(one / "new")]
+    run(one, way, *clusters, "-U", "postgres", "-s", str(one))
+    (one / "data").rename(one / "old")
+    (one / "new").rename(one / "data")
+    with servers.postgres(home=one) as upgraded:
+        assert upgraded is not None
+        assert tried(folder, {"second": source(upgraded)}).charged == {"first"}
 
 
 SPARK = 'engine: {kind: spark, master: "local[2]"}'
