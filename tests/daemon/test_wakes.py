@@ -1,7 +1,14 @@
 """Schedules against clocks that are stepped: nothing waits for a time that a clock once showed."""
 
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, tzinfo
+from threading import Event
+from typing import Any
+from unittest.mock import patch
 
+from apscheduler.schedulers import base
+from apscheduler.schedulers.background import BackgroundScheduler
+from apscheduler.triggers.cron import CronTrigger
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -69,3 +76,36 @@ def test_a_late_look_is_one_wake() -> None:
     clock.pass_by(3 * DAY)
     assert wakes.due() == set(SCHEDULES)
     assert wakes.due() == set()
+
+
+def test_the_scheduler_of_apscheduler_sleeps_through_a_step_of_the_clock() -> None:
+    """Why its triggers alone are used: half an hour's step is slept through for half an hour.
+
+    It hands an event the seconds to the next time of day, and looks at no clock before these are
+    over. Here a heartbeat passes, and all tasks wake.
+    """
+    noon, waits, looked = datetime(2024, 1, 1, 12, tzinfo=UTC), list[float](), Event()
+
+    class Noon(datetime):
+        @classmethod
+        def now(cls, tz: tzinfo | None = None) -> Any:
+            return noon.astimezone(tz)
+
+    class Told(BackgroundScheduler):  # type: ignore[misc]
+        def _process_jobs(self) -> float | None:
+            waits.append(super()._process_jobs())
+            looked.set()
+            return waits[-1]
+
+    scheduler = Told(timezone="UTC")
+    scheduler.add_job(print, CronTrigger(hour=13, timezone="UTC"))
+    with patch.object(base, "datetime", Noon):
+        scheduler.start()
+        assert looked.wait(10)
+        scheduler.shutdown()
+    assert waits[0] == timedelta(hours=1).total_seconds()
+    clock = Wall(seconds=int(noon.timestamp()))
+    wakes = Wakes({"at one": Schedule(cron="0 13 * * *")}, clock)  # type: ignore[arg-type]
+    clock.seconds += 3600
+    assert wakes.wait(15) <= 15
+    assert wakes.due() == {"at one"}
