@@ -12,7 +12,10 @@ from streamdp.types import (
     Batch,
     Column,
     Entropy,
+    Explains,
+    History,
     Json,
+    Lesson,
     Outcome,
     Plan,
     ReadsReleases,
@@ -75,6 +78,10 @@ class FoundGroups:
             )
         made = self.of(groups)
         return made.informed(past) if isinstance(made, ReadsReleases) else made
+
+    def lessons(self, history: History) -> Sequence[Lesson]:
+        """Return what the kind has learned of all groups together."""
+        return self.like.lessons(history) if isinstance(self.like, Explains) else ()
 
     def signature(self) -> Json:
         """That of the kind: groups come and go, and what was learned of them stays."""

@@ -83,6 +83,7 @@ def test_a_window_is_paid_once_and_counts_against_each_of_its_batches(home: Path
     (budget,) = (each for each in said("budget") if "lifetime_cap" in each)
     assert budget["lifetime"] == 3 + 8
     assert budget["worst_batch"] == 2
+    assert "Bern" in CliRunner().invoke(cli, ["learned", "sizes"]).output
 
 
 def test_records_of_all_batches_of_a_window_are_counted_and_no_others(home: Path) -> None:
