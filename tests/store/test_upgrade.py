@@ -17,6 +17,7 @@ from streamdp.errors import StoreError
 from streamdp.store import archive
 from streamdp.store.anchor.anchor import Anchor, default_anchor
 from streamdp.store.anchor.check import require_agreement
+from streamdp.store.anchor.lines import Spending
 from streamdp.store.anchor.reconcile import reconcile
 from streamdp.store.backup import put_back
 from streamdp.store.database import connect_to_read, require_sound
@@ -97,6 +98,16 @@ def test_going_back_forgets_nothing_that_was_spent(fixture: Path, tmp_path: Path
     assert world.count("SELECT sum(epsilon_nano) FROM ledger") == spent
     verify(world.store.database)
     require_agreement(connect_to_read(path), anchor)
+
+
+def test_an_older_version_reads_the_charges_that_have_no_delta() -> None:
+    """It knows seven words of a charge, and calls a line with more of them altered.
+
+    The upgrade guide says from which charges on there is no way back.
+    """
+    plain = Spending("orders", "1", 100, 5, start=0, end=86_400)
+    assert len(plain.words) == 7
+    assert len(plain._replace(delta_atto=1).words) > 7
 
 
 def test_the_upgrade_guide_names_every_schema() -> None:
