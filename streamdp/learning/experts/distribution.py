@@ -22,6 +22,13 @@ TINY = 1e-12
 """Share that is told from none."""
 
 
+TENTH = 0.1
+"""Share of the records in each tail."""
+
+MOST_GROWTH = 0.7
+"""Of the logarithm of a distance in a tail, by one release: twice as far."""
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """Where a distribution lies.
@@ -110,12 +117,30 @@ class Distribution:
     def towards(self, other: Distribution, step: float) -> Distribution:
         """The quantiles of both, so far from these to those: shapes do not blur as places move.
 
+        Beyond the outer tenths, logarithms of distances from them are taken, in half widths, and
+        they grow or shrink by a bounded step. So a tail that few records show, far out by chance on
+        one day and near on another, stays where it was.
+
         Args:
             other: Another distribution.
             step: 1 for the other one.
         """
         shares = np.union1d(self.shares, other.shares)
-        cells = (1.0 - step) * self.place(shares) + step * other.place(shares)
+        mine, others = self.place(shares), other.place(shares)
+        cells = mine + step * (others - mine)
+        ends = np.array([TENTH, 1.0 - TENTH])
+        between = self.place(ends) + step * (other.place(ends) - self.place(ends))
+        width = self.width + step * (other.width - self.width)
+        for tail, end, side in (
+            (shares < ends[0], between[0], -1.0),
+            (shares > ends[1], between[1], 1.0),
+        ):
+            here, there = (
+                _lengths(side * (places[tail] - each.place(ends)[int(side > 0)]), each.width)
+                for places, each in ((mine, self), (others, other))
+            )
+            far = here + step * (there - here).clip(-MOST_GROWTH, MOST_GROWTH)
+            cells[tail] = end + side * width * np.expm1(far)
         return Distribution(*_thinned(np.maximum.accumulate(cells), shares))
 
     @cached_property
@@ -131,6 +156,11 @@ class Distribution:
     def from_json(cls, state: Json) -> Self:
         """The inverse of `to_json`."""
         return cls(unpacked(state["cells"]), unpacked(state["shares"]))
+
+
+def _lengths(away: FloatArray, width: float) -> FloatArray:
+    """Logarithms of distances in some unit, 0 for none."""
+    return np.asarray(np.log1p(np.maximum(away, 0.0) / width))
 
 
 def _thinned(cells: FloatArray, shares: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -99,6 +99,20 @@ def test_a_step_goes_so_far_in_places() -> None:
     assert near.towards(far, 0.5).width == pytest.approx(near.width, rel=1e-6)
 
 
+def test_a_tail_that_is_far_out_on_some_days_stays_near_where_it_usually_is() -> None:
+    """A mean of places would follow the farthest."""
+    usual = mean = normal()
+    shares = usual.shares
+    places = usual.place(shares)
+    beyond = usual.centre + 1000.0 * (places - usual.centre)
+    far = Distribution(np.where((shares < 0.05) | (shares > 0.95), beyond, places), shares)
+    for day in range(60):
+        mean = mean.towards(far if day % 10 == 9 else usual, 0.1)
+    outer = np.array([0.02, 0.98])
+    away, wanted = (np.abs(each.place(outer) - each.centre) for each in (mean, usual))
+    assert (away < 1.5 * wanted).all()
+
+
 def test_knots_are_thinned_where_the_function_is_straight() -> None:
     """Few are left of many, and the function hardly changes; jumps stay where they are."""
     random = np.random.default_rng(0)
