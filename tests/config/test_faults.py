@@ -379,8 +379,9 @@ def test_data_defined_groups_are_refused_with_the_reason(tmp_path: Path) -> None
     with pytest.raises(ConfigurationError) as caught:
         loaded(tmp_path, GOOD.replace("resolution: 1", "resolution: 1\n    by: origin"))
     assert str(caught.value) == (
-        "config.yaml:10:3 releases.air_time: groups must be a public list, or {from: JOB, most: 50},"
-        " where JOB is a release of kind keys: groups read off the data would tell who is there"
+        "config.yaml:10:3 releases.air_time: groups must be a public list, or {from: JOB, most:"
+        " 50}, where JOB is a release of kind keys: groups read off the data would tell who is"
+        " there"
     )
 
 
