@@ -53,7 +53,7 @@ class Series:
         early = self._began + due - self.clock.timer()
         if early > 0:
             self.clock.wait(early)
-        return self._at + math.floor(due)
+        return min(self._at + math.floor(due), self.clock.now())  # not ahead of a clock set back
 
     def seen_from(self) -> int:
         """Return when the answer of the test that began last may be seen, in POSIX seconds."""

@@ -114,3 +114,12 @@ def test_the_length_that_is_announced_is_the_length(tests: int) -> None:
         series.begin()
     series.end()
     assert 0 <= seconds_of_series(3, tests) - clock.passed < 1
+
+
+def test_no_begin_is_ahead_of_a_clock_that_is_set_back() -> None:
+    """What sinks are owed since a begin is owed now."""
+    clock = Passing()
+    series = Series(clock, 100)
+    series.begin()
+    clock.now = lambda: START  # type: ignore[method-assign]
+    assert series.begin() == START
