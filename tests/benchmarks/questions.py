@@ -35,6 +35,7 @@ from streamdp.answers.counted import Counted, Stage
 from streamdp.answers.job import Distribution, Measured
 from streamdp.answers.regression import History
 from streamdp.database import Database
+from streamdp.errors import ConfigurationError
 from streamdp.kinds.quantiles.study import QuantilesStudy
 from streamdp.library.ask import asking
 from streamdp.mechanisms.additive_noise import AdditiveNoise
@@ -104,6 +105,7 @@ class Figures:
     between: list[bool] = field(default_factory=list)
     width: list[float] = field(default_factory=list)
     total: list[bool] = field(default_factory=list)
+    refused: int = 0
 
 
 def world(setting: Setting, seed: int, length: int) -> World:
@@ -152,7 +154,11 @@ def asked(made: World, length: int) -> Figures:
         )
         mixed = daily([made.of.history.shares[place] for place in own], made.of.history.sizes[own])
         for number, quantile in enumerate(DECILES):
-            answer = made.of.quantile(float(quantile), own)
+            try:
+                answer = made.of.quantile(float(quantile), own)
+            except ConfigurationError:  # beyond what was counted, after a shift
+                found.refused += 1
+                continue
             true = truth[0][np.searchsorted(truth[1], quantile - 1e-12)] * made.width
             found.days.append(rank_error(truth, round(cells[:, number].mean()), quantile))
             place = np.ceil(mixed.places(np.array([quantile]))[0] - 1e-6)
@@ -166,7 +172,11 @@ def asked(made: World, length: int) -> Figures:
             shares = np.concatenate((truth[1], [1.0]))
             found.width.append(float(shares[ends[1]] - shares[ends[0]]))
         for quantile in BETWEEN:
-            answer = made.of.quantile(float(quantile), own)
+            try:
+                answer = made.of.quantile(float(quantile), own)
+            except ConfigurationError:
+                found.refused += 1
+                continue
             true = truth[0][np.searchsorted(truth[1], quantile - 1e-12)] * made.width
             found.between.append(_holds(answer.lower, true, answer.upper))
         records = made.measured.records(places)
@@ -200,7 +210,9 @@ def forecasts(made: World) -> float:
 def report(chosen: Sequence[Setting], seeds: int, length: int) -> None:
     """Print a line a stream and a period, and the means."""
     print("rank errors in %, cover of 95 % intervals; width in % of the records")
-    print(f"{'stream':34s} period  days mixture   ask  ratio  cover between width total  next")
+    print(
+        f"{'stream':34s} period  days mixture   ask  ratio  cover between width total  next refused"
+    )
     ratios: dict[int, list[float]] = {each: [] for each in PERIODS}
     covers: dict[int, list[bool]] = {each: [] for each in PERIODS}
     for setting in chosen:
@@ -222,6 +234,7 @@ def report(chosen: Sequence[Setting], seeds: int, length: int) -> None:
             joined = {
                 name: [x for part in parts for x in getattr(part, name)]
                 for name in Figures.__dataclass_fields__
+                if name != "refused"
             }
             if not joined["ask"]:
                 continue
@@ -236,7 +249,7 @@ def report(chosen: Sequence[Setting], seeds: int, length: int) -> None:
             print(
                 f"{setting.key:34s} {period:6d} {days:5.2f} {mixture:7.2f} {ask:5.2f} "
                 f"{ratios[period][-1]:6.2f} {cover:6.3f} {between:7.3f} {width:5.1f} {total:5.2f} "
-                f"{coming:5.2f}",
+                f"{coming:5.2f} {sum(part.refused for part in parts):4d}",
                 flush=True,
             )
     for period in PERIODS:
