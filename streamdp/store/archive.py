@@ -9,7 +9,6 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import fields, replace
-from itertools import chain
 from typing import Any
 
 from streamdp.database import Database
@@ -182,9 +181,8 @@ def release_before(
 
 def release_of(database: Database, release_id: str) -> Release:
     """A release, or a notice or alert in the form of one, that is known to exist."""
-    rows = database.query(f"{_RELEASE} WHERE r.id = ?", [release_id])
-    notices = database.query(f"{_NOTICE} WHERE n.id = ?", [release_id])
-    return _release(next(chain(rows, notices, database.query(_ALERT, [release_id]))))
+    kinds = (f"{_RELEASE} WHERE r.id = ?", f"{_NOTICE} WHERE n.id = ?", _ALERT)
+    return _release(next(row for kind in kinds for row in database.query(kind, [release_id])))
 
 
 def add_notice(database: Database, notice: Release) -> None:

@@ -52,7 +52,8 @@ COLUMNS = tuple(f"ALTER TABLE {table} ADD COLUMN seal TEXT NOT NULL DEFAULT ''" 
 
 def update(database: Database, table: str, **where: Json) -> None:
     """Write the checksums of the rows of a table that have these values."""
-    matches, secret = " AND ".join(f"{name} IS :{name}" for name in where) or "true", _key(database)
+    matches = " AND ".join(f"{name} IS :{name}" for name in where) or "true"
+    secret = _key(database) if table in KEYED else b""
     for row in database.query(f"SELECT * FROM {table} WHERE {matches}", where):  # noqa: S608
         key = {name: row[name] for name in list(row)[:LONGEST_KEY] if name != "seal"}
         same = " AND ".join(f"{name} IS :{name}" for name in key)
