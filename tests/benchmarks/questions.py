@@ -116,7 +116,7 @@ def world(setting: Setting, seed: int, length: int) -> World:
     for step, batch in zip(
         replay(QuantilesStudy(), kind, stream, chance(seed)), stream.batches, strict=True
     ):
-        found = kind.measured(step.plan, step.outcome)  # type: ignore[attr-defined]
+        found = kind.measured(step.plan, step.outcome)
         releases.append(MeasuredRelease(batch.key, "quantiles", batch, 0, found))
         rows.append(step.outcome.rows)
     cells = tuple(each.cells for each in stream.counts)

@@ -132,7 +132,7 @@ def test_a_kind_without_a_study_is_refused_by_name(home: Path, stream: tuple[str
     refused = typed("rows", *stream)
     assert isinstance(refused.exception, ConfigurationError)
     assert "of kind statistics cannot be simulated" in str(refused.exception)
-    assert "that can be: quantiles, workload, selection, experts;" in str(refused.exception)
+    assert "that can be: quantiles, workload, selection, experts, keys;" in str(refused.exception)
 
 
 def test_by_default_all_learners_that_the_release_admits(home: Path) -> None:

@@ -105,7 +105,7 @@ def test_the_scheduler_of_apscheduler_sleeps_through_a_step_of_the_clock() -> No
         scheduler.shutdown()
     assert waits[0] == timedelta(hours=1).total_seconds()
     clock = Wall(seconds=int(noon.timestamp()))
-    wakes = Wakes({"at one": Schedule(cron="0 13 * * *")}, clock)  # type: ignore[arg-type]
+    wakes = Wakes({"at one": Schedule(cron="0 13 * * *")}, clock)
     clock.seconds += 3600
     assert wakes.wait(15) <= 15
     assert wakes.due() == {"at one"}

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from streamdp.mechanisms.quantile_tree import noisy_gradient
-from streamdp.mechanisms.quantile_tree.noisy_gradient import UNITS, NoisyGradient, clipped
+from streamdp.mechanisms import additive_noise
+from streamdp.mechanisms.quantile_tree.noisy_gradient import UNITS, NoisyGradient, Slope, clipped
 from streamdp.types import CellCounts, FloatArray, Grid
 from tests.worlds import ReplayedEntropy
 
@@ -26,7 +26,7 @@ def counts(values: list[int]) -> CellCounts:
     return CellCounts(cells, numbers.astype(np.int64))
 
 
-def bought(slope: noisy_gradient.Slope = lambda values: values / 100) -> NoisyGradient:
+def bought(slope: Slope = lambda values: values / 100) -> NoisyGradient:
     return NoisyGradient(Fraction(1), HALVES, Grid(Fraction(1), 0, 50), slope)
 
 
@@ -55,7 +55,7 @@ def test_no_slope_makes_an_error_that_a_batch_could_cause() -> None:
 
 def test_an_empty_batch_is_noise_alone_and_takes_as_much_chance() -> None:
     """Zero before the noise, and no request of entropy more or less."""
-    with patch.object(noisy_gradient, "discrete_laplace", lambda scale, entropy: 0):
+    with patch.object(additive_noise, "discrete_laplace", lambda scale, entropy: 0):
         assert bought(lambda values: values + 1.0).draw(counts([]), ReplayedEntropy()) == (0, 0)
         told = bought().draw(counts([20, 30]), ReplayedEntropy())
         assert told == pytest.approx((0.2, 0.3), abs=2.0 / UNITS)

@@ -125,7 +125,7 @@ def test_so_it_is_at_a_price_in_rho(tmp_path: Path, name: str, body: str) -> Non
     configured(tmp_path, name, body)
     path = tmp_path / "config.yaml"
     text = path.read_text().replace(
-        "caps: {batch: 1, lifetime: 10}", "caps: {batch: {rho: 1}, lifetime: {rho: 10}}"
+        "batch: 1, lifetime: 10", "batch: {rho: 1}, lifetime: {rho: 10}"
     )
     path.write_text(text.replace("epsilon: 0.5", "rho: 0.1"))
     assert strays(load(path), False, "all equal") == 0

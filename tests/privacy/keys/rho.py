@@ -29,7 +29,7 @@ from tests.worlds import ReplayedEntropy
 
 BATCH = Batch("s", "1")
 RHO, DELTA = Fraction(1, 32), Fraction(1, 20)
-STATE = {"found": {'["c"]': "0"}, "series": []}
+STATE = {"found": {'["c"]': "0"}, "series": [], "window": 1}
 """One key is known, two are not."""
 
 ORDERS = (1.01, 1.5, 2.0, 4.0, 16.0)
