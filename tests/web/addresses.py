@@ -41,7 +41,7 @@ def addresses(client: TestClient) -> list[str]:
 def answers(config: Path, now: int) -> dict[str, tuple[int, bytes]]:
     """Status and content of every address, and reports and tables of every job, at one moment."""
     reader = Reader(config, load(config), kind_of, lambda: now)
-    with TestClient(application(reader, Web()), base_url=HOST) as client:
+    with TestClient(application(reader, Web(requests_per_second=1000)), base_url=HOST) as client:
         found = {address: client.get(address) for address in addresses(client)}
     shown = {address: (each.status_code, each.content) for address, each in found.items()}
     store = load(config).store.path
