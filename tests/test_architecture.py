@@ -35,7 +35,7 @@ BELOW = {
     "sinks": {"types", "errors", "database", "disk", "privacy", "text", "objects"},
     "store": {"types", "errors", "database", "disk", "privacy", "__init__"},
     "log": {"types", "errors", "disk", "text"},
-    "engine": {"types", "errors", "text"},
+    "engine": {"types", "errors", "text", "answers"},
     "config": {
         "disk",
         "types",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from typing import NoReturn
@@ -15,6 +15,7 @@ from streamdp.answers.changes import Change, quantile_change, shift
 from streamdp.answers.counted import Counted, Stage
 from streamdp.answers.periods import Period, gaps
 from streamdp.answers.regression import Estimate, History, Scales, ahead, share
+from streamdp.answers.tables import Axes, PeriodTables, Raw, UnmeasuredError
 from streamdp.errors import ConfigurationError
 from streamdp.mechanisms.noise import noise_of
 from streamdp.types import FloatArray, IntArray, Json, MeasuredRelease, Measurement
@@ -25,6 +26,8 @@ LEVEL = 1.959964
 
 _MANY_CELLS = 400
 _TAIL = 0.0005
+_NEAR = 28
+"""Batches before and behind a period whose tables tell of those that it did not measure."""
 
 Group = tuple[str, ...]
 
@@ -141,11 +144,32 @@ class Measured:
         totals = [_counted_total(self, self.releases[place], group) for place in places]
         return _summed(totals)
 
-    def total(self, part: str, places: Sequence[int], group: Group = ()) -> Answer:
-        """The total of a measure over some releases: a count, or a sum of clipped values."""
+    def united(self, group: Group = ()) -> United:
+        """The distributions of a group; without one, of all groups together."""
+        groups = (group,) if group else self.groups
+        return United(tuple(map(self.distribution, groups)))
+
+    def adds_up(self, part: str) -> bool:
+        """Whether a measure of the newest release is a count or a sum, so that days add up."""
+        measures = (
+            each.terms.question.get("measure") or {}
+            for each in self._newest.measurements
+            if each.terms.part == part and each.terms.form in ("table", "sums")
+        )
+        return any("count" in each or "sum" in each for each in measures)
+
+    def total(self, part: str, places: Sequence[int], group: Group = (), cell: str = "") -> Answer:
+        """The total of a measure over some releases: a count, or a sum of clipped values.
+
+        Args:
+            part: Name of the measure.
+            places: Of the releases.
+            group: Of the job's groups.
+            cell: Of a count by cells, which one.
+        """
         found, clips = [], set[str]()
         for place in places:
-            one, clip = _part_total(self, self.releases[place], part, group)
+            one, clip = _part_total(self, self.releases[place], part, group, cell)
             found.append(one)
             clips.add(clip)
         if len(clips) > 1:
@@ -156,6 +180,21 @@ class Measured:
                 hint="ask about days one by one, or about a period with one range",
             )
         return _summed(found)
+
+    @cached_property
+    def _tables(self) -> dict[tuple[tuple[int, ...], Group], Crossed]:
+        return {}
+
+    def crossed(self, places: tuple[int, ...], group: Group = ()) -> Crossed:
+        """The tables of a workload over some releases.
+
+        Raises:
+            ConfigurationError: It measures none.
+        """
+        key = places, group
+        if key not in self._tables:
+            self._tables[key] = _crossed(self, places, group)
+        return self._tables[key]
 
 
 @dataclass(frozen=True, eq=False)
@@ -175,6 +214,7 @@ class Distribution:
     places: Mapping[int, int]
     resolution: Fraction
     bounds: tuple[int, int]
+    _known: dict[bytes, Estimate] = field(default_factory=dict)
 
     @cached_property
     def scales(self) -> Scales:
@@ -203,9 +243,15 @@ class Distribution:
         Raises:
             ConfigurationError: It lies beyond what was counted.
         """
-        self._require_inside(quantile, places)
-        found = share(self.history, self.scales, self._weights(places), self._cells(places))
-        return self._placed(found, quantile, len(places))
+        self.require_inside(quantile, *self.outermost(places))
+        key = places.tobytes()
+        if key not in self._known:
+            self._known[key] = self.shares(places, self.cells(places))
+        return self.placed(self._known[key], quantile, len(places))
+
+    def shares(self, places: IntArray, cells: FloatArray) -> Estimate:
+        """The shares of the records of some batches up to cells."""
+        return share(self.history, self.scales, self._weights(places), cells)
 
     def next(self, quantile: float, at: float) -> Answer:
         """A quantile of a batch to come, and where it lies with 95 %.
@@ -215,9 +261,9 @@ class Distribution:
             at: Days since 1970 at which the batch begins.
         """
         recent = np.arange(len(self.history.at))[-7:]
-        self._require_inside(quantile, recent)
-        found = ahead(self.history, self.scales, at, self._cells(recent))
-        return self._placed(found, quantile, 0)
+        self.require_inside(quantile, *self.outermost(recent))
+        found = ahead(self.history, self.scales, at, self.cells(recent))
+        return self.placed(found, quantile, 0)
 
     def share(self, above: float | None, up_to: float | None, places: IntArray) -> Answer:
         """The share of records above one value and up to another.
@@ -251,7 +297,7 @@ class Distribution:
 
     def change(self, one: IntArray, other: IntArray, quantile: float) -> Change:
         """How a quantile differs between two periods, in the unit of the column."""
-        self._require_inside(quantile, np.concatenate((one, other)))
+        self.require_inside(quantile, *self.outermost(np.concatenate((one, other))))
         found = quantile_change(self.history, self.scales, one, other, quantile)
         return self._in_unit(found)
 
@@ -272,7 +318,8 @@ class Distribution:
         """The last cell at or below a value."""
         return float(math.floor(Fraction(str(value)) / self.resolution))
 
-    def _cells(self, places: IntArray) -> FloatArray:
+    def cells(self, places: IntArray) -> FloatArray:
+        """Cells between which the distribution of some batches is told."""
         base = self.history.base(places)
         low, high = base.places(np.array([_TAIL, 1.0 - _TAIL]))
         if high - low < _MANY_CELLS:
@@ -281,7 +328,8 @@ class Distribution:
             found = np.floor(base.places(np.linspace(_TAIL, 1.0 - _TAIL, _MANY_CELLS)))
         return np.unique(np.clip(found, *self.bounds))
 
-    def _placed(self, found: Estimate, quantile: float, batches: int) -> Answer:
+    def placed(self, found: Estimate, quantile: float, batches: int) -> Answer:
+        """The place of a quantile, and where it lies with 95 %."""
         half = LEVEL * np.sqrt(np.maximum(np.diag(found.covariance), 1e-12))
         rising, falling = np.maximum.accumulate, np.minimum.accumulate
         mean = (rising(found.mean) + falling(found.mean[::-1])[::-1]) / 2
@@ -296,8 +344,8 @@ class Distribution:
         unit = float(self.resolution)
         return Answer(value * unit, min(low, value) * unit, max(high, value) * unit, batches)
 
-    def _require_inside(self, quantile: float, places: IntArray) -> None:
-        low, high = self._outermost(places)
+    def require_inside(self, quantile: float, low: float, high: float) -> None:
+        """Require a quantile to lie between the shares at the outermost cuts, or hardly outside."""
         if not 0.7 * low - 0.005 <= quantile <= 1.0 - 0.7 * (1.0 - high) + 0.005:
             raise ConfigurationError(
                 f"the quantile {quantile:g} lies beyond what was counted: cuts lie between"
@@ -306,7 +354,7 @@ class Distribution:
                 hint="list it in `quantiles` of the job, and later batches are cut there too",
             )
 
-    def _outermost(self, places: IntArray) -> tuple[float, float]:
+    def outermost(self, places: IntArray) -> tuple[float, float]:
         """Shares at the usual lowest and highest cut, the lower and higher quarter of batches."""
         base = self.history.base(places)
         cells = [self.history.shares[place].cells for place in places]
@@ -327,20 +375,157 @@ class Distribution:
             )
 
 
-def united(parts: Sequence[tuple[Distribution, IntArray]], ask: Callable[..., Answer]) -> Answer:
-    """The share of a union of groups: their shares, weighed by their numbers of records."""
-    found = [ask(each, places) for each, places in parts]
-    sizes = np.array([float(each.history.sizes[places].sum()) for each, places in parts])
-    weights = sizes / sizes.sum()
-    value = float(weights @ [each.value for each in found])
-    spread = [(each.upper - each.lower) / (2 * LEVEL) for each in found]
-    noise = np.array(
-        [sum(each.history.batches[place].total()[1] for place in places) for each, places in parts]
-    )
-    moved = (np.array([each.value for each in found]) - value) / sizes.sum()
-    half = LEVEL * math.sqrt(float(weights**2 @ np.square(spread) + moved**2 @ noise))
-    low, high = max(value - half, 0.0), min(value + half, 1.0)
-    return Answer(value, low, high, found[0].batches)
+@dataclass(frozen=True, slots=True, eq=False)
+class United:
+    """The distributions of disjoint groups together, weighed by their numbers of records.
+
+    Args:
+        parts: At least one, of the same column.
+    """
+
+    parts: tuple[Distribution, ...]
+
+    def quantile(self, quantile: float, releases: Sequence[int], partial: bool = False) -> Answer:
+        """A quantile of the records of all groups.
+
+        Raises:
+            ConfigurationError: It lies beyond what was counted, or some have no counts.
+        """
+        own = [each.of(releases, partial) for each in self.parts]
+        first = self.parts[0]
+        if len(own) == 1:
+            return first.quantile(quantile, own[0])
+        pairs = list(zip(self.parts, own, strict=True))
+        weights, noise = self._weights(pairs)
+        ends = np.array([each.outermost(places) for each, places in pairs])
+        first.require_inside(quantile, *(weights @ ends).tolist())
+        cells = np.unique(np.concatenate([each.cells(places) for each, places in pairs]))
+        if len(cells) > _MANY_CELLS:
+            cells = np.unique(np.quantile(cells, np.linspace(0, 1, _MANY_CELLS), method="lower"))
+        found = [each.shares(places, cells) for each, places in pairs]
+        mean = np.asarray(sum(w * each.mean for w, each in zip(weights, found, strict=True)))
+        covariance = sum(w**2 * each.covariance for w, each in zip(weights, found, strict=True))
+        for each, spread in zip(found, noise, strict=True):
+            covariance = covariance + spread * np.multiply.outer(each.mean - mean, each.mean - mean)
+        whole = Estimate(cells, mean, np.asarray(covariance))
+        return first.placed(whole, quantile, max(map(len, own)))
+
+    def share(
+        self,
+        above: float | None,
+        up_to: float | None,
+        releases: Sequence[int],
+        partial: bool = False,
+    ) -> Answer:
+        """The share of the records of all groups above one value and up to another.
+
+        Raises:
+            ConfigurationError: An end lies beyond what was counted, or some have no counts.
+        """
+        pairs = [(each, each.of(releases, partial)) for each in self.parts]
+        found = [each.share(above, up_to, places) for each, places in pairs]
+        if len(found) == 1:
+            return found[0]
+        weights, noise = self._weights(pairs)
+        value = float(weights @ [each.value for each in found])
+        spread = np.array([(each.upper - each.lower) / (2 * LEVEL) for each in found])
+        moved = np.array([each.value for each in found]) - value
+        half = LEVEL * math.sqrt(float(weights**2 @ spread**2 + moved**2 @ noise))
+        low, high = max(value - half, 0.0), min(value + half, 1.0)
+        return Answer(value, low, high, found[0].batches)
+
+    def _weights(
+        self, pairs: Sequence[tuple[Distribution, IntArray]]
+    ) -> tuple[FloatArray, FloatArray]:
+        """Shares of the groups among all records, and the variance of each."""
+        sizes = np.array([float(each.history.sizes[places].sum()) for each, places in pairs])
+        noise = [
+            sum(each.history.batches[place].total()[1] for place in places.tolist())
+            for each, places in pairs
+        ]
+        return sizes / sizes.sum(), np.array(noise) / sizes.sum() ** 2
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Crossed:
+    """Tables over the axes of a workload, of a period.
+
+    Args:
+        tables: Consistent with each other.
+        labels: Cells of each axis, by its name.
+        masks: Axes of each measured condition, and the cells in which it holds.
+        batches: How many batches they are of.
+    """
+
+    tables: PeriodTables
+    labels: Mapping[str, tuple[str, ...]]
+    masks: Mapping[str, tuple[Axes, FloatArray]]
+    batches: int
+
+    def cell(self, answer: str, axes: Mapping[str, Json]) -> Answer:
+        """A cell of an answer of the workload; of a condition the number that meets it.
+
+        Raises:
+            ConfigurationError: Too few batches measured its table.
+        """
+        try:
+            if answer in self.masks:
+                names, mask = self.masks[answer]
+                table = self.tables.table(names)
+                value = float((table.counts * mask).sum())
+                half = math.sqrt(float((table.halves**2 * mask).sum()))
+            else:
+                table = self.tables.table(tuple(axes))
+                at = tuple(self.labels[name].index(str(cell)) for name, cell in axes.items())
+                value, half = float(table.counts[at]), float(table.halves[at])
+        except UnmeasuredError as error:
+            raise ConfigurationError(
+                f"only {error} measured {answer!r}, and the others do not follow from them",
+                hint="ask about a longer period, or for fewer axes",
+            ) from None
+        value, half = round(value, 3), round(half, 3)
+        return Answer(value, value - half, value + half, self.batches)
+
+
+def _crossed(measured: Measured, places: tuple[int, ...], group: Group) -> Crossed:
+    labels: dict[str, tuple[str, ...]] = {}
+    masks: dict[str, tuple[Axes, FloatArray]] = {}
+    near = range(max(places[0] - _NEAR, 0), min(places[-1] + 1 + _NEAR, len(measured.releases)))
+    found: dict[int, list[Raw]] = {place: [] for place in (*near, *places)}
+    for place, raws in found.items():
+        for each in measured.releases[place].measurements:
+            question = each.terms.question
+            if "axes" not in question or each.terms.group != group:
+                continue
+            own = {name: tuple(cells) for name, _, cells, *_ in question["axes"]}
+            if any(labels.setdefault(name, cells) != cells for name, cells in own.items()):
+                raise ConfigurationError(f"axes of {measured.job} had other cells in this period")
+            shape = tuple(map(len, own.values()))
+            if "cells" in question:
+                mask = np.array(question["cells"], dtype=np.float64).reshape(shape)
+                masks[each.terms.part] = tuple(own), mask
+                continue
+            counts = np.array(each.numbers, dtype=np.float64).reshape(shape)
+            raws.append(Raw(tuple(own), counts, _variance(each)))
+    batches = [found[place] for place in places]
+    if not all(batches):
+        if not any(batches):
+            _refuse(measured, group)
+        raise ConfigurationError(
+            f"{sum(not each for each in batches)} releases of {measured.job} measured no table",
+            hint="releases of older versions have none",
+        )
+    beside = [raws for place, raws in found.items() if place not in places and raws]
+    sizes = {name: len(cells) for name, cells in labels.items()}
+    return Crossed(PeriodTables(batches, sizes, beside), labels, masks, len(places))
+
+
+def summed(parts: Iterable[Answer]) -> Answer:
+    """The sum of independent answers."""
+    found = list(parts)
+    value = sum(each.value for each in found)
+    half = math.sqrt(sum(((each.upper - each.lower) / 2) ** 2 for each in found))
+    return Answer(value, value - half, value + half, max(each.batches for each in found))
 
 
 def _distribution(measured: Measured, group: Group) -> Distribution:
@@ -436,7 +621,7 @@ def _counts_all(measurement: Measurement) -> bool:
 
 
 def _part_total(
-    measured: Measured, release: MeasuredRelease, part: str, group: Group
+    measured: Measured, release: MeasuredRelease, part: str, group: Group, cell: str
 ) -> tuple[tuple[float, float], str]:
     """Noisy total of a measure, its variance, and what it was clipped to."""
     own = [
@@ -450,8 +635,8 @@ def _part_total(
             hint=f"its measures are: {', '.join(measured.parts)}",
         )
     measure: Json = own[0].terms.question.get("measure") or {}
-    if "count" in measure and len(own[0].numbers) == 1:
-        return (float(own[0].numbers[0]), _variance(own[0])), ""
+    if "count" in measure:
+        return _count_of(own[0], part, cell), ""
     if "sum" in measure:
         (one,) = [each for each in own if each.terms.form == "sums"]
         unit = float(Fraction(measure["grid"][0]))
@@ -468,6 +653,20 @@ def _part_total(
         f"{part} of {measured.job} is no count and no sum, so days of it do not add up",
         hint="measures `count` and `sum` add up; a mean is a sum over a count",
     )
+
+
+def _count_of(counted: Measurement, part: str, cell: str) -> tuple[float, float]:
+    """A count, or that of one cell, and its variance."""
+    cells = counted.terms.question["measure"].get("cells", [])
+    if len(counted.numbers) == 1:
+        return float(counted.numbers[0]), _variance(counted)
+    if not cell:
+        return float(sum(counted.numbers)), len(counted.numbers) * _variance(counted)
+    if cell not in cells:
+        raise ConfigurationError(
+            f"{part} has no cell {cell!r}", hint=f"its cells are: {', '.join(cells)}"
+        )
+    return float(counted.numbers[cells.index(cell)]), _variance(counted)
 
 
 def _summed(totals: Sequence[tuple[float, float]]) -> Answer:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal
@@ -79,6 +79,25 @@ def every(step: Step, whole: Period, zone: str) -> tuple[Period, ...]:
         if each.since >= whole.since and each.until <= whole.until:
             found.append(each)
         day = following
+
+
+def rolling(days: int, ends: Sequence[int], zone: str) -> Iterator[Period]:
+    """The last so many days before each midnight at which a batch ends, in order.
+
+    >>> [each.name for each in rolling(7, [1369612800, 1369620000], "UTC")]
+    ['2013-05-20..2013-05-26']
+
+    Args:
+        days: How many.
+        ends: Of batches (POSIX seconds).
+        zone: Whose midnights.
+    """
+    there = ZoneInfo(zone)
+    for end in sorted(set(ends)):
+        day = datetime.fromtimestamp(end, there).date()
+        if _moment(day, zone) == end:
+            first, last = day - timedelta(days=days), day - timedelta(days=1)
+            yield _between(f"{first}..{last}", first, day, zone)
 
 
 def gaps(batches: Sequence[Batch], within: Period) -> tuple[tuple[int, int], ...]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from streamdp.engine.attempts import Task
 from streamdp.engine.protocols import Connected
 from streamdp.engine.release import EngineContext
+from streamdp.engine.rollups import Rolled
 from streamdp.engine.runner import Runner
 from streamdp.errors import ClockError, OutOfMemoryError, StoreError, told_of_memory
 
@@ -88,6 +89,7 @@ class Rounds:
         self._again: set[str] = set()
         self._error: BaseException | None = None
         self._told: set[tuple[str, Skipped]] = set()
+        self._rolled = Rolled()
         self._current: Mapping[str, Task] = {}
         self.finished_at: int | None = None
         self.failure = ""
@@ -96,6 +98,7 @@ class Rounds:
         """Forget what waits, and know the tasks of a new configuration."""
         with self._guard:
             self._current, self._waiting, self._unserved = tasks, {}, {}
+            self._rolled = Rolled()
 
     def wake(self, tasks: Iterable[Task], names: Iterable[str], log: Log) -> None:
         """Let tasks have their turn: in the round of their source, or in its next."""
@@ -197,7 +200,9 @@ class Rounds:
                     if each is task and name in self._unserved:
                         self._unserved[name] = round_.at
 
-        around = EngineContext(self._store, self._entropy, self._clock, log, self._told)
+        around = EngineContext(
+            self._store, self._entropy, self._clock, log, self._told, rolled=self._rolled
+        )
         runner = Runner(around, {}, stop, woken, progress, posted=self._posted)
         with told_of_memory():
             runner.round(list(round_.tasks.values()))

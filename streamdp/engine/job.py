@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from streamdp.answers.rollups import RollupTerms
 from streamdp.types import Backend, Charging, ReleaseKind, Source
 
 
@@ -20,6 +21,7 @@ class Job:
         charging: What that costs a unit.
         sinks: Names of the sinks it goes to.
         window: How many batches it asks at once.
+        rollups: What is rolled up of its releases; None for nothing.
     """
 
     name: str
@@ -30,6 +32,7 @@ class Job:
     charging: Charging
     sinks: tuple[str, ...]
     window: int = 1
+    rollups: RollupTerms | None = None
 
     @property
     def jobs(self) -> tuple[Job, ...]:

@@ -227,6 +227,29 @@ class Store(Protocol):
         """Write down how deliveries ended."""
         ...
 
+    @property
+    def name(self) -> str:
+        """The store's own name."""
+        ...
+
+    def released_windows(self, job: str) -> tuple[tuple[int, int, str], ...]:
+        """Windows and ids of the releases of a job, in order of time."""
+        ...
+
+    def measured_between(self, job: str, since: int, until: int) -> tuple[MeasuredRelease, ...]:
+        """The releases of a job whose windows lie in a range."""
+        ...
+
+    def rolled_up(self, job: str) -> Mapping[tuple[str, str], tuple[int, str]]:
+        """By step and period: the newest revision, and what it was made of."""
+        ...
+
+    def add_rollup(
+        self, rollup: Release, step: str, revision: int, made_of: str, sinks: Iterable[str]
+    ) -> bool:
+        """Write a rollup with what sinks are owed, once; whether it is new."""
+        ...
+
     def paused(self) -> frozenset[str]:
         """Names of paused jobs."""
         ...

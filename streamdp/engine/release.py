@@ -13,6 +13,7 @@ from streamdp.engine.job import Job
 from streamdp.engine.origins import bind_files, bind_tables
 from streamdp.engine.protocols import Store
 from streamdp.engine.replay import informed, replayed
+from streamdp.engine.rollups import Rolled
 from streamdp.errors import InternalError, StreamdpError, told_of_memory
 from streamdp.types import (
     Batch,
@@ -42,6 +43,7 @@ class EngineContext:
     Args:
         told: Inputs of each source that this process has logged as skipped.
         taught: By job, the newest learner that began and what measurements taught it.
+        rolled: What this process knows of rollups.
     """
 
     store: Store
@@ -50,6 +52,7 @@ class EngineContext:
     log: Log
     told: set[tuple[str, Skipped]] = field(default_factory=set)
     taught: dict[str, tuple[str, Json]] = field(default_factory=dict)
+    rolled: Rolled = field(default_factory=Rolled)
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,6 +18,7 @@ from streamdp.engine.ingest import Arrived, due, ingest
 from streamdp.engine.job import Job
 from streamdp.engine.protocols import HoldsRecords, Skips
 from streamdp.engine.release import EngineContext
+from streamdp.engine.rollups import roll
 from streamdp.errors import SourceError, StreamdpError, told_of_memory
 from streamdp.types import UNREADABLE, Batch, ReadsReleases, Sink, Source
 from streamdp.types.rests import rest_after, rest_after_deaths
@@ -153,7 +154,7 @@ class Runner:
                     work.unseen, work.seen = more, self._arrived[task.source.name]
                     self._forget(task, due)
                     work.batches = [batch for batch in due if only is None or only(batch)]
-                return self._do(work, work.batches, outcomes)
+                return self._do(work, work.batches, outcomes) or self._roll(task, outcomes)
         except StreamdpError as error:
             if error.code in ("locked", "store", "integrity"):
                 raise
@@ -161,6 +162,15 @@ class Runner:
             self._tell(task, error)
             work.unseen = False
             return False
+
+    def _roll(self, task: Task, outcomes: Outcomes) -> bool:
+        """Make some rollups that are due; whether more are left, for another turn."""
+        more = False
+        for job in task.jobs:
+            more = more or (not self.stop() and roll(job, self.around))
+        if any(job.rollups for job in task.jobs):
+            self._deliver(outcomes)
+        return more
 
     def _due(self, task: Task, outcomes: Outcomes) -> tuple[list[Batch], bool]:
         """Due batches of a task, and whether more have arrived that were not looked at yet.

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
-from streamdp.answers.job import DAY, Answer, Group, Measured, counts_records, mean, united
+from streamdp.answers.job import DAY, Answer, Group, Measured, counts_records, mean, summed
 from streamdp.answers.periods import Period, Step, every, period
 from streamdp.database import Database
 from streamdp.errors import ConfigurationError
@@ -76,6 +76,8 @@ class Ask:
     ) -> Table:
         """A quantile of all records of a period; over `next`: of the batch that comes.
 
+        Without a group it is that of all groups together.
+
         Args:
             quantile: Between 0 and 1.
             over: `2013-06-03`, `2013-W22`, `2013-06`, `2013-Q2`, `2013`, `A..B`, `28d`, `all`.
@@ -88,17 +90,13 @@ class Ask:
         """
         if not 0.0 < quantile < 1.0:
             raise ConfigurationError(f"a quantile lies between 0 and 1, and {quantile:g} does not")
-        of = self.measured.distribution(tuple(group))
         name = f"quantile {quantile:g}"
         if over == NEXT:
-            found = of.next(quantile, self._following())
+            found = self.measured.distribution(tuple(group)).next(quantile, self._following())
             return _table([_row(NEXT, name, found)])
+        of = self.measured.united(tuple(group))
         return self._each(
-            over,
-            every,
-            name,
-            partial,
-            lambda places: of.quantile(quantile, of.of(places, partial)),
+            over, every, name, partial, lambda places: of.quantile(quantile, places, partial)
         )
 
     def share(
@@ -290,11 +288,7 @@ class Ask:
         group: Group,
         partial: bool,
     ) -> Answer:
-        groups = (group,) if group else self.measured.groups
-        found = [(of, of.of(places, partial)) for of in map(self.measured.distribution, groups)]
-        if len(found) == 1:
-            return found[0][0].share(above, up_to, found[0][1])
-        return united(found, lambda of, own: of.share(above, up_to, own))
+        return self.measured.united(group).share(above, up_to, places, partial)
 
     def _records(self, places: tuple[int, ...], group: Group, partial: bool) -> Answer:
         groups = (group,) if group else self.measured.groups
@@ -306,11 +300,11 @@ class Ask:
         ]
         if not kept:
             raise ConfigurationError(f"no release of {self.measured.job} there counted records")
-        return _sum(self.measured.records(kept, each) for each in groups)
+        return summed(self.measured.records(kept, each) for each in groups)
 
     def _total(self, measure: str, places: tuple[int, ...], group: Group) -> Answer:
         groups = (group,) if group else self.measured.groups
-        return _sum(self.measured.total(measure, places, each) for each in groups)
+        return summed(self.measured.total(measure, places, each) for each in groups)
 
 
 def asking(database: Database, job: str, zone: str, about: Sequence[str] = ()) -> Ask:
@@ -351,14 +345,6 @@ def said(name: str, change: float, lower: float, upper: float, rose: float) -> s
         f"{name} {verb} by {abs(change):.3g} ({low:.3g} to {high:.3g}); that the process {verb} is"
         f" as sure as {chance} in 100"
     )
-
-
-def _sum(parts: Iterable[Answer]) -> Answer:
-    """The sum of independent answers."""
-    found = list(parts)
-    value = sum(each.value for each in found)
-    half = sum(((each.upper - each.lower) / 2) ** 2 for each in found) ** 0.5
-    return Answer(value, value - half, value + half, max(each.batches for each in found))
 
 
 def _row(name: str, question: str, answer: Answer) -> dict[str, Json]:

@@ -99,6 +99,23 @@ class StoreReader:
         """
         return table_of_releases(self._releases(job, last))
 
+    def rollups(self, job: str, step: str | None = None, last: int | None = None) -> Table:
+        """Closed weeks, months, ... of a job, the oldest first: newest revisions, a line a row.
+
+        Args:
+            job: Whose.
+            step: `week`, `month`, ..., `rolling 28d`: of these alone; all by default.
+            last: Only the last so many; all by default.
+
+        Raises:
+            StreamdpError: The store knows no such job.
+        """
+        from streamdp.store.rollups import select
+
+        self._releases(job, 1)
+        with self._moment() as database:
+            return table_of_releases(select(database, job, step, last))
+
     def plot(self, job: str, last: int | None = None) -> Chart:
         """Charts of a job's releases over time, which a notebook shows and `save` writes.
 

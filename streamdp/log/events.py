@@ -53,6 +53,7 @@ EVENTS = {
     "release.committed": _event("info", "job batch release", "a release is in the store"),
     "release.burnt": _event("warning", "job batch epsilon_nano", "spent, and no release"),
     "release.delivered": _event("debug", "job batch release sink", "a sink has it"),
+    "rollup.made": _event("info", "job batch release", "a closed period is rolled up, for nothing"),
     "release.failed": _event(
         "error", "job code source id reason", "a job's turn ended in an error"
     ),

@@ -6,12 +6,12 @@ from streamdp.privacy.amounts import ATTO, NANO, delta_text, epsilon_text
 from streamdp.text import iso
 from streamdp.types import Json, Release
 
-NOTICES = {"gate": "acceptance", "standing": "standing", "alert": "alert"}
+NOTICES = {"gate": "acceptance", "standing": "standing", "alert": "alert", "rollup": "rollup"}
 """Types of what is no release, by its kind."""
 
 
 def record(release: Release) -> dict[str, Json]:
-    """The release as one JSON object; `type` tells notices and alerts, which cost nothing."""
+    """The release as one JSON object; `type` tells rollups, notices and alerts: they are free."""
     return {
         "type": NOTICES.get(release.kind, "release"),
         "release_id": release.id,

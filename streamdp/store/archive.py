@@ -16,6 +16,7 @@ from streamdp.errors import IntegrityError
 from streamdp.store import measurements, row_checksums
 from streamdp.store.columns import OF_RELEASE, add_columns, columns_from
 from streamdp.store.ledger.renames import all_names, names_of, names_since
+from streamdp.store.rollups import OF_ROLLUP
 from streamdp.types import Batch, Json, Learned, Release
 
 RHO_OF_RELEASE = (
@@ -180,8 +181,9 @@ def release_before(
 
 
 def release_of(database: Database, release_id: str) -> Release:
-    """A release, or a notice or alert in the form of one, that is known to exist."""
-    kinds = (f"{_RELEASE} WHERE r.id = ?", f"{_NOTICE} WHERE n.id = ?", _ALERT)
+    """A release, or a notice, rollup or alert in the form of one, that is known to exist."""
+    rollup = f"{OF_ROLLUP} WHERE id = ?"
+    kinds = (f"{_RELEASE} WHERE r.id = ?", f"{_NOTICE} WHERE n.id = ?", rollup, _ALERT)
     return _release(next(row for kind in kinds for row in database.query(kind, [release_id])))
 
 

@@ -40,6 +40,10 @@ SEALED_SINCE = {
     "release_columns": ("job", "since", "columns"),
     "alert": ("id", "event", "about", "batch", "reason", "since", "over_at"),
     "problem": ("about", "batch", "code", "reason", "since"),
+    "rollup": (
+        *("id", "job", "step", "period", "revision", "source", "since", "until", "made_of"),
+        *("made_at", "columns", "rows"),
+    ),
 }
 """Of those that have had them from the first."""
 

@@ -11,7 +11,7 @@ from operator import eq
 from streamdp import __version__
 from streamdp.database import Database
 from streamdp.errors import StoreError, StreamdpError
-from streamdp.store import archive, measurements, outbox, problems
+from streamdp.store import archive, measurements, outbox, problems, rollups
 from streamdp.store.anchor.anchor import Anchor
 from streamdp.store.anchor.check import state_of
 from streamdp.store.clock_guard import accept, keep_time, require_followed
@@ -384,6 +384,38 @@ class SqliteStore(StoreSession):
         with self.transaction():
             outbox.delivered(self.database, delivered, now)
             outbox.failed(self.database, failed, now)
+
+    def released_windows(self, job: str) -> tuple[tuple[int, int, str], ...]:
+        """Windows and ids of all releases of a job that are of windows, in order of time."""
+        return rollups.released(self.database, job)
+
+    def measured_between(self, job: str, since: int, until: int) -> tuple[MeasuredRelease, ...]:
+        """The releases of a job whose windows lie in a range, in order of time."""
+        return measurements.select_measurements(self.database, job, since, until)
+
+    def rolled_up(self, job: str) -> rollups.Made:
+        """The newest revision of each period that was rolled up, and what it was made of."""
+        return rollups.made(self.database, job)
+
+    def add_rollup(
+        self, rollup: Release, step: str, revision: int, made_of: str, sinks: Iterable[str]
+    ) -> bool:
+        """Write a rollup with what sinks are owed of it, once; whether it is new.
+
+        Args:
+            rollup: In the form of a release.
+            step: Of what it is one.
+            revision: Of its period.
+            made_of: Digest of the releases of its batches.
+            sinks: That get it.
+        """
+        with self.transaction():
+            return rollups.add(self.database, rollup, step, revision, made_of, list(sinks))
+
+    @property
+    def name(self) -> str:
+        """The store's own name, which it keeps in copies."""
+        return str(self.database.execute("SELECT store_id FROM instance").fetchone()[0])
 
     def paused(self) -> frozenset[str]:
         """Names of paused jobs."""

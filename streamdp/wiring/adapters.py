@@ -9,7 +9,9 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from streamdp.answers.rollups import RollupTerms
 from streamdp.config.base.paths import file_ids
+from streamdp.config.base.releases import ReleaseSection
 from streamdp.config.model import Configuration
 from streamdp.config.sections.batches import Windows
 from streamdp.config.sections.sources import Source as SourceSection
@@ -139,10 +141,20 @@ def jobs(
             charging=charging(configuration.privacy.unit),
             sinks=section.sinks,
             window=section.asked_together,
+            rollups=_rollups(configuration, section),
         )
         for name in (configuration.releases if names is None else names)
         for section in [configuration.releases[name]]
     }
+
+
+def _rollups(configuration: Configuration, section: ReleaseSection) -> RollupTerms | None:
+    wanted = section.rollups
+    if wanted is None:
+        return None
+    sinks = section.sinks if wanted.sinks is None else wanted.sinks
+    zone = configuration.sources[section.source].zone
+    return RollupTerms(wanted.periods, zone, wanted.partial, sinks)
 
 
 def hang_up(tasks: Iterable[Task]) -> None:

@@ -10,10 +10,28 @@ import pytest
 from pydantic import ValidationError
 
 from streamdp.config.sections.sinks import TableSinkSection
+from streamdp.store.reading.read_only import restrict
+from streamdp.store.schema.schema import open_to_read
 from tests.engine.test_gate import CAPS, Scripted, gate_of
+from tests.store.test_measurements import counting
 from tests.worlds import World
 
 VIEWS = ("v_releases", "v_budget", "v_gates", "v_runs")
+
+
+def test_a_reader_that_trusts_no_schema_may_use_every_view(tmp_path: Path) -> None:
+    """As connections of readers are; SQLite 3.40 refuses the operator `->>` in views there."""
+    world = World(tmp_path)
+    world.runner.round([world.job(kind=counting(tmp_path))])
+    database = open_to_read(world.path)
+    restrict(database)
+    names = database.execute("SELECT name FROM sqlite_schema WHERE type = 'view'").fetchall()
+    assert len(names) == 7
+    for (name,) in names:
+        database.execute(f"SELECT * FROM {name}").fetchall()
+    first = "SELECT above, up_to FROM v_counts WHERE bin = 0"
+    assert {above for above, _ in database.execute(first)} == {None}
+    database.close()
 
 
 def test_the_views_say_what_a_person_asks(tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ MOST_SPARKLINES = 12
 @click.option("--until", callback=moment, help="End of the windows (ISO, UTC).")
 @click.option("--last", type=click.IntRange(min=1), help="Only the last so many releases.")
 @click.option("--measurements", is_flag=True, help="What was drawn, in place of what follows.")
+@click.option("--rollups", is_flag=True, help="Closed weeks, months, ..., in place of batches.")
 @click.option("--csv", "as_csv", is_flag=True, help="Comma-separated values with a header.")
 @json_option
 def releases(
@@ -45,6 +46,7 @@ def releases(
     until: int | None,
     last: int | None,
     measurements: bool,
+    rollups: bool,
     as_csv: bool,
     as_json: bool,
 ) -> None:
@@ -55,6 +57,7 @@ def releases(
     columns of their own.
     --json has the object that sinks get, one a release, and --csv the lines that a CSV sink writes.
     --measurements lists what each release drew: noisy counts between cuts, drawn values, raw sums.
+    --rollups lists the newest revision of each closed period of `rollups`.
     Where a gate lets a release stand for later batches too, `stands to` is the last of them.
     """
     from streamdp.reports.releases.columns import columns_of
@@ -71,6 +74,9 @@ def releases(
         named = [job] if job is not None else list(configuration.releases)
         _measurements(database, named, (since, until, last), form)
         return
+    if rollups:
+        _rollups(database, job, last, form)
+        return
     by_job: dict[str, list[Release]] = {}
     for release in select_releases(database, job, since, until, last):
         by_job.setdefault(release.job, []).append(release)
@@ -83,6 +89,25 @@ def releases(
             _sparklines(found)
     if not by_job and form == "table":
         click.echo("no releases", err=True)
+
+
+def _rollups(database: Database, job: str | None, last: int | None, form: Form) -> None:
+    """Print the newest revisions of rollups: as sinks get them, or a line a row."""
+    from streamdp.sinks.record import flat, record
+    from streamdp.store.rollups import select
+
+    found = select(database, job, limit=last)
+    for name in dict.fromkeys(each.job for each in found):
+        own = [each for each in found if each.job == name]
+        if form == "json":
+            print_rows([record(each) for each in own], form, title=name)
+        elif form == "csv":
+            print_rows([line for each in own for line in flat(each)], form, title=name)
+        else:
+            lines = [{"period": each.batch, **row} for each in own for row in each.rows]
+            print_rows(lines, form, title=name)
+    if not found and form == "table":
+        click.echo("no rollups: name periods in `rollups` of a release", err=True)
 
 
 def _measurements(

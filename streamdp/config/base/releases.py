@@ -11,6 +11,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema, field_validator, mo
 
 from streamdp.config.base.dialects import Dialect
 from streamdp.config.base.expressions import OfOneRecord, expression
+from streamdp.config.base.rollups import RollupsSection, listed
 from streamdp.config.base.schedules import Schedule
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveRational
@@ -186,6 +187,13 @@ class ReleaseSection(Section):
         description="Names of the sinks that get each release. Default: the store alone.",
         examples=[["file"]],
     )
+    rollups: RollupsSection | None = Field(
+        default=None,
+        description="Periods whose rows follow from the releases of their batches, for nothing,"
+        " once they are closed: a list of periods, or a mapping. For windows that do not overlap."
+        " Default: none.",
+        examples=[["week", "month", "rolling 28d"]],
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -197,6 +205,11 @@ class ReleaseSection(Section):
             rest = {name: each for name, each in value.items() if name != "groups"}
             return rest | {"groups_from": value["groups"]}
         return value
+
+    @field_validator("rollups", mode="before")
+    @classmethod
+    def _periods(cls, value: Any) -> Any:
+        return listed(value)
 
     @field_validator("by", mode="before")
     @classmethod

@@ -18,6 +18,7 @@ from streamdp.config.checks.origins import check_sources
 from streamdp.config.checks.outputs import check_outputs
 from streamdp.config.model import Configuration
 from streamdp.config.refusal import refuse, require_known
+from streamdp.config.sections.batches import Windows
 from streamdp.kinds.registry import find
 from streamdp.kinds.spec import KindSpec
 from streamdp.privacy.accountants import epsilon_of_rho
@@ -48,6 +49,7 @@ def check(configuration: Configuration, document: Document) -> None:
         require_known(release.source, configuration.sources, document, (*path, "source"))
         for index, sink in enumerate(release.sinks):
             require_known(sink, configuration.sinks, document, (*path, "sinks", index))
+        _check_rollups(configuration, release, document, path)
         _check_price(configuration, release, document, path)
         _check_unit(configuration, release, document, path)
         others = dict(columns)
@@ -61,6 +63,28 @@ def check(configuration: Configuration, document: Document) -> None:
     for name in configuration.reports:
         _check_report(configuration, name, document)
     _check_caps(configuration, document)
+
+
+def _check_rollups(
+    configuration: Configuration, release: ReleaseSection, document: Document, path: Path
+) -> None:
+    """Require windows that do not overlap, and sinks that there are."""
+    if release.rollups is None:
+        return
+    at = (*path, "rollups")
+    for index, sink in enumerate(release.rollups.sinks or ()):
+        require_known(sink, configuration.sinks, document, (*at, "sinks", index))
+    batches = configuration.sources[release.source].batches
+    if not isinstance(batches, Windows):
+        hint = "cut the source by time: `batches: {column: ..., every: 1d, start: ...}`"
+        refuse("batches that are no windows of time have no periods", document, at, hint)
+    if batches.growing:
+        refuse(
+            "growing batches overlap, so periods of them do not add up",
+            document,
+            at,
+            "leave it out",
+        )
 
 
 def _check_report(configuration: Configuration, name: str, document: Document) -> None:

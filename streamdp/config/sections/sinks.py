@@ -30,7 +30,7 @@ class TableSinkSection(Section):
     def _not_a_table_of_the_store(cls, value: str) -> str:
         own = (
             "instance batch ledger release learner outbox notice pause migration origin arrival"
-            " problem alert release_columns measurement measurement_terms"
+            " problem alert release_columns measurement measurement_terms rollup"
         )
         if value.lower() in own.split() or value.lower().startswith(("gate_", "sqlite", "v_")):
             raise ValueError("the store has a table of that name; choose another")

@@ -15,6 +15,7 @@ _OWED = (
     "SELECT o.release_id, m.job, m.batch, o.sink, o.attempts, o.next_at, o.dead_at, o.reason"
     " FROM outbox o JOIN (SELECT id, job, batch FROM release UNION ALL"
     "   SELECT id, job, batch FROM notice WHERE noticed_at <= unixepoch() UNION ALL"
+    "   SELECT id, job, period AS batch FROM rollup UNION ALL"
     "   SELECT id, about AS job, batch FROM alert) m"
     "   ON m.id = o.release_id"
     " WHERE o.delivered_at IS NULL"

@@ -1,0 +1,88 @@
+"""Rollups of the releases of a job: made when their periods are closed, and owed to sinks.
+
+Post-processing of releases: reads no source, draws nothing, charges nothing. What is due follows
+from the store alone, so a round after a crash makes what the one before did not.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from streamdp.answers.job import Measured
+from streamdp.answers.rollups import Closed, closed, identity, in_form_of_release, rolled
+from streamdp.engine.job import Job
+from streamdp.errors import ConfigurationError
+from streamdp.types import Row
+
+if TYPE_CHECKING:
+    from streamdp.engine.release import EngineContext
+
+AROUND = 60
+"""Batches before and behind a period that are read with it."""
+
+TURN = 4
+"""Rollups of one job before other tasks have their turn."""
+
+
+@dataclass(slots=True)
+class Rolled:
+    """Memory of a process of what is rolled up; all of it follows from the store.
+
+    Args:
+        newest: By job, the newest release after which nothing was left to roll up.
+        without: Job, step, period and releases of which no row has a value.
+    """
+
+    newest: dict[str, str] = field(default_factory=dict)
+    without: set[tuple[str, str, str, str]] = field(default_factory=set)
+
+
+def roll(job: Job, around: EngineContext) -> bool:
+    """Make some of the rollups of a job that are due; whether more are left.
+
+    Privacy: from measurements that were released. Which rollups there are follows from windows of
+    releases.
+    """
+    store, terms = around.store, job.rollups
+    if terms is None:
+        return False
+    newest = store.last_release(job.name)
+    if newest is None or around.rolled.newest.get(job.name) == newest.id:
+        return False
+    done, count = store.rolled_up(job.name), 0
+    released = store.released_windows(job.name)
+    for found in closed(terms, released):
+        revision, made_of = done.get((found.step, found.period.name), (0, ""))
+        key = job.name, found.step, found.period.name, found.made_of
+        if made_of == found.made_of or key in around.rolled.without:
+            continue
+        if count == TURN:
+            return True
+        count += 1
+        longest = max(end - start for start, end, _ in released)
+        rows = _rows(job, found, longest, around)
+        if not rows:
+            around.rolled.without.add(key)
+            continue
+        made = identity(store.name, job.name, found)
+        now = around.clock.now()
+        rollup = in_form_of_release(newest, found, made, rows, revision + 1, now)
+        if store.add_rollup(rollup, found.step, revision + 1, found.made_of, terms.sinks):
+            about = {"job": job.name, "batch": found.period.name}
+            around.log("rollup.made", **about, release=made)
+    around.rolled.newest[job.name] = newest.id
+    return False
+
+
+def _rows(job: Job, found: Closed, longest: int, around: EngineContext) -> tuple[Row, ...]:
+    """What measurements say of a period; nothing where none were kept."""
+    store, period = around.store, found.period
+    newest = store.last_release(job.name)
+    assert newest is not None, "a period is closed by a release"  # noqa: S101
+    apart = AROUND * longest
+    releases = store.measured_between(job.name, period.since - apart, period.until + apart)
+    try:
+        return rolled(Measured(job.name, releases), newest, period, bool(found.missing))
+    except ConfigurationError:
+        return ()

@@ -1,0 +1,170 @@
+"""Rollups of a working configuration: of quantiles, groups, sums and a workload."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import streamdp
+from streamdp.cli import cli
+from streamdp.errors import ConfigurationError
+from streamdp.log.setup import close
+from streamdp.types import Json
+
+DEMO = Path(__file__).parents[2] / "config.yaml"
+MORE = """
+  by_origin:
+    kind: quantiles
+    source: flights
+    column: air_time
+    by: [origin]
+    groups: [JFK, LGA, EWR]
+    quantiles: [0.25, 0.5, 0.75]
+    resolution: 1
+    bounds: [0, 1000]
+    guess: {location: 120, scale: 60}
+    expected_rows: 300
+    epsilon: 0.5
+    rollups: [week]
+  traffic:
+    kind: statistics
+    source: flights
+    by: [origin]
+    groups: [JFK, LGA, EWR]
+    epsilon: 0.5
+    measures:
+      flights: count
+      lengths: {histogram: air_time, cuts: [60, 240]}
+      planes: {mean: air_time, resolution: 1, bounds: [0, 1000]}
+    rollups: [week]
+  cube:
+    kind: workload
+    source: flights
+    expected_rows: 900
+    epsilon: 1
+    dimensions:
+      origin: {values: [JFK, LGA, EWR]}
+      length: {column: air_time, cuts: [60, 240]}
+    rollups: [week]
+    sinks: [table, file]
+"""
+WEEK = "2013-W02"
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two weeks of flights, from a Tuesday on."""
+    folder = tmp_path_factory.mktemp("rolled")
+    text = DEMO.read_text().replace("end: 2014-01-01", "end: 2013-01-14")
+    text = text.replace("batch: 0.3 ", "batch: 3 ").replace("lifetime: 60 ", "lifetime: 100 ")
+    text = text.replace(
+        "    sinks: [table, file]\n", "    sinks: [table, file]\n    rollups: [week]\n"
+    )
+    (folder / "config.yaml").write_text(text.replace("\nsinks:", f"{MORE}\nsinks:"))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        result = CliRunner().invoke(cli, ["run", "--once"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    close()
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def there(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(home)
+
+
+def called(*arguments: str) -> list[Json]:
+    result = CliRunner().invoke(cli, [*arguments, "--json"], catch_exceptions=False)
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def rows_of(job: str) -> list[Json]:
+    (found,) = called("releases", job, "--rollups")
+    assert (found["type"], found["batch"], found["epsilon"]) == ("rollup", WEEK, 0)
+    return list(found["rows"])
+
+
+def test_a_rollup_is_the_answer_of_ask_in_table_file_and_store(home: Path) -> None:
+    """Nine deciles of the week, as `ask` says them."""
+    rows = rows_of("air_time")
+    for row in rows[::4]:
+        (said,) = called("ask", "air_time", "--quantile", str(row["quantile"]), "--over", WEEK)
+        assert [row[each] for each in ("value", "lower", "upper", "batches")] == [
+            said[each] for each in ("value", "lower", "upper", "batches")
+        ]
+    lines = [json.loads(line) for line in (home / "releases.jsonl").read_text().splitlines()]
+    assert [
+        each["rows"] for each in lines if each["type"] == "rollup" and each["job"] == "air_time"
+    ] == [rows]
+    with closing(sqlite3.connect(home / "streamdp.db")) as store:
+        found = store.execute(
+            "SELECT value, lower, upper, revision, current FROM air_time_deciles"
+            " WHERE kind = 'rollup' AND job = 'air_time' ORDER BY quantile"
+        ).fetchall()
+        assert found == [(each["value"], each["lower"], each["upper"], 1, 1) for each in rows]
+        view = store.execute("SELECT count(*) FROM v_rollups WHERE job = 'air_time' AND current")
+        assert view.fetchone() == (9,)
+    with streamdp.open(home / "streamdp.db") as reader:
+        assert [each["value"] for each in reader.rollups("air_time", "week")] == [
+            each["value"] for each in rows
+        ]
+        assert len(reader.rollups("air_time", "month")) == 0
+
+
+def test_groups_and_their_union_agree() -> None:
+    """A median of all lies between those of the groups; counts of all are the sum."""
+    rows = rows_of("by_origin")
+    medians = {each["origin"]: each for each in rows if each["quantile"] == 0.5}
+    assert list(medians) == ["JFK", "LGA", "EWR", None]
+    inner = [medians[each]["value"] for each in ("JFK", "LGA", "EWR")]
+    assert min(inner) <= medians[None]["value"] <= max(inner)
+    widths = [each["upper"] - each["lower"] for each in medians.values()]
+    assert widths[-1] < max(widths[:-1])
+    counts = {(each["measure"], each["cell"], each["origin"]): each for each in rows_of("traffic")}
+    assert not [key for key in counts if key[0] == "planes"]  # means of days do not add up
+    for measure, cell in {key[:2] for key in counts}:
+        parts = [counts[measure, cell, each]["value"] for each in ("JFK", "LGA", "EWR")]
+        assert counts[measure, cell, None]["value"] == sum(parts)
+    assert abs(counts["flights", "", None]["value"] - 6000) < 300
+
+
+def test_tables_of_a_workload_add_up() -> None:
+    """Each table to the number of records, and crossed tables to those of one axis."""
+    rows = rows_of("cube")
+    (whole,) = (each["value"] for each in rows if each["answer"] == "all records")
+    for answer in ("origin", "length", "origin, length"):
+        own = [each for each in rows if each["answer"] == answer]
+        assert sum(each["value"] for each in own) == pytest.approx(whole, abs=0.01)
+        assert all(each["lower"] <= each["value"] <= each["upper"] for each in own)
+    for origin in ("JFK", "LGA", "EWR"):
+        cells = [each["value"] for each in rows if each.get("origin") == origin]
+        assert cells[0] == pytest.approx(sum(cells[1:]), abs=0.01)
+    assert abs(whole - 6000) < 300
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ("rollups: [fortnight]", "a rollup is of a"),
+        ("rollups: [rolling 28h]", "a rollup is of a"),
+        ("rollups: {periods: [week], sinks: [nowhere]}", "not configured"),
+        ("rollups: {periods: []}", "periods"),
+    ],
+)
+def test_what_is_no_rollup_is_refused(tmp_path: Path, change: str, why: str) -> None:
+    """With the place in the file."""
+    text = DEMO.read_text().replace(
+        "    sinks: [table, file]\n", f"    sinks: [table, file]\n    {change}\n"
+    )
+    (tmp_path / "config.yaml").write_text(text)
+    with pytest.raises(ConfigurationError, match=why):
+        CliRunner().invoke(
+            cli, ["validate", "--config", str(tmp_path / "config.yaml")], catch_exceptions=False
+        )
