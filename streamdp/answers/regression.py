@@ -33,8 +33,14 @@ LEVELS = np.array([0.03, 0.1, 0.3, 0.6]) ** 2
 SCALES = np.array([0.0, 0.01, 0.03, 0.07, 0.15, 0.3, 0.6, 1.2, 2.4]) ** 2
 """Variances that are tried: of the level that all batches share, and of each other kernel."""
 
-SHAPE = 0.1**2
+SHAPE = 0.3**2
 """Variance of what lies between neighbouring pooled cuts, over that of a bridge between them."""
+
+APART = 0.25
+"""Part of the squared difference of the two estimates of a share that is added to its variance.
+
+Each lies half of the difference away from their mean.
+"""
 
 WINDOW, MOST_WINDOWS, FEW_CUTS = 35, 8, 5
 """Batches of a stretch that scales are fitted on, how many stretches, and cuts of each batch."""
@@ -251,7 +257,8 @@ def share(
         part = _estimate(solved, cells, float(weight.sum()), weight @ across, float(among))
         mean, covariance = mean + part.mean, covariance + part.covariance
     own = history.base(places)(cells)
-    return Estimate(cells, (mean + own) / 2, covariance + _shape(base, cells))
+    apart = np.diag(APART * (mean - own) ** 2)
+    return Estimate(cells, (mean + own) / 2, covariance + _shape(base, cells) + apart)
 
 
 def ahead(history: History, scales: Scales, at: float, cells: FloatArray) -> Estimate:
