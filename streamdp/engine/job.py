@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from streamdp.answers.rollups import RollupTerms
+from streamdp.answers.closed import RollupTerms
 from streamdp.types import Backend, Charging, ReleaseKind, Source
 
 

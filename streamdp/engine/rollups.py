@@ -9,8 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from streamdp.answers.job import Measured
-from streamdp.answers.rollups import Closed, closed, identity, in_form_of_release, rolled
+from streamdp.answers.closed import Closed, closed, identity
 from streamdp.engine.job import Job
 from streamdp.errors import ConfigurationError
 from streamdp.types import Row
@@ -50,6 +49,9 @@ def roll(job: Job, around: EngineContext) -> bool:
     newest = store.last_release(job.name)
     if newest is None or around.rolled.newest.get(job.name) == newest.id:
         return False
+    # Answers need scipy, 30 MB that a daemon without rollups does not load.
+    from streamdp.answers.rollups import in_form_of_release
+
     done, count = store.rolled_up(job.name), 0
     released = store.released_windows(job.name)
     for found in closed(terms, released):
@@ -77,6 +79,9 @@ def roll(job: Job, around: EngineContext) -> bool:
 
 def _rows(job: Job, found: Closed, longest: int, around: EngineContext) -> tuple[Row, ...]:
     """What measurements say of a period; nothing where none were kept."""
+    from streamdp.answers.job import Measured
+    from streamdp.answers.rollups import rolled
+
     store, period = around.store, found.period
     newest = store.last_release(job.name)
     assert newest is not None, "a period is closed by a release"  # noqa: S101

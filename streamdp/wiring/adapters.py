@@ -9,7 +9,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streamdp.answers.rollups import RollupTerms
+from streamdp.answers.closed import RollupTerms
 from streamdp.config.base.paths import file_ids
 from streamdp.config.base.releases import ReleaseSection
 from streamdp.config.model import Configuration

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from streamdp.answers.rollups import RollupTerms
+from streamdp.answers.closed import RollupTerms
 from streamdp.engine.job import Job
 from streamdp.engine.release import EngineContext
 from streamdp.engine.runner import Runner
@@ -33,7 +33,7 @@ def kind(tmp_path_factory: pytest.TempPathFactory) -> ReleaseKind:
 def world(tmp_path: Path) -> World:
     """Nineteen days: the weeks 47 and 48 of 2023, and some days before and behind."""
     found = World(tmp_path, days=19)
-    for key in list(found.backend.values):  # type: ignore[call-overload]
+    for key in list(found.backend.values):
         found.backend.values[key] = list(range(100, 500))  # type: ignore[index]
     return found
 
