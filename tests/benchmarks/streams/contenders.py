@@ -26,7 +26,7 @@ from streamdp.priors.families import Cauchy
 from streamdp.priors.joint import JointPrior
 from streamdp.priors.shapes import shapes_from_guess
 from streamdp.privacy.price import Price
-from tests.benchmarks.streams.settings import DECILES, Setting
+from tests.benchmarks.streams.settings import Setting
 
 OURS, TEXTBOOK = "ours", "textbook"
 
@@ -59,7 +59,7 @@ class TextbookQuantiles(Quantiles):
 def static(setting: Setting, tree: QuantileTree, stream: Stream, widths: float = 1.0) -> Learner:
     """Cauchy at the guess."""
     location, scale = setting.guess
-    return Fixed((Cauchy(location, widths * scale),) * len(DECILES))
+    return Fixed((Cauchy(location, widths * scale),) * len(setting.quantiles))
 
 
 def narrow(setting: Setting, tree: QuantileTree, stream: Stream) -> Learner:
@@ -75,7 +75,7 @@ def wide(setting: Setting, tree: QuantileTree, stream: Stream) -> Learner:
 def hindsight(setting: Setting, tree: QuantileTree, stream: Stream) -> Learner:
     """Cauchy of each quantile at its median over the whole stream, as wide as it deviates."""
     truth = np.array(
-        [exact_quantiles(batch, DECILES) for batch in stream.counts if len(batch.cells)]
+        [exact_quantiles(batch, setting.quantiles) for batch in stream.counts if len(batch.cells)]
     )
     values = truth * float(setting.grid.resolution)
     middles = np.median(values, axis=0)
@@ -98,11 +98,12 @@ def paper(setting: Setting, tree: QuantileTree, stream: Stream) -> Learner:
 
 def first(setting: Setting, epsilon: Fraction) -> tuple[QuantileTree, JointPrior]:
     """How the default learner draws while it knows nothing."""
-    form = choose_tree(len(DECILES), epsilon, setting.rows)
+    quantiles = setting.quantiles
+    form = choose_tree(len(quantiles), epsilon, setting.rows)
     assert form in CANDIDATES.values()
-    shapes = shapes_from_guess(DECILES, *setting.guess) if form.shapes else None
-    prior = form.prior((Cauchy(*setting.guess),) * len(DECILES), shapes)
-    return form.tree(DECILES, epsilon, setting.grid), prior
+    shapes = shapes_from_guess(quantiles, *setting.guess) if form.shapes else None
+    prior = form.prior((Cauchy(*setting.guess),) * len(quantiles), shapes)
+    return form.tree(quantiles, epsilon, setting.grid), prior
 
 
 def experts(setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixture:
@@ -110,7 +111,7 @@ def experts(setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixtu
     guess, robust = setting.guess, Cauchy(*setting.guess)
     about = tree, robust, 0.05, guess, setting.rows
     if isinstance(tree, TextbookTree):
-        return ExpertMixture(*about, (tree, JointPrior((robust,) * len(DECILES))))
+        return ExpertMixture(*about, (tree, JointPrior((robust,) * len(setting.quantiles))))
     price, grid = Price(tree.epsilon), setting.grid
     counts = tuple(Histograms(price, grid, plan) for plan in stages.PLANS)
     return ExpertMixture(*about, first(setting, tree.epsilon), counts)
@@ -192,16 +193,18 @@ class Contenders:
             return self._unlearned(epsilon)
         learner, _, sharpness = name.partition("/")
         textbook = sharpness == TEXTBOOK
-        tree = (TextbookTree if textbook else QuantileTree)(DECILES, epsilon, self.setting.grid)
+        quantiles = self.setting.quantiles
+        tree = (TextbookTree if textbook else QuantileTree)(quantiles, epsilon, self.setting.grid)
         made = LEARNERS["experts" if learner == ORACLE else learner](self.setting, tree, stream)
         kind = TextbookQuantiles if textbook else Quantiles
         features, grid = stream.feature(), self.setting.grid
-        return kind("value", DECILES, epsilon, grid, made, features=features)
+        return kind("value", quantiles, epsilon, grid, made, features=features)
 
     def _unlearned(self, epsilon: Fraction) -> Quantiles:
-        form = choose_tree(len(DECILES), epsilon, self.setting.rows)
+        quantiles = self.setting.quantiles
+        form = choose_tree(len(quantiles), epsilon, self.setting.rows)
         assert form in CANDIDATES.values()
-        prior = Fixed((Cauchy(*self.setting.guess),) * len(DECILES))
-        shapes = shapes_from_guess(DECILES, *self.setting.guess) if form.shapes else None
+        prior = Fixed((Cauchy(*self.setting.guess),) * len(quantiles))
+        shapes = shapes_from_guess(quantiles, *self.setting.guess) if form.shapes else None
         grid = self.setting.grid
-        return Quantiles("value", DECILES, epsilon, grid, prior, form=form, shapes=shapes)
+        return Quantiles("value", quantiles, epsilon, grid, prior, form=form, shapes=shapes)

@@ -19,7 +19,7 @@ from tests.benchmarks.streams.stored import Entry, entries, stored
 
 DECILES = tuple(Fraction(index, 10) for index in range(1, 10))
 
-Part = Literal["development", "synthetic", "final"]
+Part = Literal["development", "synthetic", "features", "quantiles", "final"]
 
 YEAR_2013 = 1_356_998_400
 
@@ -56,6 +56,7 @@ class Setting:
         event: Share of the stream after which recovery is counted; None where nothing happens.
         part: Of the suite: real streams are for development or final.
         length: Batches that are measured.
+        quantiles: Released.
     """
 
     name: str
@@ -67,6 +68,7 @@ class Setting:
     event: Fraction | None = None
     part: Part = "development"
     length: int = LENGTH
+    quantiles: tuple[Fraction, ...] = DECILES
 
     @property
     def key(self) -> str:
