@@ -98,6 +98,7 @@ class Gatekeeper:
     around: EngineContext
     _series: Series | None = field(default=None, init=False)
     _untold: list[tuple[Gate, Batch, bool]] = field(default_factory=list, init=False)
+    _notices: list[str] = field(default_factory=list, init=False)
 
     def waits(self, gate: Gate) -> bool:
         """Whether a person must re-arm a gate before it is asked again."""
@@ -157,8 +158,10 @@ class Gatekeeper:
         series, self._series = self._series, None
         if series is None:
             return False
-        series.end()
+        began = series.end()
         told, self._untold = self._untold, []
+        notices, self._notices = self._notices, []
+        self.around.store.gates.tell(notices, began)
         for gate, batch, accepted in told:
             self._tell(gate, batch, accepted)
         return True
@@ -232,6 +235,7 @@ class Gatekeeper:
             notices = of_acceptance(gate.name, gate.sinks, standing, batch, slot, entropy, chosen)
         else:
             notices = of_standing(gate.jobs, standing, batch, slot, entropy)
+        self._notices += (notice.id for notice, _ in notices)
         return Answer(
             batch=batch,
             accepted=bool(accepted),

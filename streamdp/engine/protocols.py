@@ -70,6 +70,10 @@ class GateMemory(Protocol):
         """Write an answer and all that follows from it, to be seen from its slot on."""
         ...
 
+    def tell(self, notices: Sequence[str], now: int) -> None:
+        """Let sinks have the notices of answers whose slot is over."""
+        ...
+
     def end(self, run: Run, how: str, waits: bool, now: int) -> None:
         """End a run without an acceptance."""
         ...

@@ -60,10 +60,11 @@ class Series:
         whole, _ = self._slots()
         return self._at + math.ceil(float(whole)) + 1
 
-    def end(self) -> None:
-        """Wait until all answers may be seen."""
+    def end(self) -> int:
+        """Wait until all answers may be seen; return when the series began, in POSIX seconds."""
         whole, taken = self._slots()
         self.clock.wait(float(whole) - taken)
+        return self._at
 
     def _slots(self) -> tuple[Fraction, float]:
         """Seconds from the first begin to the end, and those that are over."""

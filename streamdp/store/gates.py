@@ -5,13 +5,14 @@ in one transaction; its answer is written in a second one. Between the two the b
 `asked`, so that what a crash interrupted is known.
 
 Privacy: `hidden` (the noisy threshold) and `tests` leave this module for the gate's own draw
-alone, and both are erased when the run ends. What may be seen is the answer, from its slot on.
+alone, and both are erased when the run ends. What may be seen is the answer, from its slot on:
+its notices are held until `tell`, which follows the end of the slot, or until the next start.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 
 from streamdp.database import Database
@@ -150,13 +151,24 @@ class GateRuns:
             _set(self._database, run, "asked = NULL")
             for notice, sinks in answer.notices:
                 archive.add_notice(self._database, notice)
-                outbox.post(self._database, notice.id, sinks, now)
+                outbox.hold(self._database, notice.id, sinks, now)
             for job in answer.holds:
                 pauses.add(self._database, job, now)
             if answer.accepted:
                 _end(self._database, run, "accepted", answer.waits, now)
         if answer.accepted:
             self._erase()
+
+    def tell(self, notices: Sequence[str], now: int) -> None:
+        """Let sinks have the notices of answers whose slot is over, by their ids.
+
+        Args:
+            notices: Their ids.
+            now: Since when they are due: a time that no duration has a part in.
+        """
+        if notices:
+            with self._transaction():
+                outbox.let_go(self._database, notices, now)
 
     def end(self, run: Run, how: str, waits: bool, now: int) -> None:
         """End a run without an acceptance; one that has ended stays as it ended."""

@@ -1,8 +1,9 @@
 """The outbox: committed releases and notices to deliver, at least once, in order.
 
 It owes releases, and notices: public facts beside releases that cost nothing, such as the word
-of a gate. A sink may say after how many attempts it gives up; what it gave up on is a dead letter,
-which waits for a person and holds nothing back.
+of a gate. That word is held until its slot is over: until then it is as if it were not there, and
+holds nothing back. A sink may say after how many attempts it gives up; what it gave up on is a dead
+letter, which waits for a person and holds nothing back.
 """
 
 from __future__ import annotations
@@ -20,6 +21,10 @@ LONGEST_WAIT = 3600
 _OWED = "delivered_at IS NULL AND dead_at IS NULL"
 
 
+_HELD = "attempts = 0 AND next_at > :now AND next_at <= :now + :longest"
+"""Never tried, and not yet to be."""
+
+
 def post(database: Database, release_id: str, sinks: Iterable[str], now: int) -> None:
     """Queue a release or notice for sinks, in the transaction that commits it."""
     for sink in sinks:
@@ -28,6 +33,31 @@ def post(database: Database, release_id: str, sinks: Iterable[str], now: int) ->
             [release_id, sink, now],
         )
         row_checksums.update(database, "outbox", release_id=release_id, sink=sink)
+
+
+def hold(database: Database, release_id: str, sinks: Iterable[str], now: int) -> None:
+    """Queue a notice for sinks until `let_go`, or the next start of a daemon, makes it due."""
+    post(database, release_id, sinks, now + LONGEST_WAIT)
+
+
+def held(database: Database, now: int) -> list[str]:
+    """Return the ids of notices that are held."""
+    rows = database.query(
+        f"SELECT DISTINCT release_id FROM outbox WHERE {_OWED} AND {_HELD}"  # noqa: S608
+        " AND release_id IN (SELECT id FROM notice)",
+        {"now": now, "longest": LONGEST_WAIT},
+    )
+    return [row["release_id"] for row in rows]
+
+
+def let_go(database: Database, release_ids: Iterable[str], now: int) -> None:
+    """Make notices due that were held."""
+    for release_id in release_ids:
+        database.execute(
+            "UPDATE outbox SET next_at = min(next_at, ?) WHERE release_id = ? AND attempts = 0",
+            [now, release_id],
+        )
+        row_checksums.update(database, "outbox", release_id=release_id)
 
 
 def due(
@@ -40,7 +70,8 @@ def due(
     rows = database.query(
         f"SELECT release_id, sink, attempts FROM outbox WHERE {_OWED}"  # noqa: S608
         " AND sink IN (SELECT value FROM json_each(:sinks))"
-        f" AND sink NOT IN (SELECT sink FROM outbox WHERE {_OWED}"
+        f" AND NOT ({_HELD})"
+        f" AND sink NOT IN (SELECT sink FROM outbox WHERE {_OWED} AND attempts > 0"
         "   AND next_at > :now AND next_at <= :now + :longest)"
         " ORDER BY seq LIMIT :most",
         {

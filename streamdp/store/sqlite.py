@@ -342,8 +342,12 @@ class SqliteStore(StoreSession):
         return ledger.deaths_in_a_row(self.database, scope, job)
 
     def recover(self, now: int) -> tuple[Reservation, ...]:
-        """Burn the charges that a dead process left open, and those whose burning failed."""
+        """Burn the charges that a dead process left open, and those whose burning failed.
+
+        Notices of gates that it held are due.
+        """
         with self.transaction():
+            outbox.let_go(self.database, outbox.held(self.database, now), now)
             found = ledger.open_reservations(self.database)
             left = tuple(each for each in found if each.seq not in self._in_flight)
             for reservation in left:

@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
+from streamdp.engine.deliver import deliver
 from streamdp.engine.runner import TURN_OF_A_GATE
 from streamdp.engine.slots import Series, seconds_of_series
 from streamdp.sources.windows import DAY
-from streamdp.types import Batch, Query
+from streamdp.store import outbox
+from streamdp.store.outbox import LONGEST_WAIT
+from streamdp.types import Batch, Query, Release
 from tests.engine.test_gate import CAPS, Scripted, answers, gate_of
-from tests.worlds import START, EventLog, World
+from tests.worlds import START, EventLog, ListSink, World
 
 
 @dataclass
@@ -123,3 +126,83 @@ def test_no_begin_is_ahead_of_a_clock_that_is_set_back() -> None:
     series.begin()
     clock.now = lambda: START  # type: ignore[method-assign]
     assert series.begin() == START
+
+
+@dataclass
+class TimedSink(ListSink):
+    """Keeps what it was handed, and after how long."""
+
+    clock: Passing = field(default_factory=Passing)
+    times: list[tuple[str, float]] = field(default_factory=list)
+
+    def deliver(self, release: Release) -> None:
+        super().deliver(release)
+        self.times.append((release.kind, round(self.clock.passed, 6)))
+
+
+@pytest.mark.parametrize("took", [0.0, 0.04, 0.3], ids=["quick", "slow", "beyond the slot"])
+@pytest.mark.parametrize("yes", [(), (20,)], ids=["noes", "a yes amid"])
+def test_a_courier_that_wakes_amid_a_series_has_nothing_of_it_to_deliver(
+    tmp_path: Path, yes: tuple[int, ...], took: float
+) -> None:
+    """It looks during each test: the word of all tests is handed over when their series is over."""
+    world = World(tmp_path, days=41, caps=CAPS)
+    clock, answer = Passing(), world.backend.answer
+    sink = TimedSink(clock=clock)
+    world.clock, world.log = clock, TimedLog(clock=clock)  # type: ignore[assignment]
+
+    def woken(query: Query, batch: Batch) -> Any:
+        clock.passed += took
+        deliver(world.store, {"list": sink}, clock.now(), EventLog())
+        return answer(query, batch)
+
+    world.backend.answer = woken  # type: ignore[method-assign]
+    world.open()
+    world.runner.sinks = {"list": sink}
+    world.runner.round([gate_of(world, Scripted(yes), (world.job(),))])
+    words = [at for kind, at in sink.times if kind in ("standing", "gate")]
+    ends = {int(about["said_at"]) / 1e6 for name, about in world.log.events if name == "gate.asked"}  # type: ignore[arg-type]
+    assert len(words) == 40
+    assert min(words) == min(ends) > 1
+    assert len(ends) == (2 if yes else 1)
+    assert all(any(abs(at - end) <= took for end in ends) for at in words)
+
+
+def test_a_notice_that_a_death_left_held_is_due_at_the_next_start(tmp_path: Path) -> None:
+    """The process is killed amid a series; the next one owes the word of each test that ended."""
+    world = World(tmp_path, days=5, caps=CAPS)
+    answer = world.backend.answer
+
+    def killed(query: Query, batch: Batch) -> Any:
+        if len(world.backend.asked) == 3:
+            raise KeyboardInterrupt
+        return answer(query, batch)
+
+    gate = gate_of(world, Scripted(), (world.job(),))
+    world.backend.answer = killed  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        world.runner.round([gate])
+    deliver(world.store, {"list": world.sink}, world.clock.now(), world.log)
+    assert [each.kind for each in world.sink.taken] == ["quantiles"]
+    world.open()
+    world.runner.round([])
+    assert [each.kind for each in world.sink.taken] == ["quantiles", "standing", "standing"]
+
+
+def test_what_is_held_holds_nothing_else_back(tmp_path: Path) -> None:
+    """Releases on either side of a held notice are due; a failed delivery still waits for all."""
+    world = World(tmp_path, days=3, caps=CAPS)
+    world.sink.fails = True
+    world.runner.round([world.job()])
+    now = world.clock.now() + LONGEST_WAIT
+    (first, second, third) = world.store.database.execute(
+        "SELECT release_id FROM outbox ORDER BY seq"
+    ).fetchall()
+    assert not world.store.database.execute("SELECT 1 FROM outbox WHERE attempts > 1").fetchall()
+    with world.store.transaction():
+        world.store.database.execute("UPDATE outbox SET attempts = 0, next_at = ?", [now])
+        world.store.database.execute(
+            "UPDATE outbox SET next_at = ? WHERE release_id = ?", [now + LONGEST_WAIT, *second]
+        )
+    due = [each.release_id for each in outbox.due(world.store.database, now, ["list"])]
+    assert due == [*first, *third]

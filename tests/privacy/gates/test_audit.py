@@ -8,6 +8,7 @@ what is looked at follows from all answers that one run paid for.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from types import SimpleNamespace
@@ -78,6 +79,9 @@ class MemoryGates:
         self.words.append((run.seq, answer.accepted))
         if answer.accepted and not self.endless:
             self.current = None
+
+    def tell(self, notices: Sequence[str], now: int) -> None:
+        """Nobody is told."""
 
 
 @dataclass
