@@ -1,6 +1,7 @@
 """Gradient descent on the surrogate against the default learner, stream by stream.
 
-    python -m tests.benchmarks.online_gradient [--json] [--quick] [--final] [--seeds 5]
+    python -m tests.benchmarks.online_gradient [--json] [--quick] [--seeds 5] [--part NAME]
+    python -m tests.benchmarks.online_gradient --final
 
 Errors are mean rank errors of all quantiles over the last three quarters of a stream, of the same
 seeds for all: `online_gradient`, the default learner, `last-release`, and `none`, which is another
@@ -41,6 +42,8 @@ WHO = {
     "none": f"{NO_LEARNING}/{OURS}",
 }
 
+PARTS = ("development", "features", "quantiles")
+
 RATIOS = ("to_default", "default_to_it")
 
 SEEDS, LINEAR_LENGTH, EVERY = 5, 400, 3
@@ -48,9 +51,11 @@ SEEDS, LINEAR_LENGTH, EVERY = 5, 400, 3
 so many."""
 
 
-def rows(quick: bool, last: bool, seeds: int) -> Iterable[Row]:
+def rows(quick: bool, last: bool, seeds: int, only: str | None) -> Iterable[Row]:
     """One row a stream, and what those of a part say together."""
     for name, part in _parts(last).items():
+        if only and name != only:
+            continue
         shown: list[Row] = []
         for setting in part[:: EVERY if quick else 1]:
             row = _row(setting, _measured(setting, quick, 1 if quick else seeds))
@@ -65,8 +70,8 @@ def _parts(last: bool) -> dict[str, tuple[Setting, ...]]:
     """Settings by the name of their part."""
     if last:
         return {"final": final()}
-    others = {"features": featured_settings(), "quantiles": counted_settings(LINEAR_LENGTH)}
-    return {"development": _development(), **others}
+    parts = _development(), featured_settings(), counted_settings(LINEAR_LENGTH)
+    return dict(zip(PARTS, parts, strict=True))
 
 
 def _development() -> tuple[Setting, ...]:
@@ -132,6 +137,7 @@ if __name__ == "__main__":
     asked = argparse.ArgumentParser(add_help=False)
     asked.add_argument("--final", action="store_true", help="streams that nothing is tuned on")
     asked.add_argument("--seeds", type=int, default=SEEDS, help="replays of each stream")
+    asked.add_argument("--part", choices=PARTS, help="one part alone")
     known, _ = asked.parse_known_args()
     title = "Gradient descent on the surrogate: rank error of the last three quarters"
-    main(title, partial(rows, last=known.final, seeds=known.seeds), parser=asked)
+    main(title, partial(rows, last=known.final, seeds=known.seeds, only=known.part), parser=asked)

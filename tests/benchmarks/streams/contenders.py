@@ -107,14 +107,15 @@ def first(setting: Setting, epsilon: Fraction) -> tuple[QuantileTree, JointPrior
 
 
 def experts(setting: Setting, tree: QuantileTree, stream: Stream) -> ExpertMixture:
-    """The default learner; of the textbook's tree, every quantile is drawn."""
+    """The default learner; of the textbook's tree, or a single one, every quantile is drawn."""
     guess, robust = setting.guess, Cauchy(*setting.guess)
     about = tree, robust, 0.05, guess, setting.rows
     if isinstance(tree, TextbookTree):
         return ExpertMixture(*about, (tree, JointPrior((robust,) * len(setting.quantiles))))
     price, grid = Price(tree.epsilon), setting.grid
     counts = tuple(Histograms(price, grid, plan) for plan in stages.PLANS)
-    return ExpertMixture(*about, first(setting, tree.epsilon), counts)
+    plans = counts if len(setting.quantiles) > 1 else ()
+    return ExpertMixture(*about, first(setting, tree.epsilon), plans)
 
 
 def gradient(setting: Setting, tree: QuantileTree, stream: Stream) -> OnlineGradient:

@@ -20,6 +20,8 @@ from tests.benchmarks.streams.trials import measured
 WITHIN = 1.2
 """Recovered: at most this many times the stable error."""
 
+SEEDS = 5
+
 WINDOW = 5
 """Releases over which an error is averaged, and over seeds and quantiles: one alone is chance."""
 
@@ -45,11 +47,12 @@ def releases_to_recover(errors: list[FloatArray], event: int) -> int | None:
 
 def rows(quick: bool) -> Iterable[Row]:
     """One row a stream with an event and a learner."""
-    names = [f"{name}/{OURS}" for name in LEARNING]
+    names = [f"{name}/{OURS}" for name in (*LEARNING, "online-gradient")]
+    seeds = dict.fromkeys(names, SEEDS)
     for setting in settings():
         if setting.event is None:
             continue
-        for name, errors in measured(setting, names, quick).items():
+        for name, errors in measured(setting, names, quick, seeds).items():
             yield {
                 "stream": setting.name,
                 "epsilon": float(setting.epsilon),
