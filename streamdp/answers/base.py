@@ -3,6 +3,7 @@
 Each batch adds a distribution function F_t. In the first round it is linear between its own cuts
 and falls off exponentially beyond them. In the next ones it is the mean of the round before and
 what the batch's shares say beside it, interpolated in shares of that mean and zero at both ends.
+Beyond its outermost cuts a batch that lies elsewhere than the mean keeps its own tail.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ MOST_CELLS = 600
 _ROUNDS = 1
 _TAIL = np.array([0.01, 0.03, 0.1, 0.2, 0.35, 0.6, 1.0, 2.0, 4.0])
 _INSIDE = 1e-6
+
+TRUST = 0.5
+"""Part of a tail's mass by which the base's must be off for the batch's own tail to count half."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +67,7 @@ def daily(batches: Sequence[Shares], weights: FloatArray) -> Base:
     cells = np.concatenate((cuts[0] - tail[::-1], cuts, cuts[-1] + tail))
     inner = slice(len(tail), len(tail) + len(cuts))
     each = weights / weights.sum()
-    parts = (weight * _alone(batch, cells) for batch, weight in zip(batches, each, strict=True))
+    parts = (weight * alone(batch, cells) for batch, weight in zip(batches, each, strict=True))
     return Base(cells, _increasing(np.asarray(sum(parts))), inner)
 
 
@@ -91,11 +95,22 @@ def beside(base: Base, batch: Shares, places: FloatArray) -> FloatArray:
     order = np.argsort(at, kind="stable")
     ends = np.concatenate(([0.0], at[order], [1.0]))
     above = np.concatenate(([0.0], (batch.shares - at)[order], [0.0]))
-    return np.interp(places, ends, above)
+    found = np.interp(places, ends, above)
+    cells = base.places(places)
+    first, last = float(batch.cells.min()), float(batch.cells.max())
+    low, high = batch.shares[order[0]], 1.0 - batch.shares[order[-1]]
+    for cut, mass, beyond in (
+        (float(at[order[0]]), low, cells < first),
+        (1.0 - float(at[order[-1]]), high, cells > last),
+    ):
+        moved = (cut - mass) ** 2
+        own = moved / (moved + (TRUST * mass) ** 2 + 1e-12)
+        found[beyond] += own * (alone(batch, cells[beyond]) - places[beyond] - found[beyond])
+    return found
 
 
-def _alone(batch: Shares, cells: FloatArray) -> FloatArray:
-    """The distribution function of a batch, linear between its cuts."""
+def alone(batch: Shares, cells: FloatArray) -> FloatArray:
+    """The distribution function of a batch: linear between its cuts, exponential beyond them."""
     order = np.argsort(batch.cells, kind="stable")
     cuts, first = np.unique(batch.cells[order], return_index=True)
     shares = np.clip(np.maximum.accumulate(batch.shares[order]), 0.005, 0.995)[first]

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve, solve_triangular
 from scipy.linalg.lapack import dpotrf
 
-from streamdp.answers.base import Base, pooled
+from streamdp.answers.base import Base, alone, pooled
 from streamdp.answers.counted import Counted, Shares, diagonal, shares_of, sizes
 from streamdp.types import FloatArray, IntArray
 
@@ -36,11 +36,8 @@ SCALES = np.array([0.0, 0.01, 0.03, 0.07, 0.15, 0.3, 0.6, 1.2, 2.4]) ** 2
 SHAPE = 0.3**2
 """Variance of what lies between neighbouring pooled cuts, over that of a bridge between them."""
 
-APART = 0.25
-"""Part of the squared difference of the two estimates of a share that is added to its variance.
-
-Each lies half of the difference away from their mean.
-"""
+WITHIN = 0.07
+"""Deviation of a batch's share between two of its cuts, over that of a bridge between them."""
 
 WINDOW, MOST_WINDOWS, FEW_CUTS = 35, 8, 5
 """Batches of a stretch that scales are fitted on, how many stretches, and cuts of each batch."""
@@ -229,8 +226,9 @@ def share(
 ) -> Estimate:
     """Weighted sum of the distributions of batches, of the records that were there.
 
-    The value is the mean of two estimates: the regression, and the period's own pooled counts,
-    which err in other ways. The variance is that of the regression.
+    The value is the mean of two estimates, weighed by precision: the regression, and the period's
+    own pooled counts, which err in other ways. Where batches move as no kernel does, the regression
+    knows little by its own account, and the counts decide.
 
     A long period is solved for in pieces, each with the batches around it; what the pieces get
     wrong is taken as independent, but for the shape of the base, which they share.
@@ -257,8 +255,41 @@ def share(
         part = _estimate(solved, cells, float(weight.sum()), weight @ across, float(among))
         mean, covariance = mean + part.mean, covariance + part.covariance
     own = history.base(places)(cells)
-    apart = np.diag(APART * (mean - own) ** 2)
-    return Estimate(cells, (mean + own) / 2, covariance + _shape(base, cells) + apart)
+    model = np.diag(covariance + _shape(base, cells)).clip(1e-12)
+    counted = _counted(history, weights, cells)
+    part = counted / (counted + model)
+    # Both err from the same noise: deviations add up, and so does how far the two lie apart.
+    deviation = part * np.sqrt(model) + (1.0 - part) * np.sqrt(counted)
+    variance = deviation**2 + part * (1.0 - part) * (mean - own) ** 2
+    whole = covariance * np.multiply.outer(part, part)
+    whole[np.diag_indices_from(whole)] = variance
+    return Estimate(cells, part * mean + (1.0 - part) * own, whole)
+
+
+def _counted(history: History, weights: dict[int, float], cells: FloatArray) -> FloatArray:
+    """Variance of a period's pooled counts: their noise, and what lies between a batch's cuts.
+
+    What lies between the cuts is taken to be the same mistake in all batches.
+    """
+    noise, within = np.zeros(len(cells)), np.zeros(len(cells))
+    for place, weight in weights.items():
+        batch = history.shares[place]
+        order = np.argsort(batch.cells, kind="stable")
+        cuts, last = batch.cells[order], len(order) - 1
+        above = np.searchsorted(cuts, cells, side="right")
+        one, other = (above - 1).clip(0), above.clip(max=last)
+        apart = np.maximum(cuts[other] - cuts[one], 1e-9)
+        part = ((cells - cuts[one]) / apart).clip(0.0, 1.0)
+        among = batch.noise[np.ix_(order, order)]
+        noise += weight**2 * (
+            (1.0 - part) ** 2 * among[one, one]
+            + 2.0 * part * (1.0 - part) * among[one, other]
+            + part**2 * among[other, other]
+        )
+        shares = np.maximum.accumulate(batch.shares[order]).clip(0.0, 1.0)
+        ends = np.concatenate(([0.0], shares, [1.0]))
+        within += weight * np.sqrt(gap(ends[above], alone(batch, cells), ends[above + 1]))
+    return np.asarray(noise + (WITHIN * within) ** 2 + 1e-12)
 
 
 def ahead(history: History, scales: Scales, at: float, cells: FloatArray) -> Estimate:

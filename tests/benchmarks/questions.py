@@ -404,7 +404,6 @@ def main() -> None:
     options = parser.parse_args()
     began = time.process_time()
     chosen = final() if options.final else settings()
-    chosen = tuple(each for each in chosen if not each.name.startswith("synthetic"))
     chosen = tuple(each for each in chosen if options.stream in each.key)
     if options.quick:
         chosen = chosen[:1]
