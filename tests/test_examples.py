@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import importlib
 import json
 import tomllib
 from collections.abc import Iterator
@@ -124,6 +125,49 @@ def test_bound(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run("bound", folder, "2013-01-15")
     told = records(folder / "bounds.jsonl")
     assert [each["rows"][0]["bound"] for each in told] in ([120.0], [240.0])
+
+
+def test_majority(folder: Path) -> None:
+    """Three weeks of draws from all days so far: every draw is charged to every record for life."""
+    run("majority", folder, "2013-01-22")
+    made = records(folder / "majority.jsonl")
+    chosen = [each["rows"][0]["t"] for each in made]
+    assert len(chosen) == 21
+    assert all(-5 <= t <= 40 for t in chosen[7:])
+    lines = CliRunner().invoke(cli, ["budget", "--json"]).output.splitlines()
+    budget = json.loads(lines[0])
+    assert budget["lifetime"] == budget["worst_batch"] == pytest.approx(21 * 0.052**2 / 8, abs=1e-7)
+
+
+def test_queries(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counts of a month teach a predictor that errs less on the next two than the better guess."""
+    run("queries", folder, "2013-02-01")
+    monkeypatch.syspath_prepend(str(EXAMPLES[0].parent))
+    learner = importlib.import_module("learn_from_counts")
+    evidence = learner.learned("queries.db")
+    conditions = {name: f"coalesce({SQL_OF[name]}, false)" for name in learner.CONDITIONS}
+    cells = duckdb.execute(
+        f"SELECT {', '.join(conditions.values())}, arrival_delay > 15, count(*) FROM '{DEMO}'"
+        " WHERE date BETWEEN '2013-02-01' AND '2013-03-31' AND arrival_delay IS NOT NULL"
+        " GROUP BY ALL"
+    ).fetchall()
+    flights = sum(count for *_, count in cells)
+    late = sum(count for *_, is_late, count in cells if is_late)
+    wrong = sum(
+        count
+        for *holds, is_late, count in cells
+        if learner.foretold(evidence, dict(zip(conditions, holds, strict=True))) != is_late
+    )
+    assert wrong < 0.6 * min(late, flights - late)
+    assert evidence["held"][0] > max(evidence["newark"][0], evidence["evening"][0]) > 0
+
+
+SQL_OF = {
+    "held": "departure_delay >= 20",
+    "slow": "departure_delay >= 5",
+    "evening": "hour >= 16",
+    "newark": "origin = 'EWR'",
+}
 
 
 def test_forecasts(folder: Path) -> None:

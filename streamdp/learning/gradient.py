@@ -6,7 +6,7 @@ cuts at the quantiles of the learned priors. It believes nothing but these prior
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -53,6 +53,5 @@ class OnlineGradient(ExpertMixture):
         unit = float(self.tree.grid.resolution)
         locations = learned.places(planned.around.inputs)[at] * unit
         scales = np.maximum(descent.scales[at] * learned.unit.width, 1.0) * unit
-        return replace(
-            first, robust=robust_laplaces(locations, scales, self.robust, self.robust_weight)
-        )
+        made = robust_laplaces(locations, scales, self.robust, self.robust_weight)
+        return self._beside_public(first, made, planned.memory)

@@ -11,8 +11,10 @@ weights as they are (what `action: drawn` does on average), the rule nearest to 
 (`action: average`), or the one nearest to the average of all that were followed so far.
 
 Beside it: AdaHedge without privacy; Dwork & Roth's private weighted majority, which reads all
-earlier batches again each day, under pure epsilon and under zCDP with a known horizon. The latter
-are not in the daemon: a record pays in every later release, so a stream without an end has no form.
+earlier batches again each day, under pure epsilon and under zCDP with a known horizon; and what the
+daemon has of the latter, a `selection` over a growing source (deploy/examples/majority.yaml), drawn
+from integer scores by coins. A record pays in every later release, so a stream without an end has
+no such form.
 """
 
 from __future__ import annotations
@@ -29,6 +31,10 @@ from streamdp.kinds.experts.kind import Experts
 from streamdp.kinds.experts.learner import State
 from streamdp.kinds.experts.losses import Rules
 from streamdp.kinds.rules.grid import RuleGrid, Threshold
+from streamdp.kinds.selection.candidates import ThresholdRules
+from streamdp.kinds.selection.kind import Selection
+from streamdp.kinds.selection.scores import Errors
+from streamdp.mechanisms.finite_choice import exponential_choice
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.types import Batch, FloatArray, TableCounts
 from tests.benchmarks import flights, shuttle
@@ -87,6 +93,7 @@ def _compared(stream: str, rules: Rules, days: list[TableCounts], seeds: int) ->
         players["Dwork & Roth, epsilon/T a step", rate] = _reread(rate / len(days), rows)
         zcdp = math.sqrt(8.0 * (rate**2 / 2.0) / len(days))
         players["Dwork & Roth, zCDP, horizon known", rate] = _reread(zcdp, rows)
+        players["streamdp, selection so far, horizon known", rate] = _so_far(rules, days, zcdp)
     for (who, private), play in players.items():
         for turned in (False, True):
             seen = _turned(losses) if turned else losses
@@ -186,6 +193,29 @@ def _reread(exponent: float, rows: int) -> Player:
             played.append(np.eye(len(past))[int(noisy.argmax())])
             past = past + each
         return np.array(played)
+
+    return play
+
+
+def _so_far(rules: Rules, days: list[TableCounts], price: float) -> Player:
+    """What the release kind `selection` draws from the scores of all days so far.
+
+    Args:
+        rules: The experts.
+        days: Their counts.
+        price: Epsilon of each draw.
+    """
+    assert isinstance(rules.grid, RuleGrid)
+    score = Errors(rules.label)
+    candidates = ThresholdRules(rules.grid, score)
+    kind = Selection(candidates, score, Fraction(price).limit_denominator(10**9), learned=False)
+    each = np.array([candidates.scores(day) for day in days])
+
+    def play(seed: int, losses: FloatArray, turned: bool) -> FloatArray:
+        entropy = PublicEntropy(f"so far {seed}")
+        so_far = (_turned(each) if turned else each).cumsum(axis=0)[:-1].tolist()
+        chosen = [exponential_choice(scores, kind.exponent, entropy) for scores in so_far]
+        return np.asarray(np.eye(losses.shape[1])[[0, *chosen]])
 
     return play
 

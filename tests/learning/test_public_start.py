@@ -7,15 +7,19 @@ from fractions import Fraction
 from statistics import fmean
 
 import numpy as np
+import pytest
 
 from streamdp.kinds.quantiles.kind import Quantiles
+from streamdp.learning.baselines import Fixed
 from streamdp.learning.experts.mixture import ExpertMixture
+from streamdp.learning.learner import Learner
 from streamdp.learning.public_fit import fit_public
 from streamdp.mechanisms.histograms import Histograms
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy, rank_error
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.families import Cauchy
 from streamdp.priors.joint import JointPrior
+from streamdp.priors.mixture import Mixture
 from streamdp.priors.public import PublicRows
 from streamdp.privacy.price import Price
 from streamdp.types import Batch, CellCounts, Grid
@@ -42,7 +46,7 @@ def taught(public: np.ndarray) -> ExpertMixture:
     return replace(UNTAUGHT, first=(TREE, JointPrior(fit.priors(ROBUST, 0.05, 1.0))))
 
 
-def errors(learner: ExpertMixture, days: int, seed: int = 1) -> list[float]:
+def errors(learner: Learner, days: int, seed: int = 1) -> list[float]:
     """Rank error of each of some days of normal data around 100."""
     records, entropy = np.random.default_rng(seed), PublicEntropy(f"days {seed}")
     kind = Quantiles("x", TARGETS, TREE.epsilon, TREE.grid, learner)
@@ -68,3 +72,43 @@ def test_wrong_public_rows_are_forgotten() -> None:
     """Public rows from elsewhere and of another spread cost nothing once ten days have passed."""
     wrong = np.random.default_rng(3).normal(-9_000.0, 10.0, 5_000)
     assert fmean(errors(taught(wrong), 20)[10:]) < 1.5 * fmean(errors(UNTAUGHT, 20)[10:])
+
+
+def drawing(public: np.ndarray | None) -> ExpertMixture:
+    """Draws every quantile by the binary tree, with public rows or without."""
+    if public is None:
+        return UNTAUGHT.drawing_all()
+    learner = taught(public).drawing_all()
+    return replace(learner, public=learner.first[1].robust)
+
+
+def staying(public: np.ndarray) -> list[float]:
+    """Errors of drawing from what public rows say, for ever."""
+    learner = Fixed(drawing(public).public)
+    return [error for seed in range(3) for error in errors(learner, 25, seed)]
+
+
+def test_drawn_quantiles_leave_public_rows_only_for_gain() -> None:
+    """Where public rows are right, learning errs no more than staying with them."""
+    public = np.random.default_rng(2).normal(102.0, 28.0, 5_000)
+    learned = [error for seed in range(3) for error in errors(drawing(public), 25, seed)]
+    alone = [error for seed in range(3) for error in errors(drawing(None), 25, seed)]
+    assert fmean(learned) < 1.05 * fmean(staying(public))
+    assert fmean(learned) < 0.8 * fmean(alone)
+
+
+def test_drawn_quantiles_leave_public_rows_that_releases_contradict() -> None:
+    """Rows from elsewhere lose their weight, but for that of the robust prior, and stay a state."""
+    wrong = np.random.default_rng(3).normal(600.0, 10.0, 5_000)
+    learned = [error for seed in range(3) for error in errors(drawing(wrong), 25, seed)]
+    assert fmean(learned) < fmean(staying(wrong))
+    learner, records = drawing(wrong), np.random.default_rng(1)
+    kind, entropy = Quantiles("x", TARGETS, TREE.epsilon, TREE.grid, learner), PublicEntropy("s")
+    state = kind.init()
+    for _ in range(12):
+        plan = kind.plan(state, BATCH)
+        outcome = kind.draw(plan, counted(records.normal(100.0, 30.0, ROWS)), entropy)
+        state = kind.learn(state, plan, outcome)
+    mixture = learner.priors(state, len(TARGETS)).robust[4]
+    assert isinstance(mixture, Mixture)
+    assert mixture.weights[1] == pytest.approx(learner.robust_weight)

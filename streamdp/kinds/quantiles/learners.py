@@ -102,6 +102,7 @@ def _counting(basis: Basis) -> tuple[Any, ...]:
         rows or 1,
         first,
         tuple(Histograms(price, tree.grid, plan, tree.relation) for plan in plans),
+        () if basis.fitted is None else _first(basis),
     )
 
 

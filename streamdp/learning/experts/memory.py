@@ -87,6 +87,7 @@ class Memory:
         lost: Weight of broad curves after the last release: as far as nothing that was learned
             holds, weights are those of a stream that begins.
         drawn: Newest values of a single quantile, in the unit of the column.
+        against: What releases say against public rows, in nats, at most 0.
     """
 
     releases: int
@@ -97,6 +98,7 @@ class Memory:
     beside: Regression
     lost: float = 0.0
     drawn: tuple[float, ...] = ()
+    against: float = 0.0
 
     @classmethod
     def start(cls, rows: int, believers: tuple[Believer, ...]) -> Self:
@@ -196,7 +198,7 @@ class Memory:
             "beside": self.beside.to_json(),
             "lost": self.lost,
             "drawn": list(self.drawn),
-        }
+        } | ({"against": self.against} if self.against else {})
         for believer in self.believers:
             state |= believer.to_json()
         return state
@@ -212,6 +214,7 @@ class Memory:
             Regression.from_json(state["beside"]),
             float(state["lost"]),
             tuple(map(float, state["drawn"])),
+            float(state.get("against", 0.0)),
         )
 
 

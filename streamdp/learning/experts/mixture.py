@@ -10,6 +10,7 @@ releases alone, and costs the same epsilon in either way.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import ClassVar
@@ -40,11 +41,20 @@ from streamdp.learning.learner import (
 from streamdp.mechanisms.histograms import Histogram, Histograms
 from streamdp.mechanisms.quantile_tree.tree import QuantileTree
 from streamdp.priors.joint import JointPrior
-from streamdp.priors.mixture import robust_laplaces
+from streamdp.priors.mixture import Mixture, robust_laplaces
 from streamdp.types import FloatArray, Json, Prior
 
 VERSION = 11
 """Of the form of the state."""
+
+PUBLIC = 0.9
+"""Weight of the priors of public rows beside learned ones, until releases contradict them."""
+
+FAR = 0.1
+"""Part of the mass of a draw's priors below which public rows are contradicted by a value."""
+
+KEEP, MOST_AGAINST = 0.95, 20.0
+"""Part of what releases say against public rows that a further one leaves; the most, in nats."""
 
 LEVEL = 0.95
 """How often an interval is to hold its quantile."""
@@ -91,6 +101,8 @@ class ExpertMixture(Learner):
         expected_rows: Public guess of the number of rows of a batch.
         first: Tree and prior of a first release; of later ones too, where no batch is counted.
         histograms: Ways of counting later batches; none where quantiles are drawn.
+        public: Priors that public rows make, one a quantile; none without. Where quantiles are
+            drawn they stay beside the learned ones until releases contradict them.
     """
 
     tree: QuantileTree
@@ -100,6 +112,7 @@ class ExpertMixture(Learner):
     expected_rows: int
     first: tuple[QuantileTree, JointPrior]
     histograms: tuple[Histograms, ...] = ()
+    public: tuple[Prior, ...] = ()
     targets: FloatArray = field(init=False, repr=False, compare=False)
     shares: FloatArray = field(init=False, repr=False, compare=False)
 
@@ -197,6 +210,8 @@ class ExpertMixture(Learner):
         if len(seen.values) == len(self.targets) == 1:
             drawn = (*planned.memory.drawn, *seen.values)[-REMEMBERED:]
             memory = replace(memory, drawn=drawn)
+        if self.public and not self.histograms and planned.memory.releases:
+            memory = replace(memory, against=self._against(planned, seen.values))
         point = after.known.distribution().place(self.targets)
         return memory.to_json() | {
             "last": [
@@ -286,7 +301,39 @@ class ExpertMixture(Learner):
         places = belief.marginal.place(self.targets)
         scales = belief.weights @ np.abs(belief.places(self.targets) - places)
         each = places * unit, np.maximum(scales, 1.0) * unit
-        return replace(first, robust=robust_laplaces(*each, self.robust, self.robust_weight))
+        return self._beside_public(
+            first, robust_laplaces(*each, self.robust, self.robust_weight), planned.memory
+        )
+
+    def _beside_public(
+        self, first: JointPrior, learned: tuple[Prior, ...], memory: Memory
+    ) -> JointPrior:
+        """Learned priors, beside those of public rows as far as releases do not contradict them.
+
+        With a weight λ of public rows a draw errs at most (1/c)·ln(1/λ) more than from them alone.
+        """
+        if not self.public:
+            return replace(first, robust=learned)
+        odds = PUBLIC / (1.0 - PUBLIC) * np.exp(memory.against)
+        share = max(float(odds / (1.0 + odds)), self.robust_weight)
+        pairs = zip(learned, self.public, strict=True)
+        both = tuple(Mixture((1.0 - share, share), pair) for pair in pairs)
+        return replace(first, robust=both)
+
+    def _against(self, planned: Planned, values: Sequence[float]) -> float:
+        """What releases say against public rows, after one more.
+
+        A value counts where public rows give it less than a part `FAR` of the mass that the priors
+        of its draw do: a draw from narrow priors lies near them in any case.
+        """
+        half = float(self.tree.grid.resolution) / 2.0
+        priors = self._priors(planned).robust
+        found = 0.0
+        for value, prior, public in zip(values, priors, self.public, strict=True):
+            ends = np.array([value - half]), np.array([value + half])
+            ratio = float((public.log_mass(*ends) - prior.log_mass(*ends))[0])
+            found += min(ratio - math.log(FAR), 0.0) / len(self.public)
+        return max(KEEP * planned.memory.against + found, -MOST_AGAINST)
 
     def _after(self, seen: Observation) -> After:
         """The belief after a release."""
