@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import importlib.metadata
 import json
+import re
+import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -189,7 +192,12 @@ CUSTOM = """    gate:
 @pytest.fixture
 def offered(home: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The same, and a package that offers a test called coin."""
-    monkeypatch.setattr("importlib.metadata.entry_points", lambda group: [Point("coin")])
+    others = importlib.metadata.entry_points
+
+    def found(group: str) -> Sequence[object]:
+        return [Point("coin")] if group == "streamdp.tests" else tuple(others(group=group))
+
+    monkeypatch.setattr("importlib.metadata.entry_points", found)
     return home
 
 
@@ -199,6 +207,44 @@ def test_a_test_of_another_package_decides(offered: Path, chance: float, accepte
     configured(offered, CUSTOM.replace("chance: 0.0", f"chance: {chance}"))
     assert typed("run", "--once").exit_code == 0
     assert rows("status")[2]["accepted"] == accepted
+
+
+STEPPED = """    gate:
+      test: {kind: custom, name: coin, options: {chance: 0.9}}
+      epsilon: 20
+      test_epsilon: 0.2
+      horizon: 8
+      success: LEVEL
+      success_steps: [STEP]
+      success_by: BY
+"""
+
+
+@pytest.mark.parametrize(
+    ("level", "step", "by", "said"),
+    [
+        ("0.5", "0.99", "acceptance", "ynnnnnn"),
+        ("0.99", "0.5", "acceptance", "nnnnnnn"),
+        ("0.5", "0.99", "test", "yyyyyyy"),
+        ("0.99", "0.5", "test", "nynynyn"),
+    ],
+)
+def test_the_wanted_chance_follows_answers_or_tests_of_a_run(
+    offered: Path, level: str, step: str, by: str, said: str
+) -> None:
+    """A box that says yes nine times in ten passes at a half and not at .99; each run costs 20."""
+    gate = STEPPED.replace("LEVEL", level).replace("STEP", step).replace("BY", by)
+    configured(offered, gate)
+    text = Path("config.yaml").read_text().replace("batch: 3 ", "batch: 30 ")
+    Path("config.yaml").write_text(re.sub(r"lifetime: [0-9.]+", "lifetime: 400", text))
+    result = typed("run", "--once")
+    assert result.exit_code == 0, result.output
+    database = sqlite3.connect("streamdp.db")
+    found = database.execute("SELECT answer FROM v_gates ORDER BY batch").fetchall()
+    assert "".join(answer[0] for (answer,) in found) == said
+    runs = said.count("y") + (said[-1] == "n")
+    (spent,) = database.execute("SELECT sum(epsilon) FROM v_runs").fetchone()
+    assert spent == pytest.approx(20 * runs)
 
 
 @pytest.mark.parametrize(
