@@ -9,7 +9,7 @@ import pytest
 
 from streamdp.answers.counted import Counted, Stage, shares_of
 from streamdp.answers.job import Distribution
-from streamdp.answers.regression import History
+from streamdp.answers.regression import History, share
 from streamdp.errors import ConfigurationError
 from tests.answers.worlds import DECILES, Days, days
 
@@ -114,3 +114,25 @@ def test_shares_have_the_noise_that_is_said() -> None:
         drawn.append(shares_of(Counted(0.0, (stage,)), size).shares)
     said = shares_of(Counted(0.0, (Stage(np.arange(9.0), exact, 100.0),)), size).noise
     assert np.cov(np.array(drawn).T) == pytest.approx(said, rel=0.15, abs=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_distribution_that_moves_with_every_batch(seed: int) -> None:
+    """The period's own counts decide where days move as no kernel does: it was off by 15 %."""
+    draw = np.random.default_rng(seed)
+    batches, records = [], []
+    for day in range(60):
+        own = np.round(draw.normal(1000.0 * day, 3000.0, 400))
+        cuts = np.unique(np.round(np.quantile(own, DECILES) + draw.normal(0.0, 200.0)))
+        exact = np.histogram(own, np.concatenate(([-np.inf], cuts, [np.inf])))[0]
+        noisy = exact + np.round(draw.laplace(0.0, 5.0, len(exact)))
+        batches.append(Counted(float(day), (Stage(cuts, noisy, 50.0),)))
+        records.append(own)
+    history = History(tuple(batches))
+    weights = dict.fromkeys(range(16, 44), 1 / 28)
+    cells = np.quantile(np.concatenate(records[16:44]), DECILES)
+    found = share(history, history.fitted(), weights, cells)
+    assert np.abs(found.mean - DECILES).max() < 0.02
+    deviations = np.sqrt(np.diag(found.covariance))
+    assert (np.abs(found.mean - DECILES) < 2.0 * deviations).all()
+    assert deviations.max() < 0.05
