@@ -94,19 +94,18 @@ def beside(base: Base, batch: Shares, places: FloatArray) -> FloatArray:
     at = base(batch.cells)
     order = np.argsort(at, kind="stable")
     ends = np.concatenate(([0.0], at[order], [1.0]))
-    above = np.concatenate(([0.0], (batch.shares - at)[order], [0.0]))
-    found = np.interp(places, ends, above)
+    off = np.concatenate(([0.0], (batch.shares - at)[order], [0.0]))
+    found = np.interp(places, ends, off)
     cells = base.places(places)
-    first, last = float(batch.cells.min()), float(batch.cells.max())
-    low, high = batch.shares[order[0]], 1.0 - batch.shares[order[-1]]
-    for cut, mass, beyond in (
-        (float(at[order[0]]), low, cells < first),
-        (1.0 - float(at[order[-1]]), high, cells > last),
-    ):
-        moved = (cut - mass) ** 2
-        own = moved / (moved + (TRUST * mass) ** 2 + 1e-12)
-        found[beyond] += own * (alone(batch, cells[beyond]) - places[beyond] - found[beyond])
-    return found
+    low, high = order[0], order[-1]
+    below, above = cells < batch.cells[low], cells > batch.cells[high]
+    outside = below | above
+    # How far the base is off in mass beyond each outermost cut, beside that of the batch.
+    mass = np.where(below, batch.shares[low], 1.0 - batch.shares[high])[outside]
+    moved = mass - np.where(below, at[low], 1.0 - at[high])[outside]
+    own = moved**2 / (moved**2 + (TRUST * mass) ** 2 + 1e-12)
+    found[outside] += own * (alone(batch, cells[outside]) - places[outside] - found[outside])
+    return np.asarray(found)
 
 
 def alone(batch: Shares, cells: FloatArray) -> FloatArray:

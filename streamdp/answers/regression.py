@@ -73,15 +73,15 @@ class Solved:
 
     Args:
         base: F.
-        at: Day of each share, shape (k,).
-        batch: Its batch, as a place in the history, shape (k,).
+        places: Of the batches in the history, increasing.
+        batch: That of each share, shape (k,).
         shares: F at its cut, shape (k,).
         factor: Cholesky factor of the covariance of shares.
         weights: That covariance, solved for the deviations of shares from F.
     """
 
     base: Base
-    at: FloatArray
+    places: IntArray
     batch: IntArray
     shares: FloatArray
     factor: FloatArray
@@ -134,6 +134,12 @@ class History:
             self._solved[key] = self._solve(places, scales, self.base(of))
         return self._solved[key]
 
+    def among(self, scales: Scales, one: IntArray, other: IntArray) -> FloatArray:
+        """k of some batches and others, with what chance records add to each."""
+        parts = kernels(self.at[one], self.at[other])
+        found = sum(scale * each for scale, each in zip(scales, parts, strict=True))
+        return np.asarray(found + np.equal.outer(one, other) / self.sizes[other])
+
     def _solve(self, places: IntArray, scales: Scales, base: Base) -> Solved:
         found = [self.shares[place] for place in places]
         batch = np.repeat(places, [len(each.cells) for each in found])
@@ -141,11 +147,10 @@ class History:
         seen = np.concatenate([each.shares for each in found])
         noise = diagonal([each.noise for each in found])
         noise[np.diag_indices_from(noise)] += 1e-8 + 0.25 / self.sizes[batch] ** 2
-        at = self.at[batch]
-        kernel = sum(scale * each for scale, each in zip(scales, kernels(at, at), strict=True))
-        kernel = kernel + np.equal.outer(batch, batch) / self.sizes[batch]
+        own = np.searchsorted(places, batch)
+        kernel = self.among(scales, places, places)[np.ix_(own, own)]
         factor, _ = cho_factor(noise + bridge(shares, shares) * kernel, lower=True)
-        return Solved(base, at, batch, shares, factor, cho_solve((factor, True), seen - shares))
+        return Solved(base, places, batch, shares, factor, cho_solve((factor, True), seen - shares))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -173,8 +178,9 @@ class _Likelihood:
         between = bridge(u, u)
         fixed = diagonal(noise) + between * np.equal.outer(of, of) / history.sizes[of]
         fixed[np.diag_indices_from(fixed)] += 1e-8 + 0.25 / history.sizes[of] ** 2
-        days = history.at[of]
-        parts = tuple(between * each for each in kernels(days, days))
+        own = np.searchsorted(places, of)
+        found = kernels(history.at[places], history.at[places])
+        parts = tuple(between * each[np.ix_(own, own)] for each in found)
         return cls(np.concatenate(seen), fixed, parts)
 
     def beside(self, scales: Sequence[float], part: int) -> FloatArray:
@@ -247,12 +253,9 @@ def share(
     for piece in np.array_split(places, pieces):
         solved = history.solved(_around(history, piece), scales, around)
         weight = np.array([weights[int(place)] for place in piece])
-        own = history.at[piece]
-        across = sum(s * k for s, k in zip(scales, kernels(own, solved.at), strict=True))
-        across = across + np.equal.outer(piece, solved.batch) / history.sizes[solved.batch]
-        among = sum(s * k for s, k in zip(scales, kernels(own, own), strict=True))
-        among = weight @ (among + np.diag(1.0 / history.sizes[piece])) @ weight
-        part = _estimate(solved, cells, float(weight.sum()), weight @ across, float(among))
+        across = weight @ history.among(scales, piece, solved.places)
+        among = float(weight @ history.among(scales, piece, piece) @ weight)
+        part = _estimate(solved, cells, float(weight.sum()), across, among)
         mean, covariance = mean + part.mean, covariance + part.covariance
     own = history.base(places)(cells)
     model = np.diag(covariance + _shape(base, cells)).clip(1e-12)
@@ -297,7 +300,8 @@ def ahead(history: History, scales: Scales, at: float, cells: FloatArray) -> Est
     places = np.arange(len(history.at))[-CONTEXT:]
     solved = history.solved(places, scales, places)
     own, size = np.array([at]), float(np.median(history.sizes[places]))
-    across = sum(s * k for s, k in zip(scales, kernels(own, solved.at), strict=True))
+    parts = kernels(own, history.at[places])
+    across = sum(scale * each for scale, each in zip(scales, parts, strict=True))
     among = max(float(sum(scales)) + 1.0 / size, _spread(history, solved))
     found = _estimate(solved, cells, 1.0, np.asarray(across)[0], among)
     shape = _shape(solved.base, cells)
@@ -328,8 +332,9 @@ def _around(history: History, places: IntArray) -> IntArray:
 def _estimate(
     solved: Solved, cells: FloatArray, whole: float, across: FloatArray, among: float
 ) -> Estimate:
+    """Shares of what has covariance `across` with each batch, and `among` with itself."""
     at = solved.base(cells)
-    known = bridge(at, solved.shares) * across
+    known = bridge(at, solved.shares) * across[np.searchsorted(solved.places, solved.batch)]
     half = solve_triangular(solved.factor, known.T, lower=True, check_finite=False)
     mean = whole * at + known @ solved.weights
     return Estimate(cells, mean, bridge(at, at) * among - half.T @ half)
