@@ -200,6 +200,10 @@ def add_notice(database: Database, notice: Release) -> None:
     row_checksums.update(database, "notice", id=notice.id)
 
 
+_MOMENT = "coalesce(b.window_start, moment_of_key(r.batch), r.released_at)"
+"""Where a batch lies in time."""
+
+
 def select_releases(
     database: Database,
     job: str | None = None,
@@ -218,9 +222,12 @@ def select_releases(
     """
     rows = database.query(
         f"{_RELEASE} WHERE (:job IS NULL OR r.job IN (SELECT value FROM json_each(:job)))"  # noqa: S608
-        " AND (:since IS NULL OR coalesce(b.window_start, r.released_at) >= :since)"
-        " AND (:until IS NULL OR coalesce(b.window_end, r.released_at) <= :until)"
-        " ORDER BY coalesce(b.window_start, r.released_at) DESC, r.batch DESC, r.job DESC"
+        f" AND (:since IS NULL OR {_MOMENT} >= :since)"
+        f" AND (:until IS NULL OR coalesce(b.window_end, {_MOMENT}) <= :until)"
+        f" ORDER BY CASE WHEN :job IS NULL THEN {_MOMENT}"
+        " ELSE coalesce(b.window_start, 0) END DESC,"
+        " CASE WHEN b.window_start IS NULL THEN place_of_key(r.batch, r.released_at) END DESC,"
+        " r.batch DESC, r.job DESC"
         " LIMIT :limit",
         {
             "job": None if job is None else all_names(database, job),

@@ -9,10 +9,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from streamdp.database import Database
 from streamdp.disk import keep_private, open_file
 from streamdp.errors import MORE_MEMORY, IntegrityError, StoreError
+from streamdp.store.reading.places import add_functions
 
 BUSY_SECONDS = 10.0
 """How long a writer waits for another before it gives up."""
@@ -35,6 +37,11 @@ class OwnedConnection(sqlite3.Connection):
 
     turn: Path | None = None
     place: tuple[Path, tuple[int, int]] | None = None
+
+    def __init__(self, *about: Any, **options: Any) -> None:
+        """Open it, with the functions that place batches by their keys."""
+        super().__init__(*about, **options)
+        add_functions(self)
 
     def __del__(self) -> None:
         """Close it; one that another thread opened ends without a word of Python."""

@@ -86,6 +86,8 @@ class Drawing:
             "job": job,
             "every": self.every,
             "unit": found.unit,
+            "axis": found.axis,
+            "placed": found.said,
             "times": found.times,
             "batches": found.batches,
             "releases": found.ids,

@@ -10,12 +10,17 @@ import re
 import sqlite3
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import pytest
 from starlette.testclient import TestClient
 
+from streamdp.store.archive import select_releases
+from streamdp.store.database import connect
+from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
 from streamdp.store.reading.read_only import PRIVATE
+from streamdp.store.schema.migrations import migrate
 from streamdp.web.downloads import csv_text
 from streamdp.web.reader import Reader
 from tests.web.addresses import addresses
@@ -198,3 +203,33 @@ def test_a_configuration_that_cannot_be_used_leaves_the_page(
     finally:
         (home / "config.yaml").write_text(text)
     assert "cannot be used" not in client.get("/").text
+
+
+def test_batches_without_windows_are_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    """In files, pages and their next ones, and in stretches, whatever the order of arrival was."""
+    database = connect(tmp_path / "store.db")
+    migrate(database, 0)
+    with closing(database.conn):
+        database.execute("PRAGMA foreign_keys=OFF")
+        for at, key in enumerate(("part-10", "part-9", "part-11", "b 2013-02-01", "a 2013-02-02")):
+            source = "days" if "2013" in key else "parts"
+            database.execute(
+                "INSERT INTO batch (source, key, arrived_at) VALUES (?, ?, ?)", [source, key, at]
+            )
+            database.execute(
+                "INSERT INTO release (id, job, source, batch, kind, epsilon_nano, reservation,"
+                " released_at, version, rows) VALUES (?, ?, ?, ?, 'any', 1, ?, ?, '', '[]')",
+                [f"r{at}", source, source, key, at, 1_700_000_000 + at],
+            )
+
+        def keys(job: str, **asked: Any) -> list[str]:
+            return [each.batch for each in newest_releases(database, job, 9, **asked)]
+
+        assert keys("parts") == ["part-11", "part-10", "part-9"]
+        assert keys("parts", before="r0") == ["part-9"]
+        assert sampled_releases(database, "parts", 9)[0][0].batch == "part-9"
+        assert select_releases(database, "parts")[0].batch == "part-9"
+        assert keys("days") == ["a 2013-02-02", "b 2013-02-01"]
+        assert keys("days", stretch=Stretch(1_359_763_200, None)) == ["a 2013-02-02"]
+        first = [each.batch for each in select_releases(database)][:2]
+        assert first == ["b 2013-02-01", "a 2013-02-02"]

@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -21,10 +22,11 @@ from streamdp.reports.charts.lines import chart
 from streamdp.reports.charts.maps import grid, heat
 from streamdp.reports.releases.columns import columns_of
 from streamdp.reports.releases.digest import digest
-from streamdp.reports.releases.periods import period_of
+from streamdp.reports.releases.periods import day_of, period_of
 from streamdp.reports.releases.series import picture
 from streamdp.store.database import connect_to_read
 from streamdp.store.reading.browse import Stretch
+from streamdp.store.reading.places import moment_of_key
 from streamdp.types import Column, Release, Row
 from streamdp.web.report import as_markdown
 from streamdp.wiring.kinds import release_kind
@@ -62,6 +64,64 @@ def test_batches_that_grow_stand_where_they_end() -> None:
     ]
     assert picture(grown).times == (300, 600, 900)
     assert picture(grown[:1]).times == (0,)
+
+
+def keyed(*keys: str) -> list[Release]:
+    """Releases of batches without windows, that were made in the order of their keys given."""
+    return [
+        replace(release(0, [{"value": at}]), id=f"r{at}", batch=key, window_start=None,
+                window_end=None, released_at=1_700_000_000 + at)
+        for at, key in enumerate(keys)
+    ]  # fmt: skip
+
+
+def test_a_batch_without_a_window_lies_where_its_key_says() -> None:
+    """By its date, else by its number; in the order of keys, not of arrivals."""
+    days = ("2013-01-20.csv", "2013-01-21.csv", "2013-01-18.csv", "2013-01-19.csv")
+    found = picture(keyed(*days))
+    assert found.axis == "time"
+    assert found.batches == tuple(sorted(days))
+    assert found.times[0] == 1_358_467_200
+    assert {after - before for before, after in pairwise(found.times)} == {86_400}
+    assert "date" in found.said
+    numbered = picture(keyed("part-10", "part-9", "part-101"))
+    assert (numbered.axis, numbered.times) == ("number", (9, 10, 101))
+    svg = chart(numbered, title="t")
+    assert ">2013<" not in svg
+    assert ">20<" in svg
+
+
+@pytest.mark.parametrize(
+    ("key", "day"),
+    [
+        ("2013-03-09", "2013-03-09"),
+        ("20130309", "2013-03-09"),
+        ("x_2013_03_09_b2.csv", "2013-03-09"),
+        ("2013/03/09", "2013-03-09"),
+        ("2013-03", "2013-03-01"),
+        ("2013-W10", "2013-03-04"),
+        ("2013-03-09T00:00", "2013-03-09"),
+        ("2013-02-30", None),
+        ("120130309", None),
+        ("part-7", None),
+        ("2013", None),
+    ],
+)
+def test_a_date_in_a_key_is_read(key: str, day: str | None) -> None:
+    """Year first; nothing that is no day, and no part of a longer number."""
+    found = moment_of_key(key)
+    assert day == (None if found is None else day_of(found))
+
+
+def test_batches_without_date_or_number_are_categories() -> None:
+    """They are named along the axis, one after the other as they arrived; no time is drawn."""
+    found = picture(keyed("last", "first", "middle"))
+    assert (found.axis, found.times) == ("order", (0, 1, 2))
+    assert found.batches == ("last", "first", "middle")
+    svg = chart(found, title="t")
+    for name in found.batches:
+        assert f">{name}<" in svg
+    assert ">Nov<" not in svg
 
 
 def test_a_name_in_markdown_commands_no_terminal(home: Path, tmp_path: Path) -> None:

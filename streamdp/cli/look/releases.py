@@ -148,6 +148,7 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
     from streamdp.store.ledger.privacy_guarantee import claim_of
     from streamdp.store.measurements import measurements_of
     from streamdp.store.reading.gate_reports import standing_for
+    from streamdp.store.reading.places import moment_of_key
     from streamdp.store.schema.schema import open_to_read
 
     configuration = load_configuration(config_path)
@@ -163,6 +164,8 @@ def show(job: str, batch: str, config_path: Path, as_json: bool) -> None:
         click.echo(json.dumps(whole))
         return
     whole["measurements"] = in_words([measured])
+    at = moment_of_key(release.batch) if release.window_start is None else None
+    whole |= {} if at is None else {"lies_at": iso(at), "by": "the date in the name of the batch"}
     rows, claim = whole.pop("rows"), whole.pop("claim") or {}
     whole |= {f"claim: {name}": value for name, value in claim.items()}
     print_rows([{"fact": name, "value": value} for name, value in whole.items()], "table")

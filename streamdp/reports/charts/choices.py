@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from xml.sax.saxutils import escape
 
-from streamdp.reports.charts.frame import RIGHT, TOP, WIDTH, colours, moments, time_axis, whole
-from streamdp.reports.charts.scales import Scale
+from streamdp.reports.charts.frame import RIGHT, TOP, WIDTH, across_of, colours, moments, whole
+from streamdp.reports.releases.series import Picture
 
 MOST = 24
 """Candidates that have a row of their own: those chosen most often; others share the last."""
@@ -27,15 +27,20 @@ class Choice:
     candidate: str
 
 
-def choices(made: Sequence[Choice], *, title: str) -> str:
-    """A dot for each choice, in the colour of its place; nothing where none was made."""
+def choices(made: Sequence[Choice], picture: Picture, *, title: str) -> str:
+    """A dot for each choice, in the colour of its place; nothing where none was made.
+
+    Args:
+        made: In any order.
+        picture: Of the same releases, for the axis of their batches.
+        title: Of the chart.
+    """
     if not made:
         return ""
     rows = _rows(made)
     ground = TOP + len(rows) * HIGH
-    times = time_axis(sorted({each.moment for each in made}))
-    across = Scale(times.low, times.high, SIDE + 6, WIDTH - RIGHT - 6)
-    parts = [*moments(across, SIDE, ground)]
+    across = across_of(picture, SIDE)
+    parts = [*moments(across, ground)]
     for name, row in rows.items():
         y = TOP + row * HIGH + HIGH / 2
         parts.append(f'<path class="grid" d="M{SIDE} {y:.1f}H{WIDTH - RIGHT}"/>')

@@ -6,12 +6,17 @@ Colours are classes: the page's style sheet says them, and knows light and dark.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from xml.sax.saxutils import quoteattr
+from dataclasses import dataclass
+from xml.sax.saxutils import escape, quoteattr
 
 from streamdp.reports.charts.scales import Scale, round_moments, round_numbers
+from streamdp.reports.releases.series import Picture
 
 WIDTH, HEIGHT = 960, 340
 LEFT, RIGHT, TOP, BOTTOM = 56, 12, 10, 28
+BATCHES_NAMED, LONGEST_NAME = 6, 18
+"""Batches that an axis names where they lie one after the other, and letters of each name."""
+
 ORDERED, UNORDERED = 9, 8
 """Colours of series in an order, and of others."""
 
@@ -57,28 +62,66 @@ def whole(parts: Iterable[str], title: str, height: int = HEIGHT) -> str:
     )
 
 
-def time_axis(times: Sequence[int]) -> Scale:
-    """Scale of times across a chart; a single moment is in the middle of a day."""
+@dataclass(frozen=True, slots=True)
+class Across:
+    """The axis of places: of times, of numbers, or of batches one after the other.
+
+    Args:
+        scale: Places along pixels.
+        marks: Round places, or some batches, and how to write them.
+    """
+
+    scale: Scale
+    marks: tuple[tuple[float, str], ...]
+
+    def __call__(self, place: float) -> float:
+        """Pixel of a place."""
+        return self.scale(place)
+
+
+def across_of(picture: Picture, left: int = LEFT) -> Across:
+    """The axis of a picture; a single place is in its middle."""
+    low, high = picture.times[0], picture.times[-1]
+    if low == high:
+        room = 43_200 if picture.axis == "time" else 1
+        low, high = low - room, high + room
+    scale = Scale(low, high, left + 6, WIDTH - RIGHT - 6)
+    if picture.axis == "time":
+        return Across(scale, tuple(round_moments(low, high)))
+    if picture.axis == "number":
+        whole_ones = (each for each in round_numbers(scale) if each == int(each))
+        return Across(scale, tuple((each, f"{each:.0f}") for each in whole_ones))
+    every = -(-len(picture.batches) // BATCHES_NAMED) or 1
+    named = list(enumerate(picture.batches))[::every]
+    return Across(scale, tuple((at, _short(name)) for at, name in named))
+
+
+def _short(name: str) -> str:
+    return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+
+
+def time_axis(times: Sequence[int]) -> Across:
+    """The axis of times that are of no batches."""
     low, high = times[0], times[-1]
     if low == high:
         low, high = low - 43_200, high + 43_200
-    return Scale(low, high, LEFT + 6, WIDTH - RIGHT - 6)
+    return Across(Scale(low, high, LEFT + 6, WIDTH - RIGHT - 6), tuple(round_moments(low, high)))
 
 
-def axes(across: Scale, up: Scale) -> Iterator[str]:
+def axes(across: Across, up: Scale) -> Iterator[str]:
     """Lines and labels of both axes."""
     for number in round_numbers(up):
         y = up(number)
         yield f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>'
         at = f'x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end"'
         yield f'<text class="tick" {at}>{number:g}</text>'
-    yield from moments(across, LEFT, HEIGHT - BOTTOM)
+    yield from moments(across, HEIGHT - BOTTOM)
 
 
-def moments(across: Scale, left: int, ground: int) -> Iterator[str]:
-    """Lines and labels of the time axis."""
-    for moment, text in round_moments(int(across.low), int(across.high)):
-        x = across(moment)
+def moments(across: Across, ground: int) -> Iterator[str]:
+    """Lines and labels of the axis of places."""
+    for place, name in across.marks:
+        x, text = across(place), escape(name)
         yield f'<path class="grid" d="M{x:.1f} {TOP}V{ground}"/>'
         yield f'<text class="tick" x="{x:.1f}" y="{ground + 20}" text-anchor="middle">{text}</text>'
 

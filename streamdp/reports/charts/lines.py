@@ -13,6 +13,8 @@ from streamdp.reports.charts.frame import (
     RIGHT,
     TOP,
     WIDTH,
+    Across,
+    across_of,
     axes,
     colours,
     time_axis,
@@ -39,7 +41,7 @@ def chart(
     """Series over time: what was drawn as dots, the best line, and the interval around it."""
     if not any(number is not None for each in picture.series for number in each.raw.values):
         return ""
-    across = time_axis(picture.times)
+    across = across_of(picture)
     up = spanning(picture.reach(), HEIGHT - BOTTOM, TOP)
     parts = [*axes(across, up), *_shades(shades, across)]
     for series, colour in zip(
@@ -61,13 +63,15 @@ def chart_of(job: str, picture: Picture, events: Happenings) -> str:
     """The chart of a job with other events; none of choices, which have their own."""
     if any(each.chart == "choices" for each in picture.columns):
         return ""
+    title = f"{job}: releases over time, {len(picture.series)} series"
+    if picture.axis != "time":
+        return chart(picture, title=f"{title}, {picture.said}")
     marks = [
         (each.moment, each.what, f"{each.batch}: {each.meaning}")
         for each in events.events
         if each.what != "no"
     ]
     shades = [(since, until, f"the release of {of} stands") for since, until, of in events.carried]
-    title = f"{job}: releases over time, {len(picture.series)} series"
     return chart(picture, marks, shades, title=title)
 
 
@@ -103,9 +107,9 @@ def spark(values: Numbers, *, title: str) -> str:
     )
 
 
-def _shades(shades: Iterable[Shade], across: Scale) -> Iterator[str]:
+def _shades(shades: Iterable[Shade], across: Across) -> Iterator[str]:
     for since, until, what in shades:
-        start, end = max(since, int(across.low)), min(until, int(across.high))
+        start, end = max(since, int(across.scale.low)), min(until, int(across.scale.high))
         if start < end:
             at = f'x="{across(start):.1f}" width="{across(end) - across(start):.1f}"'
             tall = HEIGHT - TOP - BOTTOM
@@ -113,16 +117,16 @@ def _shades(shades: Iterable[Shade], across: Scale) -> Iterator[str]:
             yield f"<title>{escape(what)}</title></rect>"
 
 
-def _marks(marks: Iterable[Mark], across: Scale) -> Iterator[str]:
+def _marks(marks: Iterable[Mark], across: Across) -> Iterator[str]:
     ground = HEIGHT - BOTTOM
     for moment, kind, what in marks:
-        if across.low <= moment <= across.high:
+        if across.scale.low <= moment <= across.scale.high:
             x = across(moment)
             yield f'<path class="mark {kind}" d="M{x:.1f} {ground}l-4 -8h8z">'
             yield f"<title>{escape(what)}</title></path>"
 
 
-def _band(times: Sequence[int], line: Line, across: Scale, up: Scale) -> Iterator[str]:
+def _band(times: Sequence[int], line: Line, across: Across, up: Scale) -> Iterator[str]:
     if line.lower is None or line.upper is None:
         return
     ends = zip(times, line.lower, line.upper, strict=True)
@@ -136,7 +140,9 @@ def _band(times: Sequence[int], line: Line, across: Scale, up: Scale) -> Iterato
             yield f'<path class="band" d="M{"L".join([*above, *below])}Z"/>'
 
 
-def _polylines(times: Sequence[int], values: Numbers, across: Scale, up: Scale) -> Iterator[str]:
+def _polylines(
+    times: Sequence[int], values: Numbers, across: Across | Scale, up: Scale
+) -> Iterator[str]:
     points = zip(times, values, strict=True)
     for there_are, stretch in groupby(points, lambda each: each[1] is not None):
         if there_are:
@@ -145,7 +151,7 @@ def _polylines(times: Sequence[int], values: Numbers, across: Scale, up: Scale) 
             yield f'<path class="line" d="M{"L".join(alone)}"/>'
 
 
-def _dots(times: Sequence[int], values: Numbers, across: Scale, up: Scale) -> Iterator[str]:
+def _dots(times: Sequence[int], values: Numbers, across: Across, up: Scale) -> Iterator[str]:
     """Each a line of no length with round ends: one path for all."""
     found = (
         f"M{across(at):.1f} {up(number):.1f}h0"

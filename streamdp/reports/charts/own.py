@@ -9,7 +9,8 @@ from streamdp.reports.charts.choices import MOST, Choice, choices
 from streamdp.reports.charts.lines import chart
 from streamdp.reports.charts.stacked import legend, stacked
 from streamdp.reports.releases.columns import columns_of
-from streamdp.reports.releases.series import Picture, candidate, moments_of, picture
+from streamdp.reports.releases.series import Picture, candidate, picture
+from streamdp.store.reading.places import places_of
 from streamdp.types import Column, Release
 
 
@@ -74,7 +75,8 @@ def _choices(
 ) -> OwnChart:
     labels = [each.name for each in columns if each.role == "label"]
     made = []
-    for release, at in zip(releases, moments_of(releases), strict=True):
+    places = places_of(releases)
+    for release, at in zip(places.releases, places.at, strict=True):
         for row in release.rows:
             said = [str(row[label]) for label in labels if row.get(label) is not None]
             if part and said[:1] != [part]:
@@ -82,4 +84,4 @@ def _choices(
             place = " · ".join(said[bool(part) :]) or "choice"
             made.append(Choice(at, release.batch, place, candidate(row, names)))
     title = "what was chosen"
-    return OwnChart(title, choices(made, title=f"{job}: {title} over time"))
+    return OwnChart(title, choices(made, picture(releases), title=f"{job}: {title} over time"))

@@ -8,6 +8,7 @@ import io
 import numpy as np
 
 from streamdp.errors import ConfigurationError
+from streamdp.reports.charts.frame import across_of
 from streamdp.reports.releases.digest import Digest
 from streamdp.types import FloatArray
 
@@ -28,7 +29,8 @@ def drawn(digest: Digest, form: str) -> bytes:
 
     figure = Figure(figsize=INCHES, dpi=DOTS, layout="constrained")
     axes = figure.subplots()
-    times = np.array(digest.picture.times, dtype="datetime64[s]")
+    is_time = digest.picture.axis == "time"
+    times = np.array(digest.picture.times, dtype="datetime64[s]" if is_time else "int64")
     series = digest.picture.series
     colours = colormaps["viridis"].resampled(len(series) + 1)
     for index, each in enumerate(series):
@@ -41,6 +43,9 @@ def drawn(digest: Digest, form: str) -> bytes:
         axes.plot(times, _floats(best.values), color=colour, lw=1.5, label=each.name)
     low, high = digest.picture.reach()
     room = (high - low) * 0.05 or 1.0
+    if not is_time:
+        marks = across_of(digest.picture).marks
+        axes.set_xticks([at for at, _ in marks], [name for _, name in marks])
     axes.set_ylim(low - room, high + room)
     axes.set_title(digest.job, loc="left", fontweight="bold")
     axes.set_ylabel(digest.picture.unit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
-from streamdp.reports.charts.frame import BOTTOM, HEIGHT, TOP, axes, colours, time_axis, whole
+from streamdp.reports.charts.frame import BOTTOM, HEIGHT, TOP, across_of, axes, colours, whole
 from streamdp.reports.charts.scales import Scale
 from streamdp.reports.releases.series import Picture, Series
 
@@ -21,7 +21,7 @@ def stacked(picture: Picture, *, title: str) -> str:
     layers = _layers(picture)
     if not layers:
         return ""
-    across, up = time_axis(picture.times), Scale(0.0, 1.0, HEIGHT - BOTTOM, TOP)
+    across, up = across_of(picture), Scale(0.0, 1.0, HEIGHT - BOTTOM, TOP)
     parts = [*axes(across, up)]
     ground = [0.0] * len(picture.times)
     for (name, shares), colour in zip(layers, colours([name for name, _ in layers]), strict=True):

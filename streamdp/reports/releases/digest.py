@@ -12,9 +12,10 @@ from streamdp.privacy.amounts import total_text
 from streamdp.reports.charts.own import OwnChart, own_charts
 from streamdp.reports.releases.happenings import Happenings, happenings
 from streamdp.reports.releases.periods import Period, period_of
-from streamdp.reports.releases.series import Picture, moment_of, picture
+from streamdp.reports.releases.series import Picture, picture
 from streamdp.reports.releases.sheet import data_sheet
 from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
+from streamdp.store.reading.places import moment_of
 from streamdp.types import Column, Json, Release
 
 MOST = 2000

@@ -8,6 +8,7 @@ from streamdp.config import Configuration
 from streamdp.database import Database
 from streamdp.store.reading.browse import gate_answers, missed_batches
 from streamdp.store.reading.gate_reports import standing
+from streamdp.store.reading.places import moment_of_key
 
 MOST = 1000
 """Of each kind, the newest."""
@@ -56,10 +57,9 @@ class Happenings:
 def happenings(configuration: Configuration, database: Database, job: str, now: int) -> Happenings:
     """Events of a job's batches besides releases."""
     found = [
-        Happening(
-            each.batch or "", each.at if each.window_start is None else each.window_start, each.what
-        )
+        Happening(key, _moment(key, each.window_start, each.at), each.what)
         for each in missed_batches(database, job, MOST)
+        for key in (each.batch or "",)
     ]
     gate = configuration.gated().get(job)
     if gate is None:
@@ -68,7 +68,7 @@ def happenings(configuration: Configuration, database: Database, job: str, now: 
     starts, ends = dict[str, int](), dict[str, int]()
     for answer in gate_answers(database, gate, now, MOST):
         window = answer.window_end if growing else answer.window_start
-        moment = answer.slot if window is None else window
+        moment = _moment(answer.batch, window, answer.slot)
         starts[answer.batch] = moment
         ends[answer.batch] = moment if answer.window_end is None else answer.window_end
         found.append(Happening(answer.batch, moment, "yes" if answer.accepted else "no"))
@@ -78,3 +78,9 @@ def happenings(configuration: Configuration, database: Database, job: str, now: 
         if each.first in starts and each.last in starts
     )
     return Happenings(tuple(sorted(found, key=lambda each: -each.moment)), carried)
+
+
+def _moment(key: str, window: int | None, at: int) -> int:
+    """Where a batch lies in time: by its window, the date in its key, or when it was dealt with."""
+    known = moment_of_key(key) if window is None else window
+    return at if known is None else known

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from streamdp.reports.releases.columns import columns_of
+from streamdp.store.reading.places import Axis, places_of
 from streamdp.types import Column, Json, Release, Row
 
 MANY = 24
@@ -67,11 +68,13 @@ class Picture:
     """All series of a job over a stretch of time, oldest first.
 
     Args:
-        times: When each batch begins; when it was released, where batches have no windows.
+        times: Where each batch lies, by `axis`: POSIX seconds, the number in its key, or its rank.
         batches: Their keys.
         ids: Of the releases.
         series: One for each row, in the order of the rows.
         columns: Of the rows.
+        axis: What `times` are.
+        said: What places go by, in words, where that is not the windows of batches.
     """
 
     times: tuple[int, ...]
@@ -79,6 +82,8 @@ class Picture:
     ids: tuple[str, ...]
     series: tuple[Series, ...]
     columns: tuple[Column, ...]
+    axis: Axis = "time"
+    said: str = ""
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -126,12 +131,12 @@ class Picture:
     def part(self, name: str) -> Picture:
         """The series of one part."""
         kept = tuple(each for each in self.series if (each.labels[0] or "") == name)
-        return Picture(self.times, self.batches, self.ids, kept, self.columns)
+        return replace(self, series=kept)
 
     def only(self, names: Sequence[str]) -> Picture:
         """The same with some of its series."""
         kept = tuple(each for each in self.series if each.name in names)
-        return Picture(self.times, self.batches, self.ids, kept, self.columns)
+        return replace(self, series=kept)
 
 
 def _known(values: Numbers) -> Iterator[float]:
@@ -148,9 +153,8 @@ def picture(
         declared: Columns that its kind declares.
         value: The column to show alone, in place of what was drawn and its estimate.
     """
-    given = tuple(releases)
-    placed = sorted(zip(moments_of(given), given, strict=True), key=lambda each: each[0])
-    ordered = [release for _, release in placed]
+    places = places_of(tuple(releases))
+    ordered = places.releases
     columns = columns_of(ordered, declared)
     if value is not None:
         columns = tuple(_shown_alone(each, value) for each in columns)
@@ -158,11 +162,13 @@ def picture(
     rows = [{_labels(row, labels): row for row in release.rows} for release in ordered]
     found = dict.fromkeys(each for row in rows for each in row)
     return Picture(
-        times=tuple(at for at, _ in placed),
+        times=places.at,
         batches=tuple(release.batch for release in ordered),
         ids=tuple(release.id for release in ordered),
         series=tuple(_series(one, [each.get(one, {}) for each in rows], columns) for one in found),
         columns=columns,
+        axis=places.axis,
+        said=places.said,
     )
 
 
@@ -171,19 +177,6 @@ def _shown_alone(column: Column, value: str) -> Column:
     if column.name == value:
         return replace(column, role="value")
     return replace(column, role="error") if column.role in ("value", "estimate") else column
-
-
-def moments_of(releases: Sequence[Release]) -> tuple[int, ...]:
-    """Where releases stand in time: of batches that grow, all of which begin as one, the ends."""
-    begins = {each.window_start for each in releases}
-    if len(begins) > 1 or None in begins or len(releases) < 2:
-        return tuple(map(moment_of, releases))
-    return tuple(each.window_end or moment_of(each) for each in releases)
-
-
-def moment_of(release: Release) -> int:
-    """Where a release stands in time that is one of windows that follow each other."""
-    return release.released_at if release.window_start is None else release.window_start
 
 
 def _labels(row: Row, labels: Iterable[str]) -> tuple[str | None, ...]:

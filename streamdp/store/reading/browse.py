@@ -1,6 +1,6 @@
 """Pages of releases and of the ledger: read-only, found by an index, never a whole table.
 
-Batches are in the order of their source: of its windows, or of its keys where there are none.
+Batches are in the order of their source: of its windows, or of the dates or numbers in its keys.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _RELEASE = (
 _RELEASED = (
     f"{_RELEASE} FROM batch b CROSS JOIN release r ON r.source = b.source AND r.batch = b.key"
 )
-_MOMENT = "coalesce(b.window_start, r.released_at)"
+_MOMENT = "coalesce(b.window_start, moment_of_key(b.key), r.released_at)"
 _WITHIN = (
     f"b.source = :source AND (:since IS NULL OR {_MOMENT} >= :since)"
     f" AND (:until IS NULL OR {_MOMENT} < :until)"
@@ -36,7 +36,7 @@ _WITHIN = (
 class Stretch:
     """Windows that begin at `since` or later, and before `until`; None for no end.
 
-    A batch without a window lies where it was released.
+    A batch without a window lies at the date in its key, or when it was released.
     """
 
     since: int | None = None
@@ -84,19 +84,20 @@ def newest_releases(
         before: Id of a release: only of batches before its own.
     """
     about = _about(database, job, stretch)
+    order = _order(database, about["source"])
     if before is not None:
         place = database.execute(
-            "SELECT coalesce(b.window_start, 0), b.key FROM release r"
+            f"SELECT {order}, b.key FROM release r"  # noqa: S608
             " JOIN batch b ON b.source = r.source AND b.key = r.batch WHERE r.id = ?",
             [before],
         ).fetchone()
         if place is None:
             return ()
         about |= {"order": place[0], "key": place[1]}
-    behind = "" if before is None else f" AND ({_ORDER}, b.key) < (:order, :key)"
+    behind = "" if before is None else f" AND ({order}, b.key) < (:order, :key)"
     rows = database.query(
         f"{_RELEASED} AND r.job = :job WHERE {_WITHIN}{behind}"
-        f" ORDER BY {_ORDER} DESC, b.key DESC LIMIT :limit",
+        f" ORDER BY {order} DESC, b.key DESC LIMIT :limit",
         {**about, "limit": limit},
     )
     return tuple(map(_release, rows))
@@ -105,11 +106,7 @@ def newest_releases(
 def newest_moment(database: Database, job: str, stretch: Stretch = EVERYTHING) -> int | None:
     """Where the last release of a job in a stretch lies in time; None if there is none."""
     about = _about(database, job, stretch)
-    (windows,) = database.execute(
-        "SELECT EXISTS (SELECT 1 FROM batch WHERE source = :source AND window_start NOT NULL)",
-        {"source": about["source"]},
-    ).fetchone()
-    order = f"{_ORDER} DESC, b.key DESC" if windows else "r.released_at DESC"
+    order = f"{_order(database, about['source'])} DESC, b.key DESC"
     found = database.execute(
         f"SELECT {_MOMENT} FROM batch b CROSS JOIN release r"  # noqa: S608
         " ON r.source = b.source AND r.batch = b.key AND r.job = :job"
@@ -126,11 +123,13 @@ def sampled_releases(
 
     Where there are more than `most`, every second, third… is taken, the last one always.
     """
+    about = _about(database, job, stretch)
+    order = _order(database, about["source"])
     ids = database.execute(
         "SELECT r.rowid FROM batch b CROSS JOIN release r"  # noqa: S608
         " ON r.source = b.source AND r.batch = b.key AND r.job = :job"
-        f" WHERE {_WITHIN} ORDER BY {_ORDER} DESC, b.key DESC",
-        _about(database, job, stretch),
+        f" WHERE {_WITHIN} ORDER BY {order} DESC, b.key DESC",
+        about,
     ).fetchall()
     every = -(-len(ids) // most) or 1
     found = _by_rowid(database, [rowid for (rowid,) in ids[::every]])
@@ -222,6 +221,26 @@ def spending(
         [scope, json.dumps([*steps, last])],
     )
     return [(at, spent, cap) for at, spent, cap in rows if spent is not None]
+
+
+def _order(database: Database, source: str | None) -> str:
+    """What batches of a source are ordered by: an index, wherever that order is the right one.
+
+    Keys of one length that are alike up to a digit are in order as texts.
+    """
+    windows, least, most, first, last = database.execute(
+        "SELECT EXISTS (SELECT 1 FROM batch WHERE source = :source AND window_start NOT NULL),"
+        " min(length(key)), max(length(key)), min(key), max(key) FROM batch"
+        " WHERE source = :source AND NOT EXISTS"
+        " (SELECT 1 FROM batch WHERE source = :source AND window_start NOT NULL)",
+        {"source": source},
+    ).fetchone()
+    if windows or first == last or first is None:
+        return _ORDER
+    differ = next((pair for pair in zip(first, last, strict=False) if pair[0] != pair[1]), ("", ""))
+    if least == most and all(map(str.isdigit, differ)):
+        return _ORDER
+    return "place_of_key(b.key, r.released_at)"
 
 
 def _about(database: Database, job: str, stretch: Stretch) -> dict[str, Any]:

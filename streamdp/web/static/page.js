@@ -21,12 +21,12 @@
     context.rect(box.left, box.top, box.width, box.height);
     context.clip();
     context.fillStyle = faint("soft", 16);
-    for (const each of data.carried) {
+    if (data.axis === "time") for (const each of data.carried) {
       const from = u.valToPos(each.from, "x", true), to = u.valToPos(each.to, "x", true);
       context.fillRect(from, box.top, to - from, box.height);
     }
     const tones = { burn: "error", refuse: "warning", yes: "good" };
-    for (const each of data.events) {
+    if (data.axis === "time") for (const each of data.events) {
       const x = u.valToPos(each.time, "x", true), y = box.top + box.height;
       context.fillStyle = colour(tones[each.what]);
       context.beginPath();
@@ -100,6 +100,16 @@
     return month ? written(seconds, { month: "short" }) : written(seconds, { year: "numeric" });
   }
 
+  function place_name(at) {
+    const name = Number.isInteger(at) ? data.batches[at] || "" : "";
+    return name.length > 14 ? name.slice(0, 13) + "…" : name;
+  }
+
+  function written_place(at, step) {
+    if (data.axis === "time") return moment(at, step);
+    return data.axis === "number" ? (Number.isInteger(at) ? String(at) : "") : place_name(at);
+  }
+
   function draw() {
     const range = chart ? { min: chart.scales.x.min, max: chart.scales.x.max } : null;
     if (chart) chart.destroy();
@@ -111,8 +121,8 @@
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1e3), "Etc/UTC"),
       cursor: { y: false, points: { size: 6 }, drag: { x: true, y: false } },
       legend: { show: false },
-      scales: { x: { time: true, ...alone() }, y: { range: reach } },
-      axes: [{ ...axis, size: 34, values: (u, splits, index, space, step) => splits.map((each) => moment(each, step)) }, { ...axis, size: 56 }],
+      scales: { x: { time: data.axis === "time", ...alone() }, y: { range: reach } },
+      axes: [{ ...axis, size: 34, values: (u, splits, index, space, step) => splits.map((each) => written_place(each, step)) }, { ...axis, size: 56 }],
       series: made.series,
       bands: made.bands,
       hooks: { drawClear: [marks], setCursor: [say] },
@@ -126,6 +136,7 @@
   // A single release has no range of its own: a day to both sides of it and of what it stands for.
   function alone() {
     if (data.times.length > 1) return {};
+    if (data.axis !== "time") return { range: [data.times[0] - 1, data.times[0] + 1] };
     const last = Math.max(data.times[0], ...data.carried.map((each) => each.to));
     return { range: [data.times[0] - DAY, last + DAY] };
   }
