@@ -32,6 +32,7 @@ from tests.crash import (
     restores,
     twins,
     walks,
+    windows,
 )
 from tests.crash.home import Home, folder
 from tests.crash.tracer import INTEL, supported
@@ -44,6 +45,7 @@ QUICK = 25
 STRIDE = {
     "kills of a gate": 5,
     "kills in every kind": 31,
+    "kills of windows": 5,
     "a full disk at every write": 3,
     "a full disk at every write of a gate": 5,
 }
@@ -122,6 +124,7 @@ def _traced(template: Home, share: Share) -> Iterator[Row]:
     life = kills.first_life(template)
     yield share.row("kill matrix", life.deaths(), partial(kills.violations, template))
     yield from _asked(share)
+    yield from _of_windows(share)
     if INTEL:
         yield from _cut("power cuts", template, share)
         refused = partial(disks.refused, template)
@@ -142,6 +145,15 @@ def _asked(share: Share) -> Iterator[Row]:
             yield from _cut("power cuts of a gate", home, share)
             refused = partial(disks.refused, home)
             yield share.row("a full disk at every write of a gate", life.refusals(), refused)
+
+
+def _of_windows(share: Share) -> Iterator[Row]:
+    """Deaths in a life in which windows are paid for: all of them within the charges."""
+    with folder() as place:
+        home = windows.WindowsHome.furnish(place / "template")
+        life, killed = kills.first_life(home), partial(kills.violations, home)
+        yield share.row("kills of windows", life.deaths(), killed)
+        yield share.row("kills within charges of windows", windows.charging(life), killed)
 
 
 def _cut(sweep: str, template: Home, share: Share) -> Iterator[Row]:

@@ -34,9 +34,18 @@ from streamdp.store.anchor import reconcile
 from streamdp.store.anchor.anchor import Anchor
 from streamdp.store.anchor.lines import Line, Spending, State
 from streamdp.store.gates import GateRuns
-from streamdp.store.ledger import chain, charges
+from streamdp.store.ledger import chain, charges, ledger
 from streamdp.store.sqlite import SqliteStore
-from streamdp.types import Batch, CellCounts, CellQuery, Entropy, GateRun, Outcome, Plan
+from streamdp.types import (
+    Batch,
+    CellCounts,
+    CellQuery,
+    Entropy,
+    GateRun,
+    Outcome,
+    Plan,
+    Reservation,
+)
 from tests.crash import __main__ as sweeps
 from tests.crash import (
     canaries,
@@ -53,11 +62,13 @@ from tests.crash import (
     tracer,
     twins,
     walks,
+    windows,
 )
 from tests.crash.every_kind import EveryKind
 from tests.crash.gated import GatedHome
 from tests.crash.home import Home
 from tests.crash.tracer import Life, Point
+from tests.crash.windows import WindowsHome
 
 T = TypeVar("T")
 
@@ -176,6 +187,39 @@ def test_a_run_that_outlives_an_interrupted_test_is_caught(
     assert any(
         kills.violations(gate, point, gated.aftermath) for point in about_the_middle(life_of_gate)
     )
+
+
+@pytest.fixture(scope="module")
+def window(tmp_path_factory: pytest.TempPathFactory) -> WindowsHome:
+    return WindowsHome.furnish(tmp_path_factory.mktemp("window") / "template")
+
+
+def test_killed_while_a_window_is_charged(window: WindowsHome) -> None:
+    """Between the rows of its charge; each window is paid and released once, delta adds up."""
+    points = windows.charging(kills.first_life(window))
+    assert len(points) > 100
+    for point in some(points, 4):
+        assert kills.violations(window, point) == []
+
+
+def test_a_window_that_is_charged_in_two_steps_is_caught(
+    window: WindowsHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Power: a death between the charge and its other batches leaves them uncharged."""
+    reserve: Any = SqliteStore.reserve
+
+    def hasty(self: SqliteStore, *about: Any) -> Reservation:
+        *first, now, others = about
+        made: Reservation = reserve(self, *first, now)
+        for other in others:
+            with self.transaction():
+                ledger._join(self.database, made.seq, other, made.job, {"type": "window"}, now)
+        return made
+
+    monkeypatch.setattr(windows, "_reserve", hasty)
+    points = windows.charging(kills.first_life(window))
+    found = [wrong for point in some(points, 16) for wrong in kills.violations(window, point)]
+    assert any("counts against each batch of its window" in wrong for wrong in found)
 
 
 def test_every_kind_is_in_its_sweeps() -> None:
