@@ -8,10 +8,13 @@ from functools import cache
 from importlib.resources import files
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
 
 from streamdp import __version__
 from streamdp.privacy.amounts import delta_text, epsilon_text, number_text
 from streamdp.privacy.filters import Item, Measure
+from streamdp.reports.releases.headline import rounded
+from streamdp.reports.releases.series import Series
 from streamdp.types import Json, Release
 
 STATIC = {
@@ -56,7 +59,7 @@ def templates() -> Environment:
         "moment": moment,
         "iso": iso,
         "number": number,
-        "short": short,
+        "measured": measured,
     }
     made.globals |= {"static": static_address, "version": __version__}
     return made
@@ -86,9 +89,17 @@ def number(value: Json) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def short(value: float | None) -> str:
-    """A figure of four digits."""
-    return "–" if value is None else f"{value:.4g}"
+def measured(series: Series, at: int) -> Markup:
+    """A value that was drawn, with the digits that its interval supports, and that interval."""
+    value, raw = series.cells[at], series.raw
+    lower = raw.lower[at] if raw.lower else None
+    upper = raw.upper[at] if raw.upper else None
+    if not isinstance(value, int | float) or lower is None or upper is None:
+        return Markup(escape(number(value)))  # noqa: S704
+    ends = (lower, upper)
+    about = f"{rounded(lower, ends)} to {rounded(upper, ends)}"
+    cell = '{} <span class="muted small">{}</span>'
+    return Markup(cell).format(rounded(value, ends), about)  # noqa: S704
 
 
 def _time(seconds: int) -> datetime:

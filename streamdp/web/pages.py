@@ -15,10 +15,11 @@ from streamdp.reports.guarantee.budget import budgets
 from streamdp.reports.guarantee.statement import common_delta, statement
 from streamdp.reports.guarantee.verification import verification
 from streamdp.reports.releases.columns import columns_of
+from streamdp.reports.releases.headline import headline, headline_series
 from streamdp.reports.releases.learned import learned
-from streamdp.reports.releases.series import picture
+from streamdp.reports.releases.series import Picture, picture
 from streamdp.reports.releases.sheet import data_sheet
-from streamdp.reports.state.overview import job_look, overview, told
+from streamdp.reports.state.overview import JobLook, job_look, overview, told
 from streamdp.reports.state.status import holders
 from streamdp.store.ledger.chain import PURPOSES
 from streamdp.store.ledger.privacy_guarantee import claim_of
@@ -33,6 +34,9 @@ from streamdp.web.log import LEVELS, newest_lines
 from streamdp.web.reader import View
 
 """For the figures of a statement that have one."""
+
+LAST_MOMENT = 4_102_444_800
+"""The year 2100: a budget that lasts longer has no end worth naming."""
 
 ROWS = 50
 """Of a table on one page."""
@@ -56,17 +60,22 @@ def show_overview(request: Request, view: View) -> Response:
     """Every job, what holds it, and what needs an operator."""
     Parameters(request)
     found = overview(view.configuration, view.database, view.now, view.spent)
-    looks = [
-        {
-            "look": look,
-            "report": look.status.report,
-            "held": "; ".join(map(told, look.status.holds)),
-            "sparks": _sparks(look.recent, view.columns(look.status.report.job)),
-        }
-        for look in found.jobs
-    ]
+    looks = [_card(view, look, found.jobs) for look in found.jobs]
     gates = [{"gate": gate, "held": holders(gate.held)} for gate in found.gates]
     return page(request, view, "overview.html", whole=found, looks=looks, gates=gates)
+
+
+def _card(view: View, look: JobLook, jobs: Sequence[JobLook]) -> Json:
+    """One job of the overview."""
+    job = look.status.report.job
+    whole = picture(look.recent, view.columns(job))
+    return {
+        "look": look,
+        "report": look.status.report,
+        "held": "; ".join(map(told, look.status.holds)),
+        "headline": _headline(job, whole),
+        "until": _lasts_until([each for each in jobs if each.source == look.source], whole),
+    }
 
 
 def show_job(request: Request, view: View) -> Response:
@@ -234,18 +243,29 @@ def _job_of(request: Request, view: View) -> str:
     return job
 
 
-def _sparks(recent: tuple[Release, ...], declared: Sequence[Column]) -> list[Json]:
-    """Little pictures of the first, the middle and the last series of a job."""
-    series = picture(recent, declared).series
-    chosen = list(dict.fromkeys([*series[:1], *series[len(series) // 2 :][:1], *series[-1:]]))
-    return [
-        {
-            "name": each.name,
-            "svg": Markup(spark(each.best.values, title=each.name)),  # noqa: S704
-            "last": each.best.values[-1],
-        }
-        for each in chosen
-    ]
+def _headline(job: str, whole: Picture) -> Json:
+    """The one number of a job, with its past as a line the size of a word."""
+    said, series = headline(whole), headline_series(whole)
+    if said is None or series is None:
+        return None
+    line = Markup(spark(series.best.values, title=f"{job}: {said.name}"))  # noqa: S704
+    return {"said": said, "spark": line}
+
+
+def _lasts_until(jobs: Sequence[JobLook], whole: Picture) -> int | None:
+    """Where the batch lies that a source's budget is spent with, if all its jobs go on as one did.
+
+    Args:
+        jobs: Of the source, each of which could make so many more releases alone.
+        whole: The last releases of one of them.
+    """
+    alone = [each.runway for each in jobs if each.runway is not None]
+    if not alone or whole.axis != "time" or len(whole.times) < 2:
+        return None
+    together = int(1 / sum(1 / each for each in alone)) if all(alone) else 0
+    apart = (whole.times[-1] - whole.times[0]) // (len(whole.times) - 1)
+    until = whole.times[-1] + together * apart
+    return until if until < LAST_MOMENT else None
 
 
 def _spending(view: View, report: ScopeReport) -> str:

@@ -15,6 +15,7 @@ from streamdp.errors import StreamdpError
 from streamdp.reports.charts.frame import STYLE, alone
 from streamdp.reports.charts.lines import chart_of
 from streamdp.reports.releases.digest import Digest
+from streamdp.reports.releases.headline import headline
 from streamdp.text import printable
 from streamdp.types import Json
 from streamdp.web.forms import moment, number, render, static
@@ -69,6 +70,7 @@ def as_html(digest: Digest, now: int) -> str:
         digest=digest,
         now=now,
         svg=Markup(chart_of(digest.job, digest.picture, digest.events)),  # noqa: S704
+        headline=headline(digest.picture),
         style=Markup(static("page.css").decode()),  # noqa: S704
         rows=ROWS,
     )

@@ -8,6 +8,7 @@ import socket
 import sys
 import threading
 from pathlib import Path
+from typing import ClassVar
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -21,7 +22,9 @@ from streamdp.web.reader import KindOf, Reader
 PATIENCE = 15.0
 """Seconds for a whole request to arrive, for an answer to be taken, and between two requests."""
 
-MOST_CONNECTIONS = 512
+MOST_CONNECTIONS, MOST_OF_ONE = 512, 256
+"""Connections at a time: of all clients, and of one address, whose oldest idle one makes room."""
+
 LONGEST_HEAD = 16_384
 
 
@@ -30,10 +33,30 @@ class ImpatientProtocol(H11Protocol):
 
     patience = PATIENCE
 
+    most_of_one = MOST_OF_ONE
+    by_client: ClassVar[dict[str, dict[ImpatientProtocol, None]]] = {}
+
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for the first request."""
+        """Make room among the client's own connections, and wait for the first request."""
         super().connection_made(transport)
+        own = self.by_client.setdefault(self._address(), {})
+        own[self] = None
+        if len(own) > self.most_of_one:
+            leaves = next((each for each in own if each._place()[1]), self)
+            del own[leaves]
+            leaves.transport.abort()
         self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget the connection."""
+        own = self.by_client.get(self._address(), {})
+        own.pop(self, None)
+        if not own:
+            self.by_client.pop(self._address(), None)
+        super().connection_lost(exc)
+
+    def _address(self) -> str:
+        return self.client[0] if self.client else ""
 
     def handle_events(self) -> None:
         """Serve what has arrived, and wait for the whole of a request that has begun."""

@@ -22,6 +22,7 @@ from streamdp.reports.charts.lines import chart
 from streamdp.reports.charts.maps import grid, heat
 from streamdp.reports.releases.columns import columns_of
 from streamdp.reports.releases.digest import digest
+from streamdp.reports.releases.headline import headline, rounded
 from streamdp.reports.releases.periods import day_of, period_of
 from streamdp.reports.releases.series import picture
 from streamdp.store.database import connect_to_read
@@ -293,3 +294,56 @@ def test_a_row_is_shown_by_an_estimate_that_it_has() -> None:
         found = picture([release(1, given if declared is wide else rows)], declared).series
         assert [each.name for each in found] == ["flights", "delay", "bare"]
         assert [each.best.column for each in found] == [best, "smoothed", "value"]
+
+
+BARS = (
+    Column("cell", "text", "label"),
+    Column("value", "number", "value", "minutes"),
+    Column("lower", "number", "lower", about="value"),
+    Column("upper", "number", "upper", about="value"),
+)
+
+
+def told(cells: Sequence[str], *values: float) -> list[Release]:
+    """A release a day, of rows that all have the value of the day, give or take two."""
+    return [
+        release(day, [{"cell": c, "value": v, "lower": v - 2, "upper": v + 2} for c in cells])
+        for day, v in enumerate(values)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("cells", "chosen"),
+    [
+        (["< 1", "1 to < 2", "(null)"], "1 to < 2"),
+        (["0.1", "0.5", "0.9"], "0.5"),
+        (["(other)", "> 5"], "(other)"),
+    ],
+)
+def test_a_headline_is_no_edge_and_no_null(cells: list[str], chosen: str) -> None:
+    """A median comes first; edges stand only where nothing else does."""
+    found = headline(picture(told(cells, 5.0), BARS))
+    assert found is not None
+    assert found.name == chosen
+
+
+def test_a_headline_is_compared_with_the_same_weekday() -> None:
+    """Mondays are compared with Mondays, whatever Tuesdays are."""
+    weeks = [10.0, *[99.0] * 6] * 4
+    usual = headline(picture(told("a", *weeks, 10.3), BARS))
+    assert usual is not None
+    assert (usual.value, usual.unit, usual.interval) == ("10.3", "minutes", "8.3 to 12.3")
+    assert usual.usual == "usual for a Thursday"
+    high = headline(picture(told("a", *weeks, 99.0), BARS))
+    assert high is not None
+    assert high.usual == "above all of the last 4 Thursdays (10.0 to 10.0)"
+    assert headline(picture([], BARS)) is None
+
+
+def test_numbers_have_the_digits_that_intervals_support() -> None:
+    """Two digits of the width; without an interval three of the number."""
+    assert rounded(978.732, (961.2, 997.1)) == "979"
+    assert rounded(188.87, (0.0, 1000.0)) == "200"
+    assert rounded(-24.03, (-26.0, -22.0)) == "-24.0"
+    assert rounded(4255.04) == "4,255"
+    assert rounded(0.0) == "0"

@@ -106,6 +106,20 @@ def test_slow_clients_keep_nobody_out(port: int) -> None:
         each.close()
 
 
+def test_one_address_shuts_out_no_other_and_not_itself(port: int) -> None:
+    """Of many half-open connections the oldest make room; whoever asks meanwhile is answered."""
+    slow = [connect(port) for _ in range(Hasty.most_of_one + 40)]
+    assert is_hung_up_on(slow[39])
+    assert len(Hasty.by_client["127.0.0.1"]) <= Hasty.most_of_one
+    for address in ("127.0.0.1", "127.0.0.2"):
+        with socket.create_connection(("127.0.0.1", port), LONGEST, (address, 0)) as client:
+            client.sendall(REQUEST % port)
+            assert is_answered(client)
+    assert all(map(is_hung_up_on, slow))
+    for each in slow:
+        each.close()
+
+
 def test_a_client_that_goes_on_is_kept(port: int) -> None:
     """Three requests on one connection, each within the time."""
     with connect(port) as client:

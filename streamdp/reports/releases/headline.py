@@ -1,0 +1,124 @@
+"""One number of a job in words: its newest value, its interval, and what is usual on that day."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from streamdp.reports.releases.series import Line, Picture, Series
+
+DAY, WEEK = 86_400, 7 * 86_400
+PAST, LEAST_PAST = 8, 3
+"""Earlier batches that the newest is compared with, and how many there must be."""
+
+EDGES = ("<", ">", "(")
+"""First letters of cells that are no headline: beyond all cuts, nulls, what is not listed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Headline:
+    """The newest value of one series.
+
+    Args:
+        name: Of the series.
+        value: The number in words, rounded to what its interval supports.
+        unit: Of the value; empty without one.
+        interval: Its ends in words; empty without one.
+        usual: How it lies among earlier ones; empty where there are too few.
+        batch: The batch it is of.
+    """
+
+    name: str
+    value: str
+    unit: str
+    interval: str
+    usual: str
+    batch: str
+
+
+def headline(picture: Picture) -> Headline | None:
+    """The newest value of the series that says most, in words; None where none has one."""
+    series = headline_series(picture)
+    if series is None or not picture.batches:
+        return None
+    batch = picture.batches[-1]
+    if any(each.chart == "choices" for each in picture.columns):
+        return Headline("chosen", str(series.cells[-1] or "–"), "", "", "", batch)
+    value, ends = _at(series.best, len(picture.batches) - 1)
+    if value is None:
+        return Headline(series.name, "–", "", "", "no value in the newest batch", batch)
+    said = rounded(value, ends)
+    interval = "" if ends is None else f"{rounded(ends[0], ends)} to {rounded(ends[1], ends)}"
+    return Headline(series.name, said, picture.unit, interval, _usual(picture, series.best), batch)
+
+
+def headline_series(picture: Picture) -> Series | None:
+    """The row that says most: a median, else what has the fewest labels; no nulls and no edges."""
+    named = [each for each in picture.series if not any(map(_is_edge, each.labels))]
+    found = named or list(picture.series)
+    medians = [each for each in found if any(map(_is_half, each.labels))]
+    if medians:
+        return medians[0]
+    return min(found, key=lambda each: len(list(filter(None, each.labels))), default=None)
+
+
+def rounded(value: float, ends: tuple[float, float] | None = None) -> str:
+    """A number with the digits that its interval supports: two of the interval's width.
+
+    >>> rounded(978.7321, (961.0, 997.0)), rounded(0.09498, (0.05, 0.14)), rounded(1234.5678)
+    ('979', '0.095', '1,235')
+    """
+    width = 0.0 if ends is None else abs(ends[1] - ends[0])
+    known = width if width > 0 else abs(value) / 100
+    if not known or not math.isfinite(known):
+        return f"{value:,.6g}"
+    digits = 1 - math.floor(math.log10(known))
+    if width and value in (ends or ()):
+        digits = max(digits, 0)
+    number = round(value, digits)
+    return f"{number + 0.0:,.{max(digits, 0)}f}"
+
+
+def _is_edge(label: str | None) -> bool:
+    return label is not None and (label.startswith(EDGES) or label == "null")
+
+
+def _is_half(label: str | None) -> bool:
+    return label in ("0.5", "median")
+
+
+def _at(line: Line, at: int) -> tuple[float | None, tuple[float, float] | None]:
+    """The value at one place, and its interval if there is one."""
+    lower = line.lower[at] if line.lower else None
+    upper = line.upper[at] if line.upper else None
+    return line.values[at], None if lower is None or upper is None else (lower, upper)
+
+
+def _usual(picture: Picture, line: Line) -> str:
+    """Whether the newest interval meets what was on the same days of earlier weeks."""
+    value, ends = _at(line, len(picture.times) - 1)
+    past = [each for _, each in zip(range(PAST), _earlier(picture, line), strict=False)]
+    if value is None or len(past) < LEAST_PAST:
+        return ""
+    is_daily = picture.axis == "time" and picture.times[-1] % DAY == 0
+    day = datetime.fromtimestamp(picture.times[-1], UTC).strftime("%A")
+    of = f"the last {len(past)} {day}s" if is_daily else f"the last {len(past)}"
+    low, high = min(past), max(past)
+    shown = ends or (value, value)
+    if shown[1] < low:
+        return f"below all of {of} ({rounded(low, ends)} to {rounded(high, ends)})"
+    if shown[0] > high:
+        return f"above all of {of} ({rounded(low, ends)} to {rounded(high, ends)})"
+    return f"usual for a {day}" if is_daily else "as usual"
+
+
+def _earlier(picture: Picture, line: Line) -> Iterator[float]:
+    """Earlier values, the last first: of the same weekday, where batches are days."""
+    weekly = picture.axis == "time" and picture.times[-1] % DAY == 0
+    for at in range(len(picture.times) - 2, -1, -1):
+        apart = picture.times[-1] - picture.times[at]
+        value = line.values[at]
+        if value is not None and (not weekly or apart % WEEK == 0):
+            yield value
