@@ -39,6 +39,8 @@ class GateRuns:
         self._connection = connection
         self._transaction = transaction
         self._erase = erase
+        self.holding: set[str] = set()
+        """Ids of the notices of series that this process is amid."""
 
     @property
     def _database(self) -> Database:
@@ -140,6 +142,7 @@ class GateRuns:
     def answer(self, run: Run, answer: Answer, now: int) -> None:
         """Write the answer of the test that is asked, with all that follows from it."""
         batch = answer.batch
+        self.holding.update(notice.id for notice, _ in answer.notices)
         with self._transaction():
             self._database.execute(
                 "INSERT INTO gate_answer (gate, batch, source, run, accepted, slot)"
@@ -169,6 +172,7 @@ class GateRuns:
         if notices:
             with self._transaction():
                 outbox.let_go(self._database, notices, now)
+            self.holding.difference_update(notices)
 
     def end(self, run: Run, how: str, waits: bool, now: int) -> None:
         """End a run without an acceptance; one that has ended stays as it ended."""

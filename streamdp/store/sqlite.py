@@ -344,10 +344,12 @@ class SqliteStore(StoreSession):
     def recover(self, now: int) -> tuple[Reservation, ...]:
         """Burn the charges that a dead process left open, and those whose burning failed.
 
-        Notices of gates that it held are due.
+        Notices of gates that it held are due; those of series that run are not.
         """
         with self.transaction():
-            outbox.let_go(self.database, outbox.held(self.database, now), now)
+            held = outbox.held(self.database, now)
+            due = [each for each in held if each not in self.gates.holding]
+            outbox.let_go(self.database, due, now)
             found = ledger.open_reservations(self.database)
             left = tuple(each for each in found if each.seq not in self._in_flight)
             for reservation in left:
@@ -358,6 +360,7 @@ class SqliteStore(StoreSession):
         """Burn all open charges, and let no thread that still works commit anything any more."""
         with self._turn:
             self._in_flight.clear()
+            self.gates.holding.clear()
             left = self.recover(now)
             self._left, self._epoch = self._epoch, -1
         return left
