@@ -30,6 +30,7 @@ from tests.crash import (
     power,
     races,
     restores,
+    rolled,
     twins,
     walks,
     windows,
@@ -44,6 +45,7 @@ QUICK = 25
 
 STRIDE = {
     "kills of a gate": 5,
+    "kills of rollups": 5,
     "kills in every kind": 31,
     "kills of windows": 5,
     "a full disk at every write": 3,
@@ -125,6 +127,7 @@ def _traced(template: Home, share: Share) -> Iterator[Row]:
     yield share.row("kill matrix", life.deaths(), partial(kills.violations, template))
     yield from _asked(share)
     yield from _of_windows(share)
+    yield from _rolled(share)
     if INTEL:
         yield from _cut("power cuts", template, share)
         refused = partial(disks.refused, template)
@@ -154,6 +157,14 @@ def _of_windows(share: Share) -> Iterator[Row]:
         life, killed = kills.first_life(home), partial(kills.violations, home)
         yield share.row("kills of windows", life.deaths(), killed)
         yield share.row("kills within charges of windows", windows.charging(life), killed)
+
+
+def _rolled(share: Share) -> Iterator[Row]:
+    """Deaths in a life in which periods are rolled up."""
+    with folder() as place:
+        home = rolled.RolledHome.furnish(place / "template")
+        deaths = kills.first_life(home).deaths()
+        yield share.row("kills of rollups", deaths, partial(kills.violations, home))
 
 
 def _cut(sweep: str, template: Home, share: Share) -> Iterator[Row]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 import subprocess
 import sys
 import time
@@ -29,7 +30,7 @@ from streamdp.privacy.events import charge_of
 from streamdp.reports.releases.digest import Digest, digest
 from streamdp.sinks.jsonl import JsonLinesSink
 from streamdp.sinks.record import record
-from streamdp.store import archive, database, row_checksums, verified_open
+from streamdp.store import archive, database, outbox, row_checksums, verified_open
 from streamdp.store.anchor import reconcile
 from streamdp.store.anchor.anchor import Anchor
 from streamdp.store.anchor.lines import Line, Spending, State
@@ -44,6 +45,7 @@ from streamdp.types import (
     GateRun,
     Outcome,
     Plan,
+    Release,
     Reservation,
 )
 from tests.crash import __main__ as sweeps
@@ -59,6 +61,7 @@ from tests.crash import (
     power,
     races,
     restores,
+    rolled,
     tracer,
     twins,
     walks,
@@ -234,6 +237,42 @@ def test_killed_anywhere_in_every_kind(tmp_path: Path) -> None:
     home = EveryKind.furnish(tmp_path / "template")
     for point in some(kills.first_life(home).deaths(), 4):
         assert kills.violations(home, point) == []
+
+
+@pytest.fixture(scope="module")
+def rollups(tmp_path_factory: pytest.TempPathFactory) -> rolled.RolledHome:
+    return rolled.RolledHome.furnish(tmp_path_factory.mktemp("rolled") / "template")
+
+
+def while_rolled_up(home: rolled.RolledHome) -> list[Point]:
+    """Deaths in the last part of a life, in which its rollups are made and delivered."""
+    deaths = tuple(kills.first_life(home).deaths())
+    return list(deaths[len(deaths) // 2 :])
+
+
+def test_killed_while_periods_are_rolled_up(rollups: rolled.RolledHome) -> None:
+    """A restart makes what is missing, once, and every sink gets it once."""
+    for point in some(while_rolled_up(rollups), 5):
+        assert kills.violations(rollups, point) == []
+
+
+def test_a_rollup_that_is_written_before_its_deliveries_is_caught(
+    rollups: rolled.RolledHome, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Power: a death between the two leaves a rollup that no sink ever gets."""
+    add = SqliteStore.add_rollup
+
+    def apart(
+        self: SqliteStore, made: Release, step: str, revision: int, of: str, sinks: Iterable[str]
+    ) -> bool:
+        new = add(self, made, step, revision, of, ())
+        with self.transaction():
+            outbox.post(self.database, made.id, list(sinks), made.released_at)
+        return new
+
+    monkeypatch.setattr(SqliteStore, "add_rollup", apart)
+    points = random.Random(0).sample(while_rolled_up(rollups), 60)
+    assert any(kills.violations(rollups, point) for point in points)
 
 
 def cuts(template: Home, stride: int) -> Iterator[str]:
