@@ -98,6 +98,7 @@ def show_job(request: Request, view: View) -> Response:
         held="; ".join(map(told, look.status.holds)),
         drawing=drawing,
         svg=Markup(drawing.svg(job)),  # noqa: S704
+        panels=len(drawing.whole.only(drawing.shown).panels()),
         map=Markup(drawing.map(job)),  # noqa: S704
         grid=Markup(drawing.grid(job)),  # noqa: S704
         beyond=drawing.whole.only(drawing.shown).beyond(),

@@ -347,3 +347,47 @@ def test_numbers_have_the_digits_that_intervals_support() -> None:
     assert rounded(-24.03, (-26.0, -22.0)) == "-24.0"
     assert rounded(4255.04) == "4,255"
     assert rounded(0.0) == "0"
+
+
+MEASURES = (
+    *(Column(name, "text", "label") for name in ("group", "measure", "statistic", "cell")),
+    Column("value", "number", "value"),
+)
+
+
+def test_each_measure_has_a_panel_with_its_own_axis() -> None:
+    """Counts press means flat no more; groups share the panel, and are named at their ends."""
+    releases = []
+    for day in range(4):
+        rows: list[Row] = [
+            {"group": g, "measure": m, "statistic": s, "cell": "", "value": v + day}
+            for g in "ab"
+            for m, s, v in (("flights", "count", 9000), ("air_time", "mean", 150))
+        ]
+        releases.append(release(day, rows))
+    found = picture(releases, MEASURES)
+    assert list(found.panels()) == ["flights · count", "air_time · mean"]
+    root = ElementTree.fromstring(chart(found, title="t"))  # noqa: S314
+    panels = [each for each in root if each.tag.endswith("}g")]
+    ticks = [[t.text for t in each if t.get("class") == "tick"] for each in panels]
+    assert "9000" in ticks[0]
+    assert {"9000", "0"}.isdisjoint(ticks[1])
+    for each in panels:
+        names = [t for t in each if str(t.get("class")).startswith("name ")]
+        assert sorted(str(t.text) for t in names) == ["a", "b"]
+        first, second = sorted(float(str(t.get("y"))) for t in names)
+        assert second - first >= 12
+
+
+def test_names_of_lines_that_end_together_lie_apart() -> None:
+    """However many end in one point, at the top or at the bottom of the chart."""
+    for value in (0.0, 100.0):
+        rows: list[Row] = [{"cell": f"c{at}", "value": value} for at in range(12)]
+        rows += [{"cell": "low", "value": 0.0}, {"cell": "high", "value": 100.0}]
+        svg = chart(picture([release(1, rows), release(2, rows)], BARS[:2]), title="t")
+        heights = [
+            float(each) for each in re.findall(r'class="name [^"]+" x="\d+" y="([\d.]+)"', svg)
+        ]
+        assert len(heights) == 14
+        assert all(before - after >= 12 for before, after in pairwise(heights))
+        assert all(0 < each < HEIGHT for each in heights)

@@ -23,6 +23,8 @@ ORDERED, UNORDERED = 9, 8
 STYLE = (
     ".chart{font-family:system-ui,sans-serif;background:#fff}"
     ".grid{stroke:#dfe3e9;fill:none}.tick,.limit-label{fill:#5a6372;font-size:12px}"
+    ".panel{font-size:15px;font-weight:600}.name{fill:currentColor;font-size:12px;"
+    "paint-order:stroke;stroke:#fff;stroke-width:4px}"
     ".line{fill:none;stroke:currentColor;stroke-width:1.8;stroke-linejoin:round}"
     ".dots{fill:none;stroke:currentColor;stroke-width:3.2;stroke-linecap:round;opacity:.42}"
     ".band{fill:currentColor;opacity:.16}.layer{fill:currentColor;opacity:.75}"

@@ -22,7 +22,10 @@ from streamdp.reports.charts.frame import (
 )
 from streamdp.reports.charts.scales import Scale, spanning
 from streamdp.reports.releases.happenings import Happenings
-from streamdp.reports.releases.series import Line, Numbers, Picture
+from streamdp.reports.releases.series import Line, Numbers, Picture, Series
+
+HEAD, NAME_HIGH, MOST_NAMED = 28, 14, 14
+"""Room above a panel, the height of a name, and lines that have one at their end."""
 
 Mark = tuple[int, str, str]
 """Something else that happened: when, its class, and what it is."""
@@ -38,15 +41,36 @@ def chart(
     *,
     title: str,
 ) -> str:
-    """Series over time: what was drawn as dots, the best line, and the interval around it."""
-    if not any(number is not None for each in picture.series for number in each.raw.values):
+    """Series over time: what was drawn as dots, the best line, and the interval around it.
+
+    Measures that differ in what they are have a panel each, with an axis of its own.
+    """
+    if not any(_has_numbers(each) for each in picture.series):
         return ""
+    panels = picture.panels()
+    marks, shades = tuple(marks), tuple(shades)
+    if len(panels) < 2:
+        return whole(_panel(picture, marks, shades), title)
+    parts = []
+    for row, (name, part) in enumerate(panels.items()):
+        y = row * (HEIGHT + HEAD)
+        parts.append(f'<text class="panel" x="{LEFT}" y="{y + HEAD - 6}">{escape(name)}</text>')
+        drawn = "".join(_panel(part, marks, shades))
+        parts.append(f'<g transform="translate(0 {y + HEAD})">{drawn}</g>')
+    return whole(parts, title, len(panels) * (HEIGHT + HEAD))
+
+
+def _has_numbers(series: Series) -> bool:
+    return any(number is not None for number in series.raw.values)
+
+
+def _panel(picture: Picture, marks: Iterable[Mark], shades: Iterable[Shade]) -> list[str]:
+    """Axes, lines and their names, in the frame of one chart."""
     across = across_of(picture)
     up = spanning(picture.reach(), HEIGHT - BOTTOM, TOP)
     parts = [*axes(across, up), *_shades(shades, across)]
-    for series, colour in zip(
-        picture.series, colours([s.name for s in picture.series]), strict=True
-    ):
+    shown = list(zip(picture.series, colours([s.name for s in picture.series]), strict=True))
+    for series, colour in shown:
         drawn = [*_band(picture.times, series.best, across, up)]
         if series.estimate is not None:
             drawn += _dots(picture.times, series.raw.values, across, up)
@@ -56,7 +80,26 @@ def chart(
             *drawn,
             "</g>",
         ]
-    return whole([*parts, *_marks(marks, across)], title)
+    return [*parts, *_names(shown, up), *_marks(marks, across)]
+
+
+def _names(shown: Sequence[tuple[Series, str]], up: Scale) -> Iterator[str]:
+    """The names of a few lines at their ends, none over another."""
+    if not 1 < len(shown) <= MOST_NAMED:
+        return
+    ends = []
+    for series, colour in shown:
+        last = next((each for each in reversed(series.best.values) if each is not None), None)
+        if last is not None:
+            ends.append((up.within(last) - 6, series.name, colour))
+    ends.sort(reverse=True)
+    floor = HEIGHT - BOTTOM - 2.0
+    lowest = TOP + NAME_HIGH
+    for at, (y, name, colour) in enumerate(ends):
+        floor = max(min(y, floor), lowest + (len(ends) - 1 - at) * NAME_HIGH)
+        where = f'x="{WIDTH - RIGHT - 4}" y="{floor:.1f}" text-anchor="end"'
+        yield f'<text class="name {colour}" {where}>{escape(name[:40])}</text>'
+        floor -= NAME_HIGH
 
 
 def chart_of(job: str, picture: Picture, events: Happenings) -> str:

@@ -13,6 +13,12 @@ from streamdp.types import Column, Json, Release, Row
 MANY = 24
 """Series that are still looked at together."""
 
+MEASURED = ("measure", "statistic")
+"""Labels that say what a row measures: rows that differ in them share no axis."""
+
+MOST_PANELS = 8
+"""Panels of one picture; more measures than that are drawn together."""
+
 WIDE = 3
 """Median widths of an interval that a chart reaches beyond all values, where values lie close."""
 
@@ -132,6 +138,21 @@ class Picture:
         """The series of one part."""
         kept = tuple(each for each in self.series if (each.labels[0] or "") == name)
         return replace(self, series=kept)
+
+    def panels(self) -> dict[str, Picture]:
+        """The series by what they measure, with no label that all of a panel share; all, if alike.
+
+        Kinds that measure several things in one release name them in the columns `MEASURED`.
+        """
+        named = [at for at, name in enumerate(self.labels) if name in MEASURED]
+        found: dict[str, list[Series]] = {}
+        for each in self.series:
+            name = " · ".join(filter(None, (each.labels[at] for at in named)))
+            rest = tuple(None if at in named else label for at, label in enumerate(each.labels))
+            found.setdefault(name, []).append(replace(each, labels=rest))
+        if not 1 < len(found) <= MOST_PANELS:
+            return {"": self}
+        return {name: replace(self, series=tuple(own)) for name, own in found.items()}
 
     def only(self, names: Sequence[str]) -> Picture:
         """The same with some of its series."""
