@@ -21,11 +21,14 @@ from streamdp.errors import StreamdpError
 
 CONFIGURATION = """
 store: {{path: store.db}}
-privacy: {{unit: {unit}, allow_large_epsilon: true, caps: {{batch: 1000, lifetime: 1000000}}}}
+privacy:
+  unit: {unit}
+  allow_large_epsilon: true
+  caps: {{batch: 1000, lifetime: 1000000, delta: {{batch: 1e-6, lifetime: 1e-3}}}}
 sources:
   s: {{{source}}}
 releases:
-  job: {{kind: statistics, source: s, epsilon: 60, smoothed: false, sinks: [file], {release}}}
+  job: {{kind: {kind}, source: s, epsilon: 60, sinks: [file], {release}}}
 sinks:
   file: {{kind: jsonl, path: out.jsonl}}
 """
@@ -46,6 +49,7 @@ class Pair:
         write: Writes the data set into a folder, with the record if it is told so.
         source: Keys of the source in YAML, within braces.
         release: Keys of the release in YAML, within braces.
+        kind: Kind of the release, and keys of its own.
         unit: Of privacy, in YAML.
         place: Where the record lies, if that matters.
         base: Equal for pairs that are one data set without the record, so that it is read once.
@@ -64,6 +68,7 @@ class Pair:
     write: Callable[[Path, bool], None]
     source: str
     release: str = COUNT
+    kind: str = "statistics, smoothed: false"
     unit: str = "record"
     place: str = ""
     base: Hashable = None
@@ -167,7 +172,7 @@ def run_together(sides: Sequence[tuple[Pair, bool]]) -> list[Outcome] | None:
 def _run(folder: Path, pair: Pair, source: str) -> tuple[int, str]:
     """Exit code of `streamdp run --once` in a folder, and what it printed."""
     path = folder / "config.yaml"
-    keys = {"source": source, "release": pair.release, "unit": pair.unit}
+    keys = {"source": source, "release": pair.release, "unit": pair.unit, "kind": pair.kind}
     path.write_text(CONFIGURATION.format(**keys))
     ended = CliRunner().invoke(cli, ["run", "--once", "-c", str(path)])
     error = ended.exception
@@ -184,7 +189,11 @@ def _published(out: Path) -> dict[str, dict[str, float]]:
         batch = release["batch"]
         numbers = found.setdefault(batch, {})
         for row in release["rows"]:
-            if (value := row.get("value")) is not None:
+            if "value" not in row:  # a key: one that was found just now has no count
+                texts = [row[name] for name in row if name not in ("found", "flag")]
+                key = [each for each in texts if isinstance(each, str)]
+                numbers[json.dumps([batch.split("/")[-1], *key])] = row["count"] or 0
+            elif (value := row["value"]) is not None:
                 labels = (each for each in row.values() if isinstance(each, str))
                 numbers[json.dumps([batch.split("/")[-1], *labels])] = value
     return found
@@ -238,7 +247,7 @@ class Compared:
         """
         number = 0
         for (together, *_), some in groupby(
-            pairs, lambda pair: (pair.together, pair.source, pair.release, pair.unit)
+            pairs, lambda pair: (pair.together, pair.source, pair.release, pair.kind, pair.unit)
         ):
             if not together:
                 for pair in some:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tests.privacy.reading import columns, expressions, servers, text
+from tests.privacy.reading import columns, expressions, keys, servers, text
 from tests.privacy.reading.pairs import Pair
 
-FORMATS = (text, columns, expressions, servers)
+FORMATS = (text, columns, expressions, servers, keys)
 
 
 def pairs(quick: bool) -> Iterator[Pair]:

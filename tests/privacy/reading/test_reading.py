@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.cli import cli
 from tests.contract.servers import mariadb_binaries
-from tests.privacy.reading import columns, expressions, servers, text
+from tests.privacy.reading import columns, expressions, keys, servers, text
 from tests.privacy.reading.__main__ import sample
 from tests.privacy.reading.mutants import (
     arrow_is_handed_on,
@@ -90,8 +90,8 @@ def test_the_statement_says_what_is_assumed_of_a_writer(tmp_path: Path) -> None:
     pair = text.at_cut("512 KiB", -6, "a letter", b"\n", "", threads=2, quoted=True)
     pair.write(tmp_path, True)
     path = tmp_path / "config.yaml"
-    keys = {"source": pair.source, "release": pair.release, "unit": pair.unit}
-    path.write_text(CONFIGURATION.format(**keys))
+    places = {"source": pair.source, "release": pair.release, "unit": pair.unit, "kind": pair.kind}
+    path.write_text(CONFIGURATION.format(**places))
     assert CliRunner().invoke(cli, ["run", "--once", "-c", str(path)]).exit_code == 0
     said = CliRunner().invoke(cli, ["statement", "-c", str(path)]).output
     assert "quotes every field" in " ".join(said.split())
@@ -105,6 +105,16 @@ def test_the_reader_of_duckdb_is_caught() -> None:
     with duckdb_reads_csv():
         _, _, told = Compared()(text.hostile(text.Csv, "value", "opening quote", b"\n", ""))
     assert told
+
+
+def test_keys_that_a_record_takes_with_it_are_caught() -> None:
+    """The reader of DuckDB loses keys and counts behind a quote without its end."""
+    pair = next(
+        pair for pair in keys.pairs(quick=True) if pair.record == "opening quote" and pair.place
+    )
+    assert not Compared()(pair)[2]
+    with duckdb_reads_csv():
+        assert Compared()(pair)[2]
 
 
 @pytest.mark.parametrize(
