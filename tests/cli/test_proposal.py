@@ -34,20 +34,29 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_a_csv_becomes_a_table_of_counts_by_city(home: Path) -> None:
     """Three weeks: cities are found in the first, and counted on each day after it."""
     asked = ["init", "--source", "trips.csv", "--by", "city", "--time", "at"]
-    result = CliRunner().invoke(cli, [*asked, "--start", "2024-01-01"])
+    days = ["--start", "2024-01-01", "--end", "2024-01-22"]
+    result = CliRunner().invoke(cli, [*asked, *days])
     assert result.exit_code == 0, result.output
-    config = home / "config.yaml"
-    config.write_text(config.read_text().replace("start: 2024-01-01", END))
     result = CliRunner().invoke(cli, ["run", "--once"])
     assert result.exit_code == 0, result.output
     with closing(sqlite3.connect("streamdp.db")) as store:
         found = store.execute("SELECT batch, city, value FROM counts WHERE current").fetchall()
+        weeks = store.execute("SELECT batch, city, count FROM found WHERE current").fetchall()
     assert {city for _, city, _ in found} == {"Basel", "Bern", "Chur"}
     assert {batch for batch, _, _ in found} == {f"2024-01-{day:02d}" for day in range(8, 22)}
     assert all(abs(value - 720) < 30 for _, city, value in found if city == "Basel")
+    of_basel = {batch: count for batch, city, count in weeks if city == "Basel"}
+    assert of_basel.pop("2024-01-07") is None
+    assert sorted(of_basel) == ["2024-01-14", "2024-01-21"]
+    assert all(abs(count - 7 * 720) < 30 for count in of_basel.values())
 
 
-END = "start: 2024-01-01, end: 2024-01-22"
+def test_days_without_an_end_are_said_to_cost(home: Path) -> None:
+    """A file that ends is proposed with its end, or with a line on what empty days cost."""
+    asked = ["init", "--source", "trips.csv", "--by", "city", "--time", "at"]
+    CliRunner().invoke(cli, [*asked, "--start", "2024-01-01"])
+    assert "each day costs, with records or without" in (home / "config.yaml").read_text()
+    assert CliRunner().invoke(cli, ["validate"]).exit_code == 0
 
 
 @pytest.mark.parametrize(
@@ -56,6 +65,7 @@ END = "start: 2024-01-01, end: 2024-01-22"
         (["--by", "town"], "no column 'town'"),
         ([], "which column"),
         (["--by", "city", "--time", "at"], "go together"),
+        (["--by", "city", "--end", "2024-01-01"], "no last one"),
         (["--by", "city", "--time", "when", "--start", "2024-01-01"], "no column 'when'"),
     ],
 )

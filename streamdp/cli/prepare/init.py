@@ -21,6 +21,7 @@ from streamdp.errors import ConfigurationError
 @click.option("--by", multiple=True, help="Column of those texts; several may be named.")
 @click.option("--time", help="Column that says the day of a record; else a file is a batch.")
 @click.option("--start", help="First day of the records, such as 2026-01-01.")
+@click.option("--end", help="The day after their last, if no more come: empty days cost as well.")
 def init(
     folder: Path,
     anchor: Path | None,
@@ -29,6 +30,7 @@ def init(
     by: tuple[str, ...],
     time: str | None,
     start: str | None,
+    end: str | None,
 ) -> None:
     """Write a commented config.yaml into FOLDER (by default here); nothing is overwritten.
 
@@ -48,7 +50,7 @@ def init(
     template = "config.yaml" if demo else "start.yaml"
     text = files("streamdp").joinpath("demo", template).read_text(encoding="utf-8")
     if source is not None:
-        text = proposed(source, by, time, start)
+        text = proposed(source, by, time, start, end)
     folder.mkdir(parents=True, exist_ok=True)
     if anchor is None and not demo and not target.exists() and sys.stdin.isatty():
         asked = "file for the store's anchor, on another volume (empty: beside the store)"

@@ -36,7 +36,8 @@ releases:
     epsilon: 1
     delta: 1e-9
     at_least: 5                   # no text of fewer records is ever found
-{window}
+{window}    sinks: [found]
+
   counts:
     kind: statistics
     source: records
@@ -48,13 +49,18 @@ releases:
 
 sinks:
   table: {{kind: table, table: counts}}
+  found: {{kind: table, table: found}}
 
 log:
   path: streamdp.log
 """
 
 BY_TIME = """\
-    batches: {{column: {time}, every: 1d, start: {start}}}
+    batches: {{column: {time}, every: 1d, start: {start}{end}}}
+"""
+
+NO_END = """\
+    # each day costs, with records or without: add the end of records that no more come to
 """
 
 WINDOW = """\
@@ -62,7 +68,9 @@ WINDOW = """\
 """
 
 
-def proposed(source: str, by: Sequence[str], time: str | None, start: str | None) -> str:
+def proposed(
+    source: str, by: Sequence[str], time: str | None, start: str | None, end: str | None = None
+) -> str:
     """The text of a configuration.
 
     Privacy: names and types of columns are looked at, and no record.
@@ -72,6 +80,7 @@ def proposed(source: str, by: Sequence[str], time: str | None, start: str | None
         by: Columns of texts; by default the only one there is.
         time: Column that puts a record in a day; by default a file is a batch.
         start: First day of the records.
+        end: The day after their last, where none come later.
 
     Raises:
         ConfigurationError: A column is not there, or it is not clear which is meant.
@@ -94,6 +103,12 @@ def proposed(source: str, by: Sequence[str], time: str | None, start: str | None
             where="--time" if start is None else "--start",
             hint="--time at --start 2026-01-01; without both a file is a batch",
         )
+    if end is not None and start is None:
+        raise ConfigurationError(
+            "files are no days, so they have no last one",
+            where="--end",
+            hint="--time and --start go with it",
+        )
     backend = DuckDBBackend(os.path.abspath(source), form)
     kinds = backend.columns_of(TableQuery(()), Batch("records", "init"))
     backend.close()
@@ -108,7 +123,10 @@ def proposed(source: str, by: Sequence[str], time: str | None, start: str | None
         )
     batches = "    batches: files\n"
     if time is not None:
-        batches = BY_TIME.format(time=json.dumps(time), start=start)
+        batches = BY_TIME.format(
+            time=json.dumps(time), start=start, end="" if end is None else f", end: {end}"
+        )
+        batches = batches if end is not None else NO_END + batches
         if form in ("csv", "jsonl"):
             batches = f"    types: {{{json.dumps(time)}: timestamp}}\n{batches}"
     return TEMPLATE.format(
