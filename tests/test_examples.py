@@ -88,7 +88,7 @@ def test_alarm(folder: Path) -> None:
 
 
 def test_rule(folder: Path) -> None:
-    """A rule stands until a day errs too often, as in a blizzard; a program has it before the next."""
+    """A rule stands until a day errs too often, as in a blizzard; a program has it at once."""
     run("rule", folder, "2013-02-12")
     found = [each for each in records(folder / "rule.jsonl") if each["job"] == "rule"]
     made = [each for each in found if each["kind"] == "selection"]
