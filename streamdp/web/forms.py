@@ -92,14 +92,18 @@ def number(value: Json) -> str:
 def measured(series: Series, at: int) -> Markup:
     """A value that was drawn, with the digits that its interval supports, and that interval."""
     value, raw = series.cells[at], series.raw
+    flag = series.flags[at] if series.flags else None
+    about_flag = Markup("")
+    if flag is not None:
+        about_flag = Markup(' <span class="badge warning">{}</span>').format(flag)
     lower = raw.lower[at] if raw.lower else None
     upper = raw.upper[at] if raw.upper else None
     if not isinstance(value, int | float) or lower is None or upper is None:
-        return Markup(escape(number(value)))  # noqa: S704
+        return escape(number(value)) + about_flag
     ends = (lower, upper)
     about = f"{rounded(lower, ends)} to {rounded(upper, ends)}"
     cell = '{} <span class="muted small">{}</span>'
-    return Markup(cell).format(rounded(value, ends), about)  # noqa: S704
+    return Markup(cell).format(rounded(value, ends), about) + about_flag  # noqa: S704
 
 
 def _time(seconds: int) -> datetime:

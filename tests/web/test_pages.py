@@ -233,3 +233,15 @@ def test_batches_without_windows_are_in_the_order_of_their_numbers(tmp_path: Pat
         assert keys("days", stretch=Stretch(1_359_763_200, None)) == ["a 2013-02-02"]
         first = [each.batch for each in select_releases(database)][:2]
         assert first == ["b 2013-02-01", "a 2013-02-02"]
+
+
+def test_the_statement_begins_in_plain_words(client: TestClient) -> None:
+    """Its figures are those of the exact part below, for every source."""
+    text = client.get("/statement").text
+    plain = " ".join(text.partition('id="plain"')[2].partition("</section>")[0].split())
+    for source in client.get("/api/v1/statement").json()["sources"]:
+        assert source["unit"] in html.unescape(plain)
+        assert f"epsilon {source['spent_for_life']['epsilon']} so far" in plain
+        (cap,) = [each["cap"] for each in source["caps"] if each["over"] == "all batches, for ever"]
+        assert f"for ever, is {source['caps'][0]['measure']} {cap}" in plain
+    assert "Not promised" in plain

@@ -29,6 +29,7 @@ from streamdp.store.database import connect_to_read
 from streamdp.store.reading.browse import Stretch
 from streamdp.store.reading.places import moment_of_key
 from streamdp.types import Column, Release, Row
+from streamdp.web.forms import measured
 from streamdp.web.report import as_markdown
 from streamdp.wiring.kinds import release_kind
 from tests.web.conftest import HOSTILE
@@ -391,3 +392,20 @@ def test_names_of_lines_that_end_together_lie_apart() -> None:
         assert len(heights) == 14
         assert all(before - after >= 12 for before, after in pairwise(heights))
         assert all(0 < each < HEIGHT for each in heights)
+
+
+def test_a_flagged_batch_is_marked_with_its_reason() -> None:
+    """In the chart at its value, and beside the value in tables."""
+    columns = (*BARS, Column("flag", "text", "flag"))
+    rows: list[Row] = [
+        {"cell": "a", "value": 5, "lower": 4, "upper": 6, "flag": flag}
+        for flag in (None, "hardly <any> records")
+    ]
+    found = picture([release(day, [row]) for day, row in enumerate(rows)], columns)
+    svg = chart(found, title="t")
+    assert svg.count('class="flagged"') == 1
+    assert "<title>1: hardly &lt;any&gt; records</title>" in svg
+    (series,) = found.series
+    assert "badge" not in measured(series, 0)
+    assert "hardly &lt;any&gt; records" in measured(series, 1)
+    assert "4.0 to 6.0" in measured(series, 1)

@@ -30,6 +30,7 @@ STYLE = (
     ".band{fill:currentColor;opacity:.16}.layer{fill:currentColor;opacity:.75}"
     ".choice{fill:none;stroke:currentColor;stroke-width:6;stroke-linecap:round;opacity:.7}"
     ".shade{fill:#5a6372;opacity:.14}.cell{fill:#3b5bdb}"
+    ".flagged{fill:#8a5300}"
     ".limit{stroke:#b3261e;stroke-dasharray:5 4;fill:none}"
     ".burn{fill:#b3261e}.refuse{fill:#8a5300}.yes{fill:#1b7a43}.no{fill:#5a6372}"
     ".o0{color:#472d7b}.o1{color:#41478c}.o2{color:#355f8d}.o3{color:#2a768e}.o4{color:#1f8d8c}"

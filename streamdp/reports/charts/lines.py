@@ -80,7 +80,20 @@ def _panel(picture: Picture, marks: Iterable[Mark], shades: Iterable[Shade]) -> 
             *drawn,
             "</g>",
         ]
-    return [*parts, *_names(shown, up), *_marks(marks, across)]
+    return [*parts, *_flags(picture, across, up), *_names(shown, up), *_marks(marks, across)]
+
+
+def _flags(picture: Picture, across: Across, up: Scale) -> Iterator[str]:
+    """A diamond on each value that is flagged, which says why."""
+    for series in picture.series:
+        best = series.best.values
+        for at, value, flag, batch in zip(
+            picture.times, best, series.flags, picture.batches, strict=False
+        ):
+            if flag is not None and value is not None:
+                x, y = across(at), up.within(value)
+                yield f'<path class="flagged" d="M{x:.1f} {y - 6:.1f}l5 6l-5 6l-5 -6z">'
+                yield f"<title>{escape(f'{batch}: {flag}')}</title></path>"
 
 
 def _names(shown: Sequence[tuple[Series, str]], up: Scale) -> Iterator[str]:
