@@ -7,7 +7,7 @@ import pytest
 
 from streamdp.errors import SourceError
 from streamdp.types import Batch, Key, KeyCounts, KeyQuery, UnitBound
-from tests.contract.engines import Column, Columns, Engine, Memory
+from tests.contract.engines import Column, Columns, Engine, MariaDB, Memory
 from tests.contract.test_contract import BATCH, reference
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*socket:pytest.PytestUnraisableExceptionWarning")
@@ -122,3 +122,21 @@ def test_many_known_keys(engine: Engine) -> None:
     found = backend.answer(KeyQuery(("t",), known, 2, 64), BATCH)
     expected = reference(columns).answer(KeyQuery(("t",), known, 2, 64), BATCH)
     assert dict(found.units) == dict(expected.units)
+
+
+def test_more_known_keys_than_a_question_takes_are_refused_before(engine: Engine) -> None:
+    """MariaDB ends the connection of a question of more than 16 MiB, its default."""
+    if not isinstance(engine, MariaDB):
+        return
+    backend = engine.load({"t": Column("VARCHAR", ["a"] * 5), "u": Column("VARCHAR", ["b"] * 5)})
+    known = tuple((f"{i:064}",) for i in range(150_000))
+    query = KeyQuery(("t",), known, 1, 64)
+    backend.check(query, BATCH)
+    bounded = replace(query, bound=UnitBound("u", 1))
+    with pytest.raises(SourceError, match="150000 known keys"):
+        backend.check(bounded, BATCH)
+    with pytest.raises(SourceError):
+        backend.answer(bounded, BATCH)
+    few = replace(bounded, known=known[:100_000])
+    backend.check(few, BATCH)
+    assert dict(backend.answer(few, BATCH).units) == {("a",): 1}

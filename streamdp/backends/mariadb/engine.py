@@ -23,7 +23,7 @@ from streamdp.backends.sql.relation import Relation
 from streamdp.backends.sql.server import ServerBackend
 from streamdp.backends.sql.views import computes, notice
 from streamdp.errors import SourceError
-from streamdp.types import RECORD, Batch, IntArray, Query
+from streamdp.types import RECORD, Batch, IntArray, KeyQuery, Query
 
 if TYPE_CHECKING:
     import pymysql
@@ -51,6 +51,11 @@ _CAUSES: dict[int, Cause] = {
 
 _SERVER = "SELECT @@version, @@server_uid, @@hostname, @@port, @@datadir"
 """The identifier is from 10.5.26, 10.6.19, 10.11.9 and 11.1.6 on."""
+
+_LARGEST = "SELECT @@max_allowed_packet"
+
+_REST = 1 << 18
+"""Bytes of a question beside its known keys, which no question comes near."""
 
 _SNAPSHOTS = "InnoDB"
 """The storage engine that answers a question from one state of its table."""
@@ -152,8 +157,29 @@ class MariaDBBackend(ServerBackend["pymysql.Connection[Any]"]):
                     hint="one question needs one state of the table: ALTER TABLE … ENGINE=InnoDB",
                     source=batch.source,
                 )
+        if isinstance(query, KeyQuery):
+            self._require_short(query, batch)
         self._require_stored(query, batch)
         self._require_alike(operands(expressions(query)), self.table(query, batch), batch)
+
+    def _require_short(self, query: KeyQuery, batch: Batch) -> None:
+        """Refuse more known keys than the server takes in a question.
+
+        Privacy: known keys are public.
+        """
+        texts = [[key[i] for key in query.known] for i in range(len(query.columns))]
+        times = 1 if query.bound is None else 2
+        asked = times * len(self.words().listed(texts, "known").encode()) + _REST
+        ((most,),) = self._rows(_LARGEST)
+        if asked > most:
+            raise SourceError(
+                f"{len(query.known)} known keys make a question of about {asked} bytes, and the"
+                f" server takes {most}",
+                where=self.place(batch),
+                hint="raise max_allowed_packet of the server, which can be up to 1 GB; or leave"
+                " keys out by `never` of the release",
+                source=batch.source,
+            )
 
     def _look_beneath(self, batch: Batch) -> None:
         """Look at what a query says of its table, before it is made total."""
