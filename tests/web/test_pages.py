@@ -245,3 +245,16 @@ def test_the_statement_begins_in_plain_words(client: TestClient) -> None:
         (cap,) = [each["cap"] for each in source["caps"] if each["over"] == "all batches, for ever"]
         assert f"for ever, is {source['caps'][0]['measure']} {cap}" in plain
     assert "Not promised" in plain
+
+
+def test_the_statement_of_a_source_without_releases_is_a_page(
+    client: TestClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says so, in plain words and below."""
+    whole = client.get("/api/v1/statement").json()
+    fresh = {"source": "fresh", "spent": "nothing: no batch was released"}
+    said = whole | {"sources": [fresh, *whole["sources"]]}
+    monkeypatch.setattr("streamdp.web.pages.statement_of", lambda view: said)
+    answer = client.get("/statement")
+    assert answer.status_code == 200
+    assert "Of <strong>fresh</strong> nothing was released." in answer.text
