@@ -218,3 +218,19 @@ def test_prices_that_are_too_small_are_refused(epsilon: str, delta: str, numbers
         TruncatedGeometric(Fraction(epsilon), Fraction(delta), numbers, 1)
     with pytest.raises(ValueError, match=r"rho|delta"):
         GaussianThreshold(Fraction(epsilon) / 10**4, Fraction(delta), numbers, 1)
+
+
+def test_a_substitute_needs_all_of_delta() -> None:
+    """A key at the end of the table is left for one that has a record too few."""
+    table = TruncatedGeometric(Fraction(1), Fraction(1, 1000), 2, 1).chances
+    bias = [Fraction(each, ONE) for each in table]
+    end = next(n for n, each in enumerate(bias) if each == 1)
+    before, after = (bias[0], bias[end]), (bias[1], bias[end - 1])
+
+    def chance(coins: tuple[Fraction, Fraction], heads: tuple[bool, bool]) -> Fraction:
+        one, two = (p if head else 1 - p for p, head in zip(coins, heads, strict=True))
+        return one * two
+
+    sides = [(a, b) for a in (True, False) for b in (True, False)]
+    lost = sum(max(0.0, float(chance(after, s)) - math.e * float(chance(before, s))) for s in sides)
+    assert 0.9 / 1000 < lost <= 1 / 1000
