@@ -106,7 +106,11 @@ def newest_releases(
 def newest_moment(database: Database, job: str, stretch: Stretch = EVERYTHING) -> int | None:
     """Where the last release of a job in a stretch lies in time; None if there is none."""
     about = _about(database, job, stretch)
-    order = f"{_order(database, about['source'])} DESC, b.key DESC"
+    (windows,) = database.execute(
+        "SELECT EXISTS (SELECT 1 FROM batch WHERE source = :source AND window_start NOT NULL)",
+        {"source": about["source"]},
+    ).fetchone()
+    order = f"{_ORDER if windows else _MOMENT} DESC, b.key DESC"
     found = database.execute(
         f"SELECT {_MOMENT} FROM batch b CROSS JOIN release r"  # noqa: S608
         " ON r.source = b.source AND r.batch = b.key AND r.job = :job"

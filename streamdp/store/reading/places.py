@@ -71,6 +71,7 @@ def moment_of(release: Release) -> int:
     return release.released_at if known is None else known
 
 
+@lru_cache(maxsize=1 << 17)
 def moment_of_key(key: str) -> int | None:
     """POSIX seconds of the date in a key: a time, a day, a week or a month; None without one.
 
