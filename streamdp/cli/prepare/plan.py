@@ -88,10 +88,8 @@ def plan(
     already is told on stderr, with its price, and so is another question under the same name.
 
     Where a release has expected_rows, `rank error 95` is the share of ranks that 95 % of first
-    releases stay within, simulated from the prior; later ones have learned. Where quantiles
-    are drawn one by one, `rank error bound 95` is the founding paper's bound on it, and `prior loss
-    nats` is what the bound rests on: 0 for a prior that knows the quantiles. With JOBS only these
-    releases are shown, and the budget of all. Of more than twenty only JOBS are simulated.
+    releases stay within, simulated from the prior; later ones have learned. With JOBS only
+    these releases are shown, and the budget of all. Of more than twenty only JOBS are simulated.
     """
     from streamdp.wiring import require_same_data
 
