@@ -6,14 +6,17 @@ import importlib
 import inspect
 import itertools
 import json
+import multiprocessing
+import os
 import re
 import signal
 import subprocess
 import sys
+import tempfile
+import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import suppress
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -46,29 +49,39 @@ def _modules() -> list[str]:
 MODULES = _modules()
 
 
-class _OverError(Exception):
-    """The moment is over."""
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["tests.benchmarks.calibration_kinds.__main__"])
+"""A benchmark is forked from a process that has imported what most of them import."""
 
 
-@contextmanager
-def _moment(seconds: float) -> Iterator[None]:
-    """Interrupts what runs inside; an error of what was interrupted is none of its own."""
-    ended: list[bool] = []
+def _begins(name: str, folder: Path) -> None:
+    """Run one benchmark in a process of its own, which the system ends when the moment is over.
 
-    def over(number: int, frame: FrameType | None) -> None:
-        ended.append(True)
-        raise _OverError
+    Nothing is raised at the end of the moment, so that no finaliser of what runs can swallow it.
+    """
+    os.setsid()
+    tempfile.tempdir = str(folder)
+    warnings.simplefilter("error")
+    sys.stderr = (folder / "stderr").open("w", encoding="utf-8", buffering=1)
+    within = "" if (HERE / f"{name.replace('.', '/')}.py").exists() else ".__main__"
+    module = importlib.import_module(f"tests.benchmarks.{name}{within}")
+    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    signal.setitimer(signal.ITIMER_REAL, MOMENT)
+    for row in itertools.islice(_rows(module), 3):
+        json.dumps(dict(row))
 
-    before = signal.signal(signal.SIGALRM, over)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-    try:
-        yield
-    except Exception:
-        if not ended:
-            raise
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+
+def _told(name: str, folder: Path) -> str:
+    """What a benchmark says on stderr that failed within the moment; else nothing."""
+    process = FORKS.Process(target=_begins, args=(name, folder))
+    process.start()
+    process.join()
+    assert process.pid
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    if process.exitcode in {0, -signal.SIGALRM}:
+        return ""
+    return (folder / "stderr").read_text("utf-8") or f"exit code {process.exitcode}"
 
 
 def _rows(module: Any) -> Iterator[Row]:
@@ -83,15 +96,15 @@ def test_benchmarks_are_found() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(MODULES) - WHOLE))
-def test_a_benchmark_begins(name: str) -> None:
+def test_a_benchmark_begins(name: str, tmp_path: Path) -> None:
     """Its quick profile runs for a moment, up to its third row at most, without an error."""
     if name.startswith("peers."):
         pytest.skip("the peer has an environment of its own")
-    within = "" if (HERE / f"{name.replace('.', '/')}.py").exists() else ".__main__"
-    module = importlib.import_module(f"tests.benchmarks.{name}{within}")
-    with _moment(MOMENT):
-        for row in itertools.islice(_rows(module), 3):
-            json.dumps(dict(row))
+    assert _told(name, tmp_path) == ""
+
+
+def test_an_error_within_the_moment_is_told(tmp_path: Path) -> None:
+    assert "no_such_benchmark" in _told("no_such_benchmark", tmp_path)
 
 
 def test_calibration_measures_what_plan_recommends() -> None:
