@@ -15,12 +15,12 @@ from streamdp.config.base.yaml import Document, parse
 from streamdp.config.checks.sections import check
 from streamdp.config.environment import interpolate
 from streamdp.config.model import Configuration
-from streamdp.config.sections.sinks import SINK_KINDS
 from streamdp.config.wording import advice, wording
 from streamdp.disk import read_text
 from streamdp.errors import ConfigurationError
 from streamdp.gates.tests_section import TEST_KINDS
 from streamdp.objects.address import is_address
+from streamdp.sinks.section import SINKS
 
 Absolute = Callable[[Path, str], str]
 """Makes a path absolute, from a file beside it."""
@@ -215,7 +215,7 @@ def _tags() -> frozenset[str]:
     """Members of unions: classes of sections, and what their `kind` says."""
     classes = _schema()["$defs"]
     named = (name.rsplit("__", 1)[-1] for name in classes)
-    return frozenset({*named, "constrained-str", *TEST_KINDS, *SINK_KINDS})
+    return frozenset({*named, "constrained-str", *TEST_KINDS, *SINKS.names()})
 
 
 @functools.cache

@@ -4,25 +4,35 @@ from __future__ import annotations
 
 from functools import cached_property
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
+from streamdp.config.base.by_kind import ByKind
 from streamdp.config.base.releases import Name, ReleaseSection
 from streamdp.config.base.schedules import Schedule
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveDuration, Size
 from streamdp.config.sections.alerts import Alerts
 from streamdp.config.sections.backup import Backup
-from streamdp.config.sections.by_kind import Release
 from streamdp.config.sections.caps import CapsSection
 from streamdp.config.sections.reports import ReportSection
-from streamdp.config.sections.sinks import Sink
 from streamdp.config.sections.sources import Source
 from streamdp.config.sections.units import Unit
 from streamdp.config.sections.web import Web
 from streamdp.gates.section import Gate
+from streamdp.kinds.registry import KINDS
+from streamdp.sinks.section import AnySink
 from streamdp.types import Json
+
+
+def _section_of_kind(name: str) -> type[ReleaseSection] | None:
+    spec = KINDS.find(name)
+    return None if spec is None else spec.section
+
+
+Release = Annotated[ReleaseSection, ByKind("release", KINDS.names, _section_of_kind)]
+"""The section of a release, of whatever kind it says."""
 
 
 class Store(Section):
@@ -138,7 +148,7 @@ class Configuration(Section):
         description="Private tests, by name, that let jobs release, pause them, or notify sinks. A"
         " test of one release may stand at its key `gate`.",
     )
-    sinks: dict[Name, Sink] = Field(
+    sinks: dict[Name, AnySink] = Field(
         default={},
         description="Where releases are delivered, by name. Releases stay in the store too.",
         examples=[{"file": {"kind": "jsonl", "path": "releases.jsonl"}}],

@@ -7,8 +7,8 @@ from typing import NoReturn
 
 from pydantic import SecretStr
 
+from streamdp.config.base.secrets import SecretFile, has_password
 from streamdp.config.base.yaml import Document, Path
-from streamdp.config.sections.secrets import SecretFile, has_password
 from streamdp.errors import ConfigurationError
 from streamdp.text import known_names
 

@@ -149,13 +149,14 @@ class Daemon:
         self, running: Runtime, rounds: Rounds, deliveries: Deliveries
     ) -> tuple[Wakes, set[str]]:
         """Work by the configuration in force: its schedules, and all of its jobs to begin with."""
-        from streamdp.wiring.sinks import table_sinks
+        from streamdp.wiring import store_sinks
 
-        configuration, sinks = self._configuration, running.runner.sinks
+        configuration, clock = self._configuration, self._clock
+        sinks = running.runner.sinks
         rounds.adopt(running.jobs)
         deliveries.adopt(
             set(sinks),
-            lambda: {**sinks, **table_sinks(configuration, running.store.database)},
+            lambda: {**sinks, **store_sinks(configuration, running.store.database, clock)},
             self._log,
         )
         return self._wakes(), set(configuration.tasks())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Literal
@@ -88,6 +89,33 @@ batch can have two, and both were paid for."""
 SAME = "job = {0} AND batch = {0} AND kind = {0} AND kind <> 'alert'"
 """Lines of the same job, batch and kind, by the placeholder of an engine: notices are others. No
 two alerts are the same: many conditions may be about one job."""
+
+
+Ask = Callable[[str, list[Json]], tuple[Json, ...] | None]
+"""Runs a statement with its parameters, and returns its first row if it has any."""
+
+
+def supersede(ask: Ask, table: str, mark: str, release: Release, at: Json) -> bool:
+    """Mark earlier lines of the same batch as current no more.
+
+    Nothing is updated where the table has no such line, so that a role may do without the right.
+
+    Args:
+        ask: Asks the table's database.
+        table: As SQL.
+        mark: Placeholder of the engine.
+        release: One that the table does not have.
+        at: Its time, as the column `released_at` keeps it.
+
+    Returns:
+        Whether the release is the newest of its batch.
+    """
+    same, about = SAME.format(mark), [release.job, release.batch, release.kind]
+    newer = f"SELECT max(CASE WHEN released_at > {mark} THEN 1 ELSE 0 END) FROM {table}"  # noqa: S608
+    (later,) = ask(f"{newer} WHERE {same}", [at, *about]) or (None,)
+    if later == 0:
+        ask(f'UPDATE {table} SET "{CURRENT}" = false WHERE {same}', about)  # noqa: S608
+    return not later
 
 
 def flagged(found: list[Column], newest: bool) -> list[Column]:

@@ -9,13 +9,79 @@ import subprocess
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
+from typing import Literal
 
+from pydantic import Field, field_validator
+
+from streamdp.config.base.values import PositiveDuration
 from streamdp.errors import SinkError
 from streamdp.sinks.record import record
+from streamdp.sinks.section import SinkContext, SinkSection
 from streamdp.types import Release
 
 PATH = "/usr/local/bin:/usr/bin:/bin"
 """Where programs without a slash in their name are looked for."""
+
+
+class CommandSinkSection(SinkSection):
+    """A program that gets each release as JSON on its standard input; there is no shell."""
+
+    kind: Literal["command"] = Field(
+        description="`command`: a program gets each release as JSON on its standard input. No"
+        " shell is used."
+    )
+    argv: tuple[str, ...] = Field(
+        min_length=1,
+        description="Program and its arguments.",
+        examples=[["/usr/local/bin/notify", "--team", "data"]],
+    )
+    path: Path = Field(
+        default=Path("."),
+        description="Folder in which the program runs, relative to the configuration. Default: the"
+        " configuration's folder.",
+        examples=["/srv/hooks"],
+    )
+    timeout: PositiveDuration = Field(
+        default=30,
+        description="Longest run of the program, as a duration. Then it and its children are"
+        " killed. Default 30s.",
+        examples=["30s"],
+    )
+    attempts: int = Field(
+        default=12,
+        ge=1,
+        le=1000,
+        strict=True,
+        description="Number of failed tries after which a delivery becomes a dead letter. Default"
+        " 12.",
+    )
+    environment: dict[str, str] = Field(
+        default={},
+        description="Environment variables of the program, by name. It gets these and PATH alone."
+        " Default: none.",
+        examples=[{"TEAM": "data"}],
+    )
+
+    @field_validator("argv")
+    @classmethod
+    def _names_a_program(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not value[0] or any("\0" in word for word in value):
+            raise ValueError("the first word names a program, and no word holds a zero byte")
+        return value
+
+    @field_validator("environment")
+    @classmethod
+    def _has_names(cls, value: dict[str, str]) -> dict[str, str]:
+        for name, text in value.items():
+            if not name or "=" in name or "\0" in name + text:
+                raise ValueError(f"{name!r} cannot be a variable of the environment")
+        return value
+
+    def sink(self, name: str, context: SinkContext) -> CommandSink:
+        """The sink, which runs nothing yet."""
+        return CommandSink(
+            name, self.argv, self.path, self.timeout, self.attempts, self.environment
+        )
 
 
 class CommandSink:

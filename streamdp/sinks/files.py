@@ -13,12 +13,43 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from pydantic import Field
+
+from streamdp.config.base.values import FileMode
 from streamdp.disk import PRIVATE, make_folder, write_whole
 from streamdp.errors import SinkError
 from streamdp.sinks.columns import Column, columns, duckdb_lines
+from streamdp.sinks.section import SinkContext, SinkSection, Written
 from streamdp.types import Json, Release
 
 Form = Literal["csv", "parquet"]
+
+
+class FilesSinkSection(SinkSection):
+    """A folder with one file a release: `FOLDER/JOB/BATCH.ID.csv` or `.parquet`."""
+
+    kind: Literal["csv", "parquet"] = Field(
+        description="`csv` or `parquet`: one file a release, in that format."
+    )
+    path: Path = Field(
+        description="Folder of the files, relative to the configuration. It is created if missing.",
+        examples=["published"],
+    )
+    mode: FileMode = Field(
+        default=0o600,
+        description="Permissions of each file, in octal. Folders get the matching permission to"
+        " enter them. Default 0600.",
+        examples=["0644"],
+    )
+
+    def sink(self, name: str, context: SinkContext) -> FilesSink:
+        """The sink, in a folder of its own."""
+        return FilesSink(name, self.path, self.kind, self.mode)
+
+    def written(self) -> Written:
+        """The folder."""
+        path = os.path.realpath(self.path)
+        return Written("path", path, f"{path}/job/batch.{self.kind}")
 
 
 class FilesSink:

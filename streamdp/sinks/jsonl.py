@@ -8,11 +8,40 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal
 
+from pydantic import Field
+
+from streamdp.config.base.values import FileMode
 from streamdp.disk import PRIVATE, open_file, sync
 from streamdp.errors import SinkError
 from streamdp.sinks.record import record
+from streamdp.sinks.section import SinkContext, SinkSection, Written
 from streamdp.types import Release
+
+
+class JsonLinesSinkSection(SinkSection):
+    """A file with one JSON object a line."""
+
+    kind: Literal["jsonl"] = Field(description="`jsonl`: a file with one JSON object a line.")
+    path: Path = Field(
+        description="File to append to, relative to the configuration. It is created if missing.",
+        examples=["releases.jsonl"],
+    )
+    mode: FileMode = Field(
+        default=0o600,
+        description="Permissions of the file when it is created, in octal. Default 0600.",
+        examples=["0644"],
+    )
+
+    def sink(self, name: str, context: SinkContext) -> JsonLinesSink:
+        """The sink, in a file of its own."""
+        return JsonLinesSink(name, self.path, self.mode)
+
+    def written(self) -> Written:
+        """The file."""
+        path = os.path.realpath(self.path)
+        return Written("path", path, path)
 
 
 class JsonLinesSink:

@@ -2,14 +2,51 @@
 
 from __future__ import annotations
 
+import glob
 import tempfile
+from typing import Literal
+
+from pydantic import Field, field_validator
 
 from streamdp.errors import SinkError, SourceError
 from streamdp.objects.address import parsed
 from streamdp.objects.storage import listed, write
 from streamdp.sinks.columns import columns
 from streamdp.sinks.files import WRITERS, Form, file_name
+from streamdp.sinks.section import SinkContext, SinkSection, Written
 from streamdp.types import Release
+
+
+class ObjectsSinkSection(SinkSection):
+    """Objects of an S3-compatible storage, one a release: `ADDRESS/JOB/BATCH.ID.csv`."""
+
+    kind: Literal["objects"] = Field(
+        description="`objects`: one object a release, in an S3-compatible storage."
+    )
+    address: str = Field(
+        description="`s3://BUCKET/FOLDER` above the objects. Credentials are those of the"
+        " environment or the instance.",
+        examples=["s3://published/streamdp"],
+    )
+    form: Literal["csv", "parquet"] = Field(
+        default="parquet", description="`csv` or `parquet`: format of the objects. Default parquet."
+    )
+
+    @field_validator("address")
+    @classmethod
+    def _is_an_address(cls, value: str) -> str:
+        if glob.has_magic(value):
+            raise ValueError("an address that is written to has no wildcards")
+        return str(parsed(value.rstrip("/")))
+
+    def sink(self, name: str, context: SinkContext) -> ObjectsSink:
+        """The sink, under an address of its own."""
+        return ObjectsSink(name, self.address, self.form)
+
+    def written(self) -> Written:
+        """The address, for objects of one form."""
+        example = f"{self.address}/job/batch.{self.form}"
+        return Written("address", f"{self.address}.{self.form}", example)
 
 
 class ObjectsSink:

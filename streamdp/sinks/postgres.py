@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from pydantic import Field
+
+from streamdp.config.base.secrets import Concealed, reveal
 from streamdp.errors import SinkError
-from streamdp.sinks.columns import CURRENT, SAME, Column, columns, flagged
-from streamdp.types import Release
+from streamdp.extras import require_extra
+from streamdp.sinks.columns import CURRENT, Column, columns, flagged, supersede
+from streamdp.sinks.section import SinkContext, SinkSection
+from streamdp.types import Json, Release
 
 if TYPE_CHECKING:
     import psycopg
@@ -26,6 +32,29 @@ _KNOWN = (
     "SELECT attname FROM pg_attribute"
     " WHERE attrelid = to_regclass(%s) AND attnum > 0 AND NOT attisdropped"
 )
+
+
+class PostgresSinkSection(SinkSection):
+    """A table of a PostgreSQL database."""
+
+    connections: ClassVar[tuple[str, ...]] = ("connection",)
+
+    kind: Literal["postgres"] = Field(description="`postgres`: a table in a PostgreSQL database.")
+    connection: Concealed = Field(
+        description="Connection URL or libpq string. A password must come from the environment or"
+        " a file.",
+        examples=["postgresql://writer@db/published", {"file": "/run/secrets/connection"}],
+    )
+    table: str = Field(
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,62}(\.[A-Za-z_][A-Za-z0-9_]{0,62})?$",
+        description="Name of the table, with or without its schema. It is created if missing.",
+        examples=["public.published"],
+    )
+
+    def sink(self, name: str, context: SinkContext) -> PostgresTableSink:
+        """The sink, in a table of its own."""
+        require_extra("psycopg", "postgres", f"sinks.{name}")
+        return PostgresTableSink(name, reveal(self.connection), self.table)
 
 
 class PostgresTableSink:
@@ -107,32 +136,23 @@ class PostgresTableSink:
         from psycopg.sql import SQL, Identifier, Placeholder
 
         table = self._table()
+
+        def ask(sql: str, values: list[Json]) -> tuple[Json, ...] | None:
+            cursor = connection.execute(sql.encode(), values)
+            return None if cursor.description is None else cursor.fetchone()
+
         once = SQL("SELECT 1 FROM {} WHERE release_id = %s LIMIT 1").format(table)
         if connection.execute(once, [release.id]).fetchone() is not None:
             return
         if flags:
-            found = flagged(found, self._supersedes(connection, release))
+            at = datetime.fromtimestamp(release.released_at, UTC)
+            newest = supersede(ask, table.as_string(connection), "%s", release, at)
+            found = flagged(found, newest)
         names = SQL(", ").join(Identifier(each.name) for each in found)
         marks = SQL(", ").join(Placeholder() for _ in found)
         line = SQL("INSERT INTO {} ({}) VALUES ({})").format(table, names, marks)
         lines = list(zip(*(each.values for each in found), strict=True))
         connection.cursor().executemany(line, lines)
-
-    def _supersedes(self, connection: psycopg.Connection[Any], release: Release) -> bool:
-        """Whether no later release of the batch is there; earlier ones are current no more."""
-        from psycopg.sql import SQL, Identifier
-
-        table, same = self._table(), SQL(SAME.format("%s"))
-        about = [release.job, release.batch, release.kind]
-        found = SQL("SELECT bool_or(released_at > to_timestamp(%s)) FROM {} WHERE {}")
-        row = connection.execute(
-            found.format(table, same), [release.released_at, *about]
-        ).fetchone()
-        (later,) = row or (None,)
-        if later is False:
-            old = SQL("UPDATE {} SET {} = false WHERE {}")
-            connection.execute(old.format(table, Identifier(CURRENT), same), about)
-        return not later
 
     def _table(self) -> Composed:
         from psycopg.sql import SQL, Identifier

@@ -4,10 +4,26 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Literal
+
+from pydantic import Field
 
 from streamdp.errors import SinkError
 from streamdp.sinks.record import record
+from streamdp.sinks.section import SinkContext, SinkSection
 from streamdp.types import Release
+
+
+class StandardOutputSinkSection(SinkSection):
+    """Standard output, one JSON object a line."""
+
+    kind: Literal["stdout"] = Field(
+        description="`stdout`: standard output, one JSON object a line."
+    )
+
+    def sink(self, name: str, context: SinkContext) -> StandardOutputSink:
+        """The sink."""
+        return StandardOutputSink(name)
 
 
 class StandardOutputSink:

@@ -3,19 +3,49 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from typing import ClassVar, Literal
+
+from pydantic import Field, field_validator
 
 from streamdp.database import Database, NoTable
 from streamdp.errors import SinkError, StoreError
-from streamdp.sinks.columns import CURRENT, SAME
+from streamdp.sinks.columns import CURRENT, supersede
 from streamdp.sinks.record import flat
+from streamdp.sinks.section import Alone, SinkContext, SinkSection
 from streamdp.text import iso
 from streamdp.types import Json, Release
 
 _TYPES = {"text": str, "number": float, "integer": int}
 
-Alone = Callable[[Database], AbstractContextManager[None]]
+
+class TableSinkSection(SinkSection):
+    """A table in the store."""
+
+    in_store: ClassVar[bool] = True
+
+    kind: Literal["table"] = Field(description="`table`: a table in the store's SQLite file.")
+    table: str = Field(
+        pattern=r"^[A-Za-z][A-Za-z0-9_]{0,62}$",
+        description="Name of the table. It is created if missing.",
+        examples=["published"],
+    )
+
+    @field_validator("table")
+    @classmethod
+    def _not_a_table_of_the_store(cls, value: str) -> str:
+        own = (
+            "instance batch ledger release learner outbox notice pause migration origin arrival"
+            " problem alert release_columns measurement measurement_terms rollup"
+        )
+        if value.lower() in own.split() or value.lower().startswith(("gate_", "sqlite", "v_")):
+            raise ValueError("the store has a table of that name; choose another")
+        return value
+
+    def sink(self, name: str, context: SinkContext) -> TableSink:
+        """The sink, which writes through the store's own connection."""
+        if context.store is None:
+            raise ValueError("a table of the store is written through its own connection")
+        return TableSink(name, context.store.database, self.table, context.store.alone)
 
 
 class TableSink:
@@ -77,11 +107,10 @@ class TableSink:
             return {CURRENT: True}
         if next(table.rows_where("release_id = ?", [release.id], limit=1), None):
             return {}
-        same, about = SAME.format("?"), [release.job, release.batch, release.kind]
-        later = f"{same} AND released_at > ?"
-        if next(table.rows_where(later, [*about, iso(release.released_at)], limit=1), None):
-            return {CURRENT: False}
-        name = self._table.replace('"', '""')
-        old = f'UPDATE "{name}" SET {CURRENT} = 0 WHERE {same}'  # noqa: S608
-        self._database.execute(old, about)
-        return {CURRENT: True}
+
+        def ask(sql: str, values: list[Json]) -> tuple[Json, ...] | None:
+            found: tuple[Json, ...] | None = self._database.execute(sql, values).fetchone()
+            return found
+
+        name = '"' + self._table.replace('"', '""') + '"'
+        return {CURRENT: supersede(ask, name, "?", release, iso(release.released_at))}

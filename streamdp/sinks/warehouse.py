@@ -6,15 +6,42 @@ import os
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
+
+from pydantic import Field
 
 from streamdp.disk import followed, open_file
 from streamdp.errors import SinkError
-from streamdp.sinks.columns import CURRENT, SAME, Column, columns, duckdb_lines, flagged
-from streamdp.types import Release
+from streamdp.sinks.columns import Column, columns, duckdb_lines, flagged, supersede
+from streamdp.sinks.section import SinkContext, SinkSection, Written
+from streamdp.types import Json, Release
 
 if TYPE_CHECKING:
     import duckdb
+
+
+class DuckDBSinkSection(SinkSection):
+    """A table in a DuckDB database."""
+
+    kind: Literal["duckdb"] = Field(description="`duckdb`: a table in a DuckDB database.")
+    path: Path = Field(
+        description="Database file, relative to the configuration. It is created if missing.",
+        examples=["published.duckdb"],
+    )
+    table: str = Field(
+        pattern=r"^[A-Za-z][A-Za-z0-9_]{0,62}$",
+        description="Name of the table. It is created if missing.",
+        examples=["published"],
+    )
+
+    def sink(self, name: str, context: SinkContext) -> DuckDBTableSink:
+        """The sink, in a table of its own."""
+        return DuckDBTableSink(name, self.path, self.table)
+
+    def written(self) -> Written:
+        """The database, which may hold the tables of several sinks."""
+        path = os.path.realpath(self.path)
+        return Written("path", path, path, self.table)
 
 
 class DuckDBTableSink:
@@ -76,16 +103,11 @@ class DuckDBTableSink:
         known = f"SELECT 1 FROM {self._table} WHERE release_id = ? LIMIT 1"  # noqa: S608
         if connection.execute(known, [release.id]).fetchone() is not None:
             return
-        lines, values = duckdb_lines(flagged(found, self._supersedes(connection, release)))
-        connection.execute(f"INSERT INTO {self._table} BY NAME {lines}", values)
 
-    def _supersedes(self, connection: duckdb.DuckDBPyConnection, release: Release) -> bool:
-        """Whether no later release of the batch is there; earlier ones are current no more."""
-        same, about = SAME.format("?"), [release.job, release.batch, release.kind]
+        def ask(sql: str, values: list[Json]) -> tuple[Json, ...] | None:
+            return connection.execute(sql, values).fetchone()
+
         at = datetime.fromtimestamp(release.released_at, UTC).replace(tzinfo=None)
-        later = f"SELECT 1 FROM {self._table} WHERE {same} AND released_at > ? LIMIT 1"  # noqa: S608
-        if connection.execute(later, [*about, at]).fetchone() is not None:
-            return False
-        old = f"UPDATE {self._table} SET {CURRENT} = false WHERE {same}"  # noqa: S608
-        connection.execute(old, about)
-        return True
+        newest = supersede(ask, self._table, "?", release, at)
+        lines, values = duckdb_lines(flagged(found, newest))
+        connection.execute(f"INSERT INTO {self._table} BY NAME {lines}", values)

@@ -11,9 +11,11 @@ References:
 from __future__ import annotations
 
 import base64
+import binascii
 import hashlib
 import hmac
 import http.client
+import ipaddress
 import json
 import socket
 import ssl
@@ -21,16 +23,82 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import ClassVar, Literal
 from urllib.parse import SplitResult, urlsplit
 
-from streamdp.errors import RefusedError, SinkError
+from pydantic import Field, SecretStr, field_validator
+
+from streamdp.config.base.secrets import Concealed, Secret, SecretFile, reveal
+from streamdp.config.base.values import PositiveDuration
+from streamdp.errors import ConfigurationError, RefusedError, SinkError
 from streamdp.sinks.record import record
+from streamdp.sinks.section import SinkContext, SinkSection
 from streamdp.types import Clock, Json, Release
 
 KEY_PREFIX = "whsec_"
 
+SHORTEST_KEY = 16
+"""Bytes."""
+
 PASSING = frozenset({408, 421, 425, 429})
 """Answers below 500 that another attempt may change: too slow, misdirected, too early, too many."""
+
+
+class WebhookSinkSection(SinkSection):
+    """An address that each release is posted to as JSON, signed."""
+
+    secrets: ClassVar[tuple[str, ...]] = ("secret",)
+
+    kind: Literal["webhook"] = Field(
+        description="`webhook`: each release is posted to a URL as signed JSON."
+    )
+    url: Concealed = Field(
+        description="Address to post to: https, or http on this machine. It may come from the"
+        " environment or a file if it holds a secret.",
+        examples=["https://example.org/hook", {"file": "/run/secrets/hook"}],
+    )
+    secret: Secret = Field(
+        description="Key of the signature, which the receiver knows too. From the environment or a"
+        " file.",
+        examples=["${STREAMDP_HOOK_SECRET}", {"file": "/run/secrets/key"}],
+    )
+    timeout: PositiveDuration = Field(
+        default=10,
+        description="Longest time for one delivery, as a duration. Default 10s.",
+        examples=["10s"],
+    )
+    attempts: int = Field(
+        default=20,
+        ge=1,
+        le=1000,
+        strict=True,
+        description="Number of failed tries after which a delivery becomes a dead letter. Default"
+        " 20.",
+    )
+
+    @field_validator("url")
+    @classmethod
+    def _is_an_address(cls, value: SecretFile | SecretStr) -> SecretFile | SecretStr:
+        if isinstance(value, SecretStr):
+            require_address(value.get_secret_value())
+        return value
+
+    @field_validator("secret")
+    @classmethod
+    def _is_a_key(cls, value: SecretFile | SecretStr) -> SecretFile | SecretStr:
+        if isinstance(value, SecretStr):
+            require_key(value.get_secret_value())
+        return value
+
+    def sink(self, name: str, context: SinkContext) -> WebhookSink:
+        """The sink, with its secrets read from where they are kept."""
+        url, key = reveal(self.url), reveal(self.secret)
+        try:
+            require_address(url)
+            require_key(key)
+        except ValueError as error:
+            raise ConfigurationError(str(error), where=f"sinks.{name}") from None
+        return WebhookSink(Webhook(name, url, key, self.timeout, context.clock), self.attempts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,3 +242,47 @@ def _key_bytes(key: str) -> bytes:
     if key.startswith(KEY_PREFIX):
         return base64.b64decode(key.removeprefix(KEY_PREFIX))
     return key.encode()
+
+
+def require_address(url: str) -> None:
+    """Refuse what is no https address of a host; http is for this machine alone.
+
+    Raises:
+        ValueError: Says what is wrong with it.
+    """
+    try:
+        address = urlsplit(url)
+        named = bool(address.hostname) and (address.port is None or address.port > 0)
+    except ValueError:
+        named = False
+    if not named or address.scheme not in ("http", "https") or not url.isascii():
+        raise ValueError("this is no address: it begins with https:// and names a host")
+    if address.username is not None or any(ord(letter) <= 32 for letter in url):
+        raise ValueError("leave user, password and spaces out: the signature says who sends")
+    if address.scheme == "http" and not _is_this_machine(address.hostname or ""):
+        raise ValueError("this address is not encrypted: write https, http goes to localhost only")
+
+
+def require_key(key: str) -> None:
+    """Refuse a short key, or one that says it is base64 and is not.
+
+    Raises:
+        ValueError: Says what is wrong with it.
+    """
+    found = key.encode()
+    if key.startswith("whsec_"):
+        try:
+            found = base64.b64decode(key.removeprefix("whsec_"), validate=True)
+        except binascii.Error:
+            raise ValueError("behind whsec_ stands base64; this is none") from None
+    if len(found) < SHORTEST_KEY:
+        raise ValueError(
+            f"this secret is shorter than {SHORTEST_KEY} bytes; make one: openssl rand -hex 32"
+        )
+
+
+def _is_this_machine(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

@@ -22,10 +22,10 @@ from streamdp.engine.release import EngineContext
 from streamdp.engine.runner import Runner
 from streamdp.errors import StoreError
 from streamdp.privacy.filters import Caps
+from streamdp.sinks.section import SinkContext, StoreAccess
 from streamdp.types import Backend, Clock, Entropy, Json, Log, Sink
 from streamdp.wiring.gates import gates
 from streamdp.wiring.kinds import charging, release_kind
-from streamdp.wiring.sinks import sinks, table_sinks
 from streamdp.wiring.sources import backends, data_of, same_data, source
 
 if TYPE_CHECKING:
@@ -157,6 +157,26 @@ def _rollups(configuration: Configuration, section: ReleaseSection) -> RollupTer
     return RollupTerms(wanted.periods, zone, wanted.partial, sinks)
 
 
+def outside_sinks(configuration: Configuration, clock: Clock) -> dict[str, Sink]:
+    """All sinks outside of the store, by name.
+
+    Raises:
+        ConfigurationError: A secret cannot be read, or an engine is not installed.
+    """
+    context = SinkContext(clock)
+    sections = configuration.sinks.items()
+    return {name: each.sink(name, context) for name, each in sections if not each.in_store}
+
+
+def store_sinks(configuration: Configuration, database: Database, clock: Clock) -> dict[str, Sink]:
+    """The sinks that write into the store, through its own connection, by name."""
+    from streamdp.store.database import one_writer
+
+    context = SinkContext(clock, StoreAccess(database, one_writer))
+    sections = configuration.sinks.items()
+    return {name: each.sink(name, context) for name, each in sections if each.in_store}
+
+
 def hang_up(tasks: Iterable[Task]) -> None:
     """Close the connections that jobs and gates hold to servers."""
     for backend in {id(task.backend): task.backend for task in tasks}.values():
@@ -172,15 +192,17 @@ class Wired:
         configuration: It.
         tasks: What is done under each name.
         sinks: Those outside of the store.
+        clock: Of the timestamps that sinks sign.
     """
 
     configuration: Configuration
     tasks: dict[str, Task]
     sinks: dict[str, Sink]
+    clock: Clock
 
     def sinks_with(self, database: Database) -> dict[str, Sink]:
         """All sinks: those outside of the store, and its tables."""
-        return self.sinks | table_sinks(self.configuration, database)
+        return self.sinks | store_sinks(self.configuration, database, self.clock)
 
     def runner(self, store: SqliteStore, entropy: Entropy, clock: Clock, log: Log) -> Runner:
         """Runner of the jobs; a table sink writes through the store's own connection."""
@@ -200,7 +222,12 @@ def wire(configuration: Configuration, clock: Clock, *, apart: bool = False) -> 
         ConfigurationError: A secret cannot be read, an engine is not installed, a gate is
             impractical.
     """
-    return Wired(configuration, tasks(configuration, apart=apart), sinks(configuration, clock))
+    return Wired(
+        configuration,
+        tasks(configuration, apart=apart),
+        outside_sinks(configuration, clock),
+        clock,
+    )
 
 
 def require_admitted(configuration: Configuration, now: int) -> None:

@@ -12,17 +12,17 @@ from zoneinfo import ZoneInfo
 
 from streamdp.config.base.formats import file_format
 from streamdp.config.base.paths import Ids, file_ids, same_records
+from streamdp.config.base.secrets import reveal
 from streamdp.config.load import DEMO
 from streamdp.config.model import Configuration
 from streamdp.config.sections.batches import Partitions, Windows
 from streamdp.config.sections.engines import DuckDBEngine, MariaDBEngine, PostgresEngine
 from streamdp.config.sections.queries import table_query
-from streamdp.config.sections.secrets import reveal
 from streamdp.config.sections.sources import Source as SourceSection
 from streamdp.errors import ConfigurationError
+from streamdp.extras import require_extra
 from streamdp.objects.address import is_address, parsed
 from streamdp.types import Backend, Format, Json, Source
-from streamdp.wiring.extras import require_extra
 
 if TYPE_CHECKING:
     from streamdp.backends.duckdb.instance import Instance

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from streamdp.config.sections.sinks import TableSinkSection
+from streamdp.sinks.table import TableSinkSection
 from streamdp.store.sqlite import SqliteStore
 
 

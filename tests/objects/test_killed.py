@@ -23,7 +23,7 @@ from streamdp.engine.runner import Runner
 from streamdp.objects import copies
 from streamdp.sources import objects
 from streamdp.store.sqlite import SqliteStore
-from streamdp.wiring.sinks import sinks
+from streamdp.wiring import outside_sinks
 from tests.children import Ending, in_child
 from tests.invariants import violations
 from tests.objects.servers import Storage
@@ -64,7 +64,7 @@ def life(folder: Path, point: int, now: int) -> Ending:
         wiring.declare(of, store, clock.now(), log)
         jobs = wiring.jobs(of)
         around = EngineContext(store, ReplayedEntropy(str(now)), clock, log)
-        outcomes = Runner(around, sinks(of, clock)).round(jobs.values())
+        outcomes = Runner(around, outside_sinks(of, clock)).round(jobs.values())
         assert not outcomes.errors, outcomes.errors
         wiring.hang_up(jobs.values())
         return steps.taken

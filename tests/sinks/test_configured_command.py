@@ -7,7 +7,7 @@ import pytest
 from streamdp.config import load
 from streamdp.errors import ConfigurationError
 from streamdp.sinks.command import CommandSink
-from streamdp.wiring.sinks import sink
+from streamdp.sinks.section import SinkContext
 from tests.sinks.test_sinks import release
 from tests.worlds import HandClock
 
@@ -26,7 +26,7 @@ def test_it_runs_in_the_folder_of_the_configuration(tmp_path: Path) -> None:
     (tmp_path / "note.sh").chmod(0o700)
     path = configured(tmp_path, "argv: [./note.sh], environment: {WORD: '${GIVEN}'}")
     section = load(path, {"GIVEN": "secret"}).sinks["script"]
-    made = sink("script", section, HandClock())
+    made = section.sink("script", SinkContext(HandClock()))
     assert isinstance(made, CommandSink)
     made.deliver(release(1))
     assert (tmp_path / "noted").read_text() == "secret\n"

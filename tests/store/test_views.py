@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from pydantic import ValidationError
 
-from streamdp.config.sections.sinks import TableSinkSection
+from streamdp.sinks.table import TableSinkSection
 from streamdp.store.reading.read_only import restrict
 from streamdp.store.schema.schema import open_to_read
 from tests.engine.test_gate import CAPS, Scripted, gate_of

@@ -70,6 +70,8 @@ def doctor(config_path: Path, as_json: bool) -> None:
 
 
 def _checks(configuration: Configuration) -> Iterator[Check]:
+    from streamdp.config.base.secrets import concealed
+
     yield "clock", lambda: _clock(configuration)
     yield "store", lambda: _store(configuration)
     yield "store folder", lambda: _folder(configuration.store.path.parent)
@@ -83,7 +85,7 @@ def _checks(configuration: Configuration) -> Iterator[Check]:
         path = getattr(sink, "path", None)
         if path is not None:
             yield f"sink {name}", lambda path=path: _folder(path.parent)  # type: ignore[misc]
-        if getattr(sink, "secret", None) is not None:
+        if concealed(sink):
             yield f"secrets of {name}", lambda at=name: _secrets(configuration, at)  # type: ignore[misc]
 
 
@@ -214,11 +216,10 @@ def _folder(folder: Path) -> str:
 
 
 def _secrets(configuration: Configuration, name: str) -> str:
-    from streamdp.config.sections.secrets import reveal
+    from streamdp.config.base.secrets import concealed, reveal
 
-    sink = configuration.sinks[name]
-    for key in ("url", "secret"):
-        reveal(getattr(sink, key))
+    for secret in concealed(configuration.sinks[name]):
+        reveal(secret)
     return "can be read"
 
 

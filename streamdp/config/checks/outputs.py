@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import fnmatch
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pydantic import SecretStr
 
 from streamdp.config.base.yaml import Document, Path
 from streamdp.config.model import Configuration
 from streamdp.config.refusal import refuse, refuse_password
-from streamdp.config.sections.sinks import (
-    DuckDBSinkSection,
-    FilesSinkSection,
-    JsonLinesSinkSection,
-    ObjectsSinkSection,
-    PostgresSinkSection,
-    Sink,
-    WebhookSinkSection,
-)
 from streamdp.config.sections.sources import Source
+from streamdp.sinks.section import Written
 
 COMPANIONS = ("", "-wal", "-shm", "-journal", ".lock", ".turn", ".pulse")
 """Endings of the names of the store's files."""
@@ -47,24 +39,25 @@ def check_outputs(configuration: Configuration, document: Document) -> None:
         anchor: "its anchor",
         os.path.realpath(document.path or document.name): "the configuration",
     }
-    for place, file, written in _written(configuration):
+    for at, written in _written(configuration):
+        key = (*at, written.key)
         for name, source in configuration.sources.items():
-            if _is_read(source, written) and not _is_other_table(
-                source, _sink_at(configuration, place)
-            ):
-                refuse(f"source {name!r} reads this file", document, place, "take another path")
-        shared = isinstance(_sink_at(configuration, place), DuckDBSinkSection)
-        holder = SHARED if shared else ".".join(map(str, place[:-1]))
-        if _is_put_aside(file, taken):
-            refuse("a file that is put aside gets this name", document, place, "take another path")
-        if file in taken and not holder == taken[file] == SHARED:
-            refuse(f"this file is that of {taken[file]}", document, place, "take another path")
-        taken[file] = holder
+            if _is_read(source, written.example) and not _is_other_table(source, written.table):
+                refuse(f"source {name!r} reads this file", document, key, "take another path")
+        holder = ".".join(map(str, at)) if written.table is None else SHARED
+        if _is_put_aside(written.place, taken):
+            refuse("a file that is put aside gets this name", document, key, "take another path")
+        held = taken.get(written.place)
+        if held is not None and not holder == held == SHARED:
+            refuse(f"this file is that of {held}", document, key, "take another path")
+        taken[written.place] = holder
     for name, sink in configuration.sinks.items():
-        if isinstance(sink, WebhookSinkSection):
-            _require_kept_apart(sink.secret, document, ("sinks", name, "secret"))
-        elif isinstance(sink, PostgresSinkSection):
-            refuse_password(sink.connection, document, ("sinks", name, "connection"))
+        for secret in sink.secrets:
+            at = ("sinks", name, secret)
+            _require_kept_apart(getattr(sink, secret), document, at)
+        for connection in sink.connections:
+            at = ("sinks", name, connection)
+            refuse_password(getattr(sink, connection), document, at)
     if configuration.web is not None:
         _require_kept_apart(configuration.web.token, document, ("web", "token"))
 
@@ -77,43 +70,32 @@ def _is_put_aside(file: str, taken: Mapping[str, str]) -> bool:
     return rotated or any(file.startswith(f"{name}.{kind}-") for name in stores for kind in COPIES)
 
 
-def _sink_at(configuration: Configuration, place: Path) -> Sink | None:
-    return configuration.sinks.get(str(place[1])) if place[0] == "sinks" else None
-
-
 def _is_read(source: Source, written: str) -> bool:
     return bool(source.path) and fnmatch.fnmatch(written, source.place())
 
 
-def _is_other_table(source: Source, sink: Sink | None) -> bool:
+def _is_other_table(source: Source, written: str | None) -> bool:
     """Whether a sink writes another table of the database that a source reads."""
-    table = source.table_name()
-    if not isinstance(sink, DuckDBSinkSection) or table is None:
+    read = source.table_name()
+    if written is None or read is None:
         return False
-    return table.lower().split(".")[-1] != sink.table.lower()
+    return read.lower().split(".")[-1] != written.lower()
 
 
-def _written(configuration: Configuration) -> list[tuple[Path, str, str]]:
-    """Places in the file, the paths there, and the name of a file that is written."""
-    found: list[tuple[Path, str, str]] = []
+def _written(configuration: Configuration) -> Iterator[tuple[Path, Written]]:
+    """The places that are written to, and where in the file they are named."""
     if configuration.log.path is not None:
         path = os.path.realpath(configuration.log.path)
-        found.append((("log", "path"), path, path))
+        yield ("log",), Written("path", path, path)
     for name, sink in configuration.sinks.items():
-        if isinstance(sink, JsonLinesSinkSection | FilesSinkSection | DuckDBSinkSection):
-            path = os.path.realpath(sink.path)
-            folder = isinstance(sink, FilesSinkSection)
-            written = f"{path}/job/batch.{sink.kind}" if folder else path
-            found.append((("sinks", name, "path"), path, written))
-        if isinstance(sink, ObjectsSinkSection):
-            written = f"{sink.address}/job/batch.{sink.form}"
-            found.append((("sinks", name, "address"), f"{sink.address}.{sink.form}", written))
+        written = sink.written()
+        if written is not None:
+            yield ("sinks", name), written
     for name, report in configuration.reports.items():
         path = os.path.realpath(report.path)
         for form in report.form:
-            written = f"{path}/{report.job}-1970-01-01.{form}"
-            found.append((("reports", name, "path"), written, written))
-    return found
+            example = f"{path}/{report.job}-1970-01-01.{form}"
+            yield ("reports", name), Written("path", example, example)
 
 
 def _require_kept_apart(secret: object, document: Document, path: Path) -> None:

@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
+from streamdp.config.base.secrets import Concealed
 from streamdp.config.base.section import Section
 from streamdp.config.base.values import PositiveDuration, Size
-from streamdp.config.sections.secrets import Concealed
 
 
 class _Limited(Section):

@@ -65,6 +65,11 @@ def has_password(connection: SecretFile | SecretStr) -> bool:
     )
 
 
+def concealed(section: Section) -> list[SecretFile | SecretStr]:
+    """Secrets of a section."""
+    return [value for _, value in section if isinstance(value, SecretFile | SecretStr)]
+
+
 def reveal(secret: SecretFile | SecretStr) -> str:
     """The text of a secret; for the adapter that needs it, when it is made.
 
