@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 YEARS = range(1000, 9001)
-"""Of moments that a person may name: with any duration added they are in the calendar."""
+"""Years of moments that a person may name: with any duration added they are in the calendar."""
 
 
 def is_text(text: str) -> bool:

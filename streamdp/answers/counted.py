@@ -10,7 +10,7 @@ import numpy as np
 from streamdp.types import FloatArray
 
 LEAST_VARIANCE = 1e-3
-"""Of a count whose noise is smaller than this: at a large price all of its mass is at nought."""
+"""Least variance of a count: at a large price all mass of its noise is at 0."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -77,7 +77,7 @@ class Measured:
 
     @cached_property
     def groups(self) -> tuple[Group, ...]:
-        """Of the newest release; one without a name where there are no groups."""
+        """Groups of the newest release; one without a name where there are none."""
         return tuple(dict.fromkeys(each.terms.group for each in self._newest.measurements))
 
     @cached_property

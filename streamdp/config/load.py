@@ -26,7 +26,7 @@ Absolute = Callable[[Path, str], str]
 """Makes a path absolute, from a file beside it."""
 
 MOST_BYTES = 4_000_000
-"""Of a configuration."""
+"""Most bytes of a configuration."""
 
 DEMO = "demo:"
 """Prefix of a source path that names a file shipped with the package."""

@@ -16,7 +16,7 @@ READ = 100
 """Batches that are read: those compared, and those that tell how much days differ anyway."""
 
 _known: dict[tuple[str, Changed], tuple[str, tuple[Alert, ...]]] = {}
-"""Of each job: its newest release and what was found of it. A look a second costs nothing so."""
+"""The newest release of each job and what was found of it; a look a second costs nothing so."""
 
 
 def changes(configuration: Configuration, database: Database, section: Changed) -> Iterator[Alert]:

@@ -24,7 +24,7 @@ from streamdp.types import (
 )
 
 MOST_MEASUREMENTS = 4000
-"""Of the newest releases that are replayed: ten years of days, and less than a minute."""
+"""Number of newest releases that are replayed: ten years of days, and less than a minute."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from fractions import Fraction
 from streamdp.types import Clock
 
 PACE = Fraction(1, 20)
-"""Of a slot, between the begins of two tests of a series."""
+"""Share of a slot between the beginnings of two tests of a series."""
 
 
 def seconds_of_series(slot: int, tests: int) -> int:

@@ -25,7 +25,7 @@ ENTRY_POINTS = "streamdp.tests"
 
 
 ONE_CELL = Grid(Fraction(1), 0, 0)
-"""Of what is no column."""
+"""Grid of a test that reads no column."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -111,7 +111,7 @@ class AdditiveStudy(Study):
         return Outcome(kind.rows(kind.integers(statistic)))
 
     def errors(self, kind: AdditiveKind, statistic: Any, outcome: Outcome) -> FloatArray:
-        """Of every value of every row, row by row."""
+        """Errors of every value of every row, row by row."""
         names = [column.name for column in kind.columns if column.role == "value"]
         exact = self.truth(kind, statistic)
         released, true = (

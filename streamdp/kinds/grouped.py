@@ -108,7 +108,7 @@ class Grouped:
         return self.of.jobs if isinstance(self.of, ReadsReleases) else ()
 
     def informed(self, past: Mapping[str, tuple[Row, ...]]) -> ReleaseKind:
-        """The same for one batch: each group is told the rows of its own, and those of no group."""
+        """The kind for one batch: each group is told the rows of its own, and those of no group."""
         if not self.jobs:
             return self
         own = {}

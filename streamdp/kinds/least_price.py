@@ -16,7 +16,7 @@ BETWEEN: Mapping[Measure, tuple[Fraction, Fraction]] = {
 
 HALVINGS = 40
 DENOMINATOR = 10**15
-"""Of the prices that are tried: those of rho may be small."""
+"""Denominator of the prices that are tried: those of rho may be small."""
 
 
 def least_price(

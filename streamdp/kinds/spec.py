@@ -85,7 +85,7 @@ class BuildContext:
         return section.pure_price / self.rows
 
     def price_of_record(self, section: ReleaseSection) -> Price:
-        """The same of a kind that may be paid in rho."""
+        """Most that draws may cost one record, of a kind that may be paid in rho."""
         return section.price.of_record(self.rows)
 
 

@@ -133,7 +133,7 @@ def _columns(fields: Any, above: str = "") -> Iterator[tuple[str, int | None]]:
 
 
 def _beneath(kind: Any, above: str) -> Iterator[tuple[str, int | None]]:
-    """The same of a type; what a list or a map holds has no name that counts."""
+    """Names of the columns within a type; what a list or a map holds has no name that counts."""
     import pyarrow as pa
 
     if pa.types.is_struct(kind):

@@ -195,11 +195,11 @@ class Learner(Protocol):
         return ()
 
     def expecting(self, rows: int) -> Self:
-        """The same learner, for batches of so many records; its states stay as they are."""
+        """The learner for batches of so many records; its states stay as they are."""
         return self
 
     def weights(self, state: Json) -> dict[str, float]:
-        """Of the parts that it mixes, by name; nothing if it mixes none."""
+        """Weights of the parts that it mixes, by name; nothing if it mixes none."""
         return {}
 
     def linear_priors(self, state: Json) -> LinearPriors | None:
@@ -211,5 +211,5 @@ class Learner(Protocol):
         return way.prior
 
     def drawing_all(self) -> Self:
-        """The same learner with every quantile drawn, as the oracle of a simulation is taught."""
+        """The learner with every quantile drawn, as the oracle of a simulation is taught."""
         return self

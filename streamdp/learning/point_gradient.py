@@ -101,7 +101,7 @@ def _state(descent: Descent) -> Json:
 
 @dataclass(frozen=True, slots=True)
 class PrivateGradient(PointGradient):
-    """The same priors, learned from noisy gradients at the batches' own quantiles, that are bought.
+    """Priors learned from noisy gradients at the batches' own quantiles, which cost epsilon.
 
     It is worse than learning from releases, which is free: one record can turn a gradient round,
     however many records there are, so the noise of a gradient of norm one has scale

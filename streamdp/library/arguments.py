@@ -18,7 +18,7 @@ from streamdp.errors import ConfigurationError
 from streamdp.types import Json
 
 NAME, SOURCE = "release", "data"
-"""Of the one release and the one source."""
+"""Names of the one release and the one source."""
 
 NOWHERE = "/dev/null"
 """Folder of paths that are no files: a release from memory reads and writes none."""

@@ -39,7 +39,7 @@ class AdditiveNoise:
 
     @property
     def variance(self) -> float:
-        """Of the noise of one entry."""
+        """Variance of the noise of one entry."""
         return discrete_laplace_variance(self.scale)
 
     def reach(self, level: float) -> int:

@@ -43,7 +43,7 @@ class GaussianNoise:
 
     @property
     def variance(self) -> float:
-        """Of the noise of one entry."""
+        """Variance of the noise of one entry."""
         return discrete_gaussian_variance(self.squared)
 
     def reach(self, level: float) -> int:

@@ -70,7 +70,7 @@ class Histograms:
             raise ValueError("the shares of stages must be positive and add up to 1")
 
     def noise(self, stage: int) -> Noise:
-        """Of each count of a stage."""
+        """Noise of each count of a stage."""
         return self.noise_at(self.shares[stage])
 
     def noise_at(self, share: Fraction) -> Noise:

@@ -46,7 +46,7 @@ class Limit:
 
     @property
     def name(self) -> str:
-        """As a person calls it: lifetime, batch, 7-batch, 30d."""
+        """Name of the limit in messages: lifetime, batch, 7-batch, 30d."""
         if self.seconds is not None:
             units = (("d", 86_400), ("h", 3600), ("m", 60), ("s", 1))
             unit, size = next((u, size) for u, size in units if self.seconds % size == 0)

@@ -70,7 +70,7 @@ class Price:
 
     @property
     def nano(self) -> int:
-        """As it is booked in its own measure."""
+        """The amount that is booked, in its own measure."""
         return nano_up(self.amount)
 
     def item(self, rho_nano: int) -> Item:

@@ -124,7 +124,7 @@ class Figures:
     late_largest: float
 
     def rounded(self) -> dict[str, float | None]:
-        """As they are printed; None where no batch had records."""
+        """Figures as they are printed; None where no batch had records."""
         named = {
             "average_error": self.average,
             "largest_error": self.largest,
@@ -135,7 +135,7 @@ class Figures:
 
 
 def figures(errors: Sequence[FloatArray]) -> Figures:
-    """Of the trials that differ in their seed; batches without records count for nothing."""
+    """Figures of trials that differ in their seed; batches without records count for nothing."""
     late = [each[len(each) // 4 :] for each in errors]
     return Figures(*_means(errors), *_means(late))
 

@@ -120,7 +120,7 @@ def _inside(comparison: Comparison, variant: str, price: Fraction) -> Trace | No
 
 
 def _save(figure: Figure, path: Path) -> None:
-    """As a PNG of few colours, a third of the size."""
+    """A picture as a PNG of few colours, a third of the size."""
     from PIL import Image
 
     drawn = io.BytesIO()

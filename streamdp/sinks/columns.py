@@ -24,7 +24,7 @@ _KINDS: dict[str, Kind] = {
     "window_end": "time",
     "released_at": "time",
 }
-"""Of the facts of a release; a fact that is null today may be set tomorrow."""
+"""Types of the facts of a release; a fact that is null today may be set tomorrow."""
 
 _DUCKDB = {
     "text": "VARCHAR",

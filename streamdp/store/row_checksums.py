@@ -45,7 +45,7 @@ SEALED_SINCE = {
         *("made_at", "columns", "rows"),
     ),
 }
-"""Of those that have had them from the first."""
+"""Columns of the checksums of tables that have had them from the first."""
 
 KEYED = frozenset({"gate_run"})
 """Tables whose rows hold a hidden number, the threshold of a gate: their seals are keyed."""

@@ -15,7 +15,7 @@ Json = Any
 """A value that `json.dumps` takes: the form of stored states, events and releases."""
 
 Format = Literal["parquet", "csv", "jsonl", "arrow"]
-"""Of files of records."""
+"""Formats of files of records."""
 
 Neighbours = Literal["add-remove", "substitute"]
 """Neighbouring batches differ by one record more, or in one record."""

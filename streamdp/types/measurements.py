@@ -88,7 +88,7 @@ class MeasurementTerms:
 
     @property
     def digest(self) -> str:
-        """Of what is asked, and of which records: measurements of one digest may be put together.
+        """Digest of the question and its records: measurements of one digest may be put together.
 
         Price, noise, targets and stage may differ.
         """
@@ -96,7 +96,7 @@ class MeasurementTerms:
         return hashlib.sha256(json.dumps(about, sort_keys=True).encode()).hexdigest()[:16]
 
     def renamed(self, names: NewNames) -> MeasurementTerms:
-        """The same in new names of groups, columns and measures."""
+        """The measurement with renamed groups, columns and measures."""
         unit, columns = self.unit, dict(names.columns)
         return replace(
             self,

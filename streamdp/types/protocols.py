@@ -162,7 +162,7 @@ class ExpectsRows(ReleaseKind, Protocol):
     """A kind that can be told how many records to expect."""
 
     def expecting(self, rows: Rows) -> ReleaseKind:
-        """The same kind, of the same question and price, for batches of so many records.
+        """The kind for batches of so many records; its question and price stay as they are.
 
         Args:
             rows: By group; of groups that it does not name nothing new is known.

@@ -24,14 +24,14 @@ Statistic = CellCounts | TableCounts | Sums | CompoundAnswer | KeyCounts
 
 
 def with_bound(query: Query, bound: UnitBound | None) -> Query:
-    """The same question, where at most so many records of one unit count."""
+    """A question where at most so many records of one unit count."""
     if isinstance(query, CompoundQuery):
         return CompoundQuery(tuple(replace(part, bound=bound) for part in query.parts))
     return replace(query, bound=bound)
 
 
 def with_groups(query: Query, by: tuple[str, ...], groups: tuple[tuple[str, ...], ...]) -> Query:
-    """The same question of each public group; keys are found in all of a batch and have none."""
+    """A question of each public group; keys are found in all of a batch and have none."""
     if isinstance(query, KeyQuery):
         raise TypeError("keys are found, not asked of public groups")
     if isinstance(query, CompoundQuery):

@@ -36,7 +36,7 @@ class UnitBound:
             raise ConfigurationError(f"rows per unit must be 1 to {MOST_ROWS_PER_UNIT}")
 
     def of(self, batch: Batch) -> UnitBound:
-        """The same with a choice of its own for a batch."""
+        """A question with a choice of its own for a batch."""
         return replace(self, key=f"{batch.source}/{batch.key}")
 
 

@@ -16,7 +16,7 @@ MOST_CODES = 2**62
 """Combinations of cells and groups, numbered by one integer."""
 
 LARGEST_TERM = 2**52
-"""Of one record in a sum: sums of 2^35 records stay exact in every engine."""
+"""Largest term of one record in a sum: sums of 2^35 records stay exact in every engine."""
 
 
 Part = Literal["hour", "weekday", "month"]

@@ -25,7 +25,7 @@ AT_ONCE = 12
 """Series that are drawn at once, unless they were asked for; of more a map is shown as well."""
 
 FEW = 5
-"""Of more those that are drawn at first."""
+"""Number of lines that are drawn at first where there are more."""
 
 PARAMETERS = ("last", "since", "until", "part", "series")
 

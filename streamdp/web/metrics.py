@@ -142,13 +142,13 @@ GAUGES: tuple[tuple[str, str, Callable[[JobLook], float | None]], ...] = (
         lambda job: job.status.passed_over,
     ),
 )
-"""Of a job: name, meaning and value, or None where it has none."""
+"""Gauges of a job: name, meaning and value, or None where it has none."""
 
 COUNTERS: tuple[tuple[str, str, Callable[[JobLook], int]], ...] = (
     ("releases", "Releases of a job.", lambda job: job.status.report.releases),
     ("burnt", "Charges without a release.", lambda job: job.status.report.burnt),
 )
-"""Of a job, as `GAUGES`."""
+"""Counters of a job, in the form of `GAUGES`."""
 
 
 def _of_jobs(found: Overview) -> Iterator[Metric]:

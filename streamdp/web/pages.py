@@ -39,7 +39,7 @@ LAST_MOMENT = 4_102_444_800
 """The year 2100: a budget that lasts longer has no end worth naming."""
 
 ROWS = 50
-"""Of a table on one page."""
+"""Rows of a table on one page."""
 
 
 def page(request: Request, view: View, name: str, **content: Json) -> Response:

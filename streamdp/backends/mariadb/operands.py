@@ -47,7 +47,7 @@ class Operand:
 
 
 def operands(texts: Iterable[str]) -> list[Operand]:
-    """Of all operators of some expressions in MariaDB's dialect, but intervals."""
+    """Operands of all operators of some expressions in MariaDB's dialect, but intervals."""
     from sqlglot import exp
 
     found: list[Operand] = []

@@ -103,7 +103,7 @@ class PostgresWords(Words):
         return f'{self.name(column)} COLLATE "C"'
 
     def start(self, text: str) -> str:
-        """Of a text in the server's encoding; one that has no UTF-8 fails nothing."""
+        """A number of 16 bits from a text in the server's encoding, which may be no UTF-8."""
         digits = f"substr(md5({text}), 1, 4)"
         return f"CAST(CAST(CAST('x' || {digits} AS bit(16)) AS integer) AS bigint)"
 

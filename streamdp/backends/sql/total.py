@@ -198,7 +198,7 @@ class Walk(ABC):
         """A comparison."""
 
     def of(self, node: Expr) -> Made:
-        """The same node made total, and what is known of its value."""
+        """A node made total, and what is known of its value."""
         from sqlglot import exp
 
         rule = self._rules.get(type(node))

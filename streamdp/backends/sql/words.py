@@ -22,7 +22,7 @@ class Words(Protocol):
     """Type of whole numbers of 64 bits, as a cast names it."""
 
     small: str = "SMALLINT"
-    """The same of 16 bits, or of more where there is none."""
+    """Type of whole numbers of 16 bits, or of more where there is none."""
 
     nulls_first: str = " NULLS FIRST"
     """Behind a column of ORDER BY: that nulls come before all values."""
@@ -103,7 +103,7 @@ class Words(Protocol):
         ...
 
     def unskipped(self, name: str) -> str:
-        """The same value, by an expression that the engine has no statistics of."""
+        """The value of a column, by an expression that the engine has no statistics of."""
         return name
 
     def start(self, text: str) -> str:

@@ -59,7 +59,7 @@ def _require_pattern(pattern: Expr) -> None:
 
 
 def in_words_of(tree: Expr, dialect: Dialect) -> Expr:
-    """The same expression in an engine's own functions.
+    """An expression in an engine's own functions.
 
     Raises:
         ValueError: It has none.

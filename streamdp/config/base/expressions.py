@@ -55,7 +55,7 @@ UNITS = _words(
 """Units that a time is cut off at, and of an interval."""
 
 MOST_NODES = 5_000
-"""Of an expression once engines have written out what they say twice to be safe; see `_size`."""
+"""Most nodes of an expression as engines write it, with what they say twice; see `_size`."""
 
 POSITIONS = _words(
     "rowid file_row_number file_index filename ctid xmin xmax cmin cmax tableoid _metadata"
@@ -282,7 +282,7 @@ def _is_constant(node: Expr) -> bool:
 
 
 def _total(tree: Expr) -> Expr:
-    """The same where it has a value, and null where it would fail; children before parents."""
+    """An expression that is null where the given one would fail; children before parents."""
     from sqlglot import exp
 
     total: dict[type[Expr], Callable[[Expr], Expr]] = {

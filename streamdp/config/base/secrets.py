@@ -18,7 +18,7 @@ from streamdp.errors import ConfigurationError
 from streamdp.types import Json
 
 MOST_BYTES = 1_000_000
-"""Of the file of a secret."""
+"""Most bytes of the file of a secret."""
 
 _PASSWORD = re.compile(r"passw|://[^/@]*:[^/@]*@", re.IGNORECASE)
 

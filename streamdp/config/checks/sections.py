@@ -153,7 +153,7 @@ def _problems(
     paths: Mapping[str, str],
     columns: Mapping[str, frozenset[str]],
 ) -> Iterator[Problem]:
-    """Of the condition, and what the kind finds in its own keys, given those of other releases."""
+    """Problems of the condition, and those that the kind finds in its keys and other releases."""
     spec, privacy = find(release.kind), configuration.privacy
     context = CheckContext(
         dialect=configuration.sources[release.source].engine.kind,

@@ -274,7 +274,7 @@ class CapsSection(Section):
 
     @property
     def measure(self) -> Measure:
-        """Of the caps of a batch and of the lifetime."""
+        """Measure of the caps of a batch and of the lifetime."""
         return "epsilon" if isinstance(self.batch, Fraction) else "rho"
 
     def caps(self) -> Caps:

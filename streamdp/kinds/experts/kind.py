@@ -134,7 +134,7 @@ class Experts:
         return () if self.forecasts is None else self.forecasts.jobs
 
     def informed(self, past: Mapping[str, tuple[Row, ...]]) -> Experts:
-        """The same for one batch, whose forecasts are known; its price is the same."""
+        """The kind for one batch, whose forecasts are known; its price stays."""
         if self.forecasts is None:
             return self
         known = self.forecasts.numbers(past)
@@ -160,7 +160,7 @@ class Experts:
         )
 
     def plan(self, state: Json, batch: Batch) -> Plan:
-        """The same question and price for every batch.
+        """Ask the same question at the same price for every batch.
 
         Privacy: z has L1 sensitivity `sensitivity`. The level is a count, which a record changes by
         one at most, added or substituted. Discrete Laplace noise of these scales costs pure loss
@@ -296,7 +296,7 @@ class Experts:
 
     @cached_property
     def _covariance(self) -> FloatArray:
-        """Of the noise in one release's losses, but for their common level, shape (k, k)."""
+        """Covariance (k, k) of the noise in one release's losses, without their common level."""
         matrix = self.losses.matrix / self.expected_rows
         return np.asarray(matrix @ matrix.T) * discrete_laplace_variance(self.noise().scale)
 

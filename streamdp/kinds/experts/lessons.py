@@ -24,7 +24,7 @@ PLAYERS = (
     ("leader of all releases", "best where losses are noisy and steady"),
     ("leader of late", "forgets by half in 30 releases: best where the best expert changes"),
 )
-"""Of `OnlineLearner`, in its order."""
+"""Parts of `OnlineLearner`, in its order."""
 
 
 def lessons(kind: Experts, history: History) -> Iterator[Lesson]:

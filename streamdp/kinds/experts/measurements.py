@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from streamdp.kinds.experts.kind import Drawn, Experts, Noise
 
 CHANCE_BITS = 53
-"""Of the public coin."""
+"""Bits of the public coin."""
 
 
 def measured(kind: Experts, noise: Noise, drawn: Drawn) -> Iterator[Measurement]:

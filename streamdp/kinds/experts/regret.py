@@ -31,7 +31,7 @@ GRID = 12
 """Values of s, each half of the one before."""
 
 LARGEST_RATE = 30.0
-"""Of s, where the noise is next to none."""
+"""Largest rate s, where the noise is next to none."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

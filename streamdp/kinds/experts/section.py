@@ -19,7 +19,7 @@ MOST_EXPERTS = 500
 """Their noise is followed in a covariance of this size."""
 
 MOST_CELLS = 2_000
-"""Of the table that rules are scored from."""
+"""Most cells of the table that rules are scored from."""
 
 
 class RuleExperts(Section):

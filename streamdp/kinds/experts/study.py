@@ -40,7 +40,7 @@ class ExpertsStudy(Study):
         return Stream(stream, synthetic.batches(stream, days), counts, synthetic=True)
 
     def simulated(self, kind: Experts, stream: Stream) -> Experts:
-        """The same kind, which also says what was followed on each batch."""
+        """The kind, which also says what was followed on each batch."""
         return Playing(**{each.name: getattr(kind, each.name) for each in fields(kind)})
 
     def truth(self, kind: Experts, statistic: Statistic) -> Outcome:

@@ -18,7 +18,7 @@ class KeysFound:
     """The error that 95 % of counts stay within, and the units of a key that is soon found."""
 
     def expected(self, kind: Keys) -> Mapping[str, float | None]:
-        """Of counts of known keys as drawn; and the units at which a key has a chance of 1/2."""
+        """Error of counts of known keys as drawn, and the units at which half of keys are found."""
         selection = kind.selection
         return {
             "error_95": float(selection.noise.reach(LEVEL)),

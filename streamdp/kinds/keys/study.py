@@ -36,7 +36,7 @@ class KeysStudy(Study):
         return sum(statistic.units.values())
 
     def taught(self, kind: Keys) -> Keys:
-        """As it is: it learns from exact counts of every key."""
+        """Return the kind itself: it learns from exact counts of every key."""
         return kind
 
     def truth(self, kind: Keys, statistic: KeyCounts) -> Outcome:

@@ -28,7 +28,7 @@ def stable(length: int) -> FloatArray:
 
 
 def arriving(length: int) -> FloatArray:
-    """The same, where every tenth key is there from some day on alone."""
+    """Rates of keys of which every tenth is there from some day on alone."""
     shares = stable(length)
     for number, key in enumerate(range(5, KEYS, 10)):
         shares[: number * length // (KEYS // 10), key] = 0.0

@@ -80,7 +80,7 @@ class RankError:
 
 
 RANK_HALVINGS = 12
-"""Of the ranks that an error of values is told by."""
+"""Halvings of the ranks from which an error of values is computed."""
 
 
 def value_error(kind: Quantiles, rank: float) -> float:
@@ -131,7 +131,7 @@ def _first_release(kind: Quantiles, epsilon: Fraction | None) -> FirstRelease:
 
 
 def expected_rank_error(kind: Quantiles, epsilon: Fraction | None = None) -> float:
-    """Of a first release at some epsilon; it takes about as long as a hundred releases."""
+    """Rank error of a first release at some epsilon; takes about as long as a hundred releases."""
     return _stays_under(_first_release(kind, epsilon))
 
 

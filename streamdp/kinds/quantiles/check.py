@@ -15,7 +15,7 @@ from streamdp.kinds.quantiles.prior_section import Family, MixtureOf
 from streamdp.kinds.quantiles.section import QuantilesSection
 
 LEAST_EPSILON = Fraction(1, 10**6)
-"""Of one record in one draw."""
+"""Least epsilon of one record in one draw."""
 
 
 def check(section: QuantilesSection, context: CheckContext) -> Iterator[Problem]:

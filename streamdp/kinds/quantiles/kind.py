@@ -144,7 +144,7 @@ class Quantiles:
         return counted and self.relation == "add-remove"
 
     def expecting(self, rows: Rows) -> Quantiles:
-        """The same tree and price; intervals and learner take batches to have so many records."""
+        """The kind for batches of so many records; tree and price stay."""
         count = rows.get(())
         if count is None:
             return self
@@ -322,7 +322,7 @@ def _observation(mechanism: QuantilePlan, outcome: Outcome) -> Observation:
 
 
 def _digest(way: Way) -> str:
-    """Of the prior, or of the first cuts: what a release follows from besides its records."""
+    """Digest of what a release follows from besides its records: its prior, or its first cuts."""
     said = way.prior.describe() if isinstance(way, Drawn) else {"cuts": list(way.next_cuts(()))}
     return hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()
 

@@ -130,7 +130,7 @@ def _online_gradient(basis: Basis) -> Learner:
 
 
 def _last_release(basis: Basis) -> Learner:
-    """Around the last release, as far as releases have lately moved."""
+    """A learner whose prior lies about the last release, as wide as releases have lately moved."""
     from streamdp.learning.baselines import LastRelease
 
     weight, scale = basis.section.prior.robust_weight, guess_of(basis.section)[1]

@@ -185,7 +185,7 @@ def _weekdays(kind: Quantiles, batch: Batch, planned: Planned) -> Lesson:
 
 
 def _later(batch: Batch, seconds: int) -> Batch:
-    """The same batch at another time."""
+    """A batch at another time."""
     start, end = (None if each is None else each + seconds for each in (batch.start, batch.end))
     wall = None if batch.wall is None else (batch.wall[0] + seconds, batch.wall[1] + seconds)
     return replace(batch, start=start, end=end, wall=wall)

@@ -21,10 +21,10 @@ RESOLUTION = Fraction(1, 10_000)
 GUESS = (0.0, 1.0)
 
 LINEAR_ROWS, LINEAR_LENGTH, LINEAR_FEATURES = 100, 2500, 10
-"""Of the paper's sequence."""
+"""Size of the paper's sequence."""
 
 ROWS, LENGTH = 500, 200
-"""Of all others, where nothing else is asked for."""
+"""Size of all other streams, where nothing else is asked for."""
 
 FIRST = 946_857_600
 """2000-01-03, a Monday: when the first batch begins; each is a day."""
@@ -50,7 +50,7 @@ def seasonal(chance: np.random.Generator, length: int) -> FloatArray:
 
 
 def season_that_ends(chance: np.random.Generator, length: int) -> FloatArray:
-    """The same week until the middle; every day a Monday from then on."""
+    """A stream of equal weeks until its middle, and of Mondays from then on."""
     return np.where(np.arange(length) < length // 2, seasonal(chance, length), 0.0)
 
 

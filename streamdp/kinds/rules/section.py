@@ -17,13 +17,13 @@ from streamdp.kinds.rules.halfspaces import Feature, Halfspaces
 from streamdp.kinds.rules.parse import conditions, grid_of, names_of
 
 MOST_VALUES = 10_000
-"""Of one parameter."""
+"""Most values of one parameter."""
 
 MOST_CANDIDATES = 100_000
-"""Of a grid of thresholds, which is scored from one table."""
+"""Most candidates of a grid of thresholds, which is scored from one table."""
 
 MOST_CONDITIONS = 500
-"""Of other rules, which take a sum each."""
+"""Most conditions of other rules, which take a sum each."""
 
 
 class Parameter(Section):

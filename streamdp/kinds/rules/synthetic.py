@@ -70,7 +70,7 @@ def losses(candidates: int, stream: str, rows: int, seed: int, length: int) -> I
 
 
 def sums(parts: Iterator[IntArray], unit: int) -> tuple[Sums, ...]:
-    """As an engine answers, in multiples of a unit."""
+    """Sums as an engine answers them, in multiples of a unit."""
     return tuple(Sums(tuple(int(each) * unit for each in part)) for part in parts)
 
 

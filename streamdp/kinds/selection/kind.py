@@ -39,7 +39,7 @@ LEVEL = 0.95
 """How often a chosen score is within `shortfall` of the best one left."""
 
 _DIGITS = 3
-"""Of a learned score in the store: a thousandth of a nat moves nothing."""
+"""Digits of a learned score in the store: a thousandth of a nat moves nothing."""
 
 
 @dataclass(frozen=True)

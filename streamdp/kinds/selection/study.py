@@ -53,7 +53,7 @@ class SelectionStudy(Study):
         return Stream(stream, synthetic.batches(stream, days), counts, synthetic=True)
 
     def taught(self, kind: Selection) -> Selection:
-        """As it is: it learns from the best candidates instead of from chosen ones."""
+        """The kind, learning from the best candidates instead of from chosen ones."""
         return replace(kind, learned=True)
 
     def truth(self, kind: Selection, statistic: Scores) -> Outcome:

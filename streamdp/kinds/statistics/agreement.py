@@ -9,7 +9,7 @@ from streamdp.kinds.statistics.measures.protocol import Rows
 from streamdp.types import FloatArray
 
 LEAST = 1e-100
-"""Of a variance: that of noise which is never drawn is no number to divide by."""
+"""Least variance that is divided by: that of noise which is never drawn is 0."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -72,7 +72,7 @@ class Fine:
 
     @classmethod
     def of(cls, moment: MomentOf) -> Fine:
-        """Around the first centre, within the bounds."""
+        """Fine counts about the first centre, within the bounds."""
         centre, reach = moment.start
         low = max(moment.grid.lower, centre - FAR * reach)
         high = max(low + 1, min(moment.grid.upper, centre + FAR * reach))
@@ -132,11 +132,11 @@ class StatisticsStudy(Study):
         return tuple(found)
 
     def simulated(self, kind: Statistics, stream: Stream) -> Statistics:
-        """The same kind, answered from fine counts."""
+        """The kind, answered from fine counts."""
         return Simulated(**{each.name: getattr(kind, each.name) for each in fields(kind)})
 
     def taught(self, kind: Statistics) -> Statistics:
-        """The same kind with next to no noise: it learns the truth."""
+        """The kind with next to no noise: it learns the truth."""
         price = replace(kind.price, amount=kind.price.amount * SHARP)
         return Taught(
             **{each.name: getattr(kind, each.name) for each in fields(kind)} | {"price": price}
@@ -149,7 +149,7 @@ class StatisticsStudy(Study):
         return Outcome(rows, statistic)
 
     def errors(self, kind: Statistics, statistic: CompoundAnswer, outcome: Outcome) -> FloatArray:
-        """Of the smoothed values if the kind publishes them, shape (rows,)."""
+        """Errors of the smoothed values if the kind publishes them, shape (rows,)."""
         drawn = outcome.auxiliary.rows
         released = [each.smoothed if kind.smooth else each.value for each in drawn]
         return np.abs(np.concatenate(released) - _truth(kind, statistic))
@@ -203,7 +203,7 @@ class Taught(Simulated):
     """Learns from what the records say: the oracle of a simulation."""
 
     def learn(self, state: object, plan: Plan, outcome: Outcome) -> object:
-        """As if the exact integers had been drawn."""
+        """Learn as if the exact integers had been drawn."""
         answer = self.answered(plan, outcome.auxiliary)
         return self.following(plan.mechanism, self.hidden(plan.mechanism, answer)).state
 

@@ -26,7 +26,7 @@ from streamdp.privacy.price import Price
 from streamdp.types import FloatArray, IntArray
 
 RELEASES = 30
-"""Of the stream; the last third counts as learned."""
+"""Releases of the simulated stream; the last third counts as learned."""
 
 COLD = 5
 """Releases without a memory, of which the mean is told."""
@@ -151,7 +151,7 @@ def _released(
 
 
 def shares(sizes: Sequence[int]) -> FloatArray:
-    """Of the cells of a synthetic domain."""
+    """Shares of the records in the cells of a synthetic domain."""
     logs = np.zeros(tuple(sizes))
     places = np.meshgrid(*(np.arange(size) for size in sizes), indexing="ij", sparse=True)
     for place in places:

@@ -25,7 +25,7 @@ _DECIMALS = 3
 _TICKET = 2**60
 
 LEAST_VARIANCE = 1e-100
-"""Of noise that is never drawn: no number to divide by."""
+"""Least variance that is divided by: noise that is never drawn has none."""
 
 FEW, FEW_SHARE, FALLEN, MANY, SURE = 5.0, 0.1, 0.3, 10.0, 4.0
 """Fewer records than five or a tenth of the usual number are hardly any, if the estimate is below
@@ -39,7 +39,7 @@ TIMES_EXPECTED = 16
 def columns(
     dimensions: Sequence[Dimension], raw: bool, records: bool, online: bool, counted: str
 ) -> tuple[Column, ...]:
-    """Of each row: which cell of which item, and its answer; or a record's cells.
+    """Columns of a row: which cell of which item, and its answer; or a record's cells.
 
     Args:
         dimensions: The axes.

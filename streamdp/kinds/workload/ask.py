@@ -176,7 +176,7 @@ def _holding(workload: Workload, asked: Axes) -> int | None:
 def _half(
     workload: Workload, axes: tuple[Dimension, ...], place: int, text: str, halves: FloatArray
 ) -> float:
-    """Of the marginal's cells that the question sums, taken as independent."""
+    """Half width of the sum of the marginal's cells that are asked for, taken as independent."""
     item = workload.items[place]
     asked, cells = _asked(text, axes)
     shape = [item.shape[at] if axis in asked else 1 for at, axis in enumerate(item.axes)]

@@ -198,7 +198,7 @@ class WorkloadRelease:
         return self.mechanism.choose == "online"
 
     def _marginals(self) -> tuple[tuple[int, ...], ...]:
-        """Of each item's axes, each once."""
+        """Axes of all items, each once."""
         return tuple(dict.fromkeys(item.axes for item in self.mechanism.workload.items))
 
 

@@ -146,7 +146,7 @@ class Taught(WorkloadRelease):
 
 
 def _marginals(workload: Workload, table: IntArray) -> TableCounts:
-    """As an engine would answer the question of a release."""
+    """Marginals of a table, as an engine would answer the question of a release."""
     axes = dict.fromkeys(item.axes for item in workload.items)
     every = range(table.ndim)
     return TableCounts(

@@ -78,7 +78,7 @@ class Belief:
 
     @cached_property
     def marginal(self) -> Distribution:
-        """Of a record of the batch."""
+        """Distribution of a record of the batch."""
         at = self._support(self.weights, np.empty(0))
         return Distribution.about(at, self.weights @ self.shares(at))
 
@@ -88,7 +88,7 @@ class Belief:
         return len(self.weights) - len(self.groups[BROAD].moves)
 
     def shares(self, cells: FloatArray, kept: BoolArray | None = None) -> FloatArray:
-        """Of the records at or below some cells, by curve; shape (i, c)."""
+        """Shares of the records at or below some cells, by curve; shape (i, c)."""
         return np.concatenate([group.shares(cells) for group in self._groups(kept)])
 
     def places(self, shares: FloatArray, kept: BoolArray | None = None) -> FloatArray:
@@ -192,7 +192,7 @@ class After:
 
     @cached_property
     def posterior(self) -> Posterior:
-        """Of the quantiles of the batch."""
+        """Posterior of the quantiles of the batch."""
         return Posterior.of(self.before, self.evidence, self.known)
 
     @property

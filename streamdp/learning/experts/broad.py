@@ -48,7 +48,7 @@ def broad_curves(grid: Grid, guess: tuple[float, float]) -> Curves:
 
 @functools.lru_cache(maxsize=64)
 def broad_weights(curves: Curves) -> FloatArray:
-    """Of broad curves among themselves, before any release; they sum to one."""
+    """Weights of broad curves among themselves, before any release; they sum to one."""
     shifts, stretches = np.abs(curves.moves).T
     weights = np.exp(-shifts - 0.5 * stretches)
     weights /= weights.sum()

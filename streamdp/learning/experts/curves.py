@@ -34,7 +34,7 @@ class Curves:
     moves: FloatArray
 
     def shares(self, cells: FloatArray) -> FloatArray:
-        """Of the records at or below some cells, by curve; shape (r, c)."""
+        """Shares of the records at or below some cells, by curve; shape (r, c)."""
         centre, width = self.of.centre, self.of.width
         shifts, stretches = self.moves[:, :1] * width, np.exp(self.moves[:, 1:])
         return self.of.share((cells - centre - shifts) / stretches + centre)
@@ -53,7 +53,7 @@ class Curves:
 
 
 def first_weights() -> FloatArray:
-    """Of `MOVES` before any release; they sum to one."""
+    """Weights of `MOVES` before any release; they sum to one."""
     shifts, stretches = np.abs(MOVES).T
     weights = np.exp(-2.0 * np.sqrt(shifts) - 1.5 * stretches)
     return np.asarray(weights / weights.sum())

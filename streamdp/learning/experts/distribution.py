@@ -70,7 +70,7 @@ class Distribution:
         return cls(np.concatenate((ends[0], cells, ends[1])), np.concatenate(([0.0], inner, [1.0])))
 
     def share(self, cells: FloatArray) -> FloatArray:
-        """Of the records at or below some cells, same shape."""
+        """Shares of the records at or below some cells, same shape."""
         return np.interp(cells, self.cells, self.shares)
 
     def place(self, shares: FloatArray) -> FloatArray:
@@ -98,7 +98,7 @@ class Distribution:
         return Place(self.centre, self.width)
 
     def moved(self, place: Place, shift: float, stretch: float) -> Distribution:
-        """The same shape, a shift and a stretch away from some place.
+        """The distribution moved by a shift and a stretch from some place.
 
         Args:
             place: Where from.

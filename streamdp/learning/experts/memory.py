@@ -75,7 +75,7 @@ class Believer(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Memory:
-    """Of past releases.
+    """What is remembered of past releases.
 
     Args:
         releases: How many there were.
@@ -152,7 +152,7 @@ class Memory:
         )
 
     def _learned_weights(self, curves: Mapping[str, Curves]) -> FloatArray:
-        """Of the curves of a batch, as releases say; they sum to one."""
+        """Weights of the curves of a batch, as releases say; they sum to one."""
         ends = np.cumsum([len(each.moves) for each in curves.values()])[:-1]
         first = zip(curves, np.split(_first_weights(curves), ends), strict=True)
         weights = np.concatenate([self.weights.get(name, each) for name, each in first])
@@ -219,7 +219,7 @@ class Memory:
 
 
 def _first_weights(curves: Mapping[str, Curves]) -> FloatArray:
-    """Of the curves of a batch while nothing was learned, broad ones last; they sum to one."""
+    """Weights of a batch's curves while nothing was learned, broad ones last; they sum to one."""
     share = (1.0 - FIRST_BROAD) / max(len(curves) - 1, 1)
     learned = [share * first_weights() for name in curves if name != BROAD]
     broad = (FIRST_BROAD if learned else 1.0) * broad_weights(curves[BROAD])

@@ -132,7 +132,7 @@ class ExpertMixture(Learner):
         return {}
 
     def ways(self) -> tuple[QuantileTree | Histograms, ...]:
-        """Of the first release, and of those after it; all cost the same epsilon."""
+        """Ways of the first release, and of those after it; all cost the same epsilon."""
         return self.first[0], *self.histograms
 
     def way(self, state: Json, features: Features = (), calendar: Features = ()) -> Way:
@@ -194,7 +194,7 @@ class ExpertMixture(Learner):
         )
 
     def width_of_rank(self, seen: Observation) -> float:
-        """Of a single quantile, as past values and this one differ."""
+        """Width of a rank of a single quantile, as past values and this one differ."""
         if len(self.targets) > 1:
             return 0.0
         values = (*seen.way.planned.memory.drawn, *seen.values)
@@ -239,7 +239,7 @@ class ExpertMixture(Learner):
         return tuple(Smoothed(*one) for one in each)
 
     def weights(self, state: Json) -> dict[str, float]:
-        """Of believed distributions, by what they remember."""
+        """Weights of believed distributions, by what they remember."""
         return self._memory(state).shares()
 
     def linear_priors(self, state: Json) -> LinearPriors | None:
@@ -255,7 +255,7 @@ class ExpertMixture(Learner):
         return replace(self, expected_rows=rows)
 
     def drawing_all(self) -> ExpertMixture:
-        """The same beliefs, with every quantile drawn each time."""
+        """The learner with every quantile drawn each time."""
         return replace(self, histograms=())
 
     def _memory(self, state: Json) -> Memory:

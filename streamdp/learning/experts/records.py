@@ -156,7 +156,7 @@ class Number:
 
     @cached_property
     def variance(self) -> float:
-        """Of the number about its mean."""
+        """Variance of the number about its mean."""
         return float(self.weights @ (self.values - self.mean) ** 2)
 
     @cached_property

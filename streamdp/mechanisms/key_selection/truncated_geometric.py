@@ -27,7 +27,7 @@ from streamdp.types import BoolArray, Entropy, IntArray, Json
 ONE = 2**BIAS_BITS
 
 LEAST_EPSILON = Fraction(1, 10**4)
-"""Of one coin; its table has some 2·ln(ε/δ)/ε chances."""
+"""Least epsilon of one coin; its table has some 2·ln(ε/δ)/ε chances."""
 
 _DIGITS = 60
 

@@ -47,7 +47,7 @@ Targets = Mapping[int, Fraction]
 """Quantiles of a region by their index, strictly increasing in (0, 1)."""
 
 ROUNDINGS = 16
-"""Of a logarithm, in one step of a forward pass and the choice that follows it."""
+"""Roundings of a logarithm in one step of a forward pass and the choice that follows it."""
 
 MOST_TERMS = 2**18
 """Terms of the longest running sum: 8·`points.MOST_POINTS`."""

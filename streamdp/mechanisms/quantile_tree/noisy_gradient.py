@@ -54,7 +54,7 @@ class NoisyGradient:
 
     @property
     def noise(self) -> AdditiveNoise:
-        """Of each unit."""
+        """Noise of each unit of the gradient."""
         return AdditiveNoise(self.epsilon, SENSITIVITY * self.turned)
 
     def event(self) -> Json:

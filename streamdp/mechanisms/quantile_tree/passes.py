@@ -191,7 +191,7 @@ class LongPass:
         return found
 
     def _sums(self, terms: FloatArray) -> FloatArray:
-        """The same of linear terms, which are overwritten."""
+        """Running sums of linear terms, which are overwritten."""
         total = np.add.accumulate(terms)
         if not self._any:
             return total + math.exp(-CLIP) * total

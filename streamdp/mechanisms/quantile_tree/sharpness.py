@@ -37,7 +37,7 @@ CHOICES_PER_DRAW = 12
 """Most choices one draw makes: a block, a level, and up to eight to find one of 2^46 cells."""
 
 RELATIVE_ERROR = Fraction(1, 2**38)
-"""Of any weight: 2^-40 by `privacy.draws`, a relative 1e-12 by `log_mass`, and the rest below."""
+"""Relative error of any weight: 2^-40 by `privacy.draws`, 1e-12 by `log_mass`, the rest below."""
 
 
 def numerical_slack(draws: int) -> Fraction:

@@ -157,7 +157,7 @@ class Picture:
         return {name: replace(self, series=tuple(own)) for name, own in found.items()}
 
     def only(self, names: Sequence[str]) -> Picture:
-        """The same with some of its series."""
+        """A chart with some of its series."""
         kept = tuple(each for each in self.series if each.name in names)
         return replace(self, series=kept)
 

@@ -26,7 +26,7 @@ WHOLE_STORE = "*"
 """Scope of rows that concern all scopes; no source has this name."""
 
 SETTLES = "purpose IN ('commit', 'burn', 'close')"
-"""Of the rows that end a charge: in the words of their index, SQLite uses it for no others."""
+"""Condition of the rows that end a charge, in the words of their index, which SQLite uses then."""
 
 
 def reserve(

@@ -124,7 +124,7 @@ def _without(names: NewNames, group: tuple[str, ...], state: Json) -> bool:
 
 
 def all_names(database: Database, job: str) -> str:
-    """The same as a list that SQL reads with `json_each`."""
+    """All names of a job as a list that SQL reads with `json_each`."""
     return json.dumps(names_of(database, job))
 
 

@@ -187,7 +187,7 @@ _SINKS: Step = (*ANSWERS_OF_SOURCES, *REASONS, row_checksums.update_debts)
 """Answers by source, and reasons in the outbox, under its seals."""
 
 _RUNS_KEYED: Step = (row_checksums.update_runs,)
-"""What is hidden of a gate's run is in no digest without a key."""
+"""Digests of a gate's hidden run are keyed."""
 
 STEPS: tuple[Step, ...] = (
     *(_FIRST, _RUNS, _ANCHORED, NOTICES),

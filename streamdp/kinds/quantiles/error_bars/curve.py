@@ -116,7 +116,7 @@ def through(released: FloatArray, lay: Lay, scale: float, thin: float = 0.0) -> 
 def _gathered(
     found: FloatArray, released: FloatArray, lay: Lay, ends: tuple[FloatArray, FloatArray]
 ) -> FloatArray:
-    """The same where a batch is as dense as beside a stretch, and the rest of the stretch thin.
+    """Interval ends where a batch is as dense as beside a stretch, and the rest of it thin.
 
     A third of the batches have the records of each stretch near its left end, a third near its
     right. So a stretch that is far wider than the one beside it may be a hole between two humps.

@@ -48,7 +48,7 @@ FAINT = 6.0
 """Sharpness times records of a region below which what is drawn in it was hardly measured."""
 
 HELD = 8.0
-"""The same of the records beyond an outer value: with as many, a draw outside the batch is rare
+"""Sharpness times records beyond an outer value: with as many, a draw outside the batch is rare
 even if most of the prior lies there."""
 
 MIDDLE = (0.25, 0.75)

@@ -34,13 +34,13 @@ from streamdp.priors.joint import JointPrior
 from streamdp.types import FloatArray, Prior
 
 TAIL, TAIL_SPREAD = -0.05, 0.5
-"""Of the parameter of a tail: 1 is uniform, 0.14 about normal, 0 exponential, below it heavier."""
+"""Mean and spread of a tail's parameter: 1 uniform, 0.14 about normal, below 0 heavy."""
 
 OPINIONS = 3.0
 """Priors of independent quantiles that those of one batch are worth."""
 
 SCALE_SPREAD = 1.1
-"""Of ln of a batch's spread, over the configured scale."""
+"""Standard deviation of ln of a batch's spread over the configured scale."""
 
 FIRST, LATER, ROUNDS = 300, 250, 5
 """Batches tried at first anywhere and about fits, in each later round, and the number of those."""

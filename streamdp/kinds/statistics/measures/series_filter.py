@@ -82,7 +82,7 @@ NOISES = ((0.35, 0.606), (2.0, 0.394))
 """ρ and their weights: mean 1, and nearly the kurtosis of Laplace's law."""
 
 NORMAL = ((1.0, 1.0),)
-"""The same of Gaussian noise. Under the law of the other noise its even spread would pass for
+"""ρ and weights of Gaussian noise. Under the other noise's law its even spread would pass for
 changes of the truth."""
 
 _TAU, _DELTA = (grid.reshape(-1, 1, 1) for grid in np.meshgrid(TRANSIENTS, DRIFTS, indexing="ij"))

@@ -42,7 +42,7 @@ CHOICE_SHARES: dict[Choose, Fraction] = {
     "public": Fraction(),
     "online": Fraction(1, 2),
 }
-"""Of a round's price, for its choice."""
+"""Share of a round's price that its choice gets."""
 
 FORESIGHT = 0.2
 """Deviation of an item's use from what is foretold of it, over the records."""
@@ -51,7 +51,7 @@ MOST_TRUST = 50.0
 """Weight of what is foretold, at most."""
 
 LEAST_VARIANCE = 0.01
-"""Of noise, as fits are told it: at less a count is known, and digits would be lost (`refit`)."""
+"""Least variance of noise in a fit: below it digits would be lost (`refit`)."""
 
 
 def fitted_variance(noise: Noise) -> float:
@@ -95,7 +95,7 @@ class Design:
 
     @property
     def choice_epsilon(self) -> Fraction:
-        """Of one choice. In rho, epsilon²/8 is its share at most."""
+        """Epsilon of one choice. In rho, epsilon²/8 is its share at most."""
         share = self.amount * CHOICE_SHARES[self.choose] / self.rounds
         return Price(share, self.loss).loss_range
 
@@ -112,17 +112,17 @@ class Design:
 
     @property
     def noise(self) -> Noise:
-        """Of all cells of an item."""
+        """Noise of all cells of an item."""
         return noise_at(Price(self.measured, self.loss), self.moved, entries=self.moved)
 
     @property
     def variance(self) -> float:
-        """Of the noise of a cell, as fits are told it."""
+        """Variance of the noise of a cell, as fits are told it."""
         return fitted_variance(self.noise)
 
     @property
     def size(self) -> Fraction:
-        """Of the noise of a cell: about its mean absolute value."""
+        """Size of the noise of a cell: about its mean absolute value."""
         noise = self.noise
         if isinstance(noise, AdditiveNoise):
             return noise.scale

@@ -52,7 +52,7 @@ class Gate:
 
     @property
     def tests(self) -> AboveThreshold:
-        """Of one run; no item is tested twice in a run."""
+        """Tests of one run; no item is tested twice in a run."""
         return AboveThreshold(self.epsilon, BETA / self.runs, horizon=self.items)
 
     @property

@@ -95,7 +95,7 @@ def rounds_for(
 def _gaussian_rounds(
     rho: Fraction, rows: int, relation: Relation, items: int, *, cold: bool
 ) -> int:
-    """Of a price in rho: noise grows with the root of the rounds alone, so there are more.
+    """Number of rounds at a price in rho: noise grows with their root alone, so there are more.
 
     By √rho·rows: with a memory 1 below 36, 2, 3 from 115, 4 from 364; without one 3 at 32, 5 at
     122, 6 at 411.

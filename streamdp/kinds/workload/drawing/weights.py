@@ -108,7 +108,7 @@ class PrivateWeights:
         return tuple(replace(cold, rounds=rounds) for rounds in range(fewest, most + 1))
 
     def _design(self, *, cold: bool) -> Design:
-        """Of tests the number is always the same: it makes their margin."""
+        """The design of a release; the number of tests is fixed, since it makes their margin."""
         if self.choose != "private" or self.rounds or cold:
             rounds = self.rounds or self._rounds(cold=cold and self.choose != "online")
             turned = 0

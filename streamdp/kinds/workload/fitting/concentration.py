@@ -20,7 +20,7 @@ from streamdp.kinds.workload.fitting.spread import noise_within
 from streamdp.types import FloatArray
 
 DECAY = 0.99
-"""Of the weight of a release, for each that follows."""
+"""Factor on the weight of a release for each that follows."""
 
 FIRST = 1.3
 """Concentration of an item that was never measured, with the weight of one exact release."""

@@ -13,7 +13,7 @@ from streamdp.kinds.workload.fitting.refit import Measurement
 from streamdp.types import FloatArray
 
 KEPT = 0.8
-"""Of a squared distance from even cells: much of it is found by measuring."""
+"""Share of a squared distance from even cells that is kept: much of it is found by measuring."""
 
 TEMPER = 3.0
 """Cells of a batch vary together, their noise does not: only one in so many is evidence."""
@@ -61,6 +61,6 @@ def _variance(cells: FloatArray, noise: float, total: float) -> FloatArray:
 
 
 def relative(nats: Sequence[Sequence[float]]) -> tuple[float, ...]:
-    """Of several measurements together, the best hypothesis at 0."""
+    """Nats of hypotheses against several measurements together, with the best at 0."""
     together = np.sum(np.array(nats).reshape(-1, 3), axis=0)
     return tuple(float(each) for each in together - together.max())

@@ -20,7 +20,7 @@ from streamdp.kinds.workload.fitting.spread import noise_within
 from streamdp.types import FloatArray
 
 MOST_ITEMS = 64
-"""Of larger workloads nothing is foretold: all pairs of items are looked at."""
+"""Most items of a workload whose errors are foretold: all pairs of them are looked at."""
 
 Taken = Sequence[tuple[int, float]]
 """Measurements: the place of an item, and the variance of the noise of a cell."""

@@ -171,7 +171,7 @@ class Fitting:
         return max(SHARE * math.hypot(*shown), LEAST_LEAD)
 
     def _distances(self) -> tuple[FloatArray, FloatArray]:
-        """Of each item: squared distance of the running average from even cells, and its cells."""
+        """Squared distances of the items' running averages from even cells, and their cells."""
         places = range(len(self._workload.items))
         apart = [
             self.prior_masses(SLOW, each) - self.prior_masses(UNIFORM, each) for each in places

@@ -43,7 +43,7 @@ FLOOR = -8.0
 """The least evidence, in nats behind the best."""
 
 FORGIVEN = 1 / 3
-"""Of the nats against the past on a day on which it was taken, beyond the least there may be."""
+"""Share forgiven of the nats against the past, beyond the least, on a day it was chosen."""
 
 PACE, SLOWING = 0.25, 0.05
 """The weight of a release in the running average: max(PACE, 1/(1 + SLOWING·number))."""
@@ -80,7 +80,7 @@ class Memory:
 
     @classmethod
     def cold(cls, workload: Workload, expected_rows: float) -> Memory:
-        """Of one that trusts nothing but the uniform distribution over the expected rows."""
+        """A memory that trusts nothing but the uniform distribution over the expected rows."""
         never = (0.0, -1e9, -1e9)
         return replace(cls.empty(workload, expected_rows), releases=1, evidence=never)
 
@@ -107,7 +107,7 @@ class Memory:
         return UNIFORM if today[UNIFORM] - today[SLOW:].max() > behind else learned
 
     def expected_errors(self, workload: Workload) -> ExpectedErrors | None:
-        """Of a batch of which no value is known; None where nothing is foretold."""
+        """Expected errors of a batch of which no value is known; None where nothing is foretold."""
         if not self.concentration.known or len(workload.items) > MOST_ITEMS:
             return None
         return ExpectedErrors(workload, self.concentration, self.total)

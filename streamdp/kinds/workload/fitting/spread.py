@@ -24,7 +24,7 @@ FIRST_UNIFORM = 2.0
 
 LEAST_OMEGA = 0.002
 PACE = 0.25
-"""Of an item's ω when it is measured."""
+"""Step by which an item's ω moves when it is measured."""
 
 RETURN = 0.03
 """By which the ω of others come nearer to the mean each release."""
@@ -40,7 +40,7 @@ WIDTH = 2.2
 
 
 UNIFORM_WIDTH = 2.5
-"""The same around the uniform distribution, whose misses have heavier tails."""
+"""Width about the uniform distribution, whose misses have heavier tails."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class Spread:
         return Spread(tuple(float(each) for each in omegas), cold, ages)
 
     def variances(self, workload: Workload, place: int, masses: FloatArray) -> FloatArray:
-        """Of the counts of an item around a learned prior, grown with age."""
+        """Variances of the counts of an item about a learned prior, grown with age."""
         growth = min(1.0 + AGEING * self.ages[place], 4.0)
         return _variances(self.omegas[place] * growth, masses)
 

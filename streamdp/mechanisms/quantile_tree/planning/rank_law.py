@@ -82,7 +82,7 @@ def _independent(node: Node, strength: float, low: FloatArray, high: FloatArray)
 
 
 def _integral(off: FloatArray, strength: float) -> FloatArray:
-    """Of e^(-strength·|x|) from 0 to `off`."""
+    """Integral of e^(-strength·|x|) from 0 to `off`."""
     return np.asarray(-np.sign(off) * np.expm1(-strength * np.abs(off)) / strength)
 
 
