@@ -23,13 +23,14 @@ from datetime import UTC, datetime
 from fractions import Fraction
 from multiprocessing import get_context
 from pathlib import Path
+from random import Random
 
 import duckdb
 import numpy as np
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.limits import Limits
-from streamdp.kinds.keys.kind import Keys, key_of
+from streamdp.kinds.keys.kind import Keys, keys_of
 from streamdp.mechanisms.key_selection.selection import selection_at
 from streamdp.mechanisms.key_selection.truncated_geometric import ONE, chances
 from streamdp.privacy.entropy import OperatingSystemEntropy
@@ -105,8 +106,8 @@ def found(
         plan = kind.plan(state, batch)
         outcome = kind.draw(plan, backend.answer(plan.query, batch), entropy)
         state = kind.learn(state, plan, outcome)
-        for text in state["found"]:
-            known.setdefault(key_of(text), int(batch.key) + 1)
+        for key in keys_of(state["found"]):
+            known.setdefault(key, int(batch.key) + 1)
     real = {key for day in truth for key in day}
     covered = {
         f"covered_{day}": covering({k for k, at in known.items() if at <= day}, truth, day)
@@ -198,7 +199,9 @@ def drawn(quick: bool) -> Iterator[Row]:
         (12, PRICES[3]),
     ):
         kind = Keys(("k",), price, DELTA, at_least=AT_LEAST)
-        held = KeyCounts({(f"key {number}",): units for number in range(count)})
+        names = [(f"key {number}",) for number in range(count)]
+        Random(1).shuffle(names)  # the order of an engine's rows is that of no text
+        held = KeyCounts(dict.fromkeys(names, units))
         plan = kind.plan(kind.init(), DAYS[0])
         selection_at(price, DELTA, 1, AT_LEAST).found(np.array([9]), OperatingSystemEntropy())
         began = time.process_time()

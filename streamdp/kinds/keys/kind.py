@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from fractions import Fraction
+from operator import itemgetter
 from typing import ClassVar
 
 import numpy as np
@@ -167,10 +168,10 @@ class Keys:
     def plan(self, state: Json, batch: Batch) -> Plan:
         """The question about known and other keys, and the price of coins and counts together."""
         before: dict[str, str] = state["found"]
-        public = (key_text(key) for key in self.public)
+        public = key_texts(self.public)
         found = before | {text: "" for text in public if text not in before}
-        known = {key_of(text): first for text, first in found.items()}
-        kept = {key: first for key, first in known.items() if key not in self.never}
+        known = zip(keys_of(found), found.values(), strict=True)
+        kept = {key: first for key, first in known if key not in self.never}
         selection = self.selection
         mechanism = KeysPlan(
             tuple(kept),
@@ -195,7 +196,9 @@ class Keys:
         counts = mechanism.selection.noise.draw(
             (statistic.units.get(key, 0) for key in mechanism.known), entropy
         )
-        others = sorted(statistic.units.keys() - known - self.never)
+        apart = known | self.never
+        others = [key for key in statistic.units if key not in apart]
+        others.sort(key=itemgetter(0) if len(self.by) == 1 else None)
         units = np.array([statistic.units[key] for key in others], dtype=np.int64)
         heads = np.flatnonzero(mechanism.selection.found(units, entropy)).tolist()
         drawn = [others[place] for place in heads]
@@ -237,7 +240,7 @@ class Keys:
             terms, law = each.terms, each.terms.noise
             if terms.form == "found" and terms.question == self.signature() and law is not None:
                 known, new = (tuple(map(tuple, each.given[name])) for name in ("known", "found"))
-                before = tuple(state["found"].get(key_text(key), "") for key in known)
+                before = tuple(state["found"].get(text, "") for text in key_texts(known))
                 weekday = None if self.window > 1 else _weekday(batch)
                 told = Known(known, before, self._series(state), batch.key, weekday)
                 after = self._following(told, noise_of(law), each.numbers, new).state
@@ -293,8 +296,8 @@ class Keys:
                 }
                 rows.append(row)
         rows += self._new(new, known.batch)
-        firsts = dict(zip(known.known, known.found, strict=True)) | dict.fromkeys(new, known.batch)
-        found_in = {key_text(key): batch for key, batch in firsts.items()}
+        found_in = dict(zip(key_texts(known.known), known.found, strict=True))
+        found_in |= dict.fromkeys(key_texts(new), known.batch)
         state = {"found": found_in, "series": states, "window": self.window}
         return Drawn(state, tuple(rows), tuple(counts), new)
 
@@ -307,21 +310,35 @@ class Keys:
         about: dict[str, str | int | None] = dict.fromkeys(each.name for each in self.columns)
         about |= {**self._asked(), "found": batch, "flag": NEW}
         for key in keys:
-            yield {**about, **dict(zip(self.by, key, strict=True))}
+            yield about | dict(zip(self.by, key, strict=True))
 
     def _asked(self) -> dict[str, int]:
         """How many batches a count is of, where it is not one."""
         return {"batches": self.window} if self.window > 1 else {}
 
 
-def key_text(key: Key) -> str:
-    """A key as a state names it."""
-    return json.dumps(key, ensure_ascii=False)
+_in_lines = json.JSONEncoder(ensure_ascii=False, separators=("\n", ":")).encode
 
 
-def key_of(text: str) -> Key:
-    """The key that a state names."""
-    return tuple(json.loads(text))
+def key_texts(keys: Sequence[Key]) -> list[str]:
+    r"""Keys as a state names them, each as a JSON list of its texts.
+
+    All texts are written at once, one a line, since each by itself takes longer: JSON has no line
+    end within a text.
+
+    >>> key_texts([("UA", "Zürich"), ('"', "")])
+    ['["UA", "Zürich"]', '["\\"", ""]']
+    """
+    if not keys:
+        return []
+    texts = _in_lines([text for key in keys for text in key])[1:-1].split("\n")
+    alike = [iter(texts)] * len(keys[0])
+    return [f"[{', '.join(each)}]" for each in zip(*alike, strict=True)]
+
+
+def keys_of(texts: Iterable[str]) -> list[Key]:
+    """The keys that a state names; all are read at once, since each by itself takes longer."""
+    return list(map(tuple, json.loads(f"[{','.join(texts)}]")))
 
 
 def _weekday(batch: Batch) -> int | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from streamdp.kinds.keys.kind import Drawn, Keys, key_of, key_text
+from streamdp.kinds.keys.kind import Drawn, Keys, key_texts, keys_of
 from streamdp.kinds.keys.section import KeysSection
 from streamdp.kinds.keys.synthetic import LENGTH, ROWS, STREAMS, counts_of_days, days
 from streamdp.kinds.study import Stream, Study
@@ -42,12 +42,12 @@ class KeysStudy(Study):
     def truth(self, kind: Keys, statistic: KeyCounts) -> Outcome:
         """All keys of a batch are known."""
         keys = tuple(sorted(statistic.units))
-        state = {"found": {key_text(key): "" for key in keys}, "series": [], "window": kind.window}
+        state = {"found": dict.fromkeys(key_texts(keys), ""), "series": [], "window": kind.window}
         return Outcome((), Drawn(state, (), (), keys))
 
     def errors(self, kind: Keys, statistic: KeyCounts, outcome: Outcome) -> FloatArray:
         """One number: keys that a batch made known are counted from the next one on."""
-        known = {key_of(text) for text in outcome.auxiliary.state["found"]}
+        known = set(keys_of(outcome.auxiliary.state["found"]))
         total = sum(statistic.units.values())
         unknown = sum(n for key, n in statistic.units.items() if key not in known)
         return np.array([unknown / total if total else 0.0])

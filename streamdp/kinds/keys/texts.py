@@ -23,17 +23,19 @@ def publishable(key: Key, longest: int) -> bool:
     >>> [publishable((text,), 8) for text in ("Zürich", " a", "=1+1", "a" * 9, "a\u200bb")]
     [True, False, False, False, False]
     """
-    return all(_plain(text, longest) for text in key)
+    for text in key:
+        if text == "" or text[0] in FORMULA or text != text.strip():
+            return False
+        # what is printable has no refused sign; ASCII is in normal form, and a sign is a byte
+        printable = text.isprintable()
+        plain = printable and text.isascii()
+        size = len(text) if plain else len(text.encode("utf-8", "surrogatepass"))
+        if size > longest or not (plain or _composed(text, printable=printable)):
+            return False
+    return True
 
 
-def _plain(text: str, longest: int) -> bool:
-    if text.isascii() and text.isalnum():
-        return len(text) <= longest
+def _composed(text: str, *, printable: bool) -> bool:
     return (
-        text != ""
-        and text == text.strip()
-        and text[0] not in FORMULA
-        and not any(unicodedata.category(sign) in REFUSED for sign in text)
-        and unicodedata.is_normalized("NFC", text)
-        and len(text.encode("utf-8", "surrogatepass")) <= longest
-    )
+        printable or not any(unicodedata.category(sign) in REFUSED for sign in text)
+    ) and unicodedata.is_normalized("NFC", text)

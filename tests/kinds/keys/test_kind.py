@@ -1,15 +1,19 @@
 """What is found, what is remembered, and which texts are published."""
 
 import json
+import sys
+import unicodedata
 from fractions import Fraction
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streamdp.config.base.releases import GroupsFrom
 from streamdp.kinds.keys.groups import groups_among
-from streamdp.kinds.keys.kind import NEW, QUIET, Keys
+from streamdp.kinds.keys.kind import NEW, QUIET, Keys, key_texts, keys_of
 from streamdp.kinds.keys.section import KeysSection
-from streamdp.kinds.keys.texts import publishable
+from streamdp.kinds.keys.texts import REFUSED, publishable
 from streamdp.privacy.price import Price
 from streamdp.types import Batch, Key, KeyCounts, Outcome
 from tests.worlds import ReplayedEntropy
@@ -108,3 +112,17 @@ def test_ordinary_texts_are_published() -> None:
     for text in ("Zürich", "東京", "(none)", "a=b", "😀", "O'Hare", "it, is", "ä" * 32, "1 000"):
         assert publishable((text,), 64), text
     assert not publishable(("ä" * 33,), 64)
+
+
+def test_what_is_printable_is_refused_for_no_sign() -> None:
+    """Of all signs there are, so that printable texts need not be looked at sign by sign."""
+    signs = map(chr, range(sys.maxunicode + 1))
+    assert not [x for x in signs if x.isprintable() and unicodedata.category(x) in REFUSED]
+
+
+@given(st.lists(st.tuples(st.text(max_size=6), st.text(max_size=6))))
+def test_a_state_names_keys_as_json_does(keys: list[Key]) -> None:
+    """Each by itself, whatever signs are in its texts, and they are read back."""
+    texts = key_texts(keys)
+    assert texts == [json.dumps(key, ensure_ascii=False) for key in keys]
+    assert keys_of(texts) == keys
