@@ -22,6 +22,7 @@ from tests.crash import (
     canaries,
     disks,
     every_kind,
+    found,
     gated,
     hostile,
     kills,
@@ -32,6 +33,7 @@ from tests.crash import (
     restores,
     rolled,
     twins,
+    unfound,
     walks,
     windows,
 )
@@ -48,6 +50,7 @@ STRIDE = {
     "kills of rollups": 5,
     "kills in every kind": 31,
     "kills of windows": 5,
+    "kills of found groups": 11,
     "a full disk at every write": 3,
     "a full disk at every write of a gate": 5,
 }
@@ -151,12 +154,16 @@ def _asked(share: Share) -> Iterator[Row]:
 
 
 def _of_windows(share: Share) -> Iterator[Row]:
-    """Deaths in a life in which windows are paid for: all of them within the charges."""
+    """Deaths in lives in which windows are paid for, and their keys are the groups of others."""
     with folder() as place:
         home = windows.WindowsHome.furnish(place / "template")
         life, killed = kills.first_life(home), partial(kills.violations, home)
         yield share.row("kills of windows", life.deaths(), killed)
         yield share.row("kills within charges of windows", windows.charging(life), killed)
+    with folder() as place:
+        counted = found.FoundHome.furnish(place / "template")
+        life, killed = kills.first_life(counted), partial(kills.violations, counted)
+        yield share.row("kills of found groups", life.deaths(), killed)
 
 
 def _rolled(share: Share) -> Iterator[Row]:
@@ -217,6 +224,9 @@ def _told(share: Share) -> Iterator[Row]:
     yield {**row, "points": sum(sizes), "of": sum(sizes)}
     pairs = twins.neighbours(4 if share.quick else 100)
     yield share.row("twins: pairs of runs", pairs, partial(_apply, twins.difference))
+    unseen, seen = partial(_apply, unfound.below), partial(_apply, unfound.above)
+    yield share.row("twins of keys of too few units", unfound.BELOW, unseen)
+    yield share.row("twins of keys that coins are tossed for", unfound.FROM_THERE_ON, seen)
 
 
 def _apply(violations: Callable[..., T], case: Sequence[object]) -> T:

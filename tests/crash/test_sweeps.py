@@ -24,6 +24,7 @@ from streamdp.daemon import reports
 from streamdp.database import Database
 from streamdp.kinds import registry
 from streamdp.kinds.charging import UnitCharging
+from streamdp.kinds.keys.kind import Keys
 from streamdp.kinds.selection.kind import Selection
 from streamdp.mechanisms.quantile_tree.planning import accuracy
 from streamdp.privacy.events import charge_of
@@ -43,6 +44,7 @@ from streamdp.types import (
     CellQuery,
     Entropy,
     GateRun,
+    KeyCounts,
     Outcome,
     Plan,
     Release,
@@ -64,10 +66,12 @@ from tests.crash import (
     rolled,
     tracer,
     twins,
+    unfound,
     walks,
     windows,
 )
 from tests.crash.every_kind import EveryKind
+from tests.crash.found import FoundHome
 from tests.crash.gated import GatedHome
 from tests.crash.home import Home
 from tests.crash.tracer import Life, Point
@@ -223,6 +227,27 @@ def test_a_window_that_is_charged_in_two_steps_is_caught(
     points = windows.charging(kills.first_life(window))
     found = [wrong for point in some(points, 16) for wrong in kills.violations(window, point)]
     assert any("counts against each batch of its window" in wrong for wrong in found)
+
+
+@pytest.fixture(scope="module")
+def groups(tmp_path_factory: pytest.TempPathFactory) -> FoundHome:
+    return FoundHome.furnish(tmp_path_factory.mktemp("found") / "template")
+
+
+def test_killed_while_groups_are_found_and_counted(groups: FoundHome) -> None:
+    """Groups of a day are the keys of the windows before it; the statement's delta is paid."""
+    for point in some(kills.first_life(groups).deaths(), 3):
+        assert kills.violations(groups, point) == []
+
+
+def test_groups_of_the_same_batch_are_caught(
+    groups: FoundHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Power: a day that is counted by the newest keys there are, those of its own window."""
+    monkeypatch.setattr(SqliteStore, "release_before", lambda self, job, *_: self.last_release(job))
+    home = groups.copy(tmp_path / "home")
+    assert tracer.live(home.live).status == 0
+    assert any("the towns that were found before it" in wrong for wrong in home.broken())
 
 
 def test_every_kind_is_in_its_sweeps() -> None:
@@ -409,6 +434,27 @@ def test_twins_of_every_kind_leave_the_same_traces() -> None:
     assert twins.difference(*first, every_kind.CONFIG) == []
     with every_kind.public_outcomes():
         assert twins.difference(*second, every_kind.COSTLY) == []
+
+
+def test_a_key_that_is_not_found_leaves_no_trace() -> None:
+    """One unit of it more: with too few units every byte is equal, else all but what is drawn."""
+    assert unfound.below(*unfound.BELOW[1]) == []
+    assert unfound.above(*unfound.FROM_THERE_ON[0]) == []
+
+
+def test_a_trace_of_a_key_that_is_not_found_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Power: a file as long as there are keys that coins were tossed for."""
+    draw = Keys.draw
+
+    def leaking(self: Keys, plan: Plan, statistic: KeyCounts, entropy: Entropy) -> Outcome:
+        with Path("trace").open("ab") as trace:
+            trace.write(b"x" * len(statistic.units))
+        return draw(self, plan, statistic, entropy)
+
+    monkeypatch.setattr(Keys, "draw", leaking)
+    (found,) = unfound.above(*unfound.FROM_THERE_ON[0])
+    assert found.endswith(": file trace")
+    assert unfound.below(*unfound.BELOW[1]) == []
 
 
 def test_twins_of_columns_leave_the_same_traces() -> None:

@@ -90,7 +90,7 @@ class WindowsHome(Home):
 
     def live(self, seed: str = "first", rounds: int = 1) -> Outcomes:
         """One life, with a call of its own before and behind each charge."""
-        with patch.object(SqliteStore, "reserve", _marked):
+        with patch.object(SqliteStore, "reserve", marked):
             return super().live(seed, rounds)
 
     def _plain(self, task: Task, configuration: Configuration) -> Task:
@@ -139,7 +139,8 @@ def charging(life: Life) -> list[Point]:
     ]
 
 
-def _marked(self: SqliteStore, *arguments: Any, **named: Any) -> Reservation:
+def marked(self: SqliteStore, *arguments: Any, **named: Any) -> Reservation:
+    """A charge, with a call of its own before and behind it."""
     _mark()
     reservation = _reserve(self, *arguments, **named)
     _mark()
