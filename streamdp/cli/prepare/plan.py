@@ -88,8 +88,10 @@ def plan(
     already is told on stderr, with its price, and so is another question under the same name.
 
     Where a release has expected_rows, `rank error 95` is the share of ranks that 95 % of first
-    releases stay within, simulated from the prior; later ones have learned. With JOBS only
-    these releases are shown, and the budget of all. Of more than twenty only JOBS are simulated.
+    releases stay within, simulated from the prior; later ones have learned. `rank error bound 95`
+    is what they stay within by the founding paper's bound, and `prior loss nats` is what the bound
+    rests on: 0 for a prior that knows the quantiles. With JOBS only these releases are shown, and
+    the budget of all. Of more than twenty only JOBS are simulated.
     """
     from streamdp.wiring import require_same_data
 

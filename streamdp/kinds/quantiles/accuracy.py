@@ -14,8 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from streamdp.learning.learner import Counted
 from streamdp.mechanisms.quantile_tree.planning import accuracy
 from streamdp.mechanisms.quantile_tree.planning.accuracy import STANDARD, Believed
+from streamdp.mechanisms.quantile_tree.planning.bound import of_first_releases
 from streamdp.mechanisms.quantile_tree.planning.choice import choose_tree
 from streamdp.priors.joint import JointPrior
 from streamdp.privacy.price import Price
@@ -35,14 +37,18 @@ class RankError:
     def expected(self, kind: Quantiles) -> Mapping[str, float | None]:
         """In ranks, and in the unit of the column where a guess or bounds say how it is spread.
 
-        None without expected rows.
+        None without expected rows. Where the first release is drawn, the paper's bound on the rank
+        error stands beside it, and the loss U of the prior that it rests on.
         """
         if kind.expected_rows is None:
             return {"rank_error_95": None}
         rank = expected_rank_error(kind)
-        if kind.believed_batch in NOWHERE:
-            return {"rank_error_95": rank}
-        return {"rank_error_95": rank, "value_error_95": value_error(kind, rank)}
+        row: dict[str, float | None] = {"rank_error_95": rank}
+        if kind.believed_batch not in NOWHERE:
+            row["value_error_95"] = value_error(kind, rank)
+        if not isinstance(kind.learner.way(kind.init()), Counted):
+            row["rank_error_bound_95"], row["prior_loss_nats"] = _bound(_first_release(kind, None))
+        return row
 
     def simulates(self, kind: Quantiles) -> bool:
         """A first release, of expected rows."""
@@ -139,6 +145,12 @@ def expected_rank_error(kind: Quantiles, epsilon: Fraction | None = None) -> flo
 def _stays_under(first: FirstRelease) -> float:
     found = accuracy.stays_under(first.tree, first.prior, first.rows, first.believed)
     return round(found, 4)
+
+
+@functools.lru_cache(maxsize=1024)
+def _bound(first: FirstRelease) -> tuple[float, float]:
+    error, loss = of_first_releases(first.tree, first.prior, first.rows, first.believed)
+    return round(error, 4), round(loss, 2)
 
 
 def _first_way_at(kind: Quantiles, epsilon: Fraction) -> tuple[QuantileTree, JointPrior]:

@@ -60,14 +60,7 @@ def draw_quantile(
     w goes and w' comes: `sharpness.substitution_range`. Total: any counts, none included, take
     the same path.
     """
-    costs = _Exponents(grains, region, quantile, sharpness)
-    near = _Near(grains, region, *costs.window())
-    log_weights = measure.between(near.edges)
-    log_weights[0::2] += _log_level_sums(near, costs)
-    log_weights[1::2] -= costs.at(near.gap_ranks)
-    if restriction == "edge":
-        ends = costs.at(near.end_ranks, near.end_counts)
-        log_weights = np.append(log_weights, _outside(near, measure) - ends)
+    near, costs, log_weights = _weighed(grains, region, quantile, sharpness, measure, restriction)
     chosen = choose(log_weights, entropy)
     if chosen >= 2 * len(near.cells) - 1:
         return region.start if chosen % 2 else region.last
@@ -77,6 +70,60 @@ def draw_quantile(
         return cell * GRAINS + uniform_below(GRAINS, entropy)
     level = choose(-costs.at(*near.ranks_within(index)), entropy)
     return int(near.cells[index]) * GRAINS + near.first_level(index) + level
+
+
+def log_inner_product(
+    grains: Grains,
+    region: Region,
+    quantile: Fraction,
+    sharpness: float,
+    measure: Measure,
+    restriction: Restriction = "conditional",
+) -> float:
+    """Return ln Ψ of a draw: Ψ = ∫ exp(-c·cost(o)) dμ(o), with μ as the region restricts it.
+
+    The draw costs more than t with a probability of at most exp(-c·t)/Ψ, for t below 45/c.
+
+    Args:
+        grains: The batch. Private.
+        region: Stretch whose own grains are ranked.
+        quantile: Target q in (0, 1), exact.
+        sharpness: c.
+        measure: μ.
+        restriction: Treatment of μ outside the region.
+
+    Privacy: a function of the records that nothing protects. It is for batches that are simulated.
+
+    References:
+        Khodak et al. 2023, section 2 (Ψ).
+    """
+    near, _, log_weights = _weighed(grains, region, quantile, sharpness, measure, restriction)
+    masses = measure.between(near.edges)
+    for index in {0, len(near.cells) - 1}:
+        masses[2 * index] += log_share(len(near.ranks_within(index)[0]), GRAINS)
+    if restriction == "edge":
+        masses = np.append(masses, _outside(near, measure))
+    return float(np.logaddexp.reduce(log_weights) - np.logaddexp.reduce(masses))
+
+
+def _weighed(
+    grains: Grains,
+    region: Region,
+    quantile: Fraction,
+    sharpness: float,
+    measure: Measure,
+    restriction: Restriction,
+) -> tuple[_Near, _Exponents, FloatArray]:
+    """Return the parts of a region, the exponents of ranks, and ln of the weight of each part."""
+    costs = _Exponents(grains, region, quantile, sharpness)
+    near = _Near(grains, region, *costs.window())
+    log_weights = measure.between(near.edges)
+    log_weights[0::2] += _log_level_sums(near, costs)
+    log_weights[1::2] -= costs.at(near.gap_ranks)
+    if restriction == "edge":
+        ends = costs.at(near.end_ranks, near.end_counts)
+        log_weights = np.append(log_weights, _outside(near, measure) - ends)
+    return near, costs, log_weights
 
 
 class _Exponents:

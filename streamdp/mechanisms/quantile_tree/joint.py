@@ -39,7 +39,7 @@ from streamdp.mechanisms.quantile_tree.points import (
     shape_points,
 )
 from streamdp.mechanisms.quantile_tree.sharpness import RELATIVE_ERROR, gaps
-from streamdp.priors.joint import JointPrior
+from streamdp.priors.joint import JointPrior, Shapes
 from streamdp.privacy.draws import choose
 from streamdp.types import Entropy, FloatArray, Grid, IntArray
 
@@ -100,12 +100,66 @@ def draw_jointly(
         return chain.draw(entropy)
     log_robust = math.log(prior.robust_weight) + chain.log_total()
     public = shape_points(prior.shapes, tuple(targets), grid)
-    log_bumps = prior.shapes.log_weights + prior.log_bump_mass * len(targets)
-    log_shapes = log_bumps + _log_utilities(task, public)
+    log_shapes = _log_shapes(task, prior.shapes, prior.log_bump_mass * len(targets), public)
     component = choose(np.append(log_robust, log_shapes), entropy)
     if component == 0:
         return chain.draw(entropy)
     return tuple(public.points[:, component - 1].tolist())
+
+
+def log_joint_inner_product(
+    grains: Grains,
+    region: Region,
+    targets: Targets,
+    sharpness: float,
+    prior: JointPrior,
+    grid: Grid,
+) -> float:
+    """Return ln Ψ of a joint draw: Ψ = ∫ Π_j K(x_j) dμ, with μ of the ordered tuples of the region.
+
+    Args:
+        grains: The batch. Private.
+        region: Stretch whose own grains are ranked.
+        targets: By their index in the prior, rescaled to the region.
+        sharpness: c.
+        prior: Of these targets and others.
+        grid: Public cells.
+
+    Privacy: a function of the records that nothing protects. It is for batches that are simulated.
+    """
+    weighed, measured = (
+        _log_weight(grains, region, targets, each, prior, grid) for each in (sharpness, _BLUNT)
+    )
+    return weighed - measured
+
+
+def _log_weight(
+    grains: Grains,
+    region: Region,
+    targets: Targets,
+    sharpness: float,
+    prior: JointPrior,
+    grid: Grid,
+) -> float:
+    """ln of the weight of all tuples."""
+    task = _Task.of(grains, region, grid, tuple(targets.values()), sharpness)
+    total = _chain(task, public_points(tuple(prior.robust[j] for j in targets), grid)).log_total()
+    if prior.shapes is None:
+        return total
+    public = shape_points(prior.shapes, tuple(targets), grid)
+    log_shapes = _log_shapes(task, prior.shapes, prior.log_bump_mass * len(targets), public)
+    robust = math.log(prior.robust_weight) + total
+    return float(np.logaddexp.reduce(np.append(log_shapes, robust)))
+
+
+def _log_shapes(task: _Task, shapes: Shapes, log_mass: float, public: ShapePoints) -> FloatArray:
+    """ln of the weight of each shape."""
+    return np.asarray(shapes.log_weights + log_mass + _log_utilities(task, public))
+
+
+_BLUNT = 1e-12
+"""A sharpness that leaves the measure alone: records of a simulated batch change its ln by less
+than 1e-6."""
 
 
 @dataclass(frozen=True, slots=True, repr=False, eq=False)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 
@@ -51,6 +52,29 @@ class Node:
     right: int
     level: int
     quantiles: tuple[Fraction, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """The draw of one node.
+
+    Args:
+        node: What was drawn.
+        region: Where.
+        sharpness: c of its draws.
+        prior: Of its draws, as the levels above have left it.
+        points: Fine points by index of the quantile.
+    """
+
+    node: Node
+    region: Region
+    sharpness: float
+    prior: JointPrior
+    points: dict[int, int]
+
+    def shares(self) -> list[float]:
+        """Targets within the region."""
+        return [float(quantile) for quantile in self.node.quantiles]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +170,27 @@ class QuantileTree:
         Privacy: `relation` of one record, pure epsilon. Level l has budget e_l, Σ e_l plus the
         numerical slack is epsilon; `sharpness` proves that e_l covers its nodes.
         """
+        points: dict[int, int] = {}
+        for step in self.steps(statistic, priors, entropy):
+            points.update(step.points)
+        return tuple(points[index] // GRAINS for index in range(len(self.quantiles)))
+
+    def steps(
+        self,
+        statistic: CellCounts,
+        priors: tuple[Prior, ...] | JointPrior,
+        entropy: Entropy,
+    ) -> Iterator[Step]:
+        """Draw the nodes one after the other, parents first.
+
+        Args:
+            statistic: The batch. Private.
+            priors: Of `draw`.
+            entropy: Source of chance.
+
+        Privacy: that of `draw` for the points. Regions and sharpness follow from them and from
+        public facts.
+        """
         prior = priors if isinstance(priors, JointPrior) else JointPrior(tuple(priors))
         prior = replace(prior, log_bump_mass=self.log_bump_mass)
         grains, levels = Grains.of(statistic), self.levels()
@@ -159,11 +204,12 @@ class QuantileTree:
             region = regions.pop((node.left, node.right))
             sharpness = float(levels[node.level].sharpness(node.quantiles))
             drawn = self._draw_node(node, grains, region, sharpness, believed, entropy)
-            points.update(zip(node.targets, drawn, strict=True))
+            found = dict(zip(node.targets, drawn, strict=True))
+            yield Step(node, region, sharpness, believed, found)
+            points.update(found)
             cuts = (node.left, *node.targets, node.right)
             parts = itertools.pairwise(cuts)
             regions.update(zip(parts, region.split(drawn), strict=True))
-        return tuple(points[index] // GRAINS for index in range(len(self.quantiles)))
 
     def _updated(self, prior: JointPrior, points: dict[int, int]) -> JointPrior:
         """The prior once the levels above are drawn: it may learn from them."""
