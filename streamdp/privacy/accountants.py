@@ -1,6 +1,6 @@
 """Conversions between measures of loss, each rounded to the safe side on exact numbers.
 
-A ρ-zCDP mechanism is (ε, δ)-DP for every α > 1 with
+An ε-DP mechanism is ε·tanh(ε/2)-zCDP. A ρ-zCDP mechanism is (ε, δ)-DP for every α > 1 with
 
     ε = αρ + ln(1 − 1/α) + (ln(1/δ) − ln α)/(α − 1)
 
@@ -11,6 +11,7 @@ digits, whose logarithms are correctly rounded.
 
 from __future__ import annotations
 
+import functools
 import math
 from decimal import ROUND_CEILING, Context, Decimal
 from fractions import Fraction
@@ -18,8 +19,15 @@ from fractions import Fraction
 from streamdp.privacy.amounts import NANO
 
 _EXACT = Context(prec=50)
+_UP = Context(prec=50, rounding=ROUND_CEILING)
 _SLACK = Decimal("1e-20")
 """More than all roundings of one evaluation together, in nano units."""
+
+_FLAT = 100
+"""From this epsilon on 1 − tanh(ε/2) is below 1e-43."""
+
+_FINE = 10**30
+"""Denominator of a ρ that is rounded up."""
 
 
 def epsilon_of_rho(rho_nano: int, delta: Fraction) -> int:
@@ -44,6 +52,29 @@ def epsilon_of_rho(rho_nano: int, delta: Fraction) -> int:
     shrink = numbers.ln(numbers.divide(alpha - one, alpha))
     epsilon = numbers.add(numbers.multiply(alpha, Decimal(rho_nano)), (shrink + rest) * NANO)
     return max(int((epsilon + _SLACK).to_integral_value(ROUND_CEILING)), 0)
+
+
+@functools.lru_cache(maxsize=256)
+def rho_of_epsilon(epsilon: Fraction) -> Fraction:
+    """Least ρ that ε-DP implies, ε·tanh(ε/2), rounded up: below ε²/2, and below ε.
+
+    Whatever is ε-DP is a function of randomised response, which loses, with v = ε²(α − 1/2)²,
+
+        (α − 1)·D_α = ln cosh √v − ln cosh(ε/2).
+
+    ln cosh √v is concave in v, so it lies below its tangent at α = 1, which is α(α − 1) times
+    ε·tanh(ε/2) (PRIVACY.md, 3.9). That is also the loss as α falls to 1, so less would be too
+    little. In e^ε it is ε(e^ε − 1)/(e^ε + 1), which rises: an upper bound of e^ε bounds it.
+
+    >>> float(rho_of_epsilon(Fraction(1)))
+    0.46211715726000974
+    """
+    if epsilon >= _FLAT:
+        return epsilon
+    exponent = _UP.divide(Decimal(epsilon.numerator), Decimal(epsilon.denominator))
+    power = Fraction(_UP.next_plus(_UP.exp(exponent)))
+    rounded = math.ceil(epsilon * (power - 1) / (power + 1) * _FINE)
+    return min(Fraction(rounded, _FINE), epsilon**2 / 2)
 
 
 def rho_for(epsilon: Fraction, delta: Fraction) -> int:

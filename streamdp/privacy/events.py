@@ -5,7 +5,7 @@ Amounts in events are exact rationals written as text.
 
 * `bounded-range`: one draw whose loss has range `epsilon` over outputs
   (Dong, Durfee & Rogers 2020): epsilon-DP and epsilon²/8-zCDP.
-* `pure`: anything of pure privacy loss `epsilon`: epsilon²/2-zCDP.
+* `pure`: anything of pure privacy loss `epsilon`: epsilon·tanh(epsilon/2)-zCDP.
 * `zero-concentrated`: anything that is `rho`-zCDP and has no pure loss, such as Gaussian noise. Any
   event that holds one has none either.
 * `parallel`: events on disjoint parts of a batch over which one record's weights sum to at most
@@ -15,7 +15,7 @@ Amounts in events are exact rationals written as text.
   releases. A bound on the sum of every way is a valid filter (Feldman & Zrnic 2021).
 * `sequence`: events one after the other on the same records; costs their sum.
 * `group`: an event on a unit of up to `size` records: size times its pure loss, size² times its
-  zero-concentrated one (Bun & Steinke 2016, Proposition 1.9).
+  zero-concentrated one (Bun & Steinke 2016, Proposition 1.9), or what its pure loss implies.
 * `approximate`: what its event says, except with chance `delta` (Bun & Steinke 2016, definition
   8.1). Deltas of a sequence add up, of `parallel` and `choice` the largest counts. A `group` holds
   none: steps of one record would multiply delta by powers of e^epsilon, so a kind with a delta
@@ -28,6 +28,7 @@ from collections.abc import Iterable
 from fractions import Fraction
 
 from streamdp.errors import IntegrityError
+from streamdp.privacy.accountants import rho_of_epsilon
 from streamdp.privacy.amounts import atto_up, nano_up
 from streamdp.types import Charge, Json
 
@@ -124,13 +125,13 @@ def rho_of(event: Json) -> Fraction:
     large (of a bounded-range draw (w_v ε_v)²/8), and w_v with sum at most 1 give at most the worst.
 
     What is ε-DP except with chance δ is a function of randomised response of ε and of a coin of
-    bias δ (Kairouz, Oh & Viswanath 2015), so it is ε²/2-zCDP except with chance δ.
+    bias δ (Kairouz, Oh & Viswanath 2015), so it is ε·tanh(ε/2)-zCDP except with chance δ.
     """
     match event:
         case {"type": "bounded-range", "epsilon": str(epsilon)}:
             return Fraction(epsilon) ** 2 / 8
         case {"type": "pure", "epsilon": str(epsilon)}:
-            return Fraction(epsilon) ** 2 / 2
+            return rho_of_epsilon(Fraction(epsilon))
         case {"type": "zero-concentrated", "rho": str(rho)}:
             return Fraction(rho)
         case {"type": "sequence", "events": [*events]}:
@@ -138,7 +139,8 @@ def rho_of(event: Json) -> Fraction:
         case {"type": "parallel" | "choice", "events": [*events]}:
             return max((rho_of(each) for each in events), default=Fraction(0))
         case {"type": "group", "size": int(size), "event": one} if size >= 1:
-            return size**2 * rho_of(one)
+            steps, whole = size**2 * rho_of(one), epsilon_of(event)
+            return steps if whole is None else min(steps, rho_of_epsilon(whole))
         case {"type": "approximate", "delta": str(), "event": one}:
             return rho_of(one)
     raise _unknown(event)

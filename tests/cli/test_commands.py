@@ -482,6 +482,11 @@ def test_old_events_are_priced_again(released: Path) -> None:
     raw = sqlite3.connect(released / "streamdp.db")
     raw.execute("DROP TRIGGER ledger_keeps_values")
     (seq,) = raw.execute("SELECT min(seq) FROM ledger WHERE purpose = 'reserve'").fetchone()
+    raw.execute("UPDATE ledger SET rho_nano = rho_nano + 1 WHERE seq = ?", [seq])
+    raw.commit()
+    ran = process("budget", "--recompute", "--json")
+    (row,) = [json.loads(line) for line in ran.stdout.splitlines()]
+    assert (ran.returncode, row["rho"] > row["rho_now"]) == (0, True)  # booked more than is proven
     raw.execute("UPDATE ledger SET epsilon_nano = 1 WHERE seq = ?", [seq])
     raw.commit()
     ran = process("budget", "--recompute", "--json")

@@ -12,6 +12,7 @@ import pytest
 from streamdp.mechanisms.histograms import Histogram, Histograms, exact_counts, within
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.mechanisms.quantile_tree.sharpness import Relation
+from streamdp.privacy.accountants import rho_of_epsilon
 from streamdp.privacy.events import epsilon_of, rho_of
 from streamdp.privacy.price import Price
 from streamdp.types import CellCounts, Grid
@@ -113,7 +114,7 @@ def test_the_event_costs_the_price(relation: Relation, moves: int) -> None:
     pure, rho = Price(Fraction(1, 10)), Price(Fraction(1, 50), "rho")
     one = Histograms(pure, GRID, HALVES, relation).event()
     assert epsilon_of(one) == pure.amount
-    assert rho_of(one) == 2 * moves * (pure.amount / 2 / moves) ** 2 / 2
+    assert rho_of(one) == 2 * moves * rho_of_epsilon(pure.amount / 2 / moves)
     other = Histograms(rho, GRID, HALVES, relation).event()
     assert epsilon_of(other) is None
     assert rho_of(other) == rho.amount

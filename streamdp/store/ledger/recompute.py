@@ -34,6 +34,12 @@ class Recomputed:
         booked = self.epsilon_nano, self.rho_nano, self.delta_atto
         return booked != (self.epsilon_now, self.rho_now, self.delta_now)
 
+    @property
+    def falls(self) -> bool:
+        """Whether all that changed is that its zero-concentrated loss is proven to be less."""
+        same = self.epsilon_nano == self.epsilon_now and self.delta_atto == self.delta_now
+        return same and self.rho_nano >= self.rho_now
+
 
 def recompute(database: Database) -> Iterator[Recomputed]:
     """Every charge, oldest first; equal events are priced once, and are one object.

@@ -3,16 +3,16 @@
 import json
 import math
 from collections.abc import Callable
-from decimal import Context, Decimal
+from decimal import Context, Decimal, localcontext
 from fractions import Fraction
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy.stats import norm
 
 from streamdp.errors import IntegrityError
-from streamdp.privacy.accountants import epsilon_of_rho, rho_for
+from streamdp.privacy.accountants import epsilon_of_rho, rho_for, rho_of_epsilon
 from streamdp.privacy.amounts import NANO, nano_up
 from streamdp.privacy.events import (
     approximate,
@@ -88,8 +88,36 @@ def test_costs_are_never_negative_and_grow(case: Case, size: int) -> None:
 @settings(deadline=None)
 @given(EVENTS)
 def test_pure_loss_bounds_the_other(event: Json) -> None:
-    """ε-DP is ε²/2-zCDP."""
+    """ε-DP is ε·tanh(ε/2)-zCDP, however the event is made up."""
+    assert rho_of(event) <= rho_of_epsilon(pure_loss(event)) + Fraction(30, 10**30)
     assert rho_of(event) <= pure_loss(event) ** 2 / 2
+
+
+LOSSES = st.fractions(min_value=Fraction(1, 10**6), max_value=1000, max_denominator=10**9)
+
+
+@settings(deadline=None)
+@given(LOSSES, st.integers(0, 40))
+@example(Fraction(1), 40)
+@example(Fraction(99), 30)
+@example(Fraction(100), 30)
+def test_a_pure_loss_costs_what_randomised_response_loses(epsilon: Fraction, halvings: int) -> None:
+    """At no order more than is booked; what is booked is its loss as the order falls to one.
+
+    The law is in numbers of 200 digits, of which the smallest order above one takes 30.
+    """
+    booked, more = rho_of_epsilon(epsilon), Fraction(4, 2**halvings)
+    with localcontext(Context(prec=200)):
+        exact, order = (Decimal(each.numerator) / each.denominator for each in (booked, more))
+        loss = Decimal(epsilon.numerator) / epsilon.denominator
+        power = loss.exp()
+        likely, rare = power / (power + 1), 1 / (power + 1)
+        moment = likely * (order * loss).exp() + rare * (-order * loss).exp()
+        assert moment.ln() / order / (1 + order) <= exact
+        limit = loss * (power - 1) / (power + 1)
+        assert limit <= exact <= limit + Decimal("1.1e-30") + loss * Decimal("1e-40")
+        if halvings == 40 and epsilon <= 10:
+            assert moment.ln() / order / (1 + order) > exact * (1 - Decimal("1e-9"))
 
 
 @settings(deadline=None)
