@@ -8,6 +8,7 @@ has an equal share of the weight.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
@@ -107,6 +108,7 @@ def log_shapes(standard: FloatArray, values: tuple[float, float]) -> Shapes:
     return replace(logs, centres=centres, widths=centres * np.minimum(logs.widths, WIDEST))
 
 
+@functools.lru_cache(maxsize=16)
 def shapes_from_bounds(
     quantiles: tuple[Fraction, ...], lower: float, upper: float, resolution: float
 ) -> Shapes:
@@ -124,6 +126,7 @@ def shapes_from_bounds(
     return _mixed(groups)
 
 
+@functools.lru_cache(maxsize=16)
 def shapes_from_guess(quantiles: tuple[Fraction, ...], location: float, scale: float) -> Shapes:
     """All linear profiles within 8 scales of the location, at a quarter to four times the scale."""
     shifts = (location - REACH * scale, location + REACH * scale)

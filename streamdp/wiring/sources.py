@@ -188,9 +188,10 @@ def records(data: Any, name: str) -> Backend:
     Raises:
         SourceError: The data are no columns.
     """
+    from streamdp.backends.duckdb.instance import kept
     from streamdp.backends.duckdb.records import RecordsBackend, records_of
 
-    return RecordsBackend("", "arrow", records=records_of(data, name))
+    return RecordsBackend("", "arrow", instance=kept(), records=records_of(data, name))
 
 
 def format_of(path: str, said: Format | None) -> Format:

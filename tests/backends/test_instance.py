@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import gc
+import multiprocessing
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
 from pathlib import Path
 
 import duckdb
+import numpy as np
+import pyarrow as pa
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
-from streamdp.backends.duckdb.instance import Instance
+from streamdp.backends.duckdb.instance import Instance, kept
 from streamdp.config import load
 from streamdp.types import Batch, CellQuery, Grid
 from streamdp.wiring import tasks
+from streamdp.wiring.sources import records
 
 WHOLE = Batch("s", "b")
 QUERY = CellQuery("a", Grid(Fraction(1), 0, 100))
@@ -106,3 +113,44 @@ def test_jobs_share_what_reads_their_source(tmp_path: Path) -> None:
     assert isinstance(found["fourth"], DuckDBBackend)
     assert found["first"].instance is found["third"].instance is not None
     assert found["fourth"].instance is not found["third"].instance
+
+
+def _counted(size: int) -> int:
+    backend = records(np.ones(size), "a")
+    backend.check(QUERY, WHOLE)
+    return int(backend.answer(QUERY, WHOLE).counts.sum())
+
+
+def test_records_in_memory_are_read_by_one_instance_a_thread_and_process() -> None:
+    """In turns and side by side each sees its own; a forked process starts an instance anew."""
+    assert [_counted(3), _counted(7), _counted(3)] == [3, 7, 3]
+    few, many = records(np.ones(3), "a"), records(np.ones(7), "a")
+    for each in (few, many):
+        each.check(QUERY, WHOLE)
+    assert [int(each.answer(QUERY, WHOLE).counts.sum()) for each in (many, few)] == [7, 3]
+    assert kept() is kept()
+    with ThreadPoolExecutor(1) as other:
+        assert other.submit(kept).result() is not kept()
+        assert other.submit(_counted, 5).result() == 5
+    here = id(kept())
+    child = multiprocessing.get_context("fork").Process(target=_forked, args=(here,))
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0
+
+
+def _forked(before: int) -> None:
+    assert id(kept()) != before
+    assert _counted(4) == 4
+
+
+def test_records_are_gone_with_their_backend() -> None:
+    """The instance stays, but holds none of them."""
+    values = pa.table({"a": np.ones(9)})
+    seen = weakref.ref(values)
+    backend = records(values, "a")
+    backend.check(QUERY, WHOLE)
+    assert backend.answer(QUERY, WHOLE).counts.sum() == 9
+    del backend, values
+    gc.collect()
+    assert seen() is None

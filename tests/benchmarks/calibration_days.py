@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from streamdp.types import FloatArray
+from streamdp.types import BoolArray, FloatArray
 from tests.benchmarks.calibration import WARM, Seen, kind_of, released
 from tests.benchmarks.calibration_family import FEW, FIRST, STREAMS, releases, stream
 from tests.benchmarks.report import Row, main
@@ -55,16 +55,16 @@ def found(title: str, seen: list[Seen], about: str, lower: str) -> dict[str, tup
     for part in dict.fromkeys(each for day in days for each in day):
         these = np.array([part in day for day in days])
         result[part] = _measured(held[these], ends[these], errors[these], units[these])
-    outer = [0, -1] if held.shape[1] > 1 else [0]
-    counted = np.arange(len(seen)) >= WARM
-    inner = (each[counted][:, outer] for each in (held, ends, errors, units))
     if held.shape[1] > 1:
-        result["outermost of those"] = _measured(*inner)
+        outer = slice(None, None, held.shape[1] - 1)
+        result["outermost of those"] = _measured(
+            held[WARM:, outer], ends[WARM:, outer], errors[WARM:, outer], units[WARM:, outer]
+        )
     return result
 
 
 def _measured(
-    held: FloatArray, ends: FloatArray, errors: FloatArray, units: FloatArray
+    held: BoolArray, ends: FloatArray, errors: FloatArray, units: FloatArray
 ) -> tuple[float, ...]:
     needed = 2.0 * np.maximum(np.quantile(errors, 0.95, axis=0), units.mean(axis=0))
     ratio = np.median(ends[..., 1] - ends[..., 0], axis=0) / needed

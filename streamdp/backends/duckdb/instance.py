@@ -6,6 +6,8 @@ tenth of that. Each backend has its own connection: views are temporary, so they
 
 from __future__ import annotations
 
+import os
+import threading
 from typing import TYPE_CHECKING
 
 from streamdp.backends.limits import NO_LIMITS, Limits
@@ -80,6 +82,19 @@ class Instance:
         off = ",".join(name for (name,) in known if name not in OPTIMIZERS)
         started.execute(f"SET GLOBAL disabled_optimizers = '{off}'")
         return started
+
+
+_KEPT = threading.local()
+
+
+def kept() -> Instance:
+    """The instance of this thread, kept: to start one takes longer than most questions.
+
+    A forked process has its own. Threads of an instance do not survive a fork, so the one from
+    before it is never touched again.
+    """
+    by_process: dict[int, Instance] = _KEPT.__dict__.setdefault("by_process", {})
+    return by_process.setdefault(os.getpid(), Instance())
 
 
 def _works(connection: duckdb.DuckDBPyConnection) -> bool:
