@@ -30,7 +30,7 @@ sources:
 sinks: {out: {kind: jsonl, path: out.jsonl}}
 releases:
   air: {AIR, prior: {holidays: [2013-01-13]}}
-  descent: {AIR, prior: {learner: online-gradient, features: [weekday]}}
+  descent: {AIR, prior: {learner: online-gradient, features: [weekday, season]}}
   points: {AIR, prior: {learner: online-gradient, private_gradient: 1/4}}
   last: {AIR, prior: {learner: last-release}}
   parts: {AIR, by: carrier, groups: [UA, AA]}
@@ -109,14 +109,36 @@ def test_what_was_known_before_a_batch_stands_beside_its_release(home: Path) -> 
 
 @pytest.mark.parametrize("job", ["descent", "points"])
 def test_weights_of_gradient_descent_put_the_priors_where_they_lie(home: Path, job: str) -> None:
-    """A location is W/φ times the public numbers of the batch, in the unit of the column."""
-    rows = said(home, job)["Weights that gradient descent has learned"]
+    """A location is W/φ times the public numbers of the batch, in the unit of the column.
+
+    The weekday is configured, and of the calendar as well: its whole effect is shown.
+    """
+    found = said(home, job)
+    rows = found["Weights that gradient descent has learned"]
+    numbers = found.get("What public numbers of this batch do", [])
+    assert len({row["number"] for row in numbers}) == len(numbers)
     for row in rows:
-        at = row["always"] + row.get("Sunday", 0.0)
+        at = row["always"] + sum(row[each["number"]] * each["is"] for each in numbers)
         assert math.isclose(row["location"], at, rel_tol=1e-3)
         assert row["scale"] > 0.0
     assert [row["quantile"] for row in rows] == [0.25, 0.5, 0.9]
-    assert job == "points" or "Tuesday" in rows[0]
+    if job == "descent":
+        assert {"Tuesday", "season, sine"} <= set(rows[0])
+        (sunday,) = [row["moves the median by"] for row in numbers if row["number"] == "Sunday"]
+        days = {row["weekday"]: row for row in found["The same batch on other weekdays"]}
+        moved = days["Sunday"]["gradient"] - days["Monday"]["gradient"]
+        assert math.isclose(sunday, moved, rel_tol=0.01, abs_tol=0.02)
+
+
+def test_the_release_before_stands_beside_what_was_foretold_of_it(home: Path) -> None:
+    """What is foretold of a day now stood before it when it was released."""
+    shown = said(home, "air")["What the release before showed"]
+    before = said(home, "air", "2013-01-12")["Prior of each quantile beside its release"]
+    now = said(home, "air")["Prior of each quantile"]
+    assert [row["foretold"] for row in shown] == [row["prior, middle"] for row in before]
+    assert [row["released"] for row in shown] == [row["released"] for row in before]
+    assert [row["now"] for row in shown] == [row["prior, middle"] for row in now]
+    assert all(row["lower"] <= row["released"] <= row["upper"] for row in shown)
 
 
 @pytest.mark.parametrize("job", ["air", "descent", "points", "last"])

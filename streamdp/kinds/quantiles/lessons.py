@@ -53,6 +53,8 @@ def lessons(kind: Quantiles, history: History) -> Iterator[Lesson]:
         yield _beliefs(kind, planned)
         if isinstance(way, Counted):
             yield _cuts(kind, planned, way)
+    yield _before(kind, history, way)
+    if planned is not None:
         yield from _numbers(kind, history.batch, planned)
     yield _weights(kind, history)
     yield _priors(kind, history, way)
@@ -95,8 +97,9 @@ def _beliefs(kind: Quantiles, planned: Planned) -> Lesson:
         rows.append(row | {"meaning": MEANINGS.get(name, name)})
     return Lesson(
         "What is believed of this batch",
-        "A belief gains weight when releases lie where it foretold them; each is held moved and"
-        " stretched by many lengths. Columns are the quantiles as each belief has them.",
+        "A belief gains weight when releases lie where it foretold them. Each is held as it is and"
+        " also shifted and stretched by several amounts; weights and columns are of all of these"
+        " together. Columns are the quantiles as each belief has them.",
         tuple(rows),
     )
 
@@ -123,6 +126,32 @@ def _cuts(kind: Quantiles, planned: Planned, way: Counted) -> Lesson:
     )
 
 
+def _before(kind: Quantiles, history: History, way: Way) -> Lesson:
+    """What the release before showed, beside what had been foretold of it and what is now."""
+    title = "What the release before showed"
+    about = (
+        "foretold: the middle of the prior before that release. released, lower and upper: what it"
+        " showed, with its interval. now: the middle of the prior of this batch, which has learned"
+        " from it and has public numbers of its own."
+    )
+    if not history.steps or len(history.steps[-1].rows) != len(kind.quantiles):
+        return Lesson(title, about, ())
+    last = history.steps[-1]
+    then = _laws(kind, _way(kind, last.before, last.batch))
+    rows: list[Row] = []
+    for quantile, row, old, new in zip(
+        kind.quantiles, last.rows, then, _laws(kind, way), strict=True
+    ):
+        middles_of = [_short(float(band(law, kind.grid, (0.5,))[0])) for law in (old, new)]
+        seen = {name: row[name] for name in ("lower", "upper") if row.get(name) is not None}
+        rows.append(
+            {"quantile": float(quantile), "foretold": middles_of[0], "released": row.get("value")}
+            | seen
+            | {"now": middles_of[1]}
+        )
+    return Lesson(title, f"{clock(last.batch) or last.batch.key}. {about}", tuple(rows))
+
+
 def planned_shares(kind: Quantiles) -> FloatArray:
     """Return the shares of the records at which a batch is cut."""
     assert isinstance(kind.learner, ExpertMixture)  # noqa: S101
@@ -136,23 +165,31 @@ def _numbers(kind: Quantiles, batch: Batch, planned: Planned) -> Iterator[Lesson
         return
     here, unit = middles(planned, inputs), float(kind.grid.resolution)
     rows: list[Row] = []
-    for name, at in zip(names, range(1, len(inputs)), strict=True):
-        if not inputs[at]:
-            continue
+    for name, places in _places(names).items():
         without = inputs.copy()
-        without[at] = 0.0
+        without[places] = 0.0
+        if (without == inputs).all():
+            continue
         for belief, place in middles(planned, without).items():
             moved = (here[belief].centre - place.centre) * unit
             stretched = here[belief].width / place.width
             if moved or stretched != 1.0:
-                row: dict[str, Json] = {"number": name, "is": _short(inputs[at]), "belief": belief}
+                row: dict[str, Json] = {
+                    "number": name,
+                    "is": _short(inputs[places[0]]),
+                    "belief": belief,
+                }
                 rows.append(
                     row | {"moves the median by": _short(moved), "widens by": _short(stretched)}
                 )
     yield Lesson(
         "What public numbers of this batch do",
         "How far each number that is not 0 moves the median of a belief, in the unit of the column,"
-        " and by what it multiplies the width.",
+        " and by what it multiplies the width. A Monday has no number of its own: the others are"
+        " told against it."
+        if NUMBERS["weekday"][0] in names
+        else "How far each number that is not 0 moves the median of a belief, in the unit of the"
+        " column, and by what it multiplies the width.",
         tuple(rows),
     )
     yield _weekdays(kind, batch, planned)
@@ -167,10 +204,13 @@ def _weekdays(kind: Quantiles, batch: Batch, planned: Planned) -> Lesson:
     )
     if len(calendar(batch)) != len(NUMBERS["weekday"]) or batch.start is None or batch.end is None:
         return Lesson(title, about, ())
+    named, inputs = _places(_input_names(kind, batch)), planned.around.inputs.copy()
     rows: list[Row] = []
     for days in range(7):
         other = _later(batch, days * DAY)
-        places = middles(planned, _inputs(kind, batch, other))
+        for name, number in zip(NUMBERS["weekday"], calendar(other), strict=True):
+            inputs[named.get(name, [])] = number
+        places = middles(planned, inputs.copy())
         day = clock(other).split(" ")[0]
         medians = {name: float(kind.grid.resolution) * at.centre for name, at in places.items()}
         rows.append({"weekday": day} | {name: _short(each) for name, each in medians.items()})
@@ -203,7 +243,7 @@ def _weights(kind: Quantiles, history: History) -> Lesson:
     inputs = _inputs(kind, history.batch, history.batch)
     if priors is None or priors.effects.shape[1] != len(inputs):
         return Lesson(title, about, ())
-    names, count = ("always", *_input_names(kind, history.batch)), len(kind.quantiles)
+    named, count = _places(_input_names(kind, history.batch)), len(kind.quantiles)
     targets = np.array([float(each) for each in kind.quantiles])
     at = np.searchsorted(priors.levels, targets) if len(priors.levels) else np.arange(count)
     rows: list[Row] = []
@@ -212,7 +252,8 @@ def _weights(kind: Quantiles, history: History) -> Lesson:
     ):
         row: dict[str, Json] = {"quantile": quantile, "location": _short(effects @ inputs)}
         row["scale"] = _short(scale)
-        rows.append(row | {name: _short(each) for name, each in zip(names, effects, strict=True)})
+        row["always"] = _short(effects[0])
+        rows.append(row | {name: _short(effects[each].sum()) for name, each in named.items()})
     return Lesson(title, about, tuple(rows))
 
 
@@ -231,8 +272,13 @@ def _priors(kind: Quantiles, history: History, way: Way) -> Lesson:
         rows.append(row)
     return Lesson(
         "Prior of each quantile" + (" beside its release" if known else ""),
-        "Where the prior puts the quantile, in the unit of the column. The loss is -ln of the mass"
-        " that the prior gives to the cell of the release.",
+        "Where the prior puts the quantile, in the unit of the column: below its tenth with a"
+        " chance of .1, below its middle with .5, below its nine tenths with .9."
+        + (
+            " The loss is -ln of the mass that the prior gives to the cell of the release."
+            if known
+            else ""
+        ),
         tuple(rows),
     )
 
@@ -241,9 +287,10 @@ def _losses(kind: Quantiles, history: History) -> Lesson:
     """Surrogate loss of each release, and the regret against the best fixed priors."""
     title = "Surrogate loss and regret by release"
     about = (
-        "loss: Σ of -ln of the mass that the priors before a release gave to the cells that were"
-        " released. best fixed: that of the one W and φ that would have been best for all of these"
-        f" releases, chosen in hindsight; W has the public numbers from {ENOUGH} releases a number"
+        "How much each release surprised: the lower, the better it was foretold. loss: Σ of -ln of"
+        " the mass that the priors before a release gave to the cells that were released. best"
+        " fixed: that of the one W and φ that would have been best for all of these releases,"
+        f" chosen in hindsight; W has the public numbers from {ENOUGH} releases a number"
         " on, and is a constant before. regret: the sum of the differences so far; it may fall,"
         " for learned priors may change and those cannot."
     )
@@ -314,6 +361,14 @@ def _input_names(kind: Quantiles, batch: Batch) -> tuple[str, ...]:
     if calendar(batch) == features:
         return calendar_names(batch)
     return (*calendar_names(batch), *_feature_names(kind))
+
+
+def _places(names: tuple[str, ...]) -> dict[str, list[int]]:
+    """Where each number is among the inputs: the calendar's may be configured as features, too."""
+    found: dict[str, list[int]] = {}
+    for place, name in enumerate(names, start=1):
+        found.setdefault(name, []).append(place)
+    return found
 
 
 def _feature_names(kind: Quantiles) -> tuple[str, ...]:
