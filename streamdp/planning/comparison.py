@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import partial
@@ -19,19 +19,21 @@ from streamdp.config.sections.engines import DuckDBEngine
 from streamdp.errors import ConfigurationError
 from streamdp.kinds import registry
 from streamdp.kinds.study import Stream, Study
-from streamdp.planning.forecasts import jobs_read_by, past_of_batches, told
+from streamdp.planning.forecasts import Past, jobs_read_by, past_of_batches, told
 from streamdp.planning.names import require_name
 from streamdp.simulation.comparison import Comparison
 from streamdp.simulation.permission import refuse_production, require_no_production_table
 from streamdp.simulation.table import table_stream
-from streamdp.types import with_groups
+from streamdp.types import due_together, with_groups
 from streamdp.wiring.sources import backend
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
-    from streamdp.config.base.releases import ReleaseSection
+    from streamdp.config.base.releases import GroupsFrom, ReleaseSection
     from streamdp.config.sections.sources import Source
     from streamdp.types import Batch, Neighbours, Query, ReleaseKind
+
+    Groups = tuple[tuple[str, ...], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +118,8 @@ class Scene:
 def comparison(configuration: Configuration, section: ReleaseSection, scene: Scene) -> Comparison:
     """Comparison of a release, in the unit of a stream.
 
-    Of a release by groups it is one group: each has a learner of its own.
+    Of a release by groups it is one group: each has a learner of its own. One that another job
+    finds is there in some batches alone, and these are the stream.
 
     Raises:
         SourceError: The table cannot be read or holds no batches.
@@ -129,7 +132,7 @@ def comparison(configuration: Configuration, section: ReleaseSection, scene: Sce
         rows = section.expected_rows or 1
         variants = Variants(study, section, privacy.neighbours, privacy.unit.rows, rows)
         return Comparison(study, made, variants.kind)
-    stream = _table(configuration, section, study, scene)
+    section, stream = _table(configuration, section, study, scene)
     total = sum(map(study.rows, stream.counts))
     rows = max(1, round(total / len(stream.counts)))
     variants = Variants(study, section, privacy.neighbours, privacy.unit.rows, rows)
@@ -148,20 +151,30 @@ def on_stream(section: ReleaseSection, study: Study, stream: str) -> ReleaseSect
 
 def _table(
     configuration: Configuration, section: ReleaseSection, study: Study, scene: Scene
-) -> Stream:
-    """The table, asked as the first release would ask it.
+) -> tuple[ReleaseSection, Stream]:
+    """The release, and the table, asked as the first release would ask it.
 
-    A release that reads others is told what they would have released before each batch.
+    A release that reads others is told what they would have released before each batch. Of groups
+    that another job finds, the release is left with the one that is simulated.
     """
     reads, privacy = jobs_read_by(configuration, section), configuration.privacy
-    typed = [section, *(configuration.releases[job] for job in reads)]
+    named = section.groups_from
+    finding = () if named is None else (named.job,)
+    before = tuple(dict.fromkeys((*finding, *reads)))
+    typed = [section, *(configuration.releases[job] for job in before)]
     source = _read_from(configuration, section, typed, scene.table)
     every = list(wiring.source(section.source, source).batches(int(time.time())))
-    batches, group, reader = every[: scene.length], _group(section, scene.group), backend(source)
+    batches, reader = every[: scene.length], backend(source)
+    past = past_of_batches(configuration, section.source, source, before, batches, reader)
+    batches = due_together(batches, (), section.asked_together)
+    groups: Mapping[str, Groups] = dict.fromkeys(past, section.groups)
+    if named is not None:
+        section, groups = _found(configuration, section, named, past, scene.group)
+        batches = [batch for batch in batches if batch.key in groups]
+    group = _group(section, scene.group)
     dialect, zone = source.engine.kind, source.zone
     kind = wiring.kind(section, privacy.neighbours, privacy.unit.rows, dialect, zone)
     charging = wiring.charging(privacy.unit)
-    past = past_of_batches(configuration, section.source, source, reads, batches, reader)
     question = study.question(kind, batches[0]) if batches else None
 
     def asked(batch: Batch) -> Query:
@@ -169,20 +182,53 @@ def _table(
         if reads:
             about = study.question(told(kind, section, past[batch.key], group), batch)
         assert about is not None, "there is a batch"  # noqa: S101
-        by_groups = with_groups(about, section.by, section.groups) if section.cut_by else about
+        cut = (section.by, groups[batch.key])
+        by_groups = with_groups(about, *cut) if section.cut_by else about
         return charging.bounded(by_groups, batch)
 
-    return table_stream(section.source, batches, reader, asked, group)
+    return section, table_stream(section.source, batches, reader, asked, group)
+
+
+def _found(
+    configuration: Configuration,
+    section: ReleaseSection,
+    named: GroupsFrom,
+    past: Mapping[str, Past],
+    wanted: str | None,
+) -> tuple[ReleaseSection, Mapping[str, Groups]]:
+    """The release of one of the groups that a job finds, and all groups of each batch it is in.
+
+    The one that is simulated comes first. The others are those that the job has found by then: a
+    record of a unit that counts for one of them may not count for this one.
+
+    Raises:
+        ConfigurationError: The group was not found, or none was named of several.
+    """
+    finding = configuration.releases[named.job]
+    read = wiring.spec_of(finding).groups
+    assert read is not None, "checked when the configuration was loaded"  # noqa: S101
+    at = {key: read(finding, named, rows.get(named.job, ())) for key, rows in past.items()}
+    every = {",".join(group): group for found in at.values() for group in found}
+    if not every:
+        raise ConfigurationError(
+            f"{named.job} finds no group in this table before its last batch",
+            where="simulate",
+            hint="simulate on a longer table, or give it more epsilon or a wider window",
+        )
+    if wanted is None and len(every) == 1:
+        (wanted,) = every
+    require_name(wanted or "", every, "group")
+    chosen = every[wanted or ""]
+    alone = section.model_copy(update={"groups": (chosen,), "groups_from": None})
+    return alone, {
+        key: (chosen, *(group for group in found if group != chosen))
+        for key, found in at.items()
+        if chosen in found
+    }
 
 
 def _group(section: ReleaseSection, name: str | None) -> int:
     """Place of a group among those of the release; 0 where there are none."""
-    if section.groups_from is not None:
-        raise ConfigurationError(
-            f"the groups are those that {section.groups_from.job} finds",
-            where="groups",
-            hint="simulate with a list of groups",
-        )
     names = [",".join(group) for group in section.groups]
     if name is None and len(names) < 2:
         return 0

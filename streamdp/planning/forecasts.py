@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 from streamdp import wiring
-from streamdp.errors import ConfigurationError
+from streamdp.errors import ConfigurationError, WaitingError
 from streamdp.kinds.grouped import rows_of
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
-from streamdp.types import Backend, Batch, ReadsReleases, ReleaseKind, Row
+from streamdp.types import Backend, Batch, ReadsReleases, ReleaseKind, Row, due_together
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
@@ -44,7 +44,8 @@ def past_of_batches(
 ) -> Mapping[str, Past]:
     """Releases that jobs would have made before each batch of a source, by the batch's key.
 
-    Every job releases every batch at its configured price, once: trials share these releases.
+    Every job releases every batch at its configured price, once: trials share these releases. One
+    that asks several batches at once releases the last of them; one that waits releases none.
 
     Privacy: none; `permission` decides whether a table may be simulated on.
 
@@ -57,19 +58,34 @@ def past_of_batches(
     _require_one_source(configuration, kinds, name)
     entropy, charging = PublicEntropy("forecasts"), wiring.charging(configuration.privacy.unit)
     states = {job: kind.init() for job, kind in kinds.items()}
+    due = {
+        job: {each.key: each for each in due_together(batches, (), together)}
+        for job in kinds
+        for together in (configuration.releases[job].asked_together,)
+    }
     newest: dict[str, tuple[Row, ...]] = {}
     found: dict[str, Past] = {}
     for batch in batches:
         found[batch.key] = past = dict(newest)
         for job, kind in kinds.items():
-            now = kind.informed(past) if isinstance(kind, ReadsReleases) else kind
-            plan = now.plan(states[job], batch)
-            query = charging.bounded(plan.query, batch)
-            backend.check(query, batch)
-            outcome = now.draw(plan, backend.answer(query, batch), entropy)
+            asked, now = due[job].get(batch.key), _informed(kind, past)
+            if asked is None or now is None:
+                continue
+            plan = now.plan(states[job], asked)
+            query = charging.bounded(plan.query, asked)
+            backend.check(query, asked)
+            outcome = now.draw(plan, backend.answer(query, asked), entropy)
             states[job] = now.learn(states[job], plan, outcome)
             newest[job] = now.publish(states[job], outcome).rows
     return found
+
+
+def _informed(kind: ReleaseKind, past: Past) -> ReleaseKind | None:
+    """The kind of one batch, told what was released before it; None if it waits for groups."""
+    try:
+        return kind.informed(past) if isinstance(kind, ReadsReleases) else kind
+    except WaitingError:
+        return None
 
 
 def _with_those_they_read(

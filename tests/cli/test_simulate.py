@@ -148,6 +148,57 @@ def test_by_default_all_learners_that_the_release_admits(home: Path) -> None:
     assert "expected_rows" in str(refused.exception)
 
 
+FOUND = """
+store: {path: s.db}
+privacy: {unit: trip, caps: {batch: 5, lifetime: 900, delta: {batch: 1e-8, lifetime: 1e-6}}}
+sources:
+  trips:
+    path: secret.csv
+    types: {at: timestamp, city: text, km: number}
+    batches: {column: at, every: 1d, start: 2024-01-01, end: 2024-01-09}
+releases:
+  cities: {kind: keys, source: trips, by: city, epsilon: 1, delta: 1e-9, window: 2}
+  sizes:
+    {kind: statistics, source: trips, by: city, groups: {from: cities, most: 3}, epsilon: 1,
+     measures: {n: count}}
+  far:
+    {kind: quantiles, source: trips, by: city, groups: {from: cities, most: 3}, epsilon: 1,
+     column: km, quantiles: [0.5], resolution: 1, bounds: [0, 100]}
+"""
+
+
+def test_of_groups_that_are_found_one_is_replayed_from_where_it_is_known(home: Path) -> None:
+    """Chur is there from the fourth day on, whose window ends with it: its stream has four days."""
+    (home / "config.yaml").write_text(FOUND)
+    held = [("Bern", 50), ("Chur", 40)]
+    lines = [
+        f"2024-01-{day:02d}T12:00:00,{city},{20 + day}"
+        for day in range(1, 9)
+        for city, n in held[: 1 + (day > 3)]
+        for _ in range(n)
+    ]
+    (home / "public.csv").write_text("\n".join(["at,city,km", *lines]) + "\n")
+    on = ("--table", "public.csv")
+    for job in ("sizes", "far"):
+        for city, batches in (("Bern", 6), ("Chur", 4)):
+            found = rows(job, *on, "--group", city)
+            assert {row["batches"] for row in found} == {batches}
+            assert all(float(str(row["average_error"])) < 5 for row in found)
+    configuration = load(home / "config.yaml")
+    scene = comparison.Scene(table="public.csv", group="Chur")
+    far = comparison.comparison(configuration, configuration.releases["far"], scene).stream(0)
+    assert [batch.key for batch in far.batches] == [f"2024-01-0{day}" for day in range(5, 9)]
+    for day, counts in zip(range(5, 9), far.counts, strict=True):
+        assert counts.cells.tolist() == [20 + day]
+        assert counts.counts.tolist() == [40]
+    assert {row["batches"] for row in rows("cities", *on)} == {4}
+    for group, said in ((), "Bern, Chur"), (("--group", "Genf"), "Bern, Chur"):
+        refused = typed("sizes", *on, *group)
+        assert said in str(refused.exception)
+    early = typed("sizes", *on, "--length", "2")
+    assert "cities finds no group" in str(early.exception)
+
+
 def test_of_a_release_by_groups_one_is_replayed(home: Path) -> None:
     """Each group has its own truth; which one must be said."""
     lines = [

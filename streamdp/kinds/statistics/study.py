@@ -98,8 +98,13 @@ class StatisticsStudy(Study):
 
     def variant(self, section: StatisticsSection, name: str, rows: int) -> StatisticsSection:
         """With smoothed columns or without, of one group; the oracle has them."""
-        alone = {"by": (), "groups": (), "group_rows": {}, "smoothed": name != "none"}
-        return section.model_copy(update=alone)
+        ungrouped: dict[str, object] = {
+            "by": (),
+            "groups": (),
+            "groups_from": None,
+            "group_rows": {},
+        }
+        return section.model_copy(update={**ungrouped, "smoothed": name != "none"})
 
     def synthetic(
         self, section: StatisticsSection, stream: str, seed: int, length: int | None
