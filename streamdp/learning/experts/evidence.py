@@ -1,7 +1,8 @@
 """Evidence of a release about its batch: noisy shares of the records at or below some cells.
 
 Counts between cuts show them by their running sums; drawn quantiles show them too, for at a value
-that was drawn for rank q about a share q of the records lies. Releases alone are looked at: free.
+that was drawn for rank q about a share q of the records lies; where several were drawn in one cell,
+about such shares lie below it and up to it. Releases alone are looked at: free.
 """
 
 from __future__ import annotations
@@ -52,10 +53,17 @@ class Evidence:
 
     @classmethod
     def drawn(cls, tree: QuantileTree, cells: FloatArray, rows: float) -> Evidence:
-        """Evidence of drawn quantiles."""
+        """Evidence of drawn quantiles.
+
+        Those that are drawn in one cell say that many records are equal. The first of them says
+        that as large a share lies below the cell as the quantile before leaves open, the last the
+        same of what lies up to the cell, and those between say nothing.
+        """
         targets = np.array([float(quantile) for quantile in tree.quantiles])
         noise = _noise_of(tree, round(rows)) + np.eye(len(targets)) / (4.0 * rows**2)
-        return cls(cells - 0.5, targets, noise, rows, float(np.trace(noise)) / len(noise))
+        unit = float(np.trace(noise)) / len(noise)
+        at, shares, open_ = _of_ties(cells, targets)
+        return cls(at, shares, noise + np.diag(open_), rows, unit)
 
     @classmethod
     def counted(
@@ -105,6 +113,21 @@ class Evidence:
             start = end
         unit = 1.0 / sum(1.0 / max(each, LEAST_VARIANCE) for each in variances) / whole**2
         return cls(np.concatenate(cells), np.concatenate(shares), noise, whole, unit, number)
+
+
+def _of_ties(cells: FloatArray, targets: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Where drawn quantiles say something, of what share, and the variance of what they leave open.
+
+    A share that lies anywhere in a gap g between two targets is its middle, with variance g²/12.
+    """
+    gaps = np.diff(targets, prepend=0.0, append=1.0)
+    same = np.diff(cells) == 0.0
+    left, right = np.append(False, same), np.append(same, False)
+    first, last = right & ~left, left & ~right
+    at = np.where(first, cells - 1.0, np.where(last, cells, cells - 0.5))
+    shares = targets + np.where(last, gaps[1:], 0.0) / 2.0 - np.where(first, gaps[:-1], 0.0) / 2.0
+    between = np.where(first, gaps[:-1], np.where(last, gaps[1:], 0.0)) ** 2 / 12.0
+    return at, shares, np.where(left & right, NOTHING, between)
 
 
 @functools.lru_cache(maxsize=64)

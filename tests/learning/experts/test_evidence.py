@@ -85,3 +85,31 @@ def test_drawn_quantiles_err_in_rank_as_they_say() -> None:
     assert told.cells.tolist() == (drawn[0] - 0.5).tolist()
     off = (drawn + 0.5) / 1000.0 - told.shares
     assert (off**2).mean(axis=0) == pytest.approx(np.diag(told.noise), rel=0.35)
+
+
+@pytest.mark.parametrize("count", [9, 29])
+def test_quantiles_that_are_drawn_in_one_cell_say_that_records_are_equal(count: int) -> None:
+    """Shares are those below and up to the cell, and err as they say; those between say nothing.
+
+    Were each taken for the share at its place, they would be off by up to half of the equal ones.
+    """
+    targets = tuple(Fraction(i, count + 1) for i in range(1, count + 1))
+    tree = QuantileTree(targets, Fraction(5), Grid(Fraction(1), 0, 9_999))
+    cells = np.concatenate((np.arange(330), np.full(340, 400), 500 + np.arange(330)))
+    batch, entropy = CellCounts(*np.unique(cells, return_counts=True)), PublicEntropy("ties")
+    even = (Cauchy(400.0, 400.0),) * count
+    ratios, told_at_all = [], 0
+    for _ in range(60):
+        drawn = np.array(tree.draw(batch, even, entropy), dtype=float)
+        told = Evidence.drawn(tree, drawn, 1000.0)
+        says = np.diag(told.noise) < 1.0
+        tied = says & (np.abs(told.cells - 400.0) <= 1.0)
+        assert sorted(told.cells[tied]) == [399.0, 400.0]
+        told_at_all += int(says.sum())
+        off = np.searchsorted(cells, told.cells, side="right") / 1000.0 - told.shares
+        ratios.append((off**2 / np.diag(told.noise))[tied])
+    assert told_at_all < 60 * count
+    assert np.sqrt(ratios).max() < 4.0
+    assert np.sqrt(ratios).mean() < 2.0
+    blind = np.abs(np.searchsorted(cells, 399.5, side="right") / 1000.0 - 0.5)
+    assert blind > 4.0 * np.sqrt(told.noise.diagonal()[tied].max())
