@@ -70,6 +70,7 @@ def _plan(kind: Quantiles, history: History, way: Way) -> Lesson:
     """How the batch is released, and why."""
     about = kind.learner.describe()
     facts: dict[str, Json] = {"batch": clock(history.batch) or history.batch.key}
+    facts["column"] = "an expression" if kind.expression else kind.column
     facts["learner"] = _LEARNERS.get(about["learner"], about["learner"])
     if isinstance(way, Drawn):
         facts["how"] = "quantiles are drawn under their priors"
@@ -83,7 +84,13 @@ def _plan(kind: Quantiles, history: History, way: Way) -> Lesson:
         facts["how"] = f"records are counted between the cuts below{more}"
         facts["why"] = "of the ways to count, this one is foretold to err least"
     rows: list[Row] = [{"fact": name, "value": value} for name, value in facts.items()]
-    return Lesson("How this batch is released", "Fixed before its data are touched.", tuple(rows))
+    fixed = "Fixed before its data are touched, from earlier releases and public facts alone."
+    if isinstance(way, Counted):
+        fixed += (
+            " The batch is asked for the numbers of its records between neighbouring cuts, to which"
+            " noise is added; the quantiles follow from these, best where cuts are near them."
+        )
+    return Lesson("How this batch is released", fixed, tuple(rows))
 
 
 def _beliefs(kind: Quantiles, planned: Planned) -> Lesson:
@@ -110,7 +117,7 @@ def _cuts(kind: Quantiles, planned: Planned, way: Counted) -> Lesson:
     found = held(planned, shares)
     heaviest = list(found)[:4]
     weighs = f"{found[heaviest[0]].weight:.0%}"
-    most = f"{weighs} of the weight has {heaviest[0]}: {MEANINGS.get(heaviest[0], '')}."
+    most = f"The heaviest, at {weighs}, is {heaviest[0]}: {MEANINGS.get(heaviest[0], '')}."
     rows: list[Row] = []
     for number, (share, cell) in enumerate(zip(shares.tolist(), way.next_cuts(()), strict=True)):
         row: dict[str, Json] = {"share below": round(share, 4), "cut at": kind.grid.value(cell)}
