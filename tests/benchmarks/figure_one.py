@@ -10,8 +10,8 @@ draws with exp(-ε·cost/2) of each draw's share, `ours` with the sharpness of e
 `bound`, with probability .95: a draw of exponent c is off by ln(1/(βΨ))/c at most, where the mass Ψ
 of points without an error is that of one grain at least. Errors of a level move the targets of the
 next by no more than the larger of them, so levels add up; β is shared by all draws. `beyond` is the
-share of repeats above it. The paper has its figure as a picture, and the code of its authors keeps
-no values: no numbers of theirs can stand here. `textbook` draws as they do, on the same normal law.
+share of repeats above it. The paper has its figure as a picture alone; the page on what is measured
+has what the code of its authors gives beside these.
 """
 
 from __future__ import annotations
