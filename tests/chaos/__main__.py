@@ -1,6 +1,6 @@
-"""Chaos: servers stopped, locked and closed to their user, deaf receivers, full volumes, kills.
+"""Chaos: servers stopped, slow, locked, closed; deaf receivers; full volumes; kills; clocks.
 
-python -m tests.chaos [--json] [--short]
+python -m tests.chaos [--json] [--short] [--only TEXT]
 
 Twenty jobs of five seconds over five sources: two PostgreSQL servers, a MariaDB server, two files.
 Each fault is provoked while all of them work; then it is mended, and the next one follows. A part
@@ -10,22 +10,26 @@ whose means are not to be had (a server, the right to mount) is left out, and sa
 from __future__ import annotations
 
 import argparse
+import atexit
 import json
 import os
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from streamdp.store.database import connect_to_read
 from tests.chaos.world import EVERY, Pager, World, configuration, pager, receiver, rows
-from tests.contract.servers import asked, mariadb, postgres
+from tests.contract.servers import asked, mariadb, postgres, ready
+
+YEAR = 365 * 86_400
 
 ALERT_WITHIN = 60
 """Seconds from a fault to its alert, at most, with schedules shorter than that."""
@@ -47,8 +51,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--short", action="store_true", help="a lock and the end, within a minute")
+    parser.add_argument("--only", default="", help="of the further faults those with this in them")
     given = parser.parse_args()
-    found = run(short=given.short)
+    found = run(short=given.short, only=given.only)
     if given.json:
         print(json.dumps(found, indent=1))
     else:
@@ -68,7 +73,7 @@ def is_good(found: dict[str, Any]) -> bool:
     )
 
 
-def run(*, short: bool = False) -> dict[str, Any]:
+def run(*, short: bool = False, only: str = "") -> dict[str, Any]:
     """Provoke everything; return the figures by name."""
     with ExitStack() as stack:
         home = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="chaos-")))
@@ -89,10 +94,13 @@ def run(*, short: bool = False) -> dict[str, Any]:
                 servers[name] = ("postgres", furnish_postgres(conninfo, name))
         if maria is not None:
             servers["maria"] = ("mariadb", furnish_mariadb(maria))
-        mounted = not short and stack.enter_context(volume(home / "store"))
+        volumes = () if short else (home / "store", home / "anchor")
+        mounted = bool(volumes) and all(stack.enter_context(volume(each)) for each in volumes)
         configuration(home, ports, servers)
         world = World(home, taken, (*servers, "files_a", "files_b"))
-        return torment(world, servers, first, second, maria, mounted=bool(mounted), short=short)
+        return torment(
+            world, servers, first, second, maria, mounted=mounted, short=short, only=only
+        )
 
 
 def torment(
@@ -104,6 +112,7 @@ def torment(
     *,
     mounted: bool,
     short: bool,
+    only: str,
 ) -> dict[str, Any]:
     """Start the daemon, provoke one fault after the other, and end it."""
     figures: list[Figure] = []
@@ -119,20 +128,9 @@ def torment(
                 fault(world, "PostgreSQL: table locked", lambda: locked(first, "pg_a"), others)
             )
         if not short:
-            if first is not None:
-                figures.append(
-                    fault(world, "PostgreSQL: rights revoked", lambda: revoked(first), others)
-                )
-            if second is not None:
-                figures.append(
-                    fault(world, "PostgreSQL: server stopped", lambda: frozen(second), others)
-                )
-            if maria is not None:
-                figures.append(
-                    fault(world, "MariaDB: table locked", lambda: locked_maria(maria), others)
-                )
-            if mounted:
-                figures.append(fault(world, "volume of the store full", lambda: full(world), ()))
+            for name, provoke, unaffected in faults(world, first, second, maria, mounted=mounted):
+                if only in name:
+                    figures.append(fault(world, name, provoke, unaffected))
             world.stop(signal.SIGKILL)
             world.start()
             time.sleep(4 * EVERY)
@@ -152,6 +150,31 @@ def torment(
             world.daemon.kill()
             world.daemon.wait()
     return summary(world, figures, stops, start_up)
+
+
+Fault = tuple[str, Callable[[], AbstractContextManager[None]], tuple[str, ...]]
+"""Its name, what provokes it, and the sources that it leaves alone."""
+
+
+def faults(
+    world: World, first: str | None, second: str | None, maria: str | None, *, mounted: bool
+) -> Iterator[Fault]:
+    """The faults of the long profile, in turn."""
+    files = ("files_a", "files_b")
+    if first is not None:
+        yield "PostgreSQL: rights revoked", lambda: revoked(first), (*files, "pg_b", "maria")
+        yield "PostgreSQL: login closed", lambda: closed(first), (*files, "pg_b", "maria")
+    if second is not None:
+        yield "PostgreSQL: server stands still", lambda: frozen(second), (*files, "pg_a", "maria")
+        yield "PostgreSQL: server is slow", lambda: slowed(second), (*files, "pg_a", "maria")
+        yield "PostgreSQL: connections refused", lambda: down(second), (*files, "pg_a", "maria")
+    if maria is not None:
+        yield "MariaDB: table locked", lambda: locked_maria(maria), (*files, "pg_a", "pg_b")
+    if mounted:
+        yield "volume of the store full", lambda: full(world.store.parent), ()
+        yield "volume of the anchor full", lambda: full(world.anchor.parent), ()
+    yield "clock ahead by twelve years", lambda: shifted(world, 12 * YEAR), ()
+    yield "clock behind by a day", lambda: shifted(world, -86_400), ()
 
 
 def fault(
@@ -180,7 +203,7 @@ def fault(
 
 
 def _new(row: dict[str, Any]) -> bool:
-    return row["event"] in ("late", "unreadable", "store")
+    return row["event"] in ("late", "unreadable", "store", "clock")
 
 
 def summary(
@@ -291,23 +314,108 @@ def locked_maria(url: str) -> Iterator[None]:
 
 
 @contextmanager
+def closed(conninfo: str) -> Iterator[None]:
+    """A role that may not log in for a while; its sessions are ended."""
+    import psycopg
+
+    with psycopg.connect(conninfo, autocommit=True) as server:
+        server.execute("ALTER ROLE reader NOLOGIN")
+        server.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'reader'"
+        )
+        yield
+        server.execute("ALTER ROLE reader LOGIN")
+
+
+@contextmanager
 def frozen(conninfo: str) -> Iterator[None]:
     """A server that stands still, with all its sessions, and keeps its sockets."""
-    home = Path(conninfo.split("host=")[1].split()[0])
-    chief = int((home / "data" / "postmaster.pid").read_text().split()[0])
-    listed = subprocess.run(
-        ["ps", "-o", "pid=", "--ppid", str(chief)], capture_output=True, text=True
-    )
-    stopped = [chief, *map(int, listed.stdout.split())]
-    for pid in stopped:
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGSTOP)
+    stopped = _processes(conninfo)
+    _send(signal.SIGSTOP, stopped)
     try:
         yield
     finally:
-        for pid in stopped:
-            with suppress(ProcessLookupError):
-                os.kill(pid, signal.SIGCONT)
+        _send(signal.SIGCONT, stopped)
+
+
+@contextmanager
+def slowed(conninfo: str) -> Iterator[None]:
+    """A server that works a hundredth of the time."""
+    ended = threading.Event()
+
+    def halt() -> None:
+        while not ended.is_set():
+            stopped = _processes(conninfo)
+            _send(signal.SIGSTOP, stopped)
+            ended.wait(2.0)
+            _send(signal.SIGCONT, stopped)
+            ended.wait(0.02)
+
+    thread = threading.Thread(target=halt)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+@contextmanager
+def down(conninfo: str) -> Iterator[None]:
+    """A server that is not there: it died, nobody listens, and later it is started again."""
+    chief = _chief(conninfo)
+    process = Path(f"/proc/{chief}")
+    command = process.joinpath("cmdline").read_text().split("\0")[:-1]
+    program, owner = process.joinpath("exe").readlink(), process.stat().st_uid
+    os.kill(chief, signal.SIGQUIT)
+    wait(lambda: _is_over(process), 30)
+    yield
+    user = None if owner == os.geteuid() else owner
+    silent: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    home = _home(conninfo)
+    again = [str(program), *command[1:]]
+    server = subprocess.Popen(again, cwd=home, user=user, group=user, **silent)
+    atexit.register(server.send_signal, signal.SIGQUIT)
+    ready(server, conninfo)
+
+
+def _is_over(process: Path) -> bool:
+    """Whether a process has ended, though its parent may not know."""
+    try:
+        return process.joinpath("stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except FileNotFoundError:
+        return True
+
+
+def _home(conninfo: str) -> Path:
+    return Path(conninfo.split("host=")[1].split()[0])
+
+
+def _chief(conninfo: str) -> int:
+    return int((_home(conninfo) / "data" / "postmaster.pid").read_text().split()[0])
+
+
+def _processes(conninfo: str) -> list[int]:
+    """The server's process, and those of its sessions."""
+    chief = _chief(conninfo)
+    listed = subprocess.run(
+        ["ps", "-o", "pid=", "--ppid", str(chief)], capture_output=True, text=True
+    )
+    return [chief, *map(int, listed.stdout.split())]
+
+
+def _send(number: signal.Signals, processes: list[int]) -> None:
+    for pid in processes:
+        with suppress(ProcessLookupError):
+            os.kill(pid, number)
+
+
+@contextmanager
+def shifted(world: World, seconds: int) -> Iterator[None]:
+    """The daemon's clock, off by so much."""
+    world.shift(seconds)
+    yield
+    world.shift(0)
 
 
 @contextmanager
@@ -325,9 +433,9 @@ def volume(path: Path) -> Iterator[bool]:
 
 
 @contextmanager
-def full(world: World) -> Iterator[None]:
-    """The volume of the store, filled to its last byte."""
-    ballast = world.store.parent / "ballast"
+def full(folder: Path) -> Iterator[None]:
+    """A volume filled to its last byte."""
+    ballast = folder / "ballast"
     with ballast.open("wb", buffering=0) as file, suppress(OSError):
         while True:
             file.write(bytes(4096))

@@ -21,8 +21,9 @@ from typing import Any
 
 from streamdp.store.database import connect_to_read
 from streamdp.store.pulse import Pulse, read_pulse
+from tests.chaos.shifted import SHIFT
 
-COMMAND = [sys.executable, "-m", "streamdp"]
+COMMAND = [sys.executable, str(Path(__file__).with_name("shifted.py"))]
 EVERY = 5
 """Seconds of the schedule of every job."""
 
@@ -39,7 +40,7 @@ HEAD = """
 store: {{path: {store}/s.db, anchor: {anchor}/s.anchor}}
 privacy: {{unit: ride, caps: {{batch: 40, lifetime: 100000}}}}
 log: {{path: streamdp.log, stderr: "off"}}
-alerts: {{sink: pager, on: [unreadable, late, store, burnt]}}
+alerts: {{sink: pager, on: [unreadable, late, store, burnt, clock]}}
 sinks:
   pager: {{kind: webhook, url: "http://127.0.0.1:{pager}/", secret: {{file: key}}}}
   drip: {{kind: webhook, url: "http://127.0.0.1:{drip}/", secret: {{file: key}}}}
@@ -125,10 +126,19 @@ class World:
     def store(self) -> Path:
         return self.home / "store" / "s.db"
 
+    @property
+    def anchor(self) -> Path:
+        return self.home / "anchor" / "s.anchor"
+
+    def shift(self, seconds: int) -> None:
+        """Let the daemon's clock be ahead by so much from now on; negative: behind."""
+        (self.home / SHIFT).write_text(str(seconds))
+
     def start(self) -> None:
         """Start the daemon."""
         # PGDATABASE and the like of who runs this are none of the daemon's business.
         kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+        kept["PYTHONPATH"] = str(Path(__file__).parents[2])
         with (self.home / "stderr.txt").open("ab") as said:
             self.daemon = subprocess.Popen([*COMMAND, "run"], cwd=self.home, stderr=said, env=kept)
 

@@ -63,7 +63,7 @@ def postgres(*, home: Path | None = None) -> Iterator[str | None]:
             preexec_fn=_die_with_parent,  # noqa: PLW1509  one thread, and nothing but a system call
         )
         try:
-            yield _ready(server, f"host={home} user=postgres dbname=postgres")
+            yield ready(server, f"host={home} user=postgres dbname=postgres")
         finally:
             server.send_signal(signal.SIGINT)
             server.wait(30)
@@ -106,7 +106,7 @@ def _die_with_parent() -> None:
         ctypes.CDLL(None).prctl(DEATH_OF_PARENT, signal.SIGQUIT)
 
 
-def _ready(server: subprocess.Popen[bytes], conninfo: str) -> str:
+def ready(server: subprocess.Popen[bytes], conninfo: str) -> str:
     import psycopg
 
     for _ in range(300):
