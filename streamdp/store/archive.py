@@ -52,8 +52,8 @@ RETENTION = ("ALTER TABLE learner ADD COLUMN digest TEXT",)
 """The schema step: the newest states of a job are kept, the digests of all.
 
 Rows that have a digest are sealed by it, hold no signature where that of the version before goes
-on, and no state once there are `KEPT` newer ones. Those from before have none and stay whole: their
-seal covers the state itself.
+on, and have no state once there are `KEPT` newer ones. Those from before have none and keep their
+state: their seal covers it.
 """
 
 KEPT = 32
@@ -75,9 +75,10 @@ _SEALED = (
     "SELECT r.*, b.window_start, b.window_end,"
     " l.job, l.version, l.release_id, {0}"
     " FROM release r LEFT JOIN batch b ON b.source = r.source AND b.key = r.batch"
-    " LEFT JOIN learner l ON l.release_id = r.id WHERE r.id = ?"
+    " LEFT JOIN learner l ON l.release_id = r.id"
+    " LEFT JOIN learned_state s ON s.release_id = r.id WHERE r.id = ?"
 )
-_WHOLE = _SEALED.format("l.signature, l.state")
+_WHOLE = _SEALED.format("l.signature, s.state")
 _BY_DIGEST = _SEALED.format(f"{_SIGNATURE}, l.digest")
 
 
@@ -134,7 +135,7 @@ def add_release(database: Database, release: Release, reservation: int, version:
         if each.name not in elsewhere
     }
     row |= {
-        "rows": json.dumps(release.rows),
+        "rows": json.dumps(release.rows, separators=(",", ":")),
         "reservation": reservation,
         "version": version,
     }
@@ -242,8 +243,9 @@ def select_releases(
 def latest_learned(database: Database, job: str) -> Learned | None:
     """The newest state of a job's learner, in the names of now."""
     row = database.execute(
-        f"SELECT r.version, {_SIGNATURE.replace('l.', 'r.')}, r.state, r.release_id"  # noqa: S608
-        f" FROM learner r WHERE {_OF_JOB} ORDER BY r.version DESC LIMIT 1",
+        f"SELECT r.version, {_SIGNATURE.replace('l.', 'r.')}, s.state, r.release_id"  # noqa: S608
+        " FROM learner r JOIN learned_state s ON s.release_id = r.release_id"
+        f" WHERE {_OF_JOB} ORDER BY r.version DESC LIMIT 1",
         [all_names(database, job)],
     ).fetchone()
     if row is None:
@@ -258,10 +260,11 @@ def latest_learned(database: Database, job: str) -> Learned | None:
 def is_forgotten(database: Database, job: str, version: int) -> bool:
     """Whether a state was learned and is not kept any more."""
     row = database.execute(
-        f"SELECT state FROM learner r WHERE {_OF_JOB} AND version = ?",  # noqa: S608
+        "SELECT EXISTS (SELECT 1 FROM learned_state s WHERE s.release_id = r.release_id)"  # noqa: S608
+        f" FROM learner r WHERE {_OF_JOB} AND version = ?",
         [all_names(database, job), version],
     ).fetchone()
-    return row is not None and row[0] == ""
+    return row is not None and not row[0]
 
 
 def learned_states(
@@ -277,10 +280,11 @@ def learned_states(
         until: Newest version that is read.
     """
     rows = database.query(
-        f"SELECT l.version, {_SIGNATURE} AS signature, l.state, of.* FROM learner l"  # noqa: S608
+        f"SELECT l.version, {_SIGNATURE} AS signature, kept.state, of.* FROM learner l"  # noqa: S608
+        f" JOIN learned_state kept ON kept.release_id = l.release_id"
         f" JOIN ({_RELEASE}) of ON of.id = l.release_id"
         " WHERE l.job IN (SELECT value FROM json_each(:job))"
-        " AND l.state != '' AND (:until IS NULL OR l.version <= :until) ORDER BY l.version DESC",
+        " AND (:until IS NULL OR l.version <= :until) ORDER BY l.version DESC",
         {"job": all_names(database, job), "until": until},
     )
     for row in rows:
@@ -310,11 +314,12 @@ def add_learned(database: Database, job: str, learned: Learned, release_id: str)
     ).fetchone()
     same = before is not None and before[0] == signature
     digest = hashlib.sha256(state.encode()).hexdigest()
-    row = [job, learned.version, release_id, "" if same else signature, state, digest]
-    database.execute("INSERT INTO learner VALUES (?, ?, ?, ?, ?, ?)", row)
+    row = [job, learned.version, release_id, "" if same else signature, digest]
+    database.execute("INSERT INTO learner VALUES (?, ?, ?, ?, ?)", row)
+    database.execute("INSERT INTO learned_state VALUES (?, ?)", [release_id, state])
     database.execute(
-        "UPDATE learner SET state = '' WHERE job IN (SELECT value FROM json_each(?))"
-        " AND version = ? AND digest IS NOT NULL",
+        "DELETE FROM learned_state WHERE release_id IN (SELECT release_id FROM learner"
+        " WHERE job IN (SELECT value FROM json_each(?)) AND version = ? AND digest IS NOT NULL)",
         [all_names(database, job), learned.version - KEPT],
     )
 
@@ -329,9 +334,11 @@ def seal_of(database: Database, release_id: str) -> str | None:
         row = database.execute(_WHOLE, [release_id]).fetchone()
         return _hashed(row) if row and not measured else None
     state, digest = database.execute(
-        "SELECT state, digest FROM learner WHERE release_id = ?", [release_id]
+        "SELECT state, digest FROM learner LEFT JOIN learned_state USING (release_id)"
+        " WHERE release_id = ?",
+        [release_id],
     ).fetchone()
-    if state and hashlib.sha256(state.encode()).hexdigest() != digest:
+    if state is not None and hashlib.sha256(state.encode()).hexdigest() != digest:
         return None
     row = database.execute(_BY_DIGEST, [release_id]).fetchone()
     return _MEASURED + _hashed((*row, measured)) if measured else _DIGESTED + _hashed(row)
@@ -367,6 +374,9 @@ def verify(database: Database) -> None:
         (rows,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()  # noqa: S608
         if rows != len(commits):
             raise _altered(f"table {table}", None)
+    strays = "SELECT 1 FROM learned_state WHERE release_id NOT IN (SELECT release_id FROM learner)"
+    if database.execute(f"{strays} LIMIT 1").fetchone():
+        raise _altered("table learned_state", None)
     measurements.verify(database)
     _require_newest_states(database)
 
@@ -384,10 +394,12 @@ def _require_newest_states(database: Database) -> None:
         if name != job
     }
     for job, version in newest.items():
-        (state,) = database.execute(
-            "SELECT state FROM learner WHERE job = ? AND version = ?", [job, version]
+        kept = database.execute(
+            "SELECT 1 FROM learned_state JOIN learner USING (release_id)"
+            " WHERE job = ? AND version = ?",
+            [job, version],
         ).fetchone()
-        if not state and (job, version) not in gone_on:
+        if not kept and (job, version) not in gone_on:
             raise _altered(f"the learned state of {job}", None)
 
 

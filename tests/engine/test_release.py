@@ -190,7 +190,7 @@ def test_a_state_that_cannot_be_planned_with_is_put_aside(tmp_path: Path, state:
     world = World(tmp_path, days=2)
     world.clock.seconds = world.source.start + DAY
     world.runner.round([world.job()])
-    world.store.database.execute("UPDATE learner SET state = ?", [json.dumps(state)])
+    world.store.database.execute("UPDATE learned_state SET state = ?", [json.dumps(state)])
     world.clock.seconds += DAY
     assert world.runner.round([world.job()]).released == 1
 
@@ -319,12 +319,14 @@ def test_a_learner_that_moved_on_meanwhile_refuses_the_commit(tmp_path: Path) ->
     class Racing(type(job.kind)):  # type: ignore[misc]
         def learn(self, state: Json, plan: Plan, outcome: Outcome) -> Json:
             database.execute(
-                "INSERT INTO learner SELECT 'other', 1, id, '{}', '{}', '' FROM release LIMIT 1"
+                "INSERT INTO learner SELECT 'other', 1, id, '{}', '' FROM release LIMIT 1"
             )
+            database.execute("INSERT INTO learned_state SELECT id, '{}' FROM release LIMIT 1")
             return super().learn(state, plan, outcome)
 
     database.execute("PRAGMA foreign_keys=OFF")
     database.execute("DELETE FROM learner")
+    database.execute("DELETE FROM learned_state")
     kind = quantiles_kind()
     racing = Racing(kind.column, kind.quantiles, kind.epsilon, kind.grid, kind.learner)
     with pytest.raises(StoreError, match="changed meanwhile"):

@@ -16,7 +16,16 @@ from streamdp.errors import BudgetExhaustedError, IntegrityError, LockedError, S
 from streamdp.privacy.filters import Caps
 from streamdp.store import archive, database
 from streamdp.store.anchor.anchor import Anchor, default_anchor
-from streamdp.store.anchor.lines import Spending, State, newest_target, read
+from streamdp.store.anchor.lines import (
+    NewerAnchorError,
+    Spending,
+    State,
+    newest_target,
+    read,
+    scan,
+    sealed,
+)
+from streamdp.store.anchor.lost import require_lost
 from streamdp.store.ledger import chain
 from streamdp.store.sqlite import SqliteStore
 from streamdp.types import Batch, Charge
@@ -139,6 +148,9 @@ def test_a_ledger_without_its_last_rows_is_refused(
     raw.execute("PRAGMA foreign_keys=OFF")
     with without(raw, "ledger_keeps_rows"), without(raw, "measurement_keeps_rows"):
         raw.execute("DELETE FROM learner WHERE version = 5")
+        raw.execute(
+            "DELETE FROM learned_state WHERE release_id NOT IN (SELECT release_id FROM learner)"
+        )
         raw.execute("DELETE FROM measurement WHERE reservation = 10")
         raw.execute("DELETE FROM release WHERE reservation = 10")
         raw.execute("DELETE FROM outbox WHERE release_id NOT IN (SELECT id FROM release)")
@@ -239,6 +251,27 @@ def test_every_flipped_bit_of_the_anchor_is_found(world: World) -> None:
         path.write_bytes(whole[:place] + bytes([whole[place] ^ 1]) + whole[place + 1 :])
         with pytest.raises(IntegrityError):
             SqliteStore.open(world.path, 0)
+
+
+@pytest.mark.parametrize(
+    "word",
+    [[9, 1, 12, "ab"], [1, 1, 12, "ab", ["s", "k", 1, 1, 0, None, None, 0, 7]]],
+    ids=["another bit", "a longer charge"],
+)
+def test_a_line_of_a_later_version_is_called_that(world: World, word: list[object]) -> None:
+    """Nobody altered it, and nobody is led to adopt a new anchor."""
+    path = default_anchor(world.path)
+    with path.open("rb") as file:
+        *_, (check, _, _) = scan(path, file)
+    with path.open("ab") as file:
+        file.write(sealed(check, word)[1])
+    before = path.read_bytes()
+    with pytest.raises(NewerAnchorError, match="a newer streamdp") as caught:
+        SqliteStore.open(world.path, 0)
+    assert "adopt" not in str(caught.value)
+    with pytest.raises(NewerAnchorError):
+        require_lost(world.path, path)
+    assert path.read_bytes() == before
 
 
 def test_a_torn_line_is_ordinary(world: World) -> None:

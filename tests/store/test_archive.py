@@ -12,13 +12,16 @@ from streamdp.store.verified_open import verify
 from tests.worlds import World
 
 EDITS = (
-    """UPDATE release SET "rows" = replace("rows", '"value": ', '"value": 1') WHERE rowid = 2""",
+    """UPDATE release SET "rows" = replace("rows", '"value":', '"value":1') WHERE rowid = 2""",
     "UPDATE release SET epsilon_nano = epsilon_nano - 1 WHERE rowid = 2",
     "UPDATE release SET id = 'other' WHERE rowid = 2",
     "UPDATE batch SET window_end = window_end + 1 WHERE key IN (SELECT max(key) FROM batch)",
-    "UPDATE learner SET state = '{}' WHERE version = 2",
-    "UPDATE learner SET state = '{}' WHERE version = 5",
-    "UPDATE learner SET state = '' WHERE version = 5",
+    "UPDATE learned_state SET state = '{}' WHERE release_id = (SELECT id FROM release LIMIT 1)",
+    "UPDATE learned_state SET state = '{}' WHERE release_id = (SELECT release_id FROM learner"
+    " WHERE version = 5)",
+    "DELETE FROM learned_state WHERE release_id = (SELECT release_id FROM learner"
+    " WHERE version = 5)",
+    "INSERT INTO learned_state VALUES ('x', '{}')",
     "UPDATE learner SET digest = '0' WHERE version = 2",
     "UPDATE learner SET digest = NULL WHERE version = 5",
     "UPDATE learner SET signature = '{}' WHERE version = 1",
@@ -27,7 +30,7 @@ EDITS = (
     "DELETE FROM release WHERE rowid = 5",
     "INSERT INTO release SELECT 'x', 'k', source, batch, kind, 1, 1, 1, version, '' FROM release"
     " LIMIT 1",
-    "INSERT INTO learner SELECT 'k', 1, 'x', '', '', ''",
+    "INSERT INTO learner SELECT 'k', 1, 'x', '', ''",
 )
 
 
@@ -51,7 +54,7 @@ def test_only_the_newest_states_are_kept(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(archive, "KEPT", 2)
     world = World(tmp_path)
     world.runner.round([world.job()])
-    assert world.count("SELECT count(*) FROM learner WHERE state != ''") == 2
+    assert world.count("SELECT count(*) FROM learned_state") == 2
     assert world.count("SELECT count(*) FROM learner WHERE signature != ''") == 1
     database = world.store.database
     assert [each.version for each, _ in archive.learned_states(database, "job")] == [5, 4]

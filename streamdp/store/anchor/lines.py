@@ -22,6 +22,7 @@ was assumed for many together."""
 
 _DIGITS = 16
 _FOLLOWS, _REBOUND, _ASSUMES = 1, 2, 4
+_BITS = _FOLLOWS | _REBOUND | _ASSUMES
 _TAIL = 1 << 14
 """Bytes at the end of an anchor that hold its last two lines, but for a line of many charges."""
 
@@ -31,6 +32,10 @@ LOST = (
     " have been spent since this store was written, charges it, and goes on"
 )
 """The way out, for messages."""
+
+
+class NewerAnchorError(IntegrityError):
+    """A line that hangs in its chain says what this version does not know."""
 
 
 class State(NamedTuple):
@@ -123,9 +128,15 @@ def read(path: Path) -> Iterator[Line]:
 
 
 def is_readable(path: Path) -> bool:
-    """Whether an anchor is there, holds more than its beginning, and is unaltered."""
+    """Whether an anchor is there, holds more than its beginning, and is unaltered.
+
+    Raises:
+        NewerAnchorError: This version does not know all of its words.
+    """
     try:
         return path.exists() and sum(1 for _ in read(path)) > 0
+    except NewerAnchorError:
+        raise
     except IntegrityError:
         return False
 
@@ -140,7 +151,12 @@ def missing(path: Path) -> IntegrityError:
 
 
 def scan(path: Path, file: BinaryIO) -> Iterator[tuple[str, int, Line | str]]:
-    """Each line, the check it ends in, and the bytes up to its end; the first is an identity."""
+    """Each line, the check it ends in, and the bytes up to its end; the first is an identity.
+
+    Raises:
+        IntegrityError: A line was changed, removed or added by other hands.
+        NewerAnchorError: A line is whole, and of a later version.
+    """
     check, size = "", 0
     line: Line | None = None
     for number, text in enumerate(file, start=1):
@@ -149,17 +165,25 @@ def scan(path: Path, file: BinaryIO) -> Iterator[tuple[str, int, Line | str]]:
         try:
             *word, _ = json.loads(text)
             check, expected = sealed(check, word)
-            if expected != text:
-                raise ValueError
+        except (ValueError, TypeError):
+            expected = b""
+        if expected != text:
+            raise IntegrityError(
+                f"the anchor was altered at line {number}",
+                where=str(path),
+                hint=f"bring back an unaltered copy of it; {LOST}",
+                line=number,
+            )
+        try:
             if number == 1:
                 found: Line | str = _identity(*word)
             else:
                 found = line = _line(word, line)
         except (ValueError, TypeError, IndexError, AttributeError):
-            raise IntegrityError(
-                f"the anchor was altered at line {number}",
+            raise NewerAnchorError(
+                f"a newer streamdp has written line {number} of the anchor",
                 where=str(path),
-                hint=f"bring back an unaltered copy of it; {LOST}",
+                hint="install that version or a later one: this one cannot tell what was spent",
                 line=number,
             ) from None
         size += len(text)
@@ -169,7 +193,7 @@ def scan(path: Path, file: BinaryIO) -> Iterator[tuple[str, int, Line | str]]:
 def newest_target(path: Path) -> State | None:
     """State that the last line names, read from the end of the file.
 
-    None if that line is torn, altered or too long: `scan` says which.
+    None if that line is torn, altered, too long or of a later version: `scan` says which.
     """
     try:
         with path.open("rb") as file:
@@ -179,8 +203,9 @@ def newest_target(path: Path) -> State | None:
         *word, _ = json.loads(last)
         if rest or sealed(check.decode(), word)[1] != last + b"\n":
             return None
-        return State(*word[1:4])
-    except (OSError, ValueError, TypeError):
+        target = State(*word[1:4])
+        return _line(word, Line(True, False, target, target)).target
+    except (OSError, ValueError, TypeError, IndexError):
         return None
 
 
@@ -193,6 +218,8 @@ def _identity(form: str, store_id: str) -> str:
 def _line(word: Json, before: Line | None) -> Line:
     """A line from its words: bits, epoch, number, hash, then a base if rebound, then charges."""
     bits, *target = word[:4]
+    if bits & ~_BITS:
+        raise ValueError
     follows, rebound, rest = bool(bits & _FOLLOWS), bool(bits & _REBOUND), word[4:]
     if rebound:
         base, rest = State(*rest[0]), rest[1:]

@@ -23,7 +23,15 @@ from streamdp.privacy.events import approximate, charge_of, pure, zero_concentra
 from streamdp.privacy.filters import Measure
 from streamdp.store.anchor.anchor import Anchor
 from streamdp.store.anchor.check import charges_after, difference, history, state_of
-from streamdp.store.anchor.lines import Line, Spending, State, newest_target, scan
+from streamdp.store.anchor.lines import (
+    Line,
+    NewerAnchorError,
+    Spending,
+    State,
+    is_readable,
+    newest_target,
+    scan,
+)
 from streamdp.store.anchor.reconcile import bind_scope, next_epoch, require_own, writing
 from streamdp.store.database import connect_to_read
 from streamdp.store.gates import end_open_runs
@@ -144,9 +152,10 @@ def require_lost(path: Path, anchor_path: Path) -> None:
 
     Raises:
         StoreError: They agree, or there is no store.
+        NewerAnchorError: A later version has written the anchor.
     """
     with closing(connect_to_read(path)) as database:
-        if anchor_path.exists() and newest_target(anchor_path) == state_of(database):
+        if is_readable(anchor_path) and newest_target(anchor_path) == state_of(database):
             raise _nothing_lost()
 
 
@@ -264,6 +273,8 @@ def _known_before_damage(database: Database, path: Path) -> Counter[tuple[str, M
                 last = line
     except OSError:
         return Counter()
+    except NewerAnchorError:
+        raise
     except IntegrityError:
         if last is not None:
             _add(sums, last)
@@ -280,9 +291,11 @@ def _add(sums: Counter[tuple[str, Measure]], line: Line) -> None:
 
 
 def _anchor_to_adopt(path: Path, now: int) -> Anchor:
-    """The existing anchor; a damaged one is moved aside."""
+    """The existing anchor; a damaged one is moved aside, and one of a later version is refused."""
     try:
         return Anchor.open(path, create=True)
+    except NewerAnchorError:
+        raise
     except IntegrityError:
         path.rename(path.with_name(f"{path.name}.damaged-{now}"))
         return Anchor.open(path, create=True)

@@ -14,6 +14,7 @@ from streamdp.database import Database
 from streamdp.errors import IntegrityError
 from streamdp.privacy.amounts import UNBOUNDED
 from streamdp.privacy.filters import Caps, Measure
+from streamdp.store.ledger.events import Events, shortened
 from streamdp.types import Json
 
 PURPOSES = frozenset(
@@ -46,9 +47,13 @@ def append(
     epsilon_nano: int | None = 0,
     rho_nano: int = 0,
     delta_atto: int = 0,
+    repeats: bool = False,
     **row: Any,
 ) -> int:
-    """Write one row behind the last and return its number."""
+    """Write one row behind the last and return its number.
+
+    An event that may repeat that of the job's charge before is stored as `events` says.
+    """
     last, previous = head(database)
     sums = _added(_sums_of(database, scope), epsilon_nano, rho_nano, delta_atto)
     seq = last + 1
@@ -65,7 +70,11 @@ def append(
         **dict(zip(_SUMS, sums, strict=True)),
         **row,
     }
-    database.table("ledger").insert({**full, "hash": _hash(full)})
+    stored = {**full, "hash": _hash(full)}
+    del stored["previous"]
+    if repeats:
+        stored["event"] = shortened(database, str(row["job"]), str(full["event"]))
+    database.table("ledger").insert(stored)
     return seq
 
 
@@ -124,7 +133,9 @@ def verify(database: Database, newest: int | None = None) -> None:
     behind = 0 if newest is None else max(head(database)[0] - newest, 0)
     previous, expected = _hash_of(database, behind), behind + 1
     spent: dict[str, _Sums] = {}
-    for row in _rows(database, behind):
+    events = Events(database)
+    for stored in _rows(database, behind):
+        row = {"previous": previous, **stored, "event": events.whole(stored["event"])}
         if row["purpose"] not in PURPOSES:
             raise IntegrityError(
                 f"the ledger holds a row of unknown purpose {row['purpose']!r}",

@@ -33,8 +33,12 @@ def copy_of(database: Database | None) -> Database:
 
 
 def _ledger_rows(database: Database) -> sqlite3.Cursor:
-    """Rows with the running sum of rho, which a store of an earlier schema lacks."""
-    names = [name for name in database.table("ledger").columns_dict if name != "lifetime_rho_nano"]
+    """Rows with the running sum of rho, which a store of an earlier schema lacks.
+
+    Hashes of rows before are in those.
+    """
+    made = {"lifetime_rho_nano", "previous"}
+    names = [name for name in database.table("ledger").columns_dict if name not in made]
     return database.execute(
         f"SELECT {', '.join(names)}, sum(rho_nano) OVER (PARTITION BY scope ORDER BY seq)"  # noqa: S608
         " AS lifetime_rho_nano FROM ledger ORDER BY seq"

@@ -63,7 +63,7 @@ def reserve(
     for other in others:
         require_own_source(scope, other)
         require_room(database, caps, job, other, item, new=False)
-    seq = spend(database, "reserve", scope, job, batch.key, charge, caps, now)
+    seq = spend(database, "reserve", scope, job, batch.key, charge, caps, now, repeats=True)
     for other in others:
         _join(database, seq, other, job, {"type": "window"}, now)
     return Reservation(seq, scope, job, batch.key)
@@ -78,8 +78,13 @@ def spend(
     charge: Charge,
     caps: Caps,
     now: int,
+    *,
+    repeats: bool = False,
 ) -> int:
-    """Write the row of a charge that the caps admit, and return its number."""
+    """Write the row of a charge that the caps admit, and return its number.
+
+    One that may repeat the job's charge before is stored short.
+    """
     return chain.append(
         database,
         at=now,
@@ -92,6 +97,7 @@ def spend(
         delta_atto=charge.delta_atto,
         event=charge.event,
         caps=caps,
+        repeats=repeats,
     )
 
 

@@ -13,6 +13,7 @@ from streamdp.privacy.accountants import epsilon_of_rho
 from streamdp.privacy.accountants_pld import Draw, draws_of, epsilon_of_draws, installed
 from streamdp.privacy.amounts import ATTO, UNBOUNDED, delta_text, epsilon_text
 from streamdp.privacy.filters import Caps
+from streamdp.store.ledger.events import WHOLE_OR_REPEATED, Events
 from streamdp.store.ledger.ledger import caps_of, declaration_of
 from streamdp.store.ledger.recompute import recompute
 from streamdp.types import Json
@@ -34,16 +35,16 @@ def definition(*, pure: bool, delta: bool) -> str:
     return f"{said}, except with chance delta" if delta else said
 
 
-_CHOSEN = """
+_CHOSEN = f"""
     SELECT EXISTS (SELECT 1 FROM ledger WHERE scope = ? AND purpose = 'open')
         OR EXISTS (
-            SELECT 1 FROM ledger WHERE scope = ? AND purpose = 'reserve'
+            SELECT 1 FROM ledger l WHERE scope = ? AND purpose = 'reserve'
             AND epsilon_nano IS NOT NULL
-            AND instr(event, '"type": "choice"') = 0
-            AND instr(event, '"mechanism": "histograms"') = 0
+            AND instr({WHOLE_OR_REPEATED}, '"type": "choice"') = 0
+            AND instr({WHOLE_OR_REPEATED}, '"mechanism": "histograms"') = 0
             GROUP BY job, epsilon_nano HAVING COUNT(DISTINCT rho_nano) > 1
         )
-"""
+"""  # noqa: S608
 """Whether charges of a scope may have been chosen by what was released before. A `choice` books the
 worst of its ways, and histograms have one, so that these cost something else only where an operator
 or another version says so."""
@@ -166,8 +167,9 @@ def parameters_over_time(database: Database, job: str) -> list[Json]:
         " ORDER BY seq",
         [job],
     )
+    events = Events(database)
     for seq, batch, text in rows:
-        event = json.loads(text)
+        event = json.loads(events.whole(text))
         while event.get("type") == "group":
             event = event["event"]
         said = {name: each for name, each in event.items() if name not in LEFT_OUT}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from streamdp.database import Database
 from streamdp.privacy.events import charge_of
+from streamdp.store.ledger.events import Events
 from streamdp.types import Charge, Json
 
 _PRIOR = re.compile('"prior": ?"[0-9a-f]{64}"')
@@ -54,7 +55,9 @@ def recompute(database: Database) -> Iterator[Recomputed]:
         " WHERE purpose IN ('reserve', 'open') ORDER BY seq"
     )
     known: dict[str, Charge] = {}
-    for seq, scope, text, epsilon, rho, delta in rows:
+    events = Events(database)
+    for seq, scope, stored, epsilon, rho, delta in rows:
+        text = events.whole(stored)
         asked = _PRIOR.sub("", text)
         now = known.get(asked)
         if now is None:

@@ -189,7 +189,7 @@ def _newest(database: Database, job: str) -> tuple[int, Json, Json] | None:
     """Version, signature and state of the newest that a job learned, in its names of now."""
     names = all_names(database, job)
     row = database.execute(
-        "SELECT version, release_id, state FROM learner"
+        "SELECT version, release_id, state FROM learner JOIN learned_state USING (release_id)"
         " WHERE job IN (SELECT value FROM json_each(?)) ORDER BY version DESC LIMIT 1",
         [names],
     ).fetchone()
