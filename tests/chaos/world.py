@@ -164,14 +164,14 @@ class World:
             found.setdefault(job, []).append(at)
         return found
 
-    def longest_gap(self, jobs: set[str], since: float, until: float) -> float:
-        """Longest time in which one of these jobs released nothing."""
-        longest = 0.0
+    def longest_gap(self, jobs: set[str], since: float, until: float) -> tuple[float, str]:
+        """Longest time in which one of these jobs released nothing, and which."""
+        longest = 0.0, ""
         for job, at in self.released().items():
             if job in jobs:
                 marks = [since, *sorted(each for each in at if since < each < until), until]
                 gaps = [later - earlier for earlier, later in pairwise(marks)]
-                longest = max(longest, *gaps)
+                longest = max(longest, (max(gaps), job))
         return longest
 
     def jobs_of(self, *sources: str) -> set[str]:
