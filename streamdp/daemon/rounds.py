@@ -32,6 +32,10 @@ PATIENCE = 60
 """Seconds beyond the time of a question after which it counts as hung."""
 
 
+AGAIN = 5
+"""Seconds from a failure of the store to the next try: a full volume is no reason to be busy."""
+
+
 @dataclass(eq=False, slots=True)
 class Round:
     """One source at work.
@@ -87,6 +91,7 @@ class Rounds:
         self._active: dict[str, Round] = {}
         self._unserved: dict[str, int] = {}
         self._again: set[str] = set()
+        self._again_at = 0.0
         self._error: BaseException | None = None
         self._told: set[tuple[str, Skipped]] = set()
         self._rolled = Rolled()
@@ -129,7 +134,7 @@ class Rounds:
                 Thread(target=self._work, args=[round_, log], name=name, daemon=True).start()
 
     def left(self) -> set[str]:
-        """Jobs whose round failed at the store or the clock: to be woken again soon.
+        """Jobs whose round failed at the store or the clock, once they are to be woken again.
 
         Raises:
             StreamdpError: Another process has taken the store over, or it is damaged.
@@ -137,6 +142,8 @@ class Rounds:
         with self._guard:
             if self._error is not None:
                 raise self._error
+            if self._clock.timer() < self._again_at:
+                return set()
             found, self._again = self._again, set()
         return found
 
@@ -163,7 +170,8 @@ class Rounds:
         try:
             self._run(round_, log)
         except (ClockError, OutOfMemoryError, StoreError) as error:
-            log("store.failed", code=error.code, reason=error.line)
+            if self.failure != error.line:
+                log("store.failed", code=error.code, reason=error.line)
             self._try_again(round_, error.line)
         except MemoryError:  # not enough to say so
             self._try_again(round_, "")
@@ -214,6 +222,8 @@ class Rounds:
 
     def _try_again(self, round_: Round, why: str) -> None:
         with self._guard:
+            if not self._again:
+                self._again_at = self._clock.timer() + AGAIN
             self._again.update(round_.tasks, round_.woken)
             round_.woken = {}
             self.failure = why

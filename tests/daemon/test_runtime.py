@@ -14,7 +14,7 @@ import pytest
 
 from streamdp.config import Configuration, load
 from streamdp.daemon.lock import is_locked, store_lock
-from streamdp.daemon.rounds import Rounds
+from streamdp.daemon.rounds import AGAIN, Rounds
 from streamdp.daemon.runtime import HEARTBEAT, Runtime, runtime
 from streamdp.engine.attempts import Outcomes
 from streamdp.engine.runner import Runner
@@ -120,8 +120,11 @@ def test_a_full_disk_is_waited_for(
     lives: bool,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A store that is full or busy is tried again with the same jobs; a damaged one is the end."""
-    log, fails = EventLog(), [True]
+    """A store that is full or busy is tried again with the same jobs; a damaged one is the end.
+
+    It is tried after a while, and told once however often it fails.
+    """
+    log, fails = EventLog(), [True, True]
     real = Runner.round
 
     def round_(runner: Runner, *given: Any) -> Outcomes:
@@ -141,9 +144,14 @@ def test_a_full_disk_is_waited_for(
                 rounds.left()
             return
         assert rounds.failure == "the disk is full"
+        assert rounds.left() == set(), "it is not tried again at once"
+        clock.timed += AGAIN
         assert rounds.left() == {"air_time"}
-        assert "store.failed" in log.names()
+        assert log.names().count("store.failed") == 1
         rounds.wake(running.jobs.values(), ["air_time"], log)
         wait_until(lambda: not rounds.busy())
-        assert rounds.left() == set()
+        assert log.names().count("store.failed") == 1
+        rounds.wake(running.jobs.values(), ["air_time"], log)
+        wait_until(lambda: not rounds.busy())
+        clock.timed += AGAIN
         assert rounds.failure == ""
