@@ -35,10 +35,12 @@ class FoundGroups:
         job: Finds the groups.
         read: Reads them off the rows of one of its releases, at most so many as are configured.
 
-    Privacy: the groups of a batch follow from a release of an earlier batch, so the loss of both is
-    that of their adaptive composition, the sum of their prices. A record is in one group at most
-    whatever the groups are, so the price is that of one group, however many there are. Records of
-    other groups do not count.
+    Privacy: the groups of a batch follow from what the job released: before it, where batches are
+    windows of time; of any other batch, where they are files, which have no order. What it found
+    may have come of the batch itself: the loss of both is that of their adaptive composition, the
+    sum of their prices, and each is charged. A record is in one group at most whatever the groups
+    are, so the price is that of one group, however many there are. Records of other groups do not
+    count.
     """
 
     of: Callable[[tuple[Group, ...]], ReleaseKind]

@@ -7,7 +7,9 @@ from typing import Literal
 
 ColumnType = Literal["text", "number", "integer"]
 
-Role = Literal["label", "value", "origin", "estimate", "lower", "upper", "error", "batch", "flag"]
+Role = Literal[
+    "label", "value", "origin", "estimate", "lower", "upper", "error", "batch", "flag", "state"
+]
 """The role of a column for its reader.
 
 * label: names the row, as a group or a quantile does; the same in every release of a job.
@@ -19,6 +21,7 @@ Role = Literal["label", "value", "origin", "estimate", "lower", "upper", "error"
 * error: what error to expect, a public number.
 * batch: says something of the whole batch, or of the whole group, in each of its rows.
 * flag: a warning about the row, that follows from releases alone; null where nothing is off.
+* state: what became of the row, such as a key that was found just now: marked, and no warning.
 """
 
 HARDLY_ANY = "hardly any records"

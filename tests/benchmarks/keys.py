@@ -14,11 +14,13 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
 import tempfile
 import time
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from multiprocessing import get_context
@@ -30,6 +32,8 @@ import numpy as np
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.limits import Limits
+from streamdp.backends.spark.engine import SparkBackend
+from streamdp.backends.sql.relation import Relation
 from streamdp.kinds.keys.kind import Keys, keys_of
 from streamdp.mechanisms.key_selection.selection import selection_at
 from streamdp.mechanisms.key_selection.truncated_geometric import ONE, chances
@@ -39,6 +43,7 @@ from streamdp.types import Batch, FloatArray, Key, KeyCounts, KeyQuery, UnitBoun
 from tests.benchmarks.flights import PATH
 from tests.benchmarks.report import Row, main
 from tests.benchmarks.statistics import COUNTS, a_year, counts_by_day, kind_of
+from tests.contract.servers import java
 
 DELTA = Fraction(1, 10**9)
 AT_LEAST = 5
@@ -245,6 +250,34 @@ def asked(quick: bool) -> Iterator[Row]:
                 "seconds": seconds,
                 "keys": len(answer.units),
             }
+            if not quick and java():
+                yield asked_of_spark(path, f"{size} rows, {about}", query, answer)
+
+
+def asked_of_spark(path: str, about: str, query: KeyQuery, told: KeyCounts) -> Row:
+    """Processor time of Python and of Java, once Spark runs; `alike` is whether answers agree."""
+    from pyspark.sql import SparkSession
+
+    backend = SparkBackend("local[1]", Relation(query=f"SELECT * FROM parquet.`{path}`"))
+    backend.check(query, Batch("s", "b"))
+    (session,) = filter(None, [SparkSession.getActiveSession()])
+    process = int(session._jvm.java.lang.ProcessHandle.current().pid())  # type: ignore[union-attr]
+    backend.answer(replace(query, least=10**6), Batch("s", "b"))  # compiles it
+    began = time.process_time() + _spent(process)
+    answer = backend.answer(query, Batch("s", "b"))
+    return {
+        "stream": "the question",
+        "who": f"streamdp on Spark, {about}",
+        "seconds": time.process_time() + _spent(process) - began,
+        "keys": len(answer.units),
+        "alike": answer.units == told.units,
+    }
+
+
+def _spent(process: int) -> float:
+    """Seconds of processor time of another process."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def remembered(quick: bool) -> Row:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from streamdp.reports.releases.series import picture
 from streamdp.reports.releases.suspicion import odd
 from streamdp.types import HARDLY_ANY, Column, Release, Row
 
@@ -78,3 +79,13 @@ def test_a_job_of_few_releases_is_compared_with_nothing() -> None:
     """Its flags are told all the same."""
     assert odd([release(1, lower=0.0, upper=400.0), release(0)], lambda row: None) == ()
     assert odd([release(1, flag=HARDLY_ANY)], lambda row: None)
+
+
+def test_a_key_that_was_found_is_marked_and_not_suspect() -> None:
+    """Nor is one that is quiet, which it may be in all releases to come."""
+    columns = (*COLUMNS[1:4], Column("city", "text", "label"), Column("flag", "text", "state"))
+    none: Row = {"city": "Bern", "value": None, "lower": None, "upper": None, "flag": "found now"}
+    about = ("s", "1", 0, 86_400, "keys", 1, 0)
+    found = Release("f" * 24, "job", *about, (none,), columns)
+    assert odd([found], lambda _: None) == ()
+    assert picture([found]).series[0].flags == ("found now",)

@@ -38,7 +38,7 @@ from streamdp.types import (
 )
 
 NEW, QUIET = "found now", "quiet"
-"""Flags: of a key that this batch made known, and of one that hardly any units hold any more."""
+"""Marks: of a key that this batch made known, and of one that hardly any units hold any more."""
 
 TOGETHER = 2000
 """Keys whose counts are filtered together, which bounds the memory of that."""
@@ -143,7 +143,7 @@ class Keys:
             Column("smoothed", "number", "estimate", unit, about="count"),
             Column("smoothed_lower", "number", "lower", unit, about=of, level=LEVEL),
             Column("smoothed_upper", "number", "upper", unit, about=of, level=LEVEL),
-            Column("flag", "text", "flag"),
+            Column("flag", "text", "state"),
         )
 
     @property

@@ -50,7 +50,7 @@ class Series:
         raw: What was drawn.
         estimate: What follows from this and earlier releases: a column that has values in this row,
             one with an interval if there is one.
-        flags: What is odd about the row in each release; None where nothing is.
+        flags: What is odd or new about the row in each release; None where nothing is.
         cells: What was drawn as a table shows it: a number, or the name of a candidate.
     """
 
@@ -214,7 +214,7 @@ def _series(
     estimate = next(iter(sorted(filter(_has_values, estimates), key=_has_no_interval)), None)
     names = [each.name for each in columns if each.chart == "choices"]
     cells = [candidate(row, names) if names else row.get(raw) for row in rows]
-    flags = [each.name for each in columns if each.role == "flag"]
+    flags = [each.name for each in columns if each.role in ("flag", "state")]
     odd = tuple(next((str(row[f]) for f in flags if row.get(f)), None) for row in rows)
     return Series(labels, _line(raw, rows, columns), estimate, tuple(cells), odd)
 

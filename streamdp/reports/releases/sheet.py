@@ -24,6 +24,7 @@ WORDS = {
     "error": "what error to expect",
     "batch": "of the whole batch or group, the same in each of its rows",
     "flag": "a warning that follows from releases alone",
+    "state": "what became of the row",
 }
 _UNITS = ((604_800, "week"), (86_400, "day"), (3600, "hour"), (60, "minute"), (1, "second"))
 

@@ -162,3 +162,33 @@ def test_the_statement_says_what_is_published_for_ever(home: Path) -> None:
     told = CliRunner().invoke(cli, ["statement", "--delta", "1e-6"]).output
     assert "none that fewer than 5 records of a window of 4 batches hold is ever found" in told
     assert "a found text is public for ever; one person who writes a text often enough" in told
+
+
+FILES = """
+store: {path: s.db}
+privacy: {unit: trip, caps: {batch: 3, lifetime: 900, delta: {batch: 1e-8, lifetime: 1e-6}}}
+sources:
+  trips: {path: "drops/*.csv", types: {city: text}, batches: files, settle: 0s}
+releases:
+  sizes:
+    {kind: statistics, source: trips, by: city, groups: {from: cities, most: 3}, epsilon: 1,
+     measures: {n: count}}
+  cities: {kind: keys, source: trips, by: city, epsilon: 2, delta: 1e-9}
+"""
+
+
+def test_files_have_no_order_and_pay_for_keys_and_counts(home: Path) -> None:
+    """Keys that another file's release names may come of this file, which has paid for both."""
+    (home / "config.yaml").write_text(FILES)
+    (home / "drops").mkdir()
+    for name, cities in {"a": "Bern", "b": "Bern Chur", "c": "Bern Thun"}.items():
+        lines = "\n".join(city for city in cities.split() for _ in range(60))
+        (home / "drops" / f"{name}.csv").write_text(f"city\n{lines}\n")
+    run()
+    groups = dict(rows("SELECT batch, rows FROM release WHERE job = 'sizes'"))
+    assert [row["city"] for row in json.loads(groups["a.csv"])] == ["Bern", "Thun"]
+    paid = rows(
+        "SELECT batch, sum(epsilon_nano), sum(delta_atto) FROM ledger WHERE purpose = 'reserve'"
+        " GROUP BY batch ORDER BY batch"
+    )
+    assert paid == [(f"{name}.csv", 3 * 10**9, 10**9) for name in "abc"]
