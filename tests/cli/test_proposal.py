@@ -51,6 +51,13 @@ def test_a_csv_becomes_a_table_of_counts_by_city(home: Path) -> None:
     assert all(abs(count - 7 * 720) < 30 for count in of_basel.values())
 
 
+def test_files_without_a_time_are_said_to_be_counted_from_the_second_on(home: Path) -> None:
+    """One file alone has its keys found, and no counts."""
+    CliRunner().invoke(cli, ["init", "--source", "trips.csv", "--by", "city"])
+    assert "counted from the next one on" in (home / "config.yaml").read_text()
+    assert CliRunner().invoke(cli, ["validate"]).exit_code == 0
+
+
 def test_days_without_an_end_are_said_to_cost(home: Path) -> None:
     """A file that ends is proposed with its end, or with a line on what empty days cost."""
     asked = ["init", "--source", "trips.csv", "--by", "city", "--time", "at"]

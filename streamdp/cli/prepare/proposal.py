@@ -63,6 +63,11 @@ NO_END = """\
     # each day costs, with records or without: add the end of records that no more come to
 """
 
+BY_FILE = """\
+    # keys of a first file are counted from the next one on: one file alone needs --time and --start
+    batches: files                # a file is read once it was left alone for a minute (settle)
+"""
+
 WINDOW = """\
     window: 7                     # a week is asked at once: rare texts are found in many days
 """
@@ -121,7 +126,7 @@ def proposed(
             where=source,
             hint=f"name one with --by; its columns are: {', '.join(kinds)}",
         )
-    batches = "    batches: files\n"
+    batches = BY_FILE
     if time is not None:
         batches = BY_TIME.format(
             time=json.dumps(time), start=start, end="" if end is None else f", end: {end}"
