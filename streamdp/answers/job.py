@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -15,7 +15,7 @@ from streamdp.answers.changes import Change, quantile_change, shift
 from streamdp.answers.counted import Counted, Stage
 from streamdp.answers.periods import Period, gaps
 from streamdp.answers.regression import Estimate, History, Scales, ahead, share
-from streamdp.answers.tables import Axes, PeriodTables, Raw, UnmeasuredError
+from streamdp.answers.tables import Part, PeriodTables, Raw, Table, UnmeasuredError
 from streamdp.errors import ConfigurationError
 from streamdp.mechanisms.noise import noise_of
 from streamdp.types import FloatArray, IntArray, Json, MeasuredRelease, Measurement
@@ -86,6 +86,12 @@ class Measured:
         return tuple(self._newest.measurements[0].terms.question.get("by", ()))
 
     @cached_property
+    def axes(self) -> tuple[Json, ...]:
+        """Axes of the newest release's tables, as questions describe them."""
+        found = [each.terms.question.get("axes", ()) for each in self._newest.measurements]
+        return tuple({each[0]: each for axes in found for each in axes}.values())
+
+    @cached_property
     def parts(self) -> tuple[str, ...]:
         """Measures of the newest release."""
         return tuple(dict.fromkeys(each.terms.part for each in self._newest.measurements))
@@ -144,10 +150,9 @@ class Measured:
         totals = [_counted_total(self, self.releases[place], group) for place in places]
         return _summed(totals)
 
-    def united(self, group: Group = ()) -> United:
-        """The distributions of a group; without one, of all groups together."""
-        groups = (group,) if group else self.groups
-        return United(tuple(map(self.distribution, groups)))
+    def united(self, groups: Sequence[Group] = ()) -> United:
+        """The distributions of some groups together; of all without any."""
+        return United(tuple(map(self.distribution, groups or self.groups)))
 
     def adds_up(self, part: str) -> bool:
         """Whether a measure of the newest release is a count or a sum, so that days add up."""
@@ -459,7 +464,7 @@ class Crossed:
 
     tables: PeriodTables
     labels: Mapping[str, tuple[str, ...]]
-    masks: Mapping[str, tuple[Axes, FloatArray]]
+    masks: Mapping[str, Part]
     batches: int
 
     def cell(self, answer: str, axes: Mapping[str, Json]) -> Answer:
@@ -468,28 +473,34 @@ class Crossed:
         Raises:
             ConfigurationError: Too few batches measured its table.
         """
+        if answer in self.masks:
+            return self.part(self.masks[answer])
+        at = tuple(self.labels[name].index(str(cell)) for name, cell in axes.items())
+        return self._answer(answer, lambda: self.tables.table(tuple(axes)), at)
+
+    def part(self, part: Part) -> Answer:
+        """The number of records that meet a condition.
+
+        Raises:
+            ConfigurationError: Too few batches measured a table of its axes.
+        """
+        return self._answer(part.name, lambda: self.tables.part(part), ())
+
+    def _answer(self, named: str, ask: Callable[[], Table], at: tuple[int, ...]) -> Answer:
         try:
-            if answer in self.masks:
-                names, mask = self.masks[answer]
-                table = self.tables.table(names)
-                value = float((table.counts * mask).sum())
-                half = math.sqrt(float((table.halves**2 * mask).sum()))
-            else:
-                table = self.tables.table(tuple(axes))
-                at = tuple(self.labels[name].index(str(cell)) for name, cell in axes.items())
-                value, half = float(table.counts[at]), float(table.halves[at])
+            table = ask()
         except UnmeasuredError as error:
             raise ConfigurationError(
-                f"only {error} measured {answer!r}, and the others do not follow from them",
+                f"only {error} measured {named!r}, and the others do not follow from them",
                 hint="ask about a longer period, or for fewer axes",
             ) from None
-        value, half = round(value, 3), round(half, 3)
+        value, half = round(float(table.counts[at]), 3), round(float(table.halves[at]), 3)
         return Answer(value, value - half, value + half, self.batches)
 
 
 def _crossed(measured: Measured, places: tuple[int, ...], group: Group) -> Crossed:
     labels: dict[str, tuple[str, ...]] = {}
-    masks: dict[str, tuple[Axes, FloatArray]] = {}
+    masks: dict[str, Part] = {}
     near = range(max(places[0] - _NEAR, 0), min(places[-1] + 1 + _NEAR, len(measured.releases)))
     found: dict[int, list[Raw]] = {place: [] for place in (*near, *places)}
     for place, raws in found.items():
@@ -503,7 +514,9 @@ def _crossed(measured: Measured, places: tuple[int, ...], group: Group) -> Cross
             shape = tuple(map(len, own.values()))
             if "cells" in question:
                 mask = np.array(question["cells"], dtype=np.float64).reshape(shape)
-                masks[each.terms.part] = tuple(own), mask
+                name = f"condition {each.terms.part}"  # the name of no axis
+                masks[each.terms.part] = Part(name, tuple(own), mask)
+                raws.append(Raw((name,), np.array(each.numbers, dtype=float), _variance(each)))
                 continue
             counts = np.array(each.numbers, dtype=np.float64).reshape(shape)
             raws.append(Raw(tuple(own), counts, _variance(each)))

@@ -138,7 +138,7 @@ class _Answers:
         return None
 
     def _quantile(self, quantile: float, group: Group) -> Answer:
-        of = self.measured.united(group)
+        of = self.measured.united((group,) if group else ())
         return of.quantile(quantile, self.places, self.partial)
 
     def _total(self, part: str, cell: str, group: Group) -> Answer:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,6 +57,25 @@ class Table:
     halves: FloatArray
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """The records that meet a condition.
+
+    Args:
+        name: An axis of two cells, of which the second holds it, where it was measured as such.
+        axes: That it looks at.
+        mask: 1 in each of their cells in which it holds, else 0.
+    """
+
+    name: str
+    axes: Axes
+    mask: FloatArray
+
+
+Counting = Callable[[Sequence[Raw]], tuple[FloatArray, float]]
+"""What a batch's tables say, and its variance: infinite if nothing."""
+
+
 class UnmeasuredError(ValueError):
     """Too few batches measured a table."""
 
@@ -89,6 +108,20 @@ class PeriodTables:
                 counts = counts + self._expanded(_interaction(part.counts), subset, axes)
         return Table(counts, whole.halves)
 
+    def part(self, part: Part) -> Table:
+        """The number of records that meet a condition, consistent with the tables of its axes.
+
+        Its interval is that of the condition as one cell: what batches that measured it say of it.
+
+        Raises:
+            UnmeasuredError: Too few batches measured it.
+        """
+        found = self._of(lambda batch: _of_part(batch, part), ())
+        if any(part.name in raw.axes for batch in self.batches for raw in batch):
+            return found
+        counts = self.table(part.axes).counts if part.axes else found.counts
+        return Table(np.asarray((counts * part.mask).sum()), found.halves)
+
     def _shape(self, axes: Axes) -> tuple[int, ...]:
         return tuple(self.shapes[axis] for axis in axes)
 
@@ -100,14 +133,19 @@ class PeriodTables:
 
     def _estimate(self, axes: Axes) -> Table:
         """The best estimate over some axes by itself."""
-        own = [_combined(batch, axes, self._shape(axes)) for batch in self.batches]
+        shape = self._shape(axes)
+        return self._of(lambda batch: _combined(batch, axes, shape), shape)
+
+    def _of(self, counted: Counting, shape: tuple[int, ...]) -> Table:
+        """The sum over all batches of what is counted in each."""
+        own = [counted(batch) for batch in self.batches]
         lacking = [place for place, (_, variance) in enumerate(own) if math.isinf(variance)]
         total = sum((counts for counts, variance in own if math.isfinite(variance)), start=0.0)
         noise = sum(variance for _, variance in own if math.isfinite(variance))
         if not lacking:
-            halves = np.full(self._shape(axes), _LEVEL * math.sqrt(noise))
+            halves = np.full(shape, _LEVEL * math.sqrt(noise))
             return Table(np.asarray(total), halves)
-        beside = [_combined(batch, axes, self._shape(axes)) for batch in self.around]
+        beside = [counted(batch) for batch in self.around]
         every = [*zip(self.batches, own, strict=True), *zip(self.around, beside, strict=True)]
         seen = [(batch, each) for batch, each in every if math.isfinite(each[1])]
         if len(seen) < FEWEST:
@@ -134,6 +172,22 @@ class PeriodTables:
 def _size(batch: Sequence[Raw]) -> float:
     """Likely number of records of a batch, at least one."""
     return max(float(_combined(batch, (), ())[0]), 1.0)
+
+
+def _of_part(batch: Sequence[Raw], part: Part) -> tuple[FloatArray, float]:
+    """What a batch's tables say of a condition, and its variance: infinite if nothing."""
+    direct = [raw for raw in batch if raw.axes == (part.name,)]
+    found = [(float(raw.counts[1]), raw.variance) for raw in direct]
+    for raw in batch:
+        if raw not in direct and set(part.axes) <= set(raw.axes):
+            counts, variance = _combined((raw,), part.axes, part.mask.shape)
+            found.append(
+                (float((counts * part.mask).sum()), variance * max(float(part.mask.sum()), 1.0))
+            )
+    weight = sum(1.0 / variance for _, variance in found)
+    if not weight:
+        return np.zeros(()), math.inf
+    return np.asarray(sum(value / variance for value, variance in found) / weight), 1.0 / weight
 
 
 def _combined(batch: Sequence[Raw], axes: Axes, shape: tuple[int, ...]) -> tuple[FloatArray, float]:

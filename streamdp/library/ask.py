@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 
+import numpy as np
+
 from streamdp.answers.job import DAY, Answer, Group, Measured, counts_records, mean, summed
 from streamdp.answers.periods import Period, Step, every, period
+from streamdp.answers.tables import Part
+from streamdp.config.base.axes import condition, described, labels
 from streamdp.database import Database
 from streamdp.errors import ConfigurationError
 from streamdp.library.table import Table, table_of
@@ -72,6 +76,7 @@ class Ask:
         *,
         every: Step | None = None,
         group: Sequence[str] = (),
+        where: str = "",
         partial: bool = False,
     ) -> Table:
         """A quantile of all records of a period; over `next`: of the batch that comes.
@@ -83,6 +88,7 @@ class Ask:
             over: `2013-06-03`, `2013-W22`, `2013-06`, `2013-Q2`, `2013`, `A..B`, `28d`, `all`.
             every: One answer for each day, week, month... of that.
             group: Of the job's groups.
+            where: Only groups that meet this condition over their columns.
             partial: Whether batches may be missing.
 
         Raises:
@@ -92,11 +98,19 @@ class Ask:
             raise ConfigurationError(f"a quantile lies between 0 and 1, and {quantile:g} does not")
         name = f"quantile {quantile:g}"
         if over == NEXT:
+            if where:
+                raise ConfigurationError(
+                    "a forecast is of one group", hint="name it with group, without a condition"
+                )
             found = self.measured.distribution(tuple(group)).next(quantile, self._following())
             return _table([_row(NEXT, name, found)])
-        of = self.measured.united(tuple(group))
+        of = self.measured.united(self._groups(group, where))
         return self._each(
-            over, every, name, partial, lambda places: of.quantile(quantile, places, partial)
+            over,
+            every,
+            name + _met(where),
+            partial,
+            lambda places: of.quantile(quantile, places, partial),
         )
 
     def share(
@@ -107,23 +121,24 @@ class Ask:
         over: str = "all",
         every: Step | None = None,
         group: Sequence[str] = (),
+        where: str = "",
         partial: bool = False,
     ) -> Table:
         """The share of records above a value, up to a value, or between: above < x <= up_to.
 
-        Without a group it is that of all groups together.
+        Without a group it is that of all groups together, or of those that meet `where`.
         """
         if above is None and up_to is None:
             raise ConfigurationError("a share is above a value, up to one, or between two")
         if above is not None and up_to is not None and above >= up_to:
             raise ConfigurationError(f"nothing is above {above:g} and up to {up_to:g}")
-        name = f"share {_range(above, up_to)}"
+        of = self.measured.united(self._groups(group, where))
         return self._each(
             over,
             every,
-            name,
+            f"share {_range(above, up_to)}{_met(where)}",
             partial,
-            lambda places: self._share(above, up_to, places, tuple(group), partial),
+            lambda places: of.share(above, up_to, places, partial),
         )
 
     def histogram(
@@ -154,15 +169,29 @@ class Ask:
         *,
         every: Step | None = None,
         group: Sequence[str] = (),
+        where: str = "",
         partial: bool = False,
     ) -> Table:
-        """The number of records; without a group that of all groups together."""
+        """The number of records; without a group that of all groups together.
+
+        Args:
+            over: A period.
+            every: One answer for each day, week, month... of that.
+            group: Of the job's groups.
+            where: Only records that meet this condition over the axes of a workload and the
+                columns of groups: `=`, `<>`, `IN`, `<` and `>=` at a cut, `AND`, `OR`, `NOT`.
+            partial: Whether batches may be missing.
+
+        Raises:
+            ConfigurationError: It was not measured; the reason is said.
+        """
+        met = self._met(group, where)
         return self._each(
             over,
             every,
-            "records",
+            f"records{_met(where)}",
             partial,
-            lambda places: self._records(places, tuple(group), partial),
+            lambda places: self._records(places, met, partial),
         )
 
     def total(
@@ -172,15 +201,17 @@ class Ask:
         *,
         every: Step | None = None,
         group: Sequence[str] = (),
+        where: str = "",
         partial: bool = False,
     ) -> Table:
         """The total of a measure `count` or `sum` of statistics."""
+        groups = self._groups(group, where)
         return self._each(
             over,
             every,
-            f"total {measure}",
+            f"total {measure}{_met(where)}",
             partial,
-            lambda places: self._total(measure, places, tuple(group)),
+            lambda places: self._total(measure, places, groups),
         )
 
     def mean(
@@ -191,17 +222,18 @@ class Ask:
         *,
         every: Step | None = None,
         group: Sequence[str] = (),
+        where: str = "",
         partial: bool = False,
     ) -> Table:
         """The total of a measure `sum` over that of a measure `count`."""
+        groups = self._groups(group, where)
         return self._each(
             over,
             every,
-            f"mean {measure} of {count}",
+            f"mean {measure} of {count}{_met(where)}",
             partial,
             lambda places: mean(
-                self._total(measure, places, tuple(group)),
-                self._total(count, places, tuple(group)),
+                self._total(measure, places, groups), self._total(count, places, groups)
             ),
         )
 
@@ -280,31 +312,69 @@ class Ask:
             return float(len(self.measured.releases))
         return last.end / DAY
 
-    def _share(
-        self,
-        above: float | None,
-        up_to: float | None,
-        places: tuple[int, ...],
-        group: Group,
-        partial: bool,
-    ) -> Answer:
-        return self.measured.united(group).share(above, up_to, places, partial)
+    def _groups(self, group: Sequence[str], where: str) -> tuple[Group, ...]:
+        """The groups that are asked about; none where there are no groups."""
+        met = self._met(group, where)
+        if part := next((each for each in met.values() if each is not None), None):
+            raise ConfigurationError(
+                f"{', '.join(part.axes)} cuts records of {self.measured.job} that were counted"
+                " together here",
+                hint="of a condition over axes of a workload, ask for the number of records",
+            )
+        return tuple(met) if group or where else ()
 
-    def _records(self, places: tuple[int, ...], group: Group, partial: bool) -> Answer:
-        groups = (group,) if group else self.measured.groups
-        releases = self.measured.releases
+    def _met(self, group: Sequence[str], where: str) -> dict[Group, Part | None]:
+        """Groups of which some records meet a condition, with it if not all of them do."""
+        measured = self.measured
+        groups = (tuple(group),) if group else measured.groups
+        if not where:
+            return dict.fromkeys(groups)
+        values = zip(measured.by, zip(*measured.groups, strict=True), strict=False)
+        axes = [described(name, tuple(dict.fromkeys(each))) for name, each in values]
+        inner = [described(name, *about) for name, _, *about in measured.axes]
+        if not axes and not inner:
+            raise ConfigurationError(
+                f"{measured.job} has no groups and no axes, so no part of its records was counted",
+                hint="a job `by` groups, or of kind workload, counts parts",
+            )
+        try:
+            looked, mask = condition(where, [*axes, *inner])
+        except ValueError as error:
+            raise ConfigurationError(f"{where!r}: {error}", where=measured.job) from None
+        shaped = mask.reshape([[*axes, *inner][axis].size for axis in looked])
+        names = tuple(inner[axis - len(axes)].name for axis in looked if axis >= len(axes))
+        found = dict[Group, Part | None]()
+        for each in groups:
+            at = tuple(labels(axes[axis]).index(each[axis]) for axis in looked if axis < len(axes))
+            own = np.asarray(shaped[at], dtype=np.float64)
+            if own.any():
+                found[each] = Part(where, names, own) if names else None
+        if not found:
+            raise ConfigurationError(f"nothing of {measured.job} meets {where!r}")
+        return found
+
+    def _records(
+        self, places: tuple[int, ...], met: Mapping[Group, Part | None], partial: bool
+    ) -> Answer:
+        measured = self.measured
+        if measured.axes:
+            tables = {each: measured.crossed(places, each) for each in met}
+            return summed(
+                tables[each].cell("all records", {}) if part is None else tables[each].part(part)
+                for each, part in met.items()
+            )
         kept = [
             place
             for place in places
-            if not partial or all(counts_records(releases[place], each) for each in groups)
+            if not partial or all(counts_records(measured.releases[place], each) for each in met)
         ]
         if not kept:
-            raise ConfigurationError(f"no release of {self.measured.job} there counted records")
-        return summed(self.measured.records(kept, each) for each in groups)
+            raise ConfigurationError(f"no release of {measured.job} there counted records")
+        return summed(measured.records(kept, each) for each in met)
 
-    def _total(self, measure: str, places: tuple[int, ...], group: Group) -> Answer:
-        groups = (group,) if group else self.measured.groups
-        return summed(self.measured.total(measure, places, each) for each in groups)
+    def _total(self, measure: str, places: tuple[int, ...], groups: tuple[Group, ...]) -> Answer:
+        of = groups or self.measured.groups
+        return summed(self.measured.total(measure, places, each) for each in of)
 
 
 def asking(database: Database, job: str, zone: str, about: Sequence[str] = ()) -> Ask:
@@ -353,6 +423,10 @@ def _row(name: str, question: str, answer: Answer) -> dict[str, Json]:
 
 def _table(rows: Sequence[Mapping[str, Json]]) -> Table:
     return table_of(rows, _KINDS)
+
+
+def _met(where: str) -> str:
+    return f" where {where}" if where else ""
 
 
 def _range(above: float | None, up_to: float | None) -> str:

@@ -1,4 +1,4 @@
-"""Rollups of a working configuration: of quantiles, groups, sums and a workload."""
+"""Rollups and conditions, of a working configuration: of quantiles, groups, sums, a workload."""
 
 from __future__ import annotations
 
@@ -147,6 +147,76 @@ def test_tables_of_a_workload_add_up() -> None:
         cells = [each["value"] for each in rows if each.get("origin") == origin]
         assert cells[0] == pytest.approx(sum(cells[1:]), abs=0.01)
     assert abs(whole - 6000) < 300
+
+
+def test_conditions_count_the_cells_that_rows_show() -> None:
+    """Each cell by a condition is the row of it; what a condition leaves is the rest."""
+    rows = {(each.get("origin"), each.get("length")): each for each in rows_of("cube")}
+    for (origin, length), where in (
+        (("JFK", None), "origin = 'JFK'"),
+        (("EWR", "< 60"), "origin = 'EWR' and length < 60"),
+        (("LGA", ">= 240"), "length >= 240 and origin in ('LGA')"),
+    ):
+        (said,) = called("ask", "cube", "--records", "--where", where, "--over", WEEK)
+        assert said["value"] == pytest.approx(rows[origin, length]["value"], abs=0.01)
+        assert said["lower"] < said["value"] < said["upper"]
+        assert (said["question"], said["spent"]) == (f"records where {where}", 0)
+    one = ("ask", "cube", "--records", "--over", WEEK, "--every", "day")
+    parts = [
+        [each["value"] for each in called(*one, "--where", f"length {op} 60")] for op in ("<", ">=")
+    ]
+    (nulls,) = ([each["value"] for each in called(*one, "--where", "length is null")],)
+    days = [each["value"] for each in called(*one)]
+    assert [sum(each) for each in zip(*parts, nulls, strict=True)] == pytest.approx(days, abs=0.01)
+
+
+def test_conditions_choose_groups() -> None:
+    """Of quantiles, shares, counts and totals: one group by a condition is the group."""
+    about = ("--over", WEEK)
+    for question in (
+        ("by_origin", "--quantile", ".5"),
+        ("by_origin", "--above", "120"),
+        ("by_origin", "--records"),
+        ("traffic", "--total", "flights"),
+    ):
+        (one,) = called("ask", *question, *about, "--where", "origin = 'LGA'")
+        (same,) = called("ask", *question, *about, "--group", "LGA")
+        assert {**one, "question": ""} == {**same, "question": ""}
+    (two,) = called("ask", "traffic", "--total", "flights", *about, "--where", "origin <> 'LGA'")
+    parts = [
+        called("ask", "traffic", "--total", "flights", *about, "--group", each)[0]["value"]
+        for each in ("JFK", "EWR")
+    ]
+    assert two["value"] == sum(parts)
+    medians = [
+        called("ask", "by_origin", "--quantile", ".5", *about, *which)[0]["value"]
+        for which in (
+            ("--group", "JFK"),
+            ("--where", "origin in ('JFK', 'EWR')"),
+            ("--group", "EWR"),
+        )
+    ]
+    assert min(medians[0], medians[2]) <= medians[1] <= max(medians[0], medians[2])
+
+
+@pytest.mark.parametrize(
+    ("job", "question", "where", "why"),
+    [
+        ("cube", ("--records",), "length < 61", "no cut of length"),
+        ("cube", ("--records",), "carrier = 'AA'", "compare a dimension with constants"),
+        ("cube", ("--records",), "origin = 'XXX'", "not among the values"),
+        ("cube", ("--records",), "origin = 'JFK' and origin = 'EWR'", "meets"),
+        ("cube", ("--quantile", ".5"), "origin = 'JFK'", "counted together here"),
+        ("air_time", ("--records",), "origin = 'JFK'", "no groups and no axes"),
+        ("traffic", ("--total", "planes"), "origin = 'JFK'", "do not add up"),
+    ],
+)
+def test_conditions_over_what_was_not_counted_are_refused(
+    job: str, question: tuple[str, ...], where: str, why: str
+) -> None:
+    """With the reason."""
+    with pytest.raises(ConfigurationError, match=why):
+        called("ask", job, *question, "--over", WEEK, "--where", where)
 
 
 @pytest.mark.parametrize(

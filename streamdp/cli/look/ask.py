@@ -44,6 +44,7 @@ _STEPS = ("day", "week", "month", "quarter", "year")
 )
 @click.option("--every", type=click.Choice(_STEPS), help="One answer for each of these in --over.")
 @click.option("--group", multiple=True, help="A group: a value for each column of `by`.")
+@click.option("--where", default="", help="Only groups, or cells of a workload, that meet this.")
 @click.option("--partial", is_flag=True, help="Answer although batches of the period are missing.")
 @json_option
 @click.option("--csv", "as_csv", is_flag=True, help="CSV with a header.")
@@ -67,6 +68,9 @@ def ask(
 
     Every answer has its 95 % interval and says how many batches it is of. Days and weeks are those
     of the time zone of the batches.
+
+    --records --where "carrier = 'AA' and hour < 9" counts the records of a workload that meet a
+    condition over its public axes; conditions over columns of `by` choose groups in every question.
 
     With BATCH and QUESTION it is about one release of a workload: QUESTION is
     `count where CONDITION`, a condition over its public axes, such as
@@ -99,12 +103,16 @@ def _measured(configuration: Configuration, job: str, asked: dict[str, Any]) -> 
     with closing(open_to_read(configuration.store.path)) as database:
         made = asking(database, job, zone, () if "all" in about else about)
     about = {name: asked[name] for name in ("group", "partial")}
+    if asked["where"] and (compare or asked["histogram"] is not None):
+        raise click.UsageError(
+            "--compare and --histogram are about one group: --group, not --where"
+        )
     if compare:
         quantile = 0.5 if asked["quantile"] is None else asked["quantile"]
         return made.compare(*compare, quantile=quantile, **about)
     if asked["histogram"] is not None:
         return made.histogram(asked["histogram"], asked["over"], **about)
-    return _over(made, asked, about | {"every": asked["every"]})
+    return _over(made, asked, about | {name: asked[name] for name in ("every", "where")})
 
 
 def _over(made: Ask, asked: dict[str, Any], about: dict[str, Any]) -> Table:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from streamdp.config.base.axes import condition
 from streamdp.config.base.dialects import Dialect
 from streamdp.config.base.expressions import expression
-from streamdp.kinds.workload.axes import condition
 from streamdp.kinds.workload.section import WorkloadSection
 from streamdp.privacy.price import Price
 from streamdp.types import Dimension, Neighbours

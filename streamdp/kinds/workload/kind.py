@@ -11,9 +11,9 @@ from typing import ClassVar, Literal
 import numpy as np
 
 from streamdp import types
+from streamdp.config.base.axes import labels
 from streamdp.kinds.workload import answers
 from streamdp.kinds.workload.answers import RECORD
-from streamdp.kinds.workload.axes import labels
 from streamdp.kinds.workload.drawing.design import Design
 from streamdp.kinds.workload.drawing.weights import Drawn, PrivateWeights
 from streamdp.kinds.workload.fitting.hypotheses import Memory

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
+from streamdp.config.base.axes import condition, labels
 from streamdp.config.base.releases import CheckContext
 from streamdp.errors import ConfigurationError
 from streamdp.kinds.spec import BuildContext
 from streamdp.kinds.workload.ask import ask
-from streamdp.kinds.workload.axes import condition, labels
 from streamdp.kinds.workload.build import build
 from streamdp.kinds.workload.check import check
 from streamdp.kinds.workload.drawing.design import Design

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from streamdp.kinds.workload.fitting.marginals import Axes
-from streamdp.types import Dimension, IntArray
+from streamdp.config.base.expressions import LONGEST, parsed
+from streamdp.errors import ConfigurationError
+from streamdp.types import Dimension, IntArray, TimePart
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -42,7 +43,42 @@ def labels(dimension: Dimension) -> tuple[str, ...]:
     return (*listed, *others, *nulls)
 
 
-def condition(text: str, dimensions: Sequence[Dimension]) -> tuple[Axes, IntArray]:
+def described(
+    name: str, cells: Sequence[str], nulls: str = "drop", part: str | None = None
+) -> Dimension:
+    """The axis that has these cells, as far as conditions look at it.
+
+    Values that are written like ranges are taken for ranges: `x < 6` is then the same cell.
+
+    >>> described("hour", ["< 6", "[6, 12)", ">= 12", "(null)"], "cell").cuts
+    (6.0, 12.0)
+    >>> described("origin", ["EWR", "JFK", "(other)"], "other").values
+    ('EWR', 'JFK')
+    """
+    clock = None if part is None else TimePart(part)  # type: ignore[arg-type]
+    nulls_: Literal["cell", "drop"] = "cell" if nulls == "cell" else "drop"
+    listed = list(cells[: len(cells) - (nulls == "cell")])
+    if clock is not None:
+        return Dimension(name, cuts=clock.cuts, nulls=nulls_, clock=clock)
+    if (cuts := _cuts(listed)) is not None:
+        return Dimension(name, cuts=cuts, nulls=nulls_)
+    other = bool(listed) and listed[-1] == OTHER
+    values = tuple(listed[:-1] if other else listed)
+    return Dimension(name, values=values, other=other, nulls=nulls_)
+
+
+def _cuts(listed: Sequence[str]) -> tuple[float, ...] | None:
+    """The cuts between cells that `labels` writes so; None if it writes others."""
+    try:
+        cuts = tuple(float(each.removeprefix("< ")) for each in listed[:1])
+        cuts += tuple(float(each[1:-1].split(", ")[1]) for each in listed[1:-1])
+        found = labels(Dimension("x", cuts=cuts))
+    except (ValueError, IndexError, ConfigurationError):
+        return None
+    return cuts if list(found) == list(listed) else None
+
+
+def condition(text: str, dimensions: Sequence[Dimension]) -> tuple[tuple[int, ...], IntArray]:
     """The cells in which a condition holds.
 
     Comparisons of an axis with constants, joined by AND, OR and NOT, with SQL's nulls. What a cell
@@ -58,8 +94,6 @@ def condition(text: str, dimensions: Sequence[Dimension]) -> tuple[Axes, IntArra
     Raises:
         ValueError: It is no such condition.
     """
-    from streamdp.config.base.expressions import LONGEST, parsed
-
     reader = _Reader(dimensions)
     true, _ = reader.read(parsed(text, LONGEST))
     axes = tuple(sorted(reader.axes))
