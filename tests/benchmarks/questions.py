@@ -9,7 +9,9 @@ a few. Rank errors are in per cent of the records of a period:
 - `ask`: what `streamdp ask` answers.
 
 `cover` is how many 95 % intervals hold the quantile of the records, `between` the same at
-quantiles between the targets, `total` that of numbers of records, and `next` how many forecasts
+quantiles between the targets, `outer` the error in % of shares at the .05 and .95 quantile,
+`naive` that by averages of daily deciles, and `cover` behind them how many intervals of these
+shares hold; `total` is that of numbers of records, and `next` how many forecasts
 hold the median of the batch that came.
 """
 
@@ -22,7 +24,7 @@ import itertools
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
@@ -56,10 +58,12 @@ from tests.benchmarks.streams.contenders import OURS, Contenders
 from tests.benchmarks.streams.settings import Setting, final, settings, stream_of
 
 DECILES = np.arange(1, 10) / 10
+OUTER = (0.05, 0.95)
 BETWEEN = np.array([0.15, 0.25, 0.45, 0.65, 0.85])
 PERIODS = (7, 28)
 LENGTH, QUICK = 200, 60
 FORECASTS = 20
+SHUFFLES = 3
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,9 @@ class Figures:
     between: list[bool] = field(default_factory=list)
     width: list[float] = field(default_factory=list)
     total: list[bool] = field(default_factory=list)
+    outer: list[float] = field(default_factory=list)
+    naive: list[float] = field(default_factory=list)
+    outside: list[bool] = field(default_factory=list)
     refused: int = 0
 
 
@@ -179,10 +186,41 @@ def asked(made: World, length: int) -> Figures:
                 continue
             true = truth[0][np.searchsorted(truth[1], quantile - 1e-12)] * made.width
             found.between.append(_holds(answer.lower, true, answer.upper))
+        _outer(made, places, own, truth, found)
         records = made.measured.records(places)
         size = sum(made.counts[place].sum() for place in places)
         found.total.append(_holds(records.lower, float(size), records.upper))
     return found
+
+
+def _outer(
+    made: World,
+    places: tuple[int, ...],
+    own: IntArray,
+    truth: tuple[IntArray, FloatArray],
+    found: Figures,
+) -> None:
+    """Shares up to what the records say is the .05 and .95 quantile, beside daily ones.
+
+    `naive` is read off the line through the averages of published deciles of days, which goes on
+    beyond the outermost.
+    """
+    for quantile in OUTER:
+        cell = truth[0][np.searchsorted(truth[1], quantile - 1e-12)]
+        share = truth[1][np.searchsorted(truth[0], cell)]
+        days = [
+            np.interp(
+                cell * made.width, [float(row["value"] or 0) for row in made.rows[p]], DECILES
+            )
+            for p in places
+        ]
+        found.naive.append(abs(float(np.mean(days)) - share))
+        try:
+            answer = made.of.share(None, float(cell) * made.width, own)
+        except ConfigurationError:  # beyond the outermost cuts
+            continue
+        found.outer.append(abs(answer.value - share))
+        found.outside.append(_holds(answer.lower, share, answer.upper))
 
 
 def _holds(lower: float, value: float, upper: float) -> bool:
@@ -212,8 +250,10 @@ def report(chosen: Sequence[Setting], seeds: int, length: int) -> None:
     print("rank errors in %, cover of 95 % intervals; width in % of the records")
     print(
         f"{'stream':34s} period  days mixture   ask  ratio  cover between width total  next refused"
+        "  outer  naive  cover"
     )
     ratios: dict[int, list[float]] = {each: [] for each in PERIODS}
+    outers: dict[int, list[tuple[float, float]]] = {each: [] for each in PERIODS}
     covers: dict[int, list[bool]] = {each: [] for each in PERIODS}
     for setting in chosen:
         worlds = []
@@ -244,12 +284,18 @@ def report(chosen: Sequence[Setting], seeds: int, length: int) -> None:
             cover, between, total = (
                 float(np.mean(joined[name])) for name in ("cover", "between", "total")
             )
+            outer, naive, outside = (
+                float(np.mean(joined[name])) if joined[name] else float("nan")
+                for name in ("outer", "naive", "outside")
+            )
+            outers[period].append((100 * outer, 100 * naive))
             ratios[period].append((ask + 1e-3) / (mixture + 1e-3))
             covers[period] += joined["cover"]
             print(
                 f"{setting.key:34s} {period:6d} {days:5.2f} {mixture:7.2f} {ask:5.2f} "
                 f"{ratios[period][-1]:6.2f} {cover:6.3f} {between:7.3f} {width:5.1f} {total:5.2f} "
-                f"{coming:5.2f} {sum(part.refused for part in parts):4d}",
+                f"{coming:5.2f} {sum(part.refused for part in parts):4d} "
+                f"{100 * outer:6.2f} {100 * naive:6.2f} {outside:6.3f}",
                 flush=True,
             )
     for period in PERIODS:
@@ -258,6 +304,14 @@ def report(chosen: Sequence[Setting], seeds: int, length: int) -> None:
             print(
                 f"{period} days: ask over mixture {mean:.2f} in the geometric mean, worst"
                 f" {worst:.2f}, cover {np.mean(covers[period]):.3f}"
+            )
+            outer, naive = np.array(outers[period]).T
+            known = np.isfinite(outer)
+            print(
+                f"{period} days: shares at .05 and .95 err by {outer[known].mean():.2f} % in the"
+                f" mean of {known.sum()} streams, worst {outer[known].max():.2f},"
+                f" {(outer[known] <= 1).sum()} within 1 %; by averages of daily deciles"
+                f" {naive.mean():.2f} %"
             )
 
 
@@ -330,6 +384,34 @@ def calibration(chosen: Sequence[Setting], length: int) -> None:
         )
 
 
+def shuffled(chosen: Sequence[Setting], length: int) -> None:
+    """False alarms at 5 % between weeks, and between four weeks, of days in a random order."""
+    print(
+        "\nshuffled days of real streams, alarms at 5 %: process (median) / all deciles / records"
+    )
+    for period in PERIODS:
+        found = []
+        for setting in chosen:
+            made = world(setting, 0, length)
+            history = made.of.history
+            for seed in range(SHUFFLES):
+                order = np.random.default_rng(seed).permutation(len(history.batches))
+                days = [
+                    replace(history.batches[place], at=float(day))
+                    for day, place in enumerate(order.tolist())
+                ]
+                mixed = History(tuple(days))
+                scales = mixed.fitted()
+                for first in range(0, len(days) - 2 * period + 1, 2 * period):
+                    one = np.arange(first, first + period)
+                    median = quantile_change(mixed, scales, one, one + period, 0.5)
+                    whole = shift(mixed, scales, one, one + period)
+                    found.append([median.changed, whole.changed, median.differ])
+        alarms = (np.array(found) > 0.95).mean(axis=0)
+        said = " / ".join(f"{each:.3f}" for each in alarms)
+        print(f"{period:4d} days, {len(found)} pairs: {said}", flush=True)
+
+
 def alarms(repeats: int) -> None:
     """The alert `changed`, looked at every day: false alarms a year, and delay of planted shifts.
 
@@ -400,7 +482,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--seeds", type=int, default=1)
     parser.add_argument("--stream", default="", help="Only streams whose name holds this.")
-    parser.add_argument("--only", choices=("answers", "changes", "alarms", "weeks", "speed"))
+    parser.add_argument(
+        "--only", choices=("answers", "changes", "alarms", "shuffled", "weeks", "speed")
+    )
     options = parser.parse_args()
     began = time.process_time()
     chosen = final() if options.final else settings()
@@ -419,6 +503,8 @@ def main() -> None:
         speed(2000 if options.quick else 100_000)
     real = [each for each in chosen if each.part != "synthetic"]
     flights = [each for each in real if each.name.startswith("flights")]
+    if only in (None, "shuffled"):
+        shuffled((flights or real)[:4], length)
     if only in (None, "weeks"):
         calibration(flights or real[:4], length)
     print(f"\n{time.process_time() - began:.0f} s of processor time")

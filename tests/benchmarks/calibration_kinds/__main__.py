@@ -8,6 +8,7 @@ the first too.
 
 `--held-back` runs streams whose every part is drawn by one seed, and flights by hour, which nothing
 was tuned on. TRIPS names the trips of the bases of a city, as in the benchmark of workloads.
+`--periods` asks about days, weeks and 28 days of statistics and workloads instead.
 Quantiles have a benchmark of their own, `calibration`; answers of gates are tested in
 `tests.benchmarks.gates`.
 """
@@ -21,7 +22,14 @@ from fractions import Fraction
 
 from streamdp.privacy.price import Price
 from tests.benchmarks import workload as domains
-from tests.benchmarks.calibration_kinds import choices, counts, statistics, values, workload
+from tests.benchmarks.calibration_kinds import (
+    choices,
+    counts,
+    periods,
+    statistics,
+    values,
+    workload,
+)
 from tests.benchmarks.report import Row, main
 
 PRICES = (
@@ -42,6 +50,9 @@ DAYS, RELEASES = 60, 200
 
 def rows(quick: bool) -> Iterator[Row]:
     """Every kind on development streams, or on those held back."""
+    if "--periods" in sys.argv:
+        yield from _periods(quick)
+        return
     if "--held-back" in sys.argv:
         yield from _held_back()
         return
@@ -80,6 +91,27 @@ def _workloads(quick: bool) -> Iterator[Row]:
                 yield workload.stream_row(f"{domain}, {name}", stream, price)
         if not quick and domain == "flights, weeks":
             yield workload.stream_row(f"{domain}, stable", tables[:20], OF_WORKLOADS[0], "online")
+
+
+def _periods(quick: bool) -> Iterator[Row]:
+    """Answers about days, weeks and 28 days of statistics and of workloads."""
+    held = "--held-back" in sys.argv
+    found = values.held_back(HELD_BACK_SEED, 8) if held else values.development()
+    for each in found[:1] if quick else found:
+        if "sum" in each.moments:
+            for price in FEW[:1] if quick else FEW:
+                yield from periods.of_values(each, price)
+    if held:
+        streams = {f"drawn {number}": workload.drawn(HELD_BACK_SEED, number) for number in range(8)}
+    else:
+        streams = {f"made up {number}": workload.drawn(5, number, 60) for number in range(4)}
+        for domain in ("flights",) if domains.FILES["flights"] else ():
+            streams[domain] = domains.tables(domain)[:DAYS]
+    for name, tables in streams.items():
+        for price in OF_WORKLOADS[:2]:
+            yield from periods.of_tables(name, tables, price)
+        if quick:
+            return
 
 
 def _choices(length: int) -> Iterator[Row]:
@@ -127,4 +159,5 @@ def _held_back_choices() -> Iterator[Row]:
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(add_help=False)
     parser.add_argument("--held-back", action="store_true", help="streams nothing was tuned on")
+    parser.add_argument("--periods", action="store_true", help="answers about periods alone")
     main("Intervals of all kinds: how often they hold, and how wide they are", rows, parser=parser)
