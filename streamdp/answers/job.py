@@ -528,9 +528,12 @@ def _crossed(measured: Measured, places: tuple[int, ...], group: Group) -> Cross
             f"{sum(not each for each in batches)} releases of {measured.job} measured no table",
             hint="releases of older versions have none",
         )
-    beside = [raws for place, raws in found.items() if place not in places and raws]
+    beside = {place: raws for place, raws in found.items() if place not in places and raws}
     sizes = {name: len(cells) for name, cells in labels.items()}
-    return Crossed(PeriodTables(batches, sizes, beside), labels, masks, len(places))
+    tables = PeriodTables(
+        batches, sizes, list(beside.values()), [*map(float, places)], [*map(float, beside)]
+    )
+    return Crossed(tables, labels, masks, len(places))
 
 
 def summed(parts: Iterable[Answer]) -> Answer:

@@ -34,7 +34,7 @@ def period(seed: int, many: int, noise: float) -> tuple[list[list[Raw]], FloatAr
 def held(many: int, noise: float = NOISE) -> float:
     """How often the interval of a condition over two axes holds the number of its records."""
     found = []
-    for seed in range(80):
+    for seed in range(40):
         batches, whole = period(seed, many, noise)
         mask = np.random.default_rng(seed).integers(0, 2, (3, 4)).astype(float)
         mask[0, 0], mask[2, 3] = 1.0, 0.0

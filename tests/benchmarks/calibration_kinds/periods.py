@@ -14,6 +14,7 @@ from streamdp.answers.tables import Part
 from streamdp.errors import ConfigurationError
 from streamdp.kinds.spec import BuildContext
 from streamdp.kinds.statistics.build import build
+from streamdp.kinds.statistics.kind import Statistics
 from streamdp.kinds.statistics.section import StatisticsSection
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.privacy.price import Price
@@ -35,8 +36,8 @@ from tests.benchmarks.calibration_kinds.workload import _kind, _marginal
 from tests.benchmarks.report import Row
 
 PERIODS = (1, 7, 28)
-MOST = 24
-"""Periods of one length."""
+MOST, REPEATS = 8, 6
+"""Periods of one length, and how often they are released."""
 
 REASON = "what batches did not measure rests on those that did"
 ROUNDED = "noise is of whole numbers"
@@ -66,21 +67,31 @@ def of_values(stream: ValueStream, price: Price) -> Iterator[Row]:
     cells = [
         [np.clip(np.floor(x / step + 0.5), grid.lower, grid.upper) for x in day] for day in values
     ]
-    state, entropy, releases = kind.init(), PublicEntropy(f"periods {stream.name} {price}"), []
+    found: dict[int, Found] = {length: {} for length in PERIODS}
+    for repeat in range(REPEATS):
+        entropy = PublicEntropy(f"periods {stream.name} {price} {repeat}")
+        measured = _released(kind, cells, step, entropy)
+        for length in PERIODS:
+            for places in stretches(len(values), length):
+                _ask_values(measured, cells, step, places, found[length])
+    for length in PERIODS:
+        yield from _rows("statistics", stream.name, price, length, found[length], ROUNDED)
+
+
+def _released(
+    kind: Statistics, cells: Sequence[Sequence[FloatArray]], step: float, entropy: PublicEntropy
+) -> Measured:
+    """Releases of all days, learning as production does."""
+    state, releases = kind.init(), []
     for day, each in enumerate(cells):
         batch = Batch("s", str(day), START + day * DAY, START + (day + 1) * DAY)
         plan = kind.plan(state, batch)
         assert isinstance(plan.query, CompoundQuery)
         parts: tuple[CompoundAnswer, ...] = tuple(_answer(plan.query, x, step) for x in each)
-        drawn = kind.draw(plan, parts if len(groups) > 1 else parts[0], entropy)
+        drawn = kind.draw(plan, parts if len(parts) > 1 else parts[0], entropy)
         releases.append(MeasuredRelease(batch.key, kind.name, batch, 0, kind.measured(plan, drawn)))
         state = json.loads(json.dumps(kind.learn(state, plan, drawn)))
-    measured = Measured("job", tuple(releases))
-    for length in PERIODS:
-        found: Found = {}
-        for places in stretches(len(values), length):
-            _ask_values(measured, cells, step, places, found)
-        yield from _rows("statistics", stream.name, price, length, found, ROUNDED)
+    return Measured("job", tuple(releases))
 
 
 def _answer(query: CompoundQuery, cells: FloatArray, step: float) -> CompoundAnswer:
