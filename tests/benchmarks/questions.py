@@ -21,6 +21,7 @@ import argparse
 import contextlib
 import functools
 import itertools
+import math
 import tempfile
 import time
 from collections.abc import Iterable, Sequence
@@ -41,10 +42,14 @@ from streamdp.errors import ConfigurationError
 from streamdp.kinds.quantiles.study import QuantilesStudy
 from streamdp.library.ask import asking
 from streamdp.mechanisms.additive_noise import AdditiveNoise
+from streamdp.mechanisms.sparse_vector.above_threshold import AboveThreshold
+from streamdp.mechanisms.sparse_vector.drift import Tolerance, excess
+from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.simulation.comparison import chance
 from streamdp.simulation.replay import replay
 from streamdp.store.measurements import add_measurements
 from streamdp.types import (
+    CellCounts,
     FloatArray,
     IntArray,
     MeasuredRelease,
@@ -422,36 +427,80 @@ def shuffled(chosen: Sequence[Setting], length: int) -> None:
 
 
 def alarms(repeats: int) -> None:
-    """The alert `changed`, looked at every day: false alarms a year, and delay of planted shifts.
+    """The alert `changed` beside gates: false alarms a year, and delay of planted shifts.
 
     The median rises by `by` spreads at day 60; its least change is that of a tenth of the value,
-    which lies two spreads above zero.
+    which lies two spreads above zero. `changed` looks at releases of epsilon .2 a day that are made
+    anyway; a gate looks at the records each day, at its price for all days up to its next yes, and
+    nothing need be released.
     """
-    print("\nalert changed (.5, 10 %, .99): normal at 2 spreads, epsilon .2, 500 records a day")
-    print("day to day, shift: alarms a year before it, found within 28 days, median delay in days")
+    print("\nnormal at 2 spreads, 500 records a day; a tenth of the median is asked about")
+    print("who, day to day, shift: alarms a year before, share found within 28 days, median delay")
     for wander in (0.0, 0.1):
         for by in (0.25, 0.5, 1.0):
-            began, delays, looks = 0, list[int](), 0
-            for seed in range(repeats):
-                own = np.random.default_rng(700 + seed).normal(0.0, 1000 * wander, 88)
-                centres = 2000.0 + own + 1000 * by * (np.arange(88) >= 60)
-                whole, told, found = counted(centres, seed), 0, -1
-                for day in range(35, 88):
-                    part = History(whole.batches[: day + 1])
-                    if not (day - 35) % 7 or day == 60:
-                        scales = part.fitted()
-                    now = changed_lately(part, scales, 0.5, 0.1, 0.99)
-                    if day < 60:
-                        began += int(now != 0 and told == 0)
-                        looks += 1
-                    elif now > 0 and found < 0:
-                        found = day - 59
-                    told = now
-                delays.append(found)
-            late = [each for each in delays if each >= 0]
-            delay = f"{np.median(late):.0f}" if late else "-"
-            yearly, share = 365 * began / looks, len(late) / repeats
-            print(f"{wander:.2f} {by:.2f}: {yearly:.2f} {share:.2f} {delay}", flush=True)
+            for price in GATES:
+                gates = [_gated(wander, by, price, seed) for seed in range(repeats)]
+                _said(f"gate at {float(price):g}", wander, by, gates)
+            free = [_told(wander, by, seed) for seed in range(repeats)]
+            _said("changed, for nothing", wander, by, free)
+
+
+SYSTEM = OperatingSystemEntropy()
+GATES = tuple(map(Fraction, ("0.05", "0.2", "1")))
+"""Prices of a gate."""
+
+ARMED, SHIFTED, DAYS = 35, 60, 88
+"""Days on which a watch begins, on which the median moves, and which end it."""
+
+
+def _centres(wander: float, by: float, seed: int) -> FloatArray:
+    own = np.random.default_rng(700 + seed).normal(0.0, 1000 * wander, DAYS)
+    return np.asarray(2000.0 + own + 1000 * by * (np.arange(DAYS) >= SHIFTED))
+
+
+def _told(wander: float, by: float, seed: int) -> tuple[int, int]:
+    """How often `changed` was told before the shift, and days until it was told then, else -1."""
+    whole, told, began = counted(_centres(wander, by, seed), seed), 0, 0
+    for day in range(ARMED, DAYS):
+        part = History(whole.batches[: day + 1])
+        if not (day - ARMED) % 7 or day == SHIFTED:
+            scales = part.fitted()
+        now = changed_lately(part, scales, 0.5, 0.1, 0.99)
+        if day < SHIFTED:
+            began += int(now != 0 and told == 0)
+        elif now > 0:
+            return began, day - SHIFTED + 1
+        told = now
+    return began, -1
+
+
+def _gated(wander: float, by: float, price: Fraction, seed: int) -> tuple[int, int]:
+    """The same of a gate on drift, armed again after each yes before the shift."""
+    draw = np.random.default_rng(seed)
+    gate = AboveThreshold(price, Fraction(1, 10), Fraction(4, 5), DAYS - ARMED)
+    state, standing, began = gate.start(SYSTEM), 2000.0, 0
+    for day, centre in enumerate(_centres(wander, by, seed)):
+        records = np.round(draw.normal(centre, 1000.0, 500)).astype(np.int64)
+        if day < ARMED:
+            standing = float(np.median(records))
+            continue
+        batch = CellCounts(*np.unique(records, return_counts=True))
+        ends = math.ceil(0.9 * standing), math.floor(1.1 * standing)
+        score = excess(batch, (Tolerance(Fraction(1, 2), *ends),)) - Fraction(gate.margin(1))
+        if not gate.accept(state, score, SYSTEM):
+            continue
+        if day >= SHIFTED:
+            return began, day - SHIFTED + 1
+        began, state, standing = began + 1, gate.start(SYSTEM), float(np.median(records))
+    return began, -1
+
+
+def _said(who: str, wander: float, by: float, found: list[tuple[int, int]]) -> None:
+    late = [delay for _, delay in found if delay >= 0]
+    delay = f"{np.median(late):.0f}" if late else "-"
+    yearly = 365 * sum(began for began, _ in found) / (len(found) * (SHIFTED - ARMED))
+    share = len(late) / len(found)
+    print(f"{who:20s} {wander:.2f} {by:.2f}: {yearly:.2f} {share:.2f} {delay}", flush=True)
 
 
 def speed(releases: int) -> None:
