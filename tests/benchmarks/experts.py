@@ -28,7 +28,6 @@ import numpy as np
 
 from streamdp.kinds.experts.hedge import Hedge
 from streamdp.kinds.experts.kind import Experts
-from streamdp.kinds.experts.learner import State
 from streamdp.kinds.experts.losses import Rules
 from streamdp.kinds.rules.grid import RuleGrid, Threshold
 from streamdp.kinds.selection.candidates import ThresholdRules
@@ -138,7 +137,7 @@ def _streamdp(rules: Rules, days: list[TableCounts], epsilon: Fraction, rows: in
 
     @cache
     def weights(seed: int, turned: bool) -> FloatArray:
-        state, played = State.from_json(kind.init()["learner"]), []
+        state, played = kind.learner.restored(kind.init()["learner"]), []
         for each in _turned(released(seed)) if turned else released(seed):
             played.append(kind.learner.weights(state))
             state = kind.learner.observe(state, each)

@@ -13,7 +13,7 @@ import numpy as np
 
 from streamdp.kinds.experts.forecasts import Forecasts
 from streamdp.kinds.experts.leader import Leader
-from streamdp.kinds.experts.learner import OnlineLearner, State
+from streamdp.kinds.experts.learner import OnlineLearner
 from streamdp.kinds.experts.losses import LEVEL_SHARE, Actions, Rules, sensitivity
 from streamdp.kinds.experts.measurements import CHANCE_BITS, drawn_of, measured
 from streamdp.kinds.experts.regret import Followed, RegretBound
@@ -211,7 +211,7 @@ class Experts:
         return self._after(state, losses, outcome.auxiliary.chance)
 
     def _after(self, state: Json, losses: FloatArray, chance: float) -> Json:
-        learned = self.learner.observe(State.from_json(state["learner"]), losses)
+        learned = self.learner.observe(self.learner.restored(state["learner"]), losses)
         followed = self._followed(state)
         if (chosen := state.get("chosen")) is not None:
             followed = followed.after(losses, self.losses.matrix, chosen)
@@ -242,7 +242,7 @@ class Experts:
 
     def publish(self, state: Json, outcome: Outcome) -> Outcome:
         """The losses, and beside them the weights and the action for the next batch."""
-        learned = State.from_json(state["learner"])
+        learned = self.learner.restored(state["learner"])
         weights = self.learner.weights(learned).tolist()
         averages = (learned.inner.losses / state["releases"]).tolist()
         regret = self._regret_bound().average(self._followed(state))

@@ -10,6 +10,7 @@ Only contrasts between experts are looked at: what all experts lose together say
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -18,10 +19,11 @@ import numpy as np
 
 from streamdp.types import FloatArray
 
-SIZES = (0.01, 0.03, 0.1, 0.3)
-"""Standard deviations τ of the experts' mean losses, which lie in [0, 1]."""
+SIZES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
+"""Standard deviations τ of the experts' mean losses, in those of the noise of one release."""
 
 _JITTER = 1e-8
+"""Of a matrix that may be singular, as a part of its size."""
 
 
 class Moments(Protocol):
@@ -39,31 +41,28 @@ class Moments(Protocol):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Belief:
-    """One prior in coordinates where the noise is white and the prior diagonal."""
+class Leader:
+    """Weights from a posterior over mean losses; made once for public parameters.
+
+    A likeness has coordinates of its own, where the noise is white and priors are diagonal. Each
+    has a prior of each of `SIZES`.
+
+    Args:
+        whiten: Into these coordinates, shape (h, k - 1, k).
+        restore: Back to losses but for their level, shape (h, k, k - 1).
+        variances: Of the priors there, shape (h, s, k - 1).
+        deviation: Of the noise in the difference of one expert from all, on the average.
+    """
 
     whiten: FloatArray
     restore: FloatArray
     variances: FloatArray
+    deviation: float
 
-    def evidence_and_mean(self, mean: FloatArray, noise: float) -> tuple[float, FloatArray]:
-        seen = self.whiten @ mean
-        total = self.variances + noise
-        evidence = -0.5 * float(np.sum(seen * seen / total + np.log(total)))
-        return evidence, self.restore @ (self.variances / total * seen)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Leader:
-    """Weights from a posterior over mean losses; made once for public parameters.
-
-    Args:
-        beliefs: The grid of priors.
-        experts: How many there are.
-    """
-
-    beliefs: tuple[_Belief, ...]
-    experts: int
+    @property
+    def experts(self) -> int:
+        """How many there are."""
+        return self.whiten.shape[2]
 
     @classmethod
     def of(cls, kernels: Sequence[FloatArray], noise: FloatArray) -> Leader:
@@ -75,26 +74,39 @@ class Leader:
         """
         experts = len(noise)
         contrasts = _contrasts(experts)
-        white = np.linalg.cholesky(contrasts.T @ noise @ contrasts + _JITTER * np.eye(experts - 1))
+        between = contrasts.T @ noise @ contrasts
+        variance = float(np.trace(between) / (experts - 1))
+        white = np.linalg.cholesky(between + _JITTER * variance * np.eye(experts - 1))
         inverse = np.linalg.inv(white)
-        beliefs = []
+        whiten, restore, spread = [], [], []
         for kernel in kernels:
             alike = contrasts.T @ (kernel + _JITTER * np.eye(experts)) @ contrasts
             variances, axes = np.linalg.eigh(inverse @ alike @ inverse.T)
-            whiten, restore = axes.T @ inverse @ contrasts.T, contrasts @ white @ axes
-            beliefs += [_Belief(whiten, restore, size**2 * variances.clip(0.0)) for size in SIZES]
-        return cls(tuple(beliefs), experts)
+            whiten += [axes.T @ inverse @ contrasts.T]
+            restore += [contrasts @ white @ axes]
+            spread += [variance * np.square(SIZES)[:, None] * variances.clip(0.0)]
+        return cls(np.array(whiten), np.array(restore), np.array(spread), math.sqrt(variance))
 
     def weights(self, seen: Moments | None) -> FloatArray:
         """All weight on the expert that leads; the same for all before anything was seen."""
         if seen is None:
             return np.full(self.experts, 1.0 / self.experts)
-        found = [belief.evidence_and_mean(seen.mean, seen.noise) for belief in self.beliefs]
-        evidence = np.array([each for each, _ in found])
+        white = (self.whiten @ seen.mean)[:, None]
+        total = self.variances + seen.noise
+        evidence = -0.5 * (white * white / total + np.log(total)).sum(axis=2)
         shares = np.exp(evidence - evidence.max())
-        mean = (shares / shares.sum()) @ np.array([mean for _, mean in found])
+        shares /= shares.sum()
+        return self.first((shares[:, :, None] * self.variances / total * white).sum(axis=1))
+
+    def first(self, believed: FloatArray) -> FloatArray:
+        """All weight on the expert of the least loss.
+
+        Args:
+            believed: Means in the coordinates of each likeness, by its weight; shape (h, k - 1).
+        """
+        losses = (self.restore @ believed[:, :, None])[:, :, 0].sum(axis=0)
         weights = np.zeros(self.experts)
-        weights[int(mean.argmin())] = 1.0
+        weights[int(losses.argmin())] = 1.0
         return weights
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from streamdp.kinds.experts.learner import State
+from streamdp.kinds.experts.learner import WAYS
 from streamdp.types import History, Lesson
 
 if TYPE_CHECKING:
@@ -19,20 +19,13 @@ if TYPE_CHECKING:
 MOST = 20
 """Experts that are shown."""
 
-PLAYERS = (
-    ("AdaHedge", "holds its regret whatever the losses are"),
-    ("leader of all releases", "best where losses are noisy and steady"),
-    ("leader of late", "forgets by half in 30 releases: best where the best expert changes"),
-)
-"""Parts of `OnlineLearner`, in its order."""
-
 
 def lessons(kind: Experts, history: History) -> Iterator[Lesson]:
     """Return what past losses taught."""
     releases = history.state["releases"]
     if not releases:
         return
-    state = State.from_json(history.state["learner"])
+    state = kind.learner.restored(history.state["learner"])
     weights, chosen = kind.learner.weights(state), history.state.get("chosen")
     averages = state.inner.losses / releases
     order = np.lexsort((averages, -weights))[:MOST].tolist()
@@ -53,10 +46,10 @@ def lessons(kind: Experts, history: History) -> Iterator[Lesson]:
     )
     yield Lesson(
         "Weights of the learners behind them",
-        "An outer AdaHedge weighs three ways of learning by the released losses of what they"
+        "An outer AdaHedge weighs four ways of learning by the released losses of what they"
         " played.",
         tuple(
             {"learner": name, "weight": round(weight, 4), "meaning": meaning}
-            for (name, meaning), weight in zip(PLAYERS, state.outer.weights().tolist(), strict=True)
+            for (name, meaning), weight in zip(WAYS, state.outer.weights().tolist(), strict=True)
         ),
     )

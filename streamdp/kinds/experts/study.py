@@ -8,7 +8,6 @@ import numpy as np
 
 from streamdp.kinds.experts.build import losses
 from streamdp.kinds.experts.kind import Drawn, Experts
-from streamdp.kinds.experts.learner import State
 from streamdp.kinds.experts.losses import Rules
 from streamdp.kinds.experts.section import ExpertsSection
 from streamdp.kinds.rules import synthetic
@@ -75,7 +74,7 @@ class Playing(Experts):
 
     def _followed_weights(self, state: Json) -> FloatArray:
         """All weight on what was followed; where actions are drawn, their chances."""
-        weights = self.learner.weights(State.from_json(state["learner"]))
+        weights = self.learner.weights(self.learner.restored(state["learner"]))
         if self.action == "drawn" or state.get("chosen") is None:
             return weights
         return np.asarray(np.eye(len(weights))[state["chosen"]])

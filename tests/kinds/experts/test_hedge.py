@@ -1,5 +1,7 @@
 """AdaHedge keeps its regret bound on any losses; the learner around it finds the best expert."""
 
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -39,7 +41,14 @@ def learner(experts: int, noise: float) -> OnlineLearner:
 
 def play(online: OnlineLearner, losses: np.ndarray, noise: float) -> tuple[float, State]:
     """Loss of the weights on the true losses, learned from noisy ones."""
-    random, state, played = np.random.default_rng(7), online.start(), 0.0
+    return play_on(online, online.start(), losses, noise)
+
+
+def play_on(
+    online: OnlineLearner, state: State, losses: np.ndarray, noise: float
+) -> tuple[float, State]:
+    """The same from a state on."""
+    random, played = np.random.default_rng(7), 0.0
     for each in losses:
         played += float(online.weights(state) @ each)
         state = online.observe(state, each + random.normal(0.0, noise, each.shape))
@@ -72,8 +81,50 @@ def test_a_state_survives_the_store() -> None:
     """As JSON and back it plays the same."""
     online = learner(5, 0.2)
     _, state = play(online, np.random.default_rng(3).uniform(size=(9, 5)), 0.2)
-    again = State.from_json(state.to_json())
+    again = online.restored(json.loads(json.dumps(state.to_json())))
     assert online.weights(again).tolist() == online.weights(state).tolist()
+
+
+def test_a_state_of_an_earlier_version_keeps_what_it_saw() -> None:
+    """Of before the mixture over rates: sums, and how far behind their leaders are."""
+    online, losses = learner(5, 0.2), np.random.default_rng(3).uniform(size=(9, 5))
+    _, state = play(online, losses, 0.0)
+    total = losses.sum(axis=0).tolist()
+    earlier = {
+        "inner": state.to_json()["inner"],
+        "outer": [[4.0, 5.0, 6.0], 0.5],
+        "memories": [[total, 9.0, 9.0], [total, 8.0, 7.5]],
+    }
+    found = online.restored(json.loads(json.dumps(earlier)))
+    assert found.inner.weights().tolist() == state.inner.weights().tolist()
+    assert found.memories.mean == pytest.approx(losses.mean(axis=0))
+    assert found.outer.losses[:3].tolist() == [4.0, 4.0, 5.0]
+    _, later = play_on(online, found, losses, 0.0)
+    assert np.isfinite(online.weights(later)).all()
+
+
+def test_a_leader_that_jumps_is_followed_soon() -> None:
+    """A mixture over rates of forgetting; one of either memory would be late or unsteady."""
+    best = np.repeat(np.random.default_rng(5).integers(0, 20, 12), 30)
+    losses = 0.1 + 0.8 * abs(np.arange(20) - best[:, None]) / 20
+    played, _ = play(learner(20, 0.05), losses, 0.05)
+    assert played / len(losses) - losses.min(axis=1).mean() < 0.03
+    kept = losses[np.maximum(np.arange(len(losses)) - 30, 0)].argmin(axis=1)
+    assert losses[np.arange(len(losses)), kept].mean() - losses.min(axis=1).mean() > 0.1
+
+
+def test_large_noise_takes_nothing_from_the_least_sum() -> None:
+    """Where a release is mostly noise, forgetting has to show that it gains before it is used."""
+    losses, worse = np.tile(0.1 + 0.4 * abs(np.arange(20) - 13) / 20, (300, 1)), []
+    for seed in range(5):
+        seen = losses + np.random.default_rng(seed).normal(0.0, 1.0, losses.shape)
+        online, sums, lost = learner(20, 1.0), np.zeros(20), 0.0
+        state = online.start()
+        for each, noisy in zip(losses, seen, strict=True):
+            lost += float(online.weights(state) @ each - each[sums.argmin()])
+            state, sums = online.observe(state, noisy), sums + noisy
+        worse.append(lost / len(losses))
+    assert np.mean(worse) < 0.005
 
 
 def test_what_all_experts_lose_together_moves_nothing() -> None:
