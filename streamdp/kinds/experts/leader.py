@@ -62,7 +62,7 @@ class Leader:
     @property
     def experts(self) -> int:
         """How many there are."""
-        return self.whiten.shape[2]
+        return int(self.whiten.shape[2])
 
     @classmethod
     def of(cls, kernels: Sequence[FloatArray], noise: FloatArray) -> Leader:
