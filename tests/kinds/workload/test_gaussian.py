@@ -199,8 +199,8 @@ def test_a_release_costs_its_rho_whatever_past_releases_lead_to() -> None:
     """Rounds differ, the charge does not."""
     workload = Workload.of((2, 3, 4), marginals_up_to(3, 2))
     mechanism = PrivateWeights(workload, Fraction(1, 50), 900, loss="rho")
-    first = Memory.empty(workload, 900.0)
-    cold = replace(first, releases=1, evidence=(0.0, -1e9, -1e9))
-    designs = [mechanism.design(memory) for memory in (first, cold)]
+    known = replace(Memory.empty(workload, 900.0), releases=1)
+    cold = replace(known, evidence=(0.0, -1e9, -1e9))
+    designs = [mechanism.design(memory) for memory in (known, cold)]
     assert len({design.rounds for design in designs}) == 2
     assert {rho_of(mechanism.event(design)) for design in designs} == {Fraction(1, 50)}

@@ -476,3 +476,25 @@ def test_records_hold_and_an_empty_batch_is_flagged() -> None:
     assert np.mean(held) >= 0.9
     assert not any(flag for empty, flag in flagged if not empty)
     assert all(flag for empty, flag in flagged if empty)
+
+
+@pytest.mark.parametrize("loss", ["epsilon", "rho"])
+def test_a_first_release_is_drawn_as_one_without_a_memory(loss: Any) -> None:
+    """Nothing is known yet: as many rounds and the same fit, from which the next one learns."""
+    known = workload()
+    mechanism = PrivateWeights(known, Fraction(2), 1000, loss=loss)
+    table = np.random.default_rng(2).dirichlet(np.full(24, 0.3)).reshape(SIZES) * 1000
+    first, cold = Memory.empty(known, 1000.0), Memory.cold(known, 1000.0)
+    design = mechanism.design(first)
+    assert design == mechanism.design(cold) != mechanism.design(replace(first, releases=1))
+    counts = counts_of(known, table.astype(int))
+    drawn, other = (
+        mechanism.draw(design, memory, counts, PublicEntropy("first")) for memory in (first, cold)
+    )
+    assert len(drawn.measured) == len(other.measured)
+    for item in known.items:
+        found, wanted = drawn.fit.distribution.masses(item), other.fit.distribution.masses(item)
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+    after = first.after(drawn.fit)
+    assert max(abs(each).max() for each in after.slow) > 0.1
+    assert after.leading() != UNIFORM

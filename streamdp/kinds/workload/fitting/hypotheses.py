@@ -14,8 +14,10 @@ release is the one a mechanism without memory would make.
 Evidence is by squared distances, as if all were equally sure. Where nothing repeats, what is
 remembered is further from a batch than even cells are, by its own distance from them. The running
 average learns nothing of a release that was fitted from `uniform`: all that was not measured is
-even there. What is learned of such releases too is how concentrated items are (`concentration`):
-it says which to measure, and how far to trust measurements.
+even there. The first release is the one of a mechanism without memory; it is all that is known
+then, so the running average begins with it, and it is no evidence. What is learned of releases from
+`uniform` too is how concentrated items are (`concentration`): it says which to measure, and how far
+to trust measurements.
 """
 
 from __future__ import annotations
@@ -98,7 +100,7 @@ class Memory:
             most: Nats by which the learned ones may be ahead of the uniform one before it.
         """
         if self.releases == 0:
-            return SLOW
+            return UNIFORM
         past, today = np.array(self.evidence) + BIAS, np.array(evidence)
         learned = SLOW + int(np.argmax((past + today)[SLOW:]))
         if int(np.argmax(past)) == UNIFORM:
@@ -119,13 +121,13 @@ class Memory:
             fit: The release, all of it made of released counts and of this memory.
         """
         pace = max(PACE, 1.0 / (1.0 + SLOWING * self.releases))
-        slow = self.slow
-        if fit.hypothesis != UNIFORM:
+        slow, found = self.slow, np.array(fit.evidence if self.releases else self.evidence)
+        if fit.hypothesis != UNIFORM or not self.releases:
             slow = tuple(
                 (1.0 - pace) * old + pace * new
                 for old, new in zip(self.slow, fit.potentials, strict=True)
             )
-        evidence = DECAY * (np.array(self.evidence) + np.array(fit.evidence))
+        evidence = DECAY * (np.array(self.evidence) + found)
         evidence = np.maximum(evidence - evidence.max(), FLOOR)
         if math.isfinite(fit.most):
             evidence[UNIFORM] = _behind(evidence, fit)
