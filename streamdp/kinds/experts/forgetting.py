@@ -32,8 +32,7 @@ ANY = 0.001
 """Share of all weight that goes to all rates and priors alike."""
 
 FREEDOM = 4.0
-"""Of Student's law, by which a release far from a belief counts: batches differ by more than noise.
-"""
+"""Degrees of freedom of the law by which releases weigh beliefs: batches differ by more than noise."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -61,7 +60,7 @@ class Memories:
 
     @property
     def mean(self) -> FloatArray:
-        """Of all releases alike, shape (k,)."""
+        """Mean of all releases alike, shape (k,)."""
         return np.asarray(self.totals[-1] / self.weights[-1])
 
     @property
@@ -87,7 +86,7 @@ class Memories:
         return leader.first((self.shares[..., None] * means).sum(axis=(0, 2)))
 
     def after(self, leader: Leader, losses: FloatArray) -> Memories:
-        """The same after the released losses of one more batch, shape (k,)."""
+        """Update the memories after the released losses of one more batch, shape (k,)."""
         means, open_ = self._believed(leader)
         off = (leader.whiten @ losses)[:, None] - means
         variances, size = open_ + 1.0, off.shape[-1]

@@ -23,7 +23,7 @@ SIZES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Standard deviations τ of the experts' mean losses, in those of the noise of one release."""
 
 _JITTER = 1e-8
-"""Of a matrix that may be singular, as a part of its size."""
+"""Added to the diagonal of a matrix that may be singular, as a part of its size."""
 
 
 class Moments(Protocol):

@@ -113,4 +113,4 @@ WAYS = (
     ("leader of all releases", "likes experts that are alike: best where losses are steady"),
     ("leader of late", "forgets as fast as releases show it should: best where the best changes"),
 )
-"""Of following experts: names and when each is best."""
+"""Ways of following experts: names and when each is best."""

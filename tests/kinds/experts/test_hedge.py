@@ -47,7 +47,7 @@ def play(online: OnlineLearner, losses: np.ndarray, noise: float) -> tuple[float
 def play_on(
     online: OnlineLearner, state: State, losses: np.ndarray, noise: float
 ) -> tuple[float, State]:
-    """The same from a state on."""
+    """Loss of the weights from a state on."""
     random, played = np.random.default_rng(7), 0.0
     for each in losses:
         played += float(online.weights(state) @ each)
@@ -86,7 +86,7 @@ def test_a_state_survives_the_store() -> None:
 
 
 def test_a_state_of_an_earlier_version_keeps_what_it_saw() -> None:
-    """Of before the mixture over rates: sums, and how far behind their leaders are."""
+    """It has sums, and how far behind their leaders are, of before the mixture over rates."""
     online, losses = learner(5, 0.2), np.random.default_rng(3).uniform(size=(9, 5))
     _, state = play(online, losses, 0.0)
     total = losses.sum(axis=0).tolist()
