@@ -32,7 +32,8 @@ ANY = 0.001
 """Share of all weight that goes to all rates and priors alike."""
 
 FREEDOM = 4.0
-"""Degrees of freedom of the law by which releases weigh beliefs: batches differ by more than noise."""
+"""Degrees of freedom of the law by which releases weigh beliefs: batches differ by more than by
+noise."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
