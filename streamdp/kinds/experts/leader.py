@@ -25,6 +25,9 @@ SIZES = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 _JITTER = 1e-8
 """Added to the diagonal of a matrix that may be singular, as a part of its size."""
 
+_LEAST = 1e-12
+"""Variance of noise between experts: where a price leaves next to none, it is taken to be this."""
+
 
 class Moments(Protocol):
     """A weighted mean of released losses, and how much of their noise is left in it."""
@@ -75,7 +78,7 @@ class Leader:
         experts = len(noise)
         contrasts = _contrasts(experts)
         between = contrasts.T @ noise @ contrasts
-        variance = float(np.trace(between) / (experts - 1))
+        variance = max(float(np.trace(between) / (experts - 1)), _LEAST)
         white = np.linalg.cholesky(between + _JITTER * variance * np.eye(experts - 1))
         inverse = np.linalg.inv(white)
         whiten, restore, spread = [], [], []
