@@ -19,7 +19,7 @@ QUANTILES = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 LEDGER = (
     "seq, at, purpose, scope, job, batch, reservation, epsilon_nano, rho_nano, event, release_id,"
-    " batch_cap_nano, lifetime_cap_nano, lifetime_spent_nano, previous, hash, lifetime_rho_nano"
+    " batch_cap_nano, lifetime_cap_nano, lifetime_spent_nano, hash, lifetime_rho_nano"
 )
 
 CONFIG = """
@@ -53,7 +53,7 @@ def furnish(folder: Path, releases: int) -> Path:
             for b in _batches(releases)
         ),
     )
-    many(f"INSERT INTO ledger ({LEDGER}) VALUES ({','.join('?' * 17)})", _ledger(releases, caps))
+    many(f"INSERT INTO ledger ({LEDGER}) VALUES ({','.join('?' * 16)})", _ledger(releases, caps))
     many("INSERT INTO release VALUES (?,?,?,?,?,?,?,?,?,?)", _releases(releases))
     database.execute("COMMIT")
     store.close()
@@ -72,7 +72,7 @@ def _ledger(count: int, caps: Caps) -> Iterator[tuple[Any, ...]]:
     for batch in _batches(count):
         number, at = batch["number"], batch["start"] + HOUR
         seq, spent = 2 + 2 * number, (number + 1) * NANO
-        about = (caps.batch_nano, caps.lifetime_nano, spent, "")
+        about = (caps.batch_nano, caps.lifetime_nano, spent)
         yield (
             seq,
             at,

@@ -26,6 +26,7 @@ from streamdp.daemon.runtime import runtime
 from streamdp.privacy.entropy import OperatingSystemEntropy
 from streamdp.store.backup import backup
 from streamdp.store.database import connect_to_read
+from streamdp.store.ledger.events import Events
 from streamdp.store.sqlite import SqliteStore
 from streamdp.store.verified_open import verify
 from streamdp.types import Batch, Charge, Learned
@@ -61,7 +62,7 @@ def _repeat(store: SqliteStore, count: int) -> None:
         "SELECT event, epsilon_nano, rho_nano FROM ledger WHERE purpose = 'reserve'"
         " ORDER BY seq DESC"
     ).fetchone()
-    charge = Charge(json.loads(row[0]), row[1], row[2])
+    charge = Charge(json.loads(Events(store.database).whole(row[0])), row[1], row[2])
     for number in range(1, count + 1):
         start = last.window_start + number * DAY
         batch = Batch(last.source, f"{number:010}", start, start + DAY)

@@ -33,6 +33,7 @@ from streamdp.sinks.record import record
 from streamdp.store import archive
 from streamdp.store.anchor.reconcile import reconcile
 from streamdp.store.database import connect_to_read
+from streamdp.store.ledger.events import Events
 from streamdp.types import Backend, Batch, Json, Query, Release
 from tests.crash.adopted import adopted
 from tests.crash.edited import EDITS, WORLDS, World
@@ -283,7 +284,9 @@ def _charged(database: Database) -> dict[str, list[Json]]:
         " LEFT JOIN ledger r ON l.purpose = 'join' AND r.seq = l.reservation"
         " WHERE l.purpose IN ('reserve', 'open', 'join')"
     )
-    for purpose, batch, event in rows.fetchall():
+    events = Events(database)
+    for purpose, batch, stored in rows.fetchall():
+        event = events.whole(stored)
         places = ([] if purpose == "join" else [LIFE]) + ([batch] if batch else [])
         for place in places:
             found.setdefault(place, []).append(json.loads(event))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
 from fractions import Fraction
@@ -16,6 +15,8 @@ from streamdp.cli import cli
 from streamdp.daemon.clock import SystemClock
 from streamdp.log.setup import close
 from streamdp.privacy.events import epsilon_of
+from streamdp.store.database import connect_to_read
+from streamdp.store.ledger.events import Events
 from streamdp.types import Json
 
 EXAMPLE = (Path(__file__).parents[3] / "deploy" / "examples" / "marginals.yaml").read_text()
@@ -80,9 +81,10 @@ def test_a_release_costs_its_epsilon_and_can_be_asked(folder: Path, name: str) -
 
 
 def _events(folder: Path) -> list[Json]:
-    with closing(sqlite3.connect(folder / "marginals.db")) as store:
+    with closing(connect_to_read(folder / "marginals.db")) as store:
         found = store.execute("SELECT event FROM ledger WHERE purpose = 'reserve' ORDER BY seq")
-        return [json.loads(event) for (event,) in found]
+        events = Events(store)
+        return [json.loads(events.whole(event)) for (event,) in found]
 
 
 def _summed(rows: list[Json], answer: Json) -> float:
