@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import math
 import re
@@ -16,7 +17,11 @@ from tests.kinds.recorded import FOLDER, STREAMS, record
 NUMPY = "2.4."
 """The recordings were made with it; other versions round the last digits of sums otherwise."""
 
-DIGEST = re.compile("[0-9a-f]{64}")
+FEATURES = importlib.import_module("numpy._core._multiarray_umath").__cpu_features__
+WIDE = "AVX512_SKX"
+"""So do processors with these instructions: OpenBLAS sums in another order there."""
+
+DIGEST = re.compile("([0-9]+:)?[0-9a-f]{64}")
 
 
 @pytest.mark.parametrize("name", STREAMS)
@@ -26,7 +31,7 @@ def test_releases_charges_and_states_are_bit_for_bit_those_recorded(
     """Rows, ledger, signatures, states and answers of gates, all of them."""
     found = json.loads(json.dumps(record(name, tmp_path)))
     recorded = json.loads((FOLDER / f"{name}.json").read_text())
-    if np.__version__.startswith(NUMPY):
+    if np.__version__.startswith(NUMPY) and not FEATURES.get(WIDE, False):
         assert found == recorded
     assert near(found, recorded)
 
