@@ -8,8 +8,8 @@ from pathlib import Path
 
 from streamdp.errors import StreamdpError
 from streamdp.reports.charts.frame import alone
-from streamdp.reports.charts.lines import chart
 from streamdp.reports.charts.own import own_charts
+from streamdp.reports.charts.panels import chart
 from streamdp.reports.releases.series import MANY, picture
 from streamdp.types import Release
 

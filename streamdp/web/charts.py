@@ -1,13 +1,12 @@
-"""The chart of a job: which stretch, which series, as SVG and as numbers for the zooming one."""
+"""The charts of a job: which stretch, which series, as SVG and as numbers for whoever points."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from streamdp.reports.charts.frame import colours
-from streamdp.reports.charts.lines import chart_of
-from streamdp.reports.charts.maps import grid, heat
 from streamdp.reports.charts.own import OwnChart, own_charts
+from streamdp.reports.charts.panels import Panel, panels
 from streamdp.reports.releases.happenings import Happenings, happenings
 from streamdp.reports.releases.series import Line, Picture, picture
 from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
@@ -15,17 +14,14 @@ from streamdp.types import Json
 from streamdp.web.http.parameters import Parameters, bad
 from streamdp.web.reader import View
 
-STRETCHES = ("30", "90", "365", "all")
+STRETCHES = ("7", "30", "90", "365", "all")
 """How many releases are drawn."""
 
 POINTS = 730
 """Releases in one picture at most: of more, every second, third… is drawn."""
 
-AT_ONCE = 12
-"""Series that are drawn at once, unless they were asked for; of more a map is shown as well."""
-
-FEW = 5
-"""Number of lines that are drawn at first where there are more."""
+AT_ONCE = 60
+"""Series that are drawn at once, unless they were asked for."""
 
 PARAMETERS = ("last", "since", "until", "part", "series")
 
@@ -51,6 +47,7 @@ class Drawing:
         shown: Names of those that are drawn.
         every: Of how many releases each point is one.
         events: Other events of the batches.
+        panels: The charts, one for each question.
         own: Charts that the kind brings.
     """
 
@@ -60,23 +57,8 @@ class Drawing:
     shown: tuple[str, ...]
     every: int
     events: Happenings
+    panels: tuple[Panel, ...]
     own: tuple[OwnChart, ...]
-
-    def svg(self, job: str) -> str:
-        """The chart as SVG, without scripts."""
-        return chart_of(job, self.whole.only(self.shown), self.events)
-
-    def map(self, job: str) -> str:
-        """All series at once, where there are many."""
-        if len(self.whole.series) <= AT_ONCE:
-            return ""
-        return heat(self.whole, title=f"{job} {self.part}: all series, the last releases")
-
-    def grid(self, job: str) -> str:
-        """The last release as a table of two labels, where series are cells of one."""
-        if not self.part:
-            return ""
-        return grid(self.whole, title=f"{job} {self.part}: the last release")
 
     def numbers(self, job: str) -> Json:
         """The series as numbers, for the chart that zooms and for other programs."""
@@ -94,9 +76,11 @@ class Drawing:
             "series": [
                 {
                     "name": each.name,
+                    "called": found.called(each),
                     "colour": colour,
                     "value": _line(each.raw),
                     "estimate": None if each.estimate is None else _line(each.estimate),
+                    "flags": {at: flag for at, flag in enumerate(each.flags) if flag},
                 }
                 for each, colour in zip(found.series, names, strict=True)
             ],
@@ -141,12 +125,18 @@ def _read(view: View, job: str, what: Wanted) -> Drawing:
     part = what.part if what.part in parts else next(iter(parts), "")
     whole = whole.part(part) if part else whole
     names = [each.name for each in whole.series]
-    shown = [name for name in names if name in what.series] or (
-        names if len(names) <= AT_ONCE else names[:FEW]
-    )
+    shown = [name for name in names if name in what.series] or names[:AT_ONCE]
     events = happenings(view.configuration, view.database, job, view.now)
-    own = tuple(own_charts(job, releases, view.columns(job), part or ""))
-    return Drawing(parts, part or "", whole, tuple(shown), every, events, own)
+    return Drawing(
+        parts,
+        part or "",
+        whole,
+        tuple(shown),
+        every,
+        events,
+        tuple(panels(job, whole.only(shown), events)),
+        tuple(own_charts(job, releases, view.columns(job), part or "")),
+    )
 
 
 def _line(line: Line) -> Json:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
+from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
+from starlette.datastructures import QueryParams
 
 from streamdp import __version__
 from streamdp.privacy.amounts import delta_text, epsilon_text, number_text
@@ -16,12 +19,11 @@ from streamdp.privacy.filters import Item, Measure
 from streamdp.reports.releases.headline import rounded
 from streamdp.reports.releases.series import Series
 from streamdp.types import Json, Release
+from streamdp.web.tables import of_mappings
 
 STATIC = {
     "page.css": "text/css; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
-    "uPlot.js": "text/javascript; charset=utf-8",
-    "uPlot.css": "text/css; charset=utf-8",
     "icon.svg": "image/svg+xml",
 }
 """Files of the page, by name; no others can be asked for."""
@@ -60,6 +62,9 @@ def templates() -> Environment:
         "iso": iso,
         "number": number,
         "measured": measured,
+        "but": but,
+        "arranged": of_mappings,
+        "sized": sized,
     }
     made.globals |= {"static": static_address, "version": __version__}
     return made
@@ -104,6 +109,20 @@ def measured(series: Series, at: int) -> Markup:
     about = f"{rounded(lower, ends)} to {rounded(upper, ends)}"
     cell = '{} <span class="muted small">{}</span>'
     return Markup(cell).format(rounded(value, ends), about) + about_flag  # noqa: S704
+
+
+def but(query: QueryParams, **changes: Json) -> str:
+    """A query with some of its parameters changed, or left out where they are empty."""
+    kept = [(name, value) for name, value in query.multi_items() if name not in changes and value]
+    return "?" + urlencode([*kept, *((name, text) for name, text in changes.items() if text)])
+
+
+def sized(charts: Mapping[str, str]) -> Markup:
+    """A chart in each of its sizes, of which a style sheet shows the one that fits."""
+    if len(charts) == 1:
+        return Markup("".join(charts.values()))  # noqa: S704
+    cell = Markup('<div class="only {}">{}</div>')
+    return Markup("").join(cell.format(name, Markup(svg)) for name, svg in charts.items())  # noqa: S704
 
 
 def _time(seconds: int) -> datetime:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from markupsafe import Markup
@@ -10,12 +11,13 @@ from starlette.responses import Response
 
 from streamdp.errors import StreamdpError
 from streamdp.log.events import EVENTS
+from streamdp.reports.charts.frame import SIZES
 from streamdp.reports.charts.lines import spark, steps
 from streamdp.reports.guarantee.budget import budgets
 from streamdp.reports.guarantee.statement import common_delta, statement
 from streamdp.reports.guarantee.verification import verification
 from streamdp.reports.releases.columns import columns_of
-from streamdp.reports.releases.headline import headline, headline_series
+from streamdp.reports.releases.headline import Headline, headline, headline_series, rounded
 from streamdp.reports.releases.learned import learned
 from streamdp.reports.releases.series import Picture, picture
 from streamdp.reports.releases.sheet import data_sheet
@@ -26,8 +28,9 @@ from streamdp.store.ledger.privacy_guarantee import claim_of
 from streamdp.store.reading.browse import find_by_id, ledger_page, newest_releases, spending
 from streamdp.store.reading.reports import ScopeReport
 from streamdp.types import Column, Json, Release
+from streamdp.web import tables
 from streamdp.web.charts import PARAMETERS, STRETCHES, draw, wanted
-from streamdp.web.forms import render
+from streamdp.web.forms import render, sized
 from streamdp.web.http.answers import tagged
 from streamdp.web.http.parameters import Parameters, missing
 from streamdp.web.log import LEVELS, newest_lines
@@ -73,21 +76,25 @@ def _card(view: View, look: JobLook, jobs: Sequence[JobLook]) -> Json:
         "look": look,
         "report": look.status.report,
         "held": "; ".join(map(told, look.status.holds)),
-        "headline": _headline(job, whole),
+        "headline": _headline(view, job, whole),
         "until": _lasts_until([each for each in jobs if each.source == look.source], whole),
     }
 
 
 def show_job(request: Request, view: View) -> Response:
-    """Series, other events, and a table of releases."""
+    """Newest value, charts, other events, and a table of releases."""
     job = _job_of(request, view)
-    parameters = Parameters(request, *PARAMETERS, "before")
-    what = wanted(parameters)
+    parameters = Parameters(request, *PARAMETERS, *tables.PARAMETERS, "before")
+    what, order = wanted(parameters), tables.order_of(parameters)
     drawing = draw(view, job, what)
     before = parameters.release_id("before")
-    releases = newest_releases(view.database, job, ROWS + 1, what.stretch, before)
-    table = picture(releases[:ROWS], view.columns(job))
-    table = table.part(drawing.part) if drawing.part else table
+    table, following = drawing.whole, None
+    if before is not None or order == tables.Order():
+        releases = newest_releases(view.database, job, ROWS + 1, what.stretch, before)
+        following = releases[ROWS - 1].id if len(releases) > ROWS else None
+        table = picture(releases[:ROWS], view.columns(job))
+        table = table.part(drawing.part) if drawing.part else table
+    columns = tables.columns(table)
     look = job_look(view.configuration, view.database, job, view.now, None, view.spent(job))
     return page(
         request,
@@ -96,36 +103,73 @@ def show_job(request: Request, view: View) -> Response:
         job=job,
         look=look,
         held="; ".join(map(told, look.status.holds)),
+        said=_said(view, job, picture(look.recent, view.columns(job))),
+        errors=_errors(look.recent[-1], view.columns(job)) if look.recent else {},
         drawing=drawing,
-        svg=Markup(drawing.svg(job)),  # noqa: S704
-        panels=len(drawing.whole.only(drawing.shown).panels()),
-        map=Markup(drawing.map(job)),  # noqa: S704
-        grid=Markup(drawing.grid(job)),  # noqa: S704
+        numbers={each.name: at for at, each in enumerate(drawing.whole.series)},
         beyond=drawing.whole.only(drawing.shown).beyond(),
         last=what.last,
         stretches=STRETCHES,
+        newest=tables.newest(drawing.whole, order) if drawing.whole.times else [],
+        crossed=tables.crossed(drawing.whole, order) if drawing.whole.times else None,
         table=table,
-        released=sorted(releases[:ROWS], key=lambda each: table.ids.index(each.id), reverse=True),
-        following=releases[ROWS - 1].id if len(releases) > ROWS else None,
+        order=order,
+        columns=columns,
+        cells=[each.cells() for each in columns],
+        places=tables.places(table, order if following is None else tables.Order()),
+        following=following,
     )
 
 
+def _said(view: View, job: str, whole: Picture) -> Headline | None:
+    return headline(whole, view.configuration.releases[job].headline)
+
+
+def _errors(release: Release, declared: Sequence[Column]) -> dict[str, str]:
+    """Errors to expect of the newest release, where all its rows say the same."""
+    found = {}
+    for each in columns_of([release], declared):
+        values = {row.get(each.name) for row in release.rows}
+        value = next(iter(values), None)
+        if each.role == "error" and len(values) == 1 and isinstance(value, int | float):
+            sure = "" if each.level is None else f", {100 * each.level:g} times in 100"
+            said = f"at most {rounded(value)} {each.unit}".rstrip()
+            found[each.name.replace("_", " ")] = said + sure
+    return found
+
+
 def show_release(request: Request, view: View) -> Response:
-    """One release, under a permanent address: what was published, and its claim."""
-    Parameters(request)
+    """One release, under a permanent address: what was published, its claim, and its price."""
+    order = tables.order_of(Parameters(request, *tables.PARAMETERS))
     release = find_by_id(view.database, request.path_params["release"])
     if release is None:
         raise missing("release")
-    row = next(iter(ledger_of(view, release)), None)
+    columns = columns_of([release], _columns_of(view, release))
+    # A column that says the same in every row is said once.
+    common = {
+        each: release.rows[0].get(each.name)
+        for each in columns
+        if len(release.rows) > 1 and len({str(row.get(each.name)) for row in release.rows}) == 1
+    }
     return page(
         request,
         view,
         "release.html",
         release=release,
-        columns=columns_of([release], _columns_of(view, release)),
+        columns=[each for each in columns if each not in common],
+        common={each.name: value for each, value in common.items()},
+        rows=tables.of_mappings(release.rows, order),
+        order=order,
+        flags=_flags_of(release, columns),
         claim=claim_of(view.database, release.id) or {},
-        committed=row,
+        ledger=ledger_of(view, release),
     )
+
+
+def _flags_of(release: Release, columns: Sequence[Column]) -> dict[str, int]:
+    """What is odd about rows of a release, and about how many."""
+    names = [each.name for each in columns if each.role == "flag"]
+    return Counter(str(row[name]) for row in release.rows for name in names if row.get(name))
 
 
 def _columns_of(view: View, release: Release) -> Sequence[Column]:
@@ -134,13 +178,18 @@ def _columns_of(view: View, release: Release) -> Sequence[Column]:
 
 
 def ledger_of(view: View, release: Release) -> list[dict[str, Json]]:
-    """The row of the ledger that committed a release."""
+    """The rows of the ledger about a release: its charge, and the commit."""
     found = view.database.query(
-        "SELECT seq, reservation, at, hash FROM ledger"
-        " WHERE job = ? AND purpose = 'commit' AND release_id = ?",
+        "SELECT seq, purpose, reservation, at, hash FROM ledger WHERE purpose = 'commit'"
+        " AND job = ? AND release_id = ?",
         [release.job, release.id],
     )
-    return list(found)
+    committed = list(found)
+    charged = view.database.query(
+        "SELECT seq, purpose, reservation, at, hash FROM ledger WHERE seq = ?",
+        [committed[0]["reservation"] if committed else None],
+    )
+    return [*charged, *committed]
 
 
 def show_budget(request: Request, view: View) -> Response:
@@ -151,10 +200,7 @@ def show_budget(request: Request, view: View) -> Response:
     before = parameters.number("before", 0, 1, 2**62) or None
     rows = ledger_page(view.database, ROWS + 1, before, scope, job, purpose or None)
     found = view.once("budgets", lambda: budgets(view.configuration, view.database))
-    charts = {
-        budget.report.scope: Markup(_spending(view, budget.report))  # noqa: S704
-        for budget in found
-    }
+    charts = {budget.report.scope: _spending(view, budget.report) for budget in found}
     return page(
         request,
         view,
@@ -170,7 +216,7 @@ def show_budget(request: Request, view: View) -> Response:
 
 def show_learned(request: Request, view: View) -> Response:
     """What a job has learned from its releases, and what follows for its next batch."""
-    parameters = Parameters(request, "batch", "group")
+    parameters = Parameters(request, "batch", "group", *tables.PARAMETERS)
     job = _job_of(request, view)
     batch, group = parameters.text("batch"), parameters.text("group")
     try:
@@ -182,7 +228,15 @@ def show_learned(request: Request, view: View) -> Response:
         found, why = None, error.what
     else:
         why = ""
-    return page(request, view, "learned.html", job=job, learned=found, why=why)
+    return page(
+        request,
+        view,
+        "learned.html",
+        job=job,
+        learned=found,
+        why=why,
+        order=tables.order_of(parameters),
+    )
 
 
 def show_verification(request: Request, view: View) -> Response:
@@ -244,12 +298,14 @@ def _job_of(request: Request, view: View) -> str:
     return job
 
 
-def _headline(job: str, whole: Picture) -> Json:
+def _headline(view: View, job: str, whole: Picture) -> Json:
     """The one number of a job, with its past as a line the size of a word."""
-    said, series = headline(whole), headline_series(whole)
+    chosen = view.configuration.releases[job].headline
+    said, series = headline(whole, chosen), headline_series(whole, chosen)
     if said is None or series is None:
         return None
-    line = Markup(spark(series.best.values, title=f"{job}: {said.name}"))  # noqa: S704
+    best = series.told(series.best)
+    line = Markup(spark(best.values, title=f"{job}: {said.name}"))  # noqa: S704
     return {"said": said, "spark": line}
 
 
@@ -269,9 +325,12 @@ def _lasts_until(jobs: Sequence[JobLook], whole: Picture) -> int | None:
     return until if until < LAST_MOMENT else None
 
 
-def _spending(view: View, report: ScopeReport) -> str:
+def _spending(view: View, report: ScopeReport) -> Markup:
+    """The sum spent over time."""
     scope, measure = report.scope, report.measure
     points = spending(view.database, scope, 300, measure)
     cap = points[-1][2] / 1e9 if points else None
     over = [(at - at % 60, spent / 1e9) for at, spent, _ in points]
-    return steps(over, cap, title=f"{scope}: {measure} spent over time, and its lifetime cap")
+    title = f"{scope}: {measure} spent over time, and its lifetime cap"
+    found = {n: steps(over, cap, title=title, frame=f) for n, f in SIZES.items()}
+    return sized(found)

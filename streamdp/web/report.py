@@ -13,7 +13,7 @@ from markupsafe import Markup
 from streamdp.config.sections.reports import ReportForm
 from streamdp.errors import StreamdpError
 from streamdp.reports.charts.frame import STYLE, alone
-from streamdp.reports.charts.lines import chart_of
+from streamdp.reports.charts.panels import chart_of
 from streamdp.reports.releases.digest import Digest
 from streamdp.reports.releases.headline import headline
 from streamdp.text import printable

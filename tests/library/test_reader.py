@@ -156,4 +156,4 @@ def test_a_plot_shows_itself_and_can_be_kept(tmp_path: Path) -> None:
     text = (tmp_path / "chart.svg").read_text()
     assert ElementTree.fromstring(text).tag.endswith("svg")  # noqa: S314
     assert text in chart._repr_html_()
-    assert text.count('class="series') == 3
+    assert text.count('class="name') == 3

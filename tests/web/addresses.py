@@ -13,7 +13,7 @@ from streamdp.cli.look.web import kind_of
 from streamdp.config import load
 from streamdp.config.sections.web import Web
 from streamdp.errors import StreamdpError
-from streamdp.reports.charts.lines import chart_of
+from streamdp.reports.charts.panels import chart_of
 from streamdp.reports.releases.digest import digest
 from streamdp.store.reading.browse import newest_releases
 from streamdp.web.app import application

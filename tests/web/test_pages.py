@@ -173,7 +173,13 @@ def test_times_of_the_log_and_ledger_are_to_the_minute(client: TestClient) -> No
 def test_a_release_keeps_its_address(client: TestClient) -> None:
     """The page of a release has its rows, its claim and its row of the ledger."""
     page = client.get(f"/releases/{release_id(client)}").text
-    for text in ("pure differential privacy", "add-remove", "2023-11-17", "charged in"):
+    for text in (
+        "pure differential privacy",
+        "add-remove",
+        "2023-11-17",
+        "ledger, charged",
+        "ledger, published",
+    ):
         assert text in page
 
 

@@ -18,8 +18,9 @@ from click.testing import CliRunner, Result
 from streamdp.cli import cli
 from streamdp.config import load
 from streamdp.reports.charts.frame import HEIGHT
-from streamdp.reports.charts.lines import chart
-from streamdp.reports.charts.maps import grid, heat
+from streamdp.reports.charts.lines import lines
+from streamdp.reports.charts.maps import over_time
+from streamdp.reports.charts.panels import chart
 from streamdp.reports.releases.columns import columns_of
 from streamdp.reports.releases.digest import digest
 from streamdp.reports.releases.headline import headline, rounded
@@ -31,6 +32,7 @@ from streamdp.store.reading.places import moment_of_key
 from streamdp.types import Column, Release, Row
 from streamdp.web.forms import measured
 from streamdp.web.report import as_markdown
+from streamdp.web.tables import Order, crossed
 from streamdp.wiring.kinds import release_kind
 from tests.web.conftest import HOSTILE
 
@@ -244,10 +246,12 @@ def test_an_interval_that_goes_on_to_the_bounds_does_not_press_a_chart_flat() ->
 
 
 def test_many_series_are_a_map() -> None:
-    """A cell for each, with its number as its title."""
+    """A row for each with its name; a cell for each value, those of like size in one path."""
     rows: list[Row] = [{"cell": str(number), "value": number} for number in range(40)]
-    svg = heat(picture([release(1, rows)], ()), title="t")
-    assert svg.count('class="cell"') == 40
+    svg = over_time(picture([release(1, rows), release(2, rows)], ())).svg("t")
+    assert sum(path.count("h") for path in re.findall(r'class="cell"[^>]* d="([^"]+)"', svg)) == 80
+    for number in range(40):
+        assert f">{number}<" in svg
     ElementTree.fromstring(svg)  # noqa: S314
 
 
@@ -261,8 +265,11 @@ def test_cells_of_two_labels_are_a_table_of_one_part_at_a_time() -> None:
     rows += [{"answer": "one", "origin": o, "carrier": None, "value": 2} for o in "abcde"]
     found = picture([release(1, rows)], declared)
     assert found.parts() == ("both", "one")
-    assert grid(found.part("both"), title="t").count('class="cell"') == 25
-    assert grid(found.part("one"), title="t") == ""
+    both = crossed(found.part("both"), Order())
+    assert both is not None
+    assert (both.down, both.across, len(both.rows)) == ("origin", tuple("uvwxy"), 5)
+    assert all(cell.value == "1" for _, row in both.rows for cell, _ in row)
+    assert crossed(found.part("one"), Order()) is None
     assert next(each.name for each in found.part("one").series) == "one · a"
 
 
@@ -371,8 +378,8 @@ def test_each_measure_has_a_panel_with_its_own_axis() -> None:
     root = ElementTree.fromstring(chart(found, title="t"))  # noqa: S314
     panels = [each for each in root if each.tag.endswith("}g")]
     ticks = [[t.text for t in each if t.get("class") == "tick"] for each in panels]
-    assert "9000" in ticks[0]
-    assert {"9000", "0"}.isdisjoint(ticks[1])
+    assert "9,000" in ticks[0]
+    assert {"9,000", "0"}.isdisjoint(ticks[1])
     for each in panels:
         names = [t for t in each if str(t.get("class")).startswith("name ")]
         assert sorted(str(t.text) for t in names) == ["a", "b"]
@@ -385,10 +392,11 @@ def test_names_of_lines_that_end_together_lie_apart() -> None:
     for value in (0.0, 100.0):
         rows: list[Row] = [{"cell": f"c{at}", "value": value} for at in range(12)]
         rows += [{"cell": "low", "value": 0.0}, {"cell": "high", "value": 100.0}]
-        svg = chart(picture([release(1, rows), release(2, rows)], BARS[:2]), title="t")
-        heights = [
-            float(each) for each in re.findall(r'class="name [^"]+" x="\d+" y="([\d.]+)"', svg)
-        ]
+        svg = lines(picture([release(1, rows), release(2, rows)], BARS[:2])).svg("t")
+        names = re.findall(r'class="name [^"]+" x="(\d+)" y="([\d.]+)"', svg)
+        heights = [float(y) for _, y in names]
+        ends = [float(x) for x in re.findall(r"[ML]([\d.]+) [\d.]+", svg)]
+        assert all(float(x) > max(ends) for x, _ in names)
         assert len(heights) == 14
         assert all(before - after >= 12 for before, after in pairwise(heights))
         assert all(0 < each < HEIGHT for each in heights)

@@ -75,7 +75,7 @@ def plot(job: str, config_path: Path, period: Period, at: int | None, output: Pa
     found = _digest(job, config_path, period, at)
     if output.suffix == ".svg":
         from streamdp.reports.charts.frame import alone
-        from streamdp.reports.charts.lines import chart_of
+        from streamdp.reports.charts.panels import chart_of
 
         _write(output, alone(chart_of(job, found.picture, found.events)).encode())
         return

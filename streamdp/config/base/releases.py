@@ -56,6 +56,11 @@ def _as_text(value: Any) -> str:
     raise ValueError("a group's value is text, a whole number, or true or false")
 
 
+def _as_label(value: Any) -> str:
+    """Text of a label as a release has it: 0.5 as `0.5`, 1 as `1`."""
+    return f"{value:g}" if isinstance(value, float) else _as_text(value)
+
+
 Group = tuple[Annotated[str, BeforeValidator(_as_text), WithJsonSchema({})], ...]
 
 
@@ -193,6 +198,13 @@ class ReleaseSection(Section):
         " once they are closed: a list of periods, or a mapping. For windows that do not overlap."
         " Default: none.",
         examples=[["week", "month", "rolling 28d"]],
+    )
+
+    headline: dict[str, Annotated[str, BeforeValidator(_as_label), WithJsonSchema({})]] = Field(
+        default={},
+        description="The row whose newest value stands for the job on the page and in reports: what"
+        " columns of the row hold. Default: a total or a median.",
+        examples=[{"measure": "flights"}],
     )
 
     @model_validator(mode="before")

@@ -5,8 +5,10 @@ Colours are classes: the page's style sheet says them, and knows light and dark.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import pairwise
 from xml.sax.saxutils import escape, quoteattr
 
 from streamdp.reports.charts.scales import Scale, round_moments, round_numbers
@@ -14,8 +16,47 @@ from streamdp.reports.releases.series import Picture
 
 WIDTH, HEIGHT = 960, 340
 LEFT, RIGHT, TOP, BOTTOM = 56, 12, 10, 28
-BATCHES_NAMED, LONGEST_NAME = 6, 18
-"""Batches that an axis names where they lie one after the other, and letters of each name."""
+LONGEST_NAME = 18
+"""Letters of a name on an axis or at the end of a line."""
+
+LETTER, APART = 6.8, 12
+"""Pixels of a letter on an axis, and the least between two texts there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """Size of one chart, and the room around its lines, in pixels of the chart."""
+
+    wide: int = WIDTH
+    high: int = HEIGHT
+    left: int = LEFT
+    right: int = RIGHT
+    top: int = TOP
+    bottom: int = BOTTOM
+
+    @property
+    def ground(self) -> int:
+        """Where the lines end below."""
+        return self.high - self.bottom
+
+    @property
+    def end(self) -> int:
+        """Where the lines end on the right."""
+        return self.wide - self.right
+
+    def named(self, names: Iterable[str]) -> Frame:
+        """The same with room on the right for names at the ends of lines."""
+        letters = max((min(len(each), LONGEST_NAME) for each in names), default=0)
+        return replace(self, right=self.right + (round(LETTER * letters) + 6 if letters else 0))
+
+
+WIDE, SMALL, MINI = Frame(), Frame(400, 225, 52), Frame(300, 170, 48)
+"""Of a chart across the whole page, of one of two beside each other, and of one of many."""
+
+SIZES = {"wide": WIDE, "small": SMALL}
+"""Sizes of a chart that stands alone: on a wide page, and on a phone."""
+
+_VIEW = re.compile(r'viewBox="0 0 (\d+)')
 
 ORDERED, UNORDERED = 9, 8
 """Colours of series in an order, and of others."""
@@ -23,13 +64,12 @@ ORDERED, UNORDERED = 9, 8
 STYLE = (
     ".chart{font-family:system-ui,sans-serif;background:#fff}"
     ".grid{stroke:#dfe3e9;fill:none}.tick,.limit-label{fill:#5a6372;font-size:12px}"
-    ".panel{font-size:15px;font-weight:600}.name{fill:currentColor;font-size:12px;"
-    "paint-order:stroke;stroke:#fff;stroke-width:4px}"
+    ".panel{font-size:15px;font-weight:600}.name{fill:currentColor;font-size:12px}"
     ".line{fill:none;stroke:currentColor;stroke-width:1.8;stroke-linejoin:round}"
     ".dots{fill:none;stroke:currentColor;stroke-width:3.2;stroke-linecap:round;opacity:.42}"
     ".band{fill:currentColor;opacity:.16}.layer{fill:currentColor;opacity:.75}"
     ".choice{fill:none;stroke:currentColor;stroke-width:6;stroke-linecap:round;opacity:.7}"
-    ".shade{fill:#5a6372;opacity:.14}.cell{fill:#3b5bdb}"
+    ".shade{fill:#5a6372;opacity:.14}.cell{fill:none;stroke:#3b5bdb;stroke-width:14}"
     ".flagged{fill:#8a5300}"
     ".limit{stroke:#b3261e;stroke-dasharray:5 4;fill:none}"
     ".burn{fill:#b3261e}.refuse{fill:#8a5300}.yes{fill:#1b7a43}.no{fill:#5a6372}"
@@ -51,18 +91,48 @@ def colours(names: Sequence[str]) -> list[str]:
 
 def alone(svg: str) -> str:
     """A chart as a file of its own."""
+    wide = _VIEW.search(svg)
     head, _, rest = svg.partition(">")
-    size = f' width="{WIDTH}"'
+    size = f' width="{wide[1] if wide else WIDTH}"'
     return f"{head}{size}><style>{STYLE}</style>{rest}"
 
 
-def whole(parts: Iterable[str], title: str, height: int = HEIGHT) -> str:
-    """The SVG element around the parts of a chart."""
+def whole(
+    parts: Iterable[str], title: str, height: int = HEIGHT, width: int = WIDTH, more: str = ""
+) -> str:
+    """The SVG element around the parts of a chart; `more` is further attributes of it."""
     return (
-        f'<svg class="chart" viewBox="0 0 {WIDTH} {height}" role="img"'
-        f' xmlns="http://www.w3.org/2000/svg" aria-label={quoteattr(title)}>'
+        f'<svg class="chart" viewBox="0 0 {width} {height}" role="img"'
+        f' xmlns="http://www.w3.org/2000/svg" aria-label={quoteattr(title)}{more}>'
         f"{''.join(parts)}</svg>"
     )
+
+
+@dataclass(frozen=True, slots=True)
+class Drawn:
+    """A chart before the element around it: it stands alone, or is a part of another.
+
+    Args:
+        parts: Its elements.
+        wide: Its width.
+        high: Its height.
+        across: Its axis of places, by which a pointer finds batches.
+        rows: Where its rows begin and how high each is, of a chart of rows.
+    """
+
+    parts: tuple[str, ...]
+    wide: int
+    high: int
+    across: Across
+    rows: tuple[int, int] | None = None
+
+    def svg(self, title: str) -> str:
+        """The chart as an SVG element."""
+        scale = self.across.scale
+        more = f' data-x="{scale.low:.10g} {scale.high:.10g} {scale.start:.1f} {scale.end:.1f}"'
+        if self.rows is not None:
+            more += f' data-rows="{self.rows[0]} {self.rows[1]}"'
+        return whole(self.parts, title, self.high, self.wide, more)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,43 +152,58 @@ class Across:
         return self.scale(place)
 
 
-def across_of(picture: Picture, left: int = LEFT) -> Across:
+def across_of(picture: Picture, frame: Frame = WIDE) -> Across:
     """The axis of a picture; a single place is in its middle."""
     low, high = picture.times[0], picture.times[-1]
     if low == high:
         room = 43_200 if picture.axis == "time" else 1
         low, high = low - room, high + room
-    scale = Scale(low, high, left + 6, WIDTH - RIGHT - 6)
+    scale = Scale(low, high, frame.left + 6, frame.end - 6)
+    marks: Iterable[tuple[float, str]]
     if picture.axis == "time":
-        return Across(scale, tuple(round_moments(low, high)))
-    if picture.axis == "number":
-        whole_ones = (each for each in round_numbers(scale) if each == int(each))
-        return Across(scale, tuple((each, f"{each:.0f}") for each in whole_ones))
-    every = -(-len(picture.batches) // BATCHES_NAMED) or 1
-    named = list(enumerate(picture.batches))[::every]
-    return Across(scale, tuple((at, _short(name)) for at, name in named))
+        marks = round_moments(low, high)
+    elif picture.axis == "number":
+        marks = ((each, f"{each:.0f}") for each in round_numbers(scale) if each == int(each))
+    else:
+        marks = ((at, _short(name)) for at, name in enumerate(picture.batches))
+    return Across(scale, _apart(tuple(marks), scale))
+
+
+def _apart(marks: tuple[tuple[float, str], ...], scale: Scale) -> tuple[tuple[float, str], ...]:
+    """Every mark, or every second, third… so that none is written over another."""
+    longest = max((len(name) for _, name in marks), default=0) * LETTER + APART
+    for every in range(1, len(marks) + 1):
+        kept = marks[::every]
+        if all(scale(b) - scale(a) >= longest for (a, _), (b, _) in pairwise(kept)):
+            return kept
+    return marks
 
 
 def _short(name: str) -> str:
     return name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
 
 
-def time_axis(times: Sequence[int]) -> Across:
+def time_axis(times: Sequence[int], frame: Frame = WIDE) -> Across:
     """The axis of times that are of no batches."""
     low, high = times[0], times[-1]
     if low == high:
         low, high = low - 43_200, high + 43_200
-    return Across(Scale(low, high, LEFT + 6, WIDTH - RIGHT - 6), tuple(round_moments(low, high)))
+    scale = Scale(low, high, frame.left + 6, frame.end - 6)
+    return Across(scale, _apart(tuple(round_moments(low, high)), scale))
 
 
-def axes(across: Across, up: Scale) -> Iterator[str]:
+def axes(across: Across, up: Scale, frame: Frame = WIDE) -> Iterator[str]:
     """Lines and labels of both axes."""
     for number in round_numbers(up):
         y = up(number)
-        yield f'<path class="grid" d="M{LEFT} {y:.1f}H{WIDTH - RIGHT}"/>'
-        at = f'x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end"'
-        yield f'<text class="tick" {at}>{number:g}</text>'
-    yield from moments(across, HEIGHT - BOTTOM)
+        yield f'<path class="grid" d="M{frame.left} {y:.1f}H{frame.end}"/>'
+        at = f'x="{frame.left - 8}" y="{y + 4:.1f}" text-anchor="end"'
+        yield f'<text class="tick" {at}>{_tick(number)}</text>'
+    yield from moments(across, frame.ground)
+
+
+def _tick(number: float) -> str:
+    return f"{number:,.0f}" if 1000 <= abs(number) < 1e6 else f"{number:g}"
 
 
 def moments(across: Across, ground: int) -> Iterator[str]:

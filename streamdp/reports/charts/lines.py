@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import pairwise
 from xml.sax.saxutils import escape, quoteattr
 
 from streamdp.reports.charts.frame import (
-    BOTTOM,
-    HEIGHT,
-    LEFT,
-    RIGHT,
-    TOP,
-    WIDTH,
+    LONGEST_NAME,
+    WIDE,
     Across,
+    Drawn,
+    Frame,
     across_of,
     axes,
     colours,
@@ -21,11 +20,13 @@ from streamdp.reports.charts.frame import (
     whole,
 )
 from streamdp.reports.charts.scales import Scale, spanning
-from streamdp.reports.releases.happenings import Happenings
-from streamdp.reports.releases.series import Line, Numbers, Picture, Series
+from streamdp.reports.releases.series import NESTED, Line, Numbers, Picture, Series
 
-HEAD, NAME_HIGH, MOST_NAMED = 28, 14, 14
-"""Room above a panel, the height of a name, and lines that have one at their end."""
+NAME_HIGH, MOST_NAMED = 14, 14
+"""Height of a name, and lines that have one at their end."""
+
+USUAL, MISSED = 0.8, 1.5
+"""Share of steps that are alike where batches are regular, and steps that leave a gap there."""
 
 Mark = tuple[int, str, str]
 """Something else that happened: when, its class, and what it is."""
@@ -34,121 +35,168 @@ Shade = tuple[int, int, str]
 """A stretch of time that is marked, and what it is."""
 
 
-def chart(
-    picture: Picture,
-    marks: Iterable[Mark] = (),
-    shades: Iterable[Shade] = (),
-    *,
-    title: str,
-) -> str:
-    """Series over time: what was drawn as dots, the best line, and the interval around it.
-
-    Measures that differ in what they are have a panel each, with an axis of its own.
-    """
-    if not any(_has_numbers(each) for each in picture.series):
-        return ""
-    panels = picture.panels()
-    marks, shades = tuple(marks), tuple(shades)
-    if len(panels) < 2:
-        return whole(_panel(picture, marks, shades), title)
-    parts = []
-    for row, (name, part) in enumerate(panels.items()):
-        y = row * (HEIGHT + HEAD)
-        parts.append(f'<text class="panel" x="{LEFT}" y="{y + HEAD - 6}">{escape(name)}</text>')
-        drawn = "".join(_panel(part, marks, shades))
-        parts.append(f'<g transform="translate(0 {y + HEAD})">{drawn}</g>')
-    return whole(parts, title, len(panels) * (HEIGHT + HEAD))
-
-
-def _has_numbers(series: Series) -> bool:
+def has_numbers(series: Series) -> bool:
+    """Whether anything of a series can be drawn."""
     return any(number is not None for number in series.raw.values)
 
 
-def _panel(picture: Picture, marks: Iterable[Mark], shades: Iterable[Shade]) -> list[str]:
-    """Axes, lines and their names, in the frame of one chart."""
-    across = across_of(picture)
-    up = spanning(picture.reach(), HEIGHT - BOTTOM, TOP)
-    parts = [*axes(across, up), *_shades(shades, across)]
+def lines(
+    picture: Picture,
+    frame: Frame = WIDE,
+    marks: Iterable[Mark] = (),
+    shades: Iterable[Shade] = (),
+    reach: tuple[float, float] | None = None,
+) -> Drawn:
+    """Lines over time: what was drawn as dots, the best line, and the interval around it.
+
+    Args:
+        picture: The series.
+        frame: Of the chart.
+        marks: Other events.
+        shades: Stretches of time that are marked.
+        reach: Lowest and highest value of the axis; by default as the series are.
+    """
     shown = list(zip(picture.series, colours([s.name for s in picture.series]), strict=True))
+    names = [picture.called(each) for each, _ in shown] if 1 < len(shown) <= MOST_NAMED else []
+    frame = frame.named(names)
+    across = across_of(picture, frame)
+    up = spanning(reach or picture.reach(), frame.ground, frame.top)
+    parts = [*axes(across, up, frame), *_shades(shades, across, frame)]
     for series, colour in shown:
-        drawn = [*_band(picture.times, series.best, across, up)]
+        parts.append(f'<g class="series {colour}"><title>{escape(picture.called(series))}</title>')
+        best = series.told(series.best)
+        parts += _band(picture.times, best, across, up)
         if series.estimate is not None:
-            drawn += _dots(picture.times, series.raw.values, across, up)
-        drawn += _polylines(picture.times, series.best.values, across, up)
-        parts += [
-            f'<g class="series {colour}"><title>{escape(series.name)}</title>',
-            *drawn,
-            "</g>",
-        ]
-    return [*parts, *_flags(picture, across, up), *_names(shown, up), *_marks(marks, across)]
+            parts += _dots(picture.times, series.told(series.raw).values, across, up)
+        parts += [*_polylines(picture.times, best.values, across, up), "</g>"]
+    ends = [(name, *each) for name, each in zip(names, shown, strict=False)]
+    parts += [*_flags(picture, picture.series, across, up), *_names(ends, up, frame)]
+    return Drawn((*parts, *_marks(marks, across, frame)), frame.wide, frame.high, across)
 
 
-def _flags(picture: Picture, across: Across, up: Scale) -> Iterator[str]:
+def fan(
+    picture: Picture,
+    frame: Frame = WIDE,
+    marks: Iterable[Mark] = (),
+    shades: Iterable[Shade] = (),
+    reach: tuple[float, float] | None = None,
+) -> Drawn:
+    """Quantiles over time: a band between each pair, and the middle one with its interval on top.
+
+    Args:
+        picture: Of rows that differ in their quantile alone.
+        frame: Of the chart.
+        marks: Other events.
+        shades: Stretches of time that are marked.
+        reach: Lowest and highest value of the axis; by default as the series are.
+    """
+    nested = picture.labels.index(NESTED)
+    ordered = sorted(picture.series, key=lambda each: float(each.labels[nested] or 0))
+    best = [each.told(each.best) for each in ordered]
+    names = [picture.called(each) for each in ordered]
+    frame = frame.named(names)
+    across = across_of(picture, frame)
+    up = spanning(reach or picture.reach(), frame.ground, frame.top)
+    parts = [*axes(across, up, frame), *_shades(shades, across, frame)]
+    parts.append('<g class="series c0">')
+    for low, high in zip(range(len(best) // 2), range(len(best) - 1, 0, -1), strict=False):
+        between = Line("", best[low].values, best[low].values, best[high].values)
+        parts.append(f"<g><title>{escape(f'{names[low]} to {names[high]}')}</title>")
+        parts += [*_band(picture.times, between, across, up), "</g>"]
+    parts.append("</g>")
+    middle = ordered[len(ordered) // 2]
+    if len(ordered) % 2:
+        line = best[len(best) // 2]
+        parts.append(f'<g class="series c1"><title>{escape(picture.called(middle))}</title>')
+        parts += _band(picture.times, line, across, up)
+        if middle.estimate is not None:
+            parts += _dots(picture.times, middle.told(middle.raw).values, across, up)
+        parts += [*_polylines(picture.times, line.values, across, up), "</g>"]
+    ends = [
+        (n, each, "c1" if each is middle else "c0") for n, each in zip(names, ordered, strict=True)
+    ]
+    parts += [*_flags(picture, [middle], across, up), *_names(ends, up, frame)]
+    return Drawn((*parts, *_marks(marks, across, frame)), frame.wide, frame.high, across)
+
+
+def breaks(times: Sequence[int]) -> frozenset[int]:
+    """Places after which a batch is missing, where batches are regular."""
+    steps = [after - before for before, after in pairwise(times)]
+    usual, often = Counter(steps).most_common(1)[0] if steps else (0, 0)
+    if often < USUAL * len(steps) or len(steps) < 3:
+        return frozenset()
+    return frozenset(at for at, step in enumerate(steps) if step > MISSED * usual)
+
+
+def _stretches(times: Sequence[int], numbers: Sequence[object]) -> Iterator[list[int]]:
+    """Places that follow each other with neither a value nor a batch missing."""
+    gaps, found = breaks(times), list[int]()
+    for at, number in enumerate(numbers):
+        if number is not None:
+            found.append(at)
+        if found and (number is None or at in gaps):
+            yield found
+            found = []
+    if found:
+        yield found
+
+
+def _flags(picture: Picture, flagged: Iterable[Series], across: Across, up: Scale) -> Iterator[str]:
     """A diamond on each value that is flagged, which says why."""
-    for series in picture.series:
-        best = series.best.values
-        for at, value, flag, batch in zip(
-            picture.times, best, series.flags, picture.batches, strict=False
-        ):
+    for series in flagged:
+        for at, value in enumerate(series.best.values):
+            flag = series.flag(at)
             if flag is not None and value is not None:
-                x, y = across(at), up.within(value)
+                x, y = across(picture.times[at]), up.within(value)
                 yield f'<path class="flagged" d="M{x:.1f} {y - 6:.1f}l5 6l-5 6l-5 -6z">'
-                yield f"<title>{escape(f'{batch}: {flag}')}</title></path>"
+                yield f"<title>{escape(f'{picture.batches[at]}: {flag}')}</title></path>"
 
 
-def _names(shown: Sequence[tuple[Series, str]], up: Scale) -> Iterator[str]:
-    """The names of a few lines at their ends, none over another."""
-    if not 1 < len(shown) <= MOST_NAMED:
-        return
-    ends = []
-    for series, colour in shown:
-        last = next((each for each in reversed(series.best.values) if each is not None), None)
+def _names(ends: Sequence[tuple[str, Series, str]], up: Scale, frame: Frame) -> Iterator[str]:
+    """The names of lines beside their ends, none over another; the middle one where none fit."""
+    found = []
+    for name, series, colour in ends:
+        line = series.told(series.best)
+        last = next((each for each in reversed(line.values) if each is not None), None)
         if last is not None:
-            ends.append((up.within(last) - 6, series.name, colour))
-    ends.sort(reverse=True)
-    floor = HEIGHT - BOTTOM - 2.0
-    lowest = TOP + NAME_HIGH
-    for at, (y, name, colour) in enumerate(ends):
-        floor = max(min(y, floor), lowest + (len(ends) - 1 - at) * NAME_HIGH)
-        where = f'x="{WIDTH - RIGHT - 4}" y="{floor:.1f}" text-anchor="end"'
-        yield f'<text class="name {colour}" {where}>{escape(name[:40])}</text>'
+            found.append((up.within(last) + 4, name, colour))
+    found.sort(reverse=True)
+    lowest, floor = frame.top + NAME_HIGH - 4, frame.ground + 2.0
+    room = max(int((floor - lowest) // NAME_HIGH) + 1, 1)
+    if len(found) > room:
+        found = [found[round(at * (len(found) - 1) / max(room - 1, 1))] for at in range(room)]
+    for at, (y, name, colour) in enumerate(found):
+        floor = max(min(y, floor), lowest + (len(found) - 1 - at) * NAME_HIGH)
+        short = name if len(name) <= LONGEST_NAME else f"{name[: LONGEST_NAME - 1]}…"
+        yield f'<text class="name {colour}" x="{frame.end + 4}" y="{floor:.1f}">'
+        yield f"{escape(short)}</text>"
         floor -= NAME_HIGH
 
 
-def chart_of(job: str, picture: Picture, events: Happenings) -> str:
-    """The chart of a job with other events; none of choices, which have their own."""
-    if any(each.chart == "choices" for each in picture.columns):
-        return ""
-    title = f"{job}: releases over time, {len(picture.series)} series"
-    if picture.axis != "time":
-        return chart(picture, title=f"{title}, {picture.said}")
-    marks = [
-        (each.moment, each.what, f"{each.batch}: {each.meaning}")
-        for each in events.events
-        if each.what != "no"
-    ]
-    shades = [(since, until, f"the release of {of} stands") for since, until, of in events.carried]
-    return chart(picture, marks, shades, title=title)
-
-
-def steps(points: Sequence[tuple[int, float]], limit: float | None, *, title: str) -> str:
+def steps(
+    points: Sequence[tuple[int, float]], limit: float | None, *, title: str, frame: Frame = WIDE
+) -> str:
     """A sum that grows in steps, under a limit."""
     if not points:
         return ""
-    across = time_axis([at for at, _ in points])
+    across = time_axis([at for at, _ in points], frame)
     tops = [number for _, number in points] + ([] if limit is None else [limit])
-    up = spanning(tops, HEIGHT - BOTTOM, TOP, zero=True)
+    up = spanning(tops, frame.ground, frame.top, zero=True)
     path = [f"M{across(points[0][0]):.1f} {up(points[0][1]):.1f}"]
     path += [f"H{across(at):.1f}V{up(number):.1f}" for at, number in points[1:]]
     line = " ".join(path)
     ground = f"{line} V{up(0):.1f} H{across(points[0][0]):.1f}Z"
-    parts = [*axes(across, up), '<g class="series c0">', f'<path class="band" d="{ground}"/>']
+    parts = [
+        *axes(across, up, frame),
+        '<g class="series c0">',
+        f'<path class="band" d="{ground}"/>',
+    ]
     parts += [f'<path class="line" d="{line}"/>', "</g>"]
     if limit is not None:
-        parts.append(f'<path class="limit" d="M{LEFT} {up(limit):.1f}H{WIDTH - RIGHT}"/>')
-        at = f'x="{LEFT + 6}" y="{up(limit) + 14:.1f}"'
+        parts.append(f'<path class="limit" d="M{frame.left} {up(limit):.1f}H{frame.end}"/>')
+        at = f'x="{frame.left + 6}" y="{up(limit) + 14:.1f}"'
         parts.append(f'<text class="limit-label" {at}>lifetime cap</text>')
-    return whole(parts, title)
+    return whole(parts, title, frame.high, frame.wide)
 
 
 def spark(values: Numbers, *, title: str) -> str:
@@ -163,48 +211,41 @@ def spark(values: Numbers, *, title: str) -> str:
     )
 
 
-def _shades(shades: Iterable[Shade], across: Across) -> Iterator[str]:
+def _shades(shades: Iterable[Shade], across: Across, frame: Frame) -> Iterator[str]:
     for since, until, what in shades:
         start, end = max(since, int(across.scale.low)), min(until, int(across.scale.high))
         if start < end:
             at = f'x="{across(start):.1f}" width="{across(end) - across(start):.1f}"'
-            tall = HEIGHT - TOP - BOTTOM
-            yield f'<rect class="shade" {at} y="{TOP}" height="{tall}">'
+            yield f'<rect class="shade" {at} y="{frame.top}" height="{frame.ground - frame.top}">'
             yield f"<title>{escape(what)}</title></rect>"
 
 
-def _marks(marks: Iterable[Mark], across: Across) -> Iterator[str]:
-    ground = HEIGHT - BOTTOM
+def _marks(marks: Iterable[Mark], across: Across, frame: Frame) -> Iterator[str]:
     for moment, kind, what in marks:
         if across.scale.low <= moment <= across.scale.high:
             x = across(moment)
-            yield f'<path class="mark {kind}" d="M{x:.1f} {ground}l-4 -8h8z">'
+            yield f'<path class="mark {kind}" d="M{x:.1f} {frame.ground}l-4 -8h8z">'
             yield f"<title>{escape(what)}</title></path>"
 
 
 def _band(times: Sequence[int], line: Line, across: Across, up: Scale) -> Iterator[str]:
     if line.lower is None or line.upper is None:
         return
-    ends = zip(times, line.lower, line.upper, strict=True)
-    for there_are, stretch in groupby(ends, lambda each: None not in each):
-        if there_are:
-            there = list(stretch)
-            above = [f"{across(at):.1f} {up.within(high or 0):.1f}" for at, _, high in there]
-            below = [
-                f"{across(at):.1f} {up.within(low or 0):.1f}" for at, low, _ in reversed(there)
-            ]
-            yield f'<path class="band" d="M{"L".join([*above, *below])}Z"/>'
+    lower, upper = line.lower, line.upper
+    known = [None if a is None or b is None else a for a, b in zip(lower, upper, strict=True)]
+    for stretch in _stretches(times, known):
+        above = [f"{across(times[at]):.1f} {up.within(upper[at] or 0):.1f}" for at in stretch]
+        below = [f"{across(times[at]):.1f} {up.within(lower[at] or 0):.1f}" for at in stretch]
+        yield f'<path class="band" d="M{"L".join([*above, *reversed(below)])}Z"/>'
 
 
 def _polylines(
     times: Sequence[int], values: Numbers, across: Across | Scale, up: Scale
 ) -> Iterator[str]:
-    points = zip(times, values, strict=True)
-    for there_are, stretch in groupby(points, lambda each: each[1] is not None):
-        if there_are:
-            there = [f"{across(at):.1f} {up(number or 0):.1f}" for at, number in stretch]
-            alone = there * 2 if len(there) == 1 else there
-            yield f'<path class="line" d="M{"L".join(alone)}"/>'
+    for stretch in _stretches(times, values):
+        there = [f"{across(times[at]):.1f} {up.within(values[at] or 0):.1f}" for at in stretch]
+        alone = there * 2 if len(there) == 1 else there
+        yield f'<path class="line" d="M{"L".join(alone)}"/>'
 
 
 def _dots(times: Sequence[int], values: Numbers, across: Across, up: Scale) -> Iterator[str]:

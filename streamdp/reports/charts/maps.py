@@ -1,19 +1,32 @@
-"""Many series at once as SVG: a map over time, and the last release as a table of two labels."""
+"""Many series at once as SVG: a row each over time, the darker the more."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from itertools import pairwise
+from statistics import median
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
-from streamdp.reports.charts.frame import RIGHT, TOP, WIDTH, whole
-from streamdp.reports.releases.series import Picture, Series
+from streamdp.reports.charts.frame import (
+    LETTER,
+    WIDE,
+    Drawn,
+    Frame,
+    across_of,
+    moments,
+)
+from streamdp.reports.releases.series import Picture
 
-MOST_ROWS, MOST_RELEASES, MOST_COLUMNS = 60, 60, 40
-"""Rows of a map; columns of one over time, and of a table of two labels."""
+MOST_ROWS = 60
+"""Of a map."""
 
-LEFT = 170
-"""Where the cells begin, right of the names of the rows."""
+LEFT, HIGH = 170, 15
+"""Room for the names of rows at most, and the height of a row."""
+
+SHADES = 12
+"""Depths of cells over time: those of one depth are one path."""
 
 
 class _Shades(NamedTuple):
@@ -26,75 +39,52 @@ class _Shades(NamedTuple):
     def of(cls, numbers: Sequence[float]) -> _Shades:
         return cls(min(numbers), (max(numbers) - min(numbers)) or 1.0)
 
-    def cell(self, number: float, about: str, place: str) -> str:
-        """A cell that says on demand what its number is."""
-        depth = 0.04 + 0.96 * (number - self.low) / self.span
-        return (
-            f'<rect class="cell" {place} fill-opacity="{depth:.2f}">'
-            f"<title>{escape(f'{about}: {number:g}')}</title></rect>"
-        )
+    def depth(self, number: float) -> float:
+        return 0.04 + 0.96 * (number - self.low) / self.span
 
 
-def heat(picture: Picture, *, title: str) -> str:
+def over_time(picture: Picture, frame: Frame = WIDE) -> Drawn:
     """Many series at once: a row each, a column a release, the darker the more."""
     shown = picture.series[:MOST_ROWS]
-    first = max(len(picture.times) - MOST_RELEASES, 0)
-    found = [each.best.values[first:] for each in shown]
-    numbers = [number for values in found for number in values if number is not None]
-    if not numbers:
-        return ""
-    shades, high = _Shades.of(numbers), 14
-    alike = len({each.labels[:1] for each in shown}) == 1 and len(shown[0].labels) > 1
-    wide = (WIDTH - LEFT - RIGHT) / max(len(picture.times) - first, 1)
+    names = [_row_name(picture.called(each), frame) for each in shown]
+    left = round(max(map(len, names), default=0) * LETTER) + 16
+    frame = replace(frame, left=left, top=16, high=16 + len(shown) * HIGH + frame.bottom)
+    wide = _step(picture, frame.end - left)
+    inset = round(wide / 2)
+    across = across_of(picture, replace(frame, left=left + inset, right=frame.right + inset))
+    values = [each.told(each.best).values for each in shown]
+    shades = _Shades.of([each for row in values for each in row if each is not None] or [0.0])
+    cells: dict[int, list[str]] = {}
     parts = []
-    for row, (series, values) in enumerate(zip(shown, found, strict=True)):
-        y = TOP + row * high
-        parts.append(_row_name(_told_apart(series, alike), y + 11))
-        for column, number in enumerate(values):
+    for row, (name, numbers) in enumerate(zip(names, values, strict=True)):
+        y = frame.top + row * HIGH
+        parts.append(f'<text class="tick" x="{left - 8}" y="{y + 12}" text-anchor="end">')
+        parts.append(f"{escape(name)}</text>")
+        for place, number in zip(picture.times, numbers, strict=True):
             if number is not None:
-                about = f"{series.name}, {picture.batches[first + column]}"
-                at = f'x="{LEFT + column * wide:.1f}" y="{y}" width="{wide:.1f}"'
-                parts.append(shades.cell(number, about, f'{at} height="{high - 1}"'))
-    return whole(parts, title, TOP + len(shown) * high + 6)
+                x = across(place) - wide / 2
+                depth = round(shades.depth(number) * SHADES)
+                cells.setdefault(depth, []).append(f"M{x:.1f} {y + HIGH / 2:g}h{wide:.1f}")
+    for depth, paths in sorted(cells.items()):
+        opacity = max(depth / SHADES, 0.04)
+        parts.append(f'<path class="cell" stroke-opacity="{opacity:.2f}" d="{"".join(paths)}"/>')
+    flagged = {at: flag for each in shown for at, flag in enumerate(each.flags) if flag}
+    for at, flag in flagged.items():
+        parts.append(
+            f'<path class="flagged" d="M{across(picture.times[at]):.1f} 2l5 6l-5 6l-5 -6z">'
+        )
+        parts.append(f"<title>{escape(f'{picture.batches[at]}: {flag}')}</title></path>")
+    axis = [each for each in moments(across, frame.ground) if each.startswith("<text")]
+    return Drawn((*parts, *axis), frame.wide, frame.high, across, (frame.top, HIGH))
 
 
-def _told_apart(series: Series, alike: bool) -> str:
-    """A name without the first label, where that is the same for all."""
-    return " · ".join(filter(None, series.labels[alike:])) or series.name
+def _row_name(name: str, frame: Frame) -> str:
+    letters = int(min(LEFT, frame.wide * 0.3) / LETTER)
+    return name if len(name) <= letters else f"{name[: letters - 1]}…"
 
 
-def _row_name(name: str, y: int) -> str:
-    start = f'<text class="tick" x="{LEFT - 8}" y="{y}" text-anchor="end">'
-    return f"{start}{escape(name[:24])}</text>"
-
-
-def grid(picture: Picture, *, title: str) -> str:
-    """The last release as a table of two labels, the darker the more; nothing for other series."""
-    cells = {}
-    for each in picture.series:
-        there = [label for label in each.labels[1:] if label is not None]
-        if len(there) != 2 or not each.best.values:
-            return ""
-        cells[there[0], there[1]] = each.best.values[-1]
-    numbers = [number for number in cells.values() if number is not None]
-    if not numbers:
-        return ""
-    downs = list(dict.fromkeys(down for down, _ in cells))[:MOST_ROWS]
-    acrosses = list(dict.fromkeys(across for _, across in cells))[:MOST_COLUMNS]
-    shades, top, high = _Shades.of(numbers), 26, 26
-    wide = (WIDTH - LEFT - RIGHT) / len(acrosses)
-    parts = []
-    for column, across in enumerate(acrosses):
-        x = LEFT + (column + 0.5) * wide
-        parts.append(f'<text class="tick" x="{x:.1f}" y="{top - 8}" text-anchor="middle">')
-        parts.append(f"{escape(across[: max(int(wide / 7), 1)])}</text>")
-    for row, down in enumerate(downs):
-        y = top + row * high
-        parts.append(_row_name(down, y + 17))
-        for column, across in enumerate(acrosses):
-            number = cells.get((down, across))
-            if number is not None:
-                at = f'x="{LEFT + column * wide:.1f}" y="{y}" width="{wide - 1:.1f}"'
-                place = f'{at} height="{high - 1}" rx="2"'
-                parts.append(shades.cell(number, f"{down}, {across}", place))
-    return whole(parts, title, top + len(downs) * high + 4)
+def _step(picture: Picture, room: float) -> float:
+    """Width of a cell: what usually lies between two batches."""
+    steps = [after - before for before, after in pairwise(picture.times)]
+    span = picture.times[-1] - picture.times[0]
+    return max(room * median(steps) / (span + median(steps)), 1.0) if span else room / 2

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from streamdp.reports.charts.choices import MOST, Choice, choices
-from streamdp.reports.charts.lines import chart
+from streamdp.reports.charts.frame import SIZES, Drawn, Frame
+from streamdp.reports.charts.lines import has_numbers, lines
 from streamdp.reports.charts.stacked import legend, stacked
 from streamdp.reports.releases.columns import columns_of
 from streamdp.reports.releases.series import Picture, candidate, picture
@@ -20,13 +22,18 @@ class OwnChart:
 
     Args:
         title: What it shows.
-        svg: The chart.
+        sizes: The chart by the name of its size: `wide` and `small`.
         legend: The class of each colour and what has it.
     """
 
     title: str
-    svg: str
+    sizes: dict[str, str]
     legend: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def svg(self) -> str:
+        """The chart as it stands in files."""
+        return self.sizes.get("wide", "")
 
 
 def own_charts(
@@ -52,7 +59,7 @@ def own_charts(
             coarse.append(name)
     if coarse:
         found.append(_choices(job, releases, columns, part, coarse))
-    return [each for each in found if each.svg]
+    return [each for each in found if each.sizes]
 
 
 def _is_fine(whole: Picture) -> bool:
@@ -64,10 +71,18 @@ def _over_time(job: str, name: str, form: str, whole: Picture) -> OwnChart:
     said = name.replace("_", " ")
     if form == "shares":
         title = f"{said}: shares of the whole"
-        return OwnChart(title, stacked(whole, title=f"{job}: {title}"), tuple(legend(whole)))
+        return OwnChart(title, _sized(partial(stacked, whole), f"{job}: {title}"), legend(whole))
     if len({each.raw.values for each in whole.series}) == 1:
         whole = whole.only([whole.series[0].name])
-    return OwnChart(said, chart(whole, title=f"{job}: {said} over time"))
+    if not any(map(has_numbers, whole.series)):
+        return OwnChart(said, {})
+    return OwnChart(said, _sized(partial(lines, whole), f"{job}: {said} over time"))
+
+
+def _sized(draw: Callable[[Frame], Drawn | None], title: str) -> dict[str, str]:
+    """A chart in both sizes; none where nothing can be drawn."""
+    found = {name: draw(frame) for name, frame in SIZES.items()}
+    return {name: drawn.svg(title) for name, drawn in found.items() if drawn is not None}
 
 
 def _choices(
@@ -84,4 +99,5 @@ def _choices(
             place = " · ".join(said[bool(part) :]) or "choice"
             made.append(Choice(at, release.batch, place, candidate(row, names)))
     title = "what was chosen"
-    return OwnChart(title, choices(made, picture(releases), title=f"{job}: {title} over time"))
+    drawn = partial(choices, made, picture(releases))
+    return OwnChart(title, _sized(drawn, f"{job}: {title} over time"))

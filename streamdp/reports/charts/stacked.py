@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from xml.sax.saxutils import escape
 
-from streamdp.reports.charts.frame import BOTTOM, HEIGHT, TOP, across_of, axes, colours, whole
+from streamdp.reports.charts.frame import WIDE, Drawn, Frame, across_of, axes, colours
 from streamdp.reports.charts.scales import Scale
 from streamdp.reports.releases.series import Picture, Series
 
@@ -16,13 +16,13 @@ VISIBLE = 0.02
 """A share that can be seen; series that never have it are in the rest."""
 
 
-def stacked(picture: Picture, *, title: str) -> str:
+def stacked(picture: Picture, frame: Frame = WIDE) -> Drawn | None:
     """Share of each series in the sum over all, at each moment; nothing without any share."""
     layers = _layers(picture)
     if not layers:
-        return ""
-    across, up = across_of(picture), Scale(0.0, 1.0, HEIGHT - BOTTOM, TOP)
-    parts = [*axes(across, up)]
+        return None
+    across, up = across_of(picture, frame), Scale(0.0, 1.0, frame.ground, frame.top)
+    parts = [*axes(across, up, frame)]
     ground = [0.0] * len(picture.times)
     for (name, shares), colour in zip(layers, colours([name for name, _ in layers]), strict=True):
         above = [low + share for low, share in zip(ground, shares, strict=True)]
@@ -36,13 +36,13 @@ def stacked(picture: Picture, *, title: str) -> str:
         parts.append(f'<g class="series {colour}"><title>{escape(name)}</title>')
         parts.append(f'<path class="layer" d="M{path}Z"/></g>')
         ground = above
-    return whole(parts, title)
+    return Drawn(tuple(parts), frame.wide, frame.high, across)
 
 
-def legend(picture: Picture) -> list[tuple[str, str]]:
+def legend(picture: Picture) -> tuple[tuple[str, str], ...]:
     """The colour and the name of each layer, the lowest first."""
     names = [name for name, _ in _layers(picture)]
-    return list(zip(colours(names), names, strict=True))
+    return tuple(zip(colours(names), names, strict=True))
 
 
 def _layers(picture: Picture) -> list[tuple[str, list[float]]]:

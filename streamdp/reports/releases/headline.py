@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+import statistics
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from streamdp.reports.releases.series import Line, Picture, Series
+from streamdp.reports.releases.series import MEASURED, Line, Picture, Series
 
 DAY, WEEK = 86_400, 7 * 86_400
 PAST, LEAST_PAST = 8, 3
@@ -38,9 +39,14 @@ class Headline:
     batch: str
 
 
-def headline(picture: Picture) -> Headline | None:
-    """The newest value of the series that says most, in words; None where none has one."""
-    series = headline_series(picture)
+def headline(picture: Picture, row: Mapping[str, str] | None = None) -> Headline | None:
+    """The newest value of the series that says most, in words; None where none has one.
+
+    Args:
+        picture: The series.
+        row: What the labels of the series say that was chosen; by default a rule chooses.
+    """
+    series = headline_series(picture, row)
     if series is None or not picture.batches:
         return None
     batch = picture.batches[-1]
@@ -48,20 +54,52 @@ def headline(picture: Picture) -> Headline | None:
         return Headline("chosen", str(series.cells[-1] or "–"), "", "", "", batch)
     value, ends = _at(series.best, len(picture.batches) - 1)
     if value is None:
-        return Headline(series.name, "–", "", "", "no value in the newest batch", batch)
+        return Headline(picture.called(series), "–", "", "", "no value in the newest batch", batch)
     said = rounded(value, ends)
     interval = "" if ends is None else f"{rounded(ends[0], ends)} to {rounded(ends[1], ends)}"
-    return Headline(series.name, said, picture.unit, interval, _usual(picture, series.best), batch)
+    name, usual = picture.called(series), compared(picture, series.best)
+    return Headline(name, said, picture.unit, interval, usual, batch)
 
 
-def headline_series(picture: Picture) -> Series | None:
-    """The row that says most: a median, else what has the fewest labels; no nulls and no edges."""
+def headline_series(picture: Picture, row: Mapping[str, str] | None = None) -> Series | None:
+    """The row that says most: the one that was chosen, a median, else what has the fewest labels.
+
+    Of rows that measure the same, the largest so far. No nulls and no edges.
+    """
+    asked = [each for each in picture.series if row and _is_asked(picture, each, row)]
+    if asked:
+        return asked[0]
     named = [each for each in picture.series if not any(map(_is_edge, each.labels))]
     found = named or list(picture.series)
     medians = [each for each in found if any(map(_is_half, each.labels))]
     if medians:
         return medians[0]
-    return min(found, key=lambda each: len(list(filter(None, each.labels))), default=None)
+    fewest = min((_count(each) for each in found), default=0)
+    first = [each for each in found if _count(each) == fewest]
+    alike = [each for each in first if _measured(picture, each) == _measured(picture, first[0])]
+    return max(alike, key=_usual_size, default=None)
+
+
+def _is_asked(picture: Picture, series: Series, row: Mapping[str, str]) -> bool:
+    said = dict(zip(picture.labels, series.labels, strict=False))
+    return all(said.get(name) == text for name, text in row.items())
+
+
+def _count(series: Series) -> int:
+    return len(list(filter(None, series.labels)))
+
+
+def _measured(picture: Picture, series: Series) -> tuple[str | None, ...]:
+    return tuple(
+        label
+        for name, label in zip(picture.labels, series.labels, strict=False)
+        if name in MEASURED
+    )
+
+
+def _usual_size(series: Series) -> float:
+    known = [abs(each) for each in series.best.values if each is not None]
+    return statistics.median(known) if known else 0.0
 
 
 def rounded(value: float, ends: tuple[float, float] | None = None) -> str:
@@ -81,6 +119,14 @@ def rounded(value: float, ends: tuple[float, float] | None = None) -> str:
     return f"{number + 0.0:,.{max(digits, 0)}f}"
 
 
+def digits_of(line: Line) -> int | None:
+    """Digits after the point that most intervals of a line support; None without intervals."""
+    widths = [upper - lower for lower, upper in line.intervals() if upper > lower]
+    if not widths:
+        return None
+    return max(1 - math.floor(math.log10(statistics.median(widths))), 0)
+
+
 def _is_edge(label: str | None) -> bool:
     return label is not None and (label.startswith(EDGES) or label == "null")
 
@@ -96,7 +142,7 @@ def _at(line: Line, at: int) -> tuple[float | None, tuple[float, float] | None]:
     return line.values[at], None if lower is None or upper is None else (lower, upper)
 
 
-def _usual(picture: Picture, line: Line) -> str:
+def compared(picture: Picture, line: Line) -> str:
     """Whether the newest interval meets what was on the same days of earlier weeks."""
     value, ends = _at(line, len(picture.times) - 1)
     past = [each for _, each in zip(range(PAST), _earlier(picture, line), strict=False)]

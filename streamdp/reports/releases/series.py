@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from streamdp.reports.releases.columns import columns_of
 from streamdp.store.reading.places import Axis, places_of
 from streamdp.types import Column, Json, Release, Row
+from streamdp.types.columns import HARDLY_ANY
 
 MANY = 24
 """Series that are still looked at together."""
@@ -16,7 +17,10 @@ MANY = 24
 MEASURED = ("measure", "statistic")
 """Labels that say what a row measures: rows that differ in them share no axis."""
 
-MOST_PANELS = 8
+NESTED = "quantile"
+"""Label of rows that lie within each other: the share of the records below each."""
+
+MOST_PANELS = 12
 """Panels of one picture; more measures than that are drawn together."""
 
 WIDE = 3
@@ -34,11 +38,18 @@ class Line:
     lower: Numbers | None
     upper: Numbers | None
 
+    def interval(self, at: int) -> tuple[float, float] | None:
+        """Both ends of the interval at one place; None where there is none."""
+        lower = self.lower[at] if self.lower else None
+        upper = self.upper[at] if self.upper else None
+        return None if lower is None or upper is None else (lower, upper)
+
     def intervals(self) -> Iterator[tuple[float, float]]:
         """Both ends of each interval there is."""
-        for lower, upper in zip(self.lower or (), self.upper or (), strict=True):
-            if lower is not None and upper is not None:
-                yield lower, upper
+        for at in range(len(self.values)):
+            found = self.interval(at)
+            if found is not None:
+                yield found
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +60,7 @@ class Series:
         labels: What each label column says; None where it does not name this row.
         raw: What was drawn.
         estimate: What follows from this and earlier releases: a column that has values in this row,
-            one with an interval if there is one.
+            one with an interval if there is one, else one in the unit of what was drawn.
         flags: What is odd or new about the row in each release; None where nothing is.
         cells: What was drawn as a table shows it: a number, or the name of a candidate.
     """
@@ -69,6 +80,23 @@ class Series:
     def best(self) -> Line:
         """The series that is shown where there is room for one."""
         return self.estimate or self.raw
+
+    def flag(self, at: int) -> str | None:
+        """What is odd about the row at one place; None where nothing is."""
+        return self.flags[at] if self.flags else None
+
+    def told(self, line: Line) -> Line:
+        """A line of the series without the places where values say nothing of the records."""
+        if HARDLY_ANY not in self.flags:
+            return line
+
+        def kept(numbers: Numbers) -> Numbers:
+            return tuple(
+                None if self.flag(at) == HARDLY_ANY else each for at, each in enumerate(numbers)
+            )
+
+        ends = (None if each is None else kept(each) for each in (line.lower, line.upper))
+        return Line(line.column, kept(line.values), *ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +131,30 @@ class Picture:
         """Unit of the values; empty where there is none."""
         return next((each.unit for each in self.columns if each.role == "value"), "")
 
+    def is_flagged(self) -> bool:
+        """Whether anything of it is flagged."""
+        return any(flag for each in self.series for flag in each.flags)
+
+    def flags_at(self, at: int) -> tuple[str, ...]:
+        """What is odd about one release, each reason once."""
+        return tuple(dict.fromkeys(flag for s in self.series if (flag := s.flag(at))))
+
     def reach(self) -> tuple[float, float]:
         """From where to where a chart reads well: all lines, most intervals and drawn values.
 
         Of the values that were drawn the outermost hundredths are left out, and intervals are cut
         where they go on far beyond all values: a single outlier would press all else flat.
         """
-        numbers = [value for each in self.series for value in _known(each.best.values)]
-        drawn = sorted(value for each in self.series for value in _known(each.raw.values))
+        best = [each.told(each.best) for each in self.series]
+        numbers = [value for each in best for value in _known(each.values)]
+        drawn = sorted(
+            value for each in self.series for value in _known(each.told(each.raw).values)
+        )
         if any(each.estimate is not None for each in self.series):
             drawn = drawn[len(drawn) // 100 : len(drawn) - len(drawn) // 100]
         found = [*numbers, *drawn] or [0.0, 1.0]
         low, high = min(found), max(found)
-        ends = [pair for each in self.series for pair in each.best.intervals()]
+        ends = [pair for each in best for pair in each.intervals()]
         if not ends:
             return low, high
         room = max(
@@ -150,16 +189,62 @@ class Picture:
         found: dict[str, list[Series]] = {}
         for each in self.series:
             name = " · ".join(filter(None, (each.labels[at] for at in named)))
-            rest = tuple(None if at in named else label for at, label in enumerate(each.labels))
-            found.setdefault(name, []).append(replace(each, labels=rest))
-        if not 1 < len(found) <= MOST_PANELS:
+            found.setdefault(name, []).append(each)
+        if len(found) > MOST_PANELS:
             return {"": self}
-        return {name: replace(self, series=tuple(own)) for name, own in found.items()}
+        return {name: replace(self, series=_without(own, named)) for name, own in found.items()}
+
+    def differing(self) -> tuple[str, ...]:
+        """Names of the label columns in which the series differ."""
+        return tuple(
+            name
+            for at, name in enumerate(self.labels)
+            if len({each.labels[at] for each in self.series}) > 1
+        )
+
+    def groups(self) -> dict[str, Picture]:
+        """The series by all labels but the quantile, each group with the quantile alone."""
+        at = self.labels.index(NESTED) if NESTED in self.labels else None
+        found: dict[str, list[Series]] = {}
+        for each in self.series:
+            rest = tuple(None if place == at else one for place, one in enumerate(each.labels))
+            found.setdefault(" · ".join(filter(None, rest)), []).append(each)
+        kept = {place for place in range(len(self.labels)) if place != at}
+        return {name: replace(self, series=_without(own, kept)) for name, own in found.items()}
+
+    def called(self, series: Series) -> str:
+        """Name of a series as people say it: `median` for the quantile 0.5, `10 %` for 0.1."""
+        named = [
+            (name, text) for name, text in zip(self.labels, series.labels, strict=False) if text
+        ]
+        if any(each.chart == "choices" for each in self.columns) and len(self.series) == 1:
+            return "chosen"
+        found = [shown(name, text) for name, text in named]
+        if ("statistic", "count") in named and len(named) > 1:
+            found.pop(named.index(("statistic", "count")))
+        return " · ".join(found) or "value"
 
     def only(self, names: Sequence[str]) -> Picture:
         """A chart with some of its series."""
         kept = tuple(each for each in self.series if each.name in names)
         return replace(self, series=kept)
+
+
+def _without(series: Iterable[Series], places: Collection[int]) -> tuple[Series, ...]:
+    """Some series without the labels at some places."""
+    return tuple(
+        replace(each, labels=tuple(None if p in places else t for p, t in enumerate(each.labels)))
+        for each in series
+    )
+
+
+def shown(label: str, text: str) -> str:
+    """What a label says, as people say it: a quantile as a share of the records."""
+    try:
+        share = float(text) if label == NESTED else None
+    except ValueError:
+        return text
+    return text if share is None else "median" if share == 0.5 else f"{100 * share:.3g} %"
 
 
 def _known(values: Numbers) -> Iterator[float]:
@@ -209,8 +294,11 @@ def _labels(row: Row, labels: Iterable[str]) -> tuple[str | None, ...]:
 def _series(
     labels: tuple[str | None, ...], rows: Sequence[Row], columns: Sequence[Column]
 ) -> Series:
-    raw = next((each.name for each in columns if each.role == "value"), "value")
-    estimates = [_line(each.name, rows, columns) for each in columns if each.role == "estimate"]
+    drawn = next((each for each in columns if each.role == "value"), None)
+    raw, unit = ("value", "") if drawn is None else (drawn.name, drawn.unit)
+    follow = [each for each in columns if each.role == "estimate"]
+    follow.sort(key=lambda each: each.unit != unit)
+    estimates = [_line(each.name, rows, columns) for each in follow]
     estimate = next(iter(sorted(filter(_has_values, estimates), key=_has_no_interval)), None)
     names = [each.name for each in columns if each.chart == "choices"]
     cells = [candidate(row, names) if names else row.get(raw) for row in rows]

@@ -1,211 +1,145 @@
 "use strict";
-// Puts a chart that zooms in the place of the drawn one. Without this file the page still works.
+// Says the values under the pointer, and zooms by the address. Without this file the page still works.
 (() => {
-  const place = document.getElementById("chart");
-  if (!place || typeof uPlot === "undefined") return;
-  const picture = place.querySelector("svg");
-  const boxes = [...document.querySelectorAll('.switches input[name="series"]')];
-  const tip = document.createElement("p");
-  tip.className = "tip";
-  tip.setAttribute("aria-live", "off");
-  let chart = null, data = null;
+  const place = document.getElementById("charts"), tip = document.getElementById("tip");
+  if (!place || !tip) return;
+  const SVG = "http://www.w3.org/2000/svg", MOST = 14;
+  const pictures = [...place.querySelectorAll(".picture")];
+  let data = null, asked = null, start = null;
 
-  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim();
-  const faint = (name, share) => "color-mix(in srgb, " + colour(name) + " " + share + "%, transparent)";
-  const number = (value) => (value === null || value === undefined ? "–" : String(+value.toPrecision(6)));
-
-  function marks(u) {
-    const context = u.ctx, box = u.bbox, ratio = devicePixelRatio;
-    context.save();
-    context.beginPath();
-    context.rect(box.left, box.top, box.width, box.height);
-    context.clip();
-    context.fillStyle = faint("soft", 16);
-    if (data.axis === "time") for (const each of data.carried) {
-      const from = u.valToPos(each.from, "x", true), to = u.valToPos(each.to, "x", true);
-      context.fillRect(from, box.top, to - from, box.height);
-    }
-    const tones = { burn: "error", refuse: "warning", yes: "good" };
-    if (data.axis === "time") for (const each of data.events) {
-      const x = u.valToPos(each.time, "x", true), y = box.top + box.height;
-      context.fillStyle = colour(tones[each.what]);
-      context.beginPath();
-      context.moveTo(x, y);
-      context.lineTo(x - 4 * ratio, y - 8 * ratio);
-      context.lineTo(x + 4 * ratio, y - 8 * ratio);
-      context.fill();
-    }
-    context.restore();
+  function load() {
+    const query = new URLSearchParams(location.search);
+    for (const name of ["before", "sort", "find", "series"]) query.delete(name);
+    for (const name of [...query.keys()]) if (!query.get(name)) query.delete(name);
+    asked = asked || fetch("/api/v1/jobs/" + encodeURIComponent(place.dataset.job) + "/series?" + query)
+      .then((answer) => answer.ok ? answer.json() : null).then((found) => { data = found; });
+    return asked;
   }
 
-  function say(u) {
-    const at = u.cursor.idx;
+  const number = (value) => value === null || value === undefined ? "–" : value.toLocaleString("en", { maximumSignificantDigits: 5 });
+
+  // Of a drawn chart: its pixels a pixel of the screen, and the place under the pointer.
+  function under(svg, event) {
+    const box = svg.getBoundingClientRect(), [low, high, from, to] = svg.dataset.x.split(" ").map(Number);
+    const ratio = svg.viewBox.baseVal.width / box.width, x = (event.clientX - box.left) * ratio;
+    return { x: Math.min(Math.max(x, from), to), y: (event.clientY - box.top) * ratio, at: low + (Math.min(Math.max(x, from), to) - from) / (to - from) * (high - low),
+      pixel: (place) => from + (place - low) / (high - low) * (to - from) };
+  }
+
+  function nearest(at) {
+    let best = 0;
+    data.times.forEach((time, index) => { if (Math.abs(time - at) < Math.abs(data.times[best] - at)) best = index; });
+    return best;
+  }
+
+  function part(svg, name, attributes) {
+    let found = svg.querySelector("." + name);
+    if (!found) {
+      found = document.createElementNS(SVG, "rect");
+      found.setAttribute("class", name);
+      svg.append(found);
+    }
+    for (const [key, value] of Object.entries(attributes)) found.setAttribute(key, value);
+  }
+
+  function clear(name) {
+    place.querySelectorAll("." + name).forEach((each) => each.remove());
+  }
+
+  function say(picture, svg, index, y) {
+    const best = (each) => each.estimate || each.value;
+    let shown = picture.dataset.series.trim().split(" ").filter(Boolean).map((at) => data.series[+at]).filter(Boolean);
+    if (svg.dataset.rows) {
+      const [top, high] = svg.dataset.rows.split(" ").map(Number);
+      shown = shown.slice(Math.max(Math.floor((y - top) / high), 0)).slice(0, 1);
+    }
     tip.replaceChildren();
-    if (at === null || at === undefined) {
-      tip.textContent = "\u00a0";
-      return;
-    }
     const batch = document.createElement("b");
-    batch.textContent = data.batches[at];
+    batch.textContent = data.batches[index];
     tip.append(batch);
-    data.series.forEach((each, index) => {
-      if (!visible(index)) return;
-      const best = each.estimate || each.value;
-      const name = document.createElement("span");
-      name.className = each.colour;
-      const label = box(each.name);
-      name.textContent = "  " + (label ? label.nextElementSibling.textContent : each.name) + " ";
-      const value = document.createElement("b");
-      value.textContent = number(best.values[at]);
+    for (const each of shown.slice(0, MOST)) {
+      const line = best(each), name = document.createElement("span"), value = document.createElement("b");
+      name.textContent = " · " + each.called + " ";
+      value.textContent = number(line.values[index]);
       tip.append(name, value);
-    });
-  }
-
-  const box = (name) => boxes.find((each) => each.value === name);
-  const visible = (index) => {
-    const found = box(data.series[index].name);
-    return !found || found.checked;
-  };
-
-  function columns() {
-    const table = [data.times], series = [{}], bands = [];
-    for (const each of data.series) {
-      const best = each.estimate || each.value, tone = each.colour;
-      const line = { stroke: colour(tone), width: 1.8, points: { show: data.times.length < 3, size: 7 } };
-      if (best.lower && best.upper) {
-        bands.push({ series: [table.length + 1, table.length], fill: faint(tone, 16) });
-        table.push(best.lower, best.upper);
-        series.push({ stroke: "transparent", points: { show: false } });
-        series.push({ stroke: "transparent", points: { show: false } });
-      } else {
-        table.push(null, null);
-        series.push({ show: false }, { show: false });
-      }
-      table.push(each.estimate ? each.value.values : null);
-      const size = data.times.length > 400 ? 2.2 : 3.4;
-      series.push({ stroke: "transparent", points: { show: true, size: size, width: 0, fill: faint(tone, 45), stroke: "transparent" } });
-      table.push(best.values);
-      series.push(line);
+      if (line.lower && line.upper && line.lower[index] !== null) tip.append(" (" + number(line.lower[index]) + " to " + number(line.upper[index]) + ")");
+      if (each.flags[index]) tip.append(" " + each.flags[index]);
     }
-    const empty = data.times.map(() => null);
-    return { table: table.map((each) => each || empty), series: series, bands: bands };
+    tip.hidden = false;
+    const box = svg.getBoundingClientRect();
+    tip.style.setProperty("top", Math.max(box.top + scrollY - tip.offsetHeight - 6, scrollY + 4) + "px");
+    tip.style.setProperty("left", Math.min(Math.max(box.left, 8), Math.max(innerWidth - tip.offsetWidth - 8, 8)) + "px");
   }
 
-  const DAY = 86400;
-  const written = (seconds, options) => new Intl.DateTimeFormat("en-GB", { timeZone: "UTC", ...options }).format(seconds * 1e3);
-  function moment(seconds, step) {
-    if (step < DAY && seconds % DAY) return written(seconds, { hour: "2-digit", minute: "2-digit" });
-    if (step < 28 * DAY) return written(seconds, { day: "numeric", month: "short" });
-    const month = new Date(seconds * 1e3).getUTCMonth();
-    return month ? written(seconds, { month: "short" }) : written(seconds, { year: "numeric" });
+  function show(picture, svg, index, y) {
+    clear("cursor");
+    const [low, high, from, to] = svg.dataset.x.split(" ").map(Number);
+    const x = from + (data.times[index] - low) / (high - low) * (to - from);
+    part(svg, "cursor", { x: x - 0.5, y: 0, width: 1, height: svg.viewBox.baseVal.height - 28 });
+    svg.dataset.at = index;
+    say(picture, svg, index, y);
   }
 
-  function place_name(at) {
-    const name = Number.isInteger(at) ? data.batches[at] || "" : "";
-    return name.length > 14 ? name.slice(0, 13) + "…" : name;
+  function hide() {
+    tip.hidden = true;
+    clear("cursor");
   }
 
-  function written_place(at, step) {
-    if (data.axis === "time") return moment(at, step);
-    return data.axis === "number" ? (Number.isInteger(at) ? String(at) : "") : place_name(at);
-  }
+  const day = (seconds) => new Date(seconds * 1e3).toISOString().slice(0, 16) + "Z";
 
-  function draw() {
-    const range = chart ? { min: chart.scales.x.min, max: chart.scales.x.max } : null;
-    if (chart) chart.destroy();
-    const made = columns();
-    const axis = { stroke: colour("soft"), grid: { stroke: colour("line"), width: 1 }, ticks: { stroke: colour("line"), width: 1 }, font: "12px system-ui, sans-serif" };
-    chart = new uPlot({
-      width: place.clientWidth,
-      height: Math.max(Math.min(Math.round(place.clientWidth * 0.36), 400), 240),
-      tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1e3), "Etc/UTC"),
-      cursor: { y: false, points: { size: 6 }, drag: { x: true, y: false } },
-      legend: { show: false },
-      scales: { x: { time: data.axis === "time", ...alone() }, y: { range: reach } },
-      axes: [{ ...axis, size: 34, values: (u, splits, index, space, step) => splits.map((each) => written_place(each, step)) }, { ...axis, size: 56 }],
-      series: made.series,
-      bands: made.bands,
-      hooks: { drawClear: [marks], setCursor: [say] },
-    }, made.table, place);
-    data.series.forEach((each, index) => show(index, visible(index)));
-    if (range) chart.setScale("x", range);
-    place.dataset.drawn = "true";
-    say(chart);
-  }
-
-  // A single release has no range of its own: a day to both sides of it and of what it stands for.
-  function alone() {
-    if (data.times.length > 1) return {};
-    if (data.axis !== "time") return { range: [data.times[0] - 1, data.times[0] + 1] };
-    const last = Math.max(data.times[0], ...data.carried.map((each) => each.to));
-    return { range: [data.times[0] - DAY, last + DAY] };
-  }
-
-  // As Picture.reach: all lines, most of what was drawn, intervals but for ends far beyond all values.
-  function reach() {
-    const drawn = [], lines = [], widths = [];
-    let below = Infinity, above = -Infinity;
-    data.series.forEach((each, index) => {
-      if (!visible(index)) return;
-      const best = each.estimate || each.value;
-      lines.push(...best.values);
-      if (each.estimate) drawn.push(...each.value.values);
-      (best.lower || []).forEach((lower, at) => {
-        const upper = best.upper[at];
-        if (lower === null || upper === null) return;
-        widths.push(upper - lower);
-        below = Math.min(below, lower);
-        above = Math.max(above, upper);
-      });
-    });
-    const there = (list) => list.filter((value) => value !== null).sort((a, b) => a - b);
-    const all = there(drawn), cut = Math.floor(all.length / 100);
-    const found = there(lines.concat(all.slice(cut, all.length - cut)));
-    if (!found.length) return [0, 1];
-    let low = found[0], high = found[found.length - 1];
-    if (widths.length) {
-      const beyond = Math.max((high - low) / 4, 3 * there(widths)[Math.floor(widths.length / 2)]);
-      [low, high] = [Math.min(low, Math.max(below, low - beyond)), Math.max(high, Math.min(above, high + beyond))];
+  // Zoom: the stretch is in the address, so that it can be linked, and the table shows the same.
+  function zoom(low, high) {
+    const query = new URLSearchParams(location.search);
+    for (const name of ["before", "last", "since", "until"]) query.delete(name);
+    if (low !== null) {
+      query.set("since", day(low));
+      query.set("until", day(high));
     }
-    const room = (high - low) * 0.05 || Math.abs(high) * 0.05 || 1;
-    return [low - room, high + room];
+    location.assign(location.pathname + "?" + query + "#series-heading");
   }
 
-  function show(index, on) {
-    const best = data.series[index].estimate || data.series[index].value;
-    const first = 1 + index * 4;
-    chart.setSeries(first, { show: on && !!best.lower });
-    chart.setSeries(first + 1, { show: on && !!best.lower });
-    chart.setSeries(first + 2, { show: on && !!data.series[index].estimate });
-    chart.setSeries(first + 3, { show: on });
+  for (const picture of pictures) for (const svg of picture.querySelectorAll("svg[data-x]")) {
+    svg.setAttribute("tabindex", "0");
+    svg.addEventListener("pointermove", async (event) => {
+      await load();
+      if (!data || !data.times.length) return;
+      const here = under(svg, event);
+      if (start && start.svg === svg) part(svg, "zoomed", { x: Math.min(start.x, here.x), y: 0, width: Math.abs(here.x - start.x), height: svg.viewBox.baseVal.height - 28 });
+      show(picture, svg, nearest(here.at), here.y);
+    });
+    svg.addEventListener("pointerleave", () => { if (!start) hide(); });
+    svg.addEventListener("pointerdown", async (event) => {
+      if (event.pointerType === "touch" || event.button) return;
+      event.preventDefault();
+      svg.focus({ preventScroll: true });
+      svg.setPointerCapture(event.pointerId);
+      start = { svg: svg, ...under(svg, event) };
+    });
+    svg.addEventListener("pointerup", (event) => {
+      const from = start;
+      start = null;
+      clear("zoomed");
+      if (!from || !data || data.axis !== "time") return;
+      const here = under(svg, event);
+      if (Math.abs(here.x - from.x) < 8) return;
+      const [low, high] = [Math.min(from.at, here.at), Math.max(from.at, here.at)];
+      const within = data.times.filter((time) => low <= time && time <= high);
+      if (within.length > 1) zoom(within[0], within[within.length - 1] + 60);
+    });
+    svg.addEventListener("dblclick", () => zoom(null, null));
+    svg.addEventListener("keydown", async (event) => {
+      if (event.key === "Escape") return hide();
+      const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (!step) return;
+      event.preventDefault();
+      await load();
+      if (!data || !data.times.length) return;
+      const at = svg.dataset.at === undefined ? data.times.length - 1 : +svg.dataset.at + step;
+      tip.setAttribute("aria-live", "polite");
+      show(picture, svg, Math.min(Math.max(at, 0), data.times.length - 1), 0);
+    });
+    svg.addEventListener("blur", hide);
   }
-
-  async function start() {
-    const asked = new URLSearchParams(location.search);
-    asked.delete("before");
-    const wanted = boxes.filter((each) => each.checked).map((each) => each.value);
-    asked.delete("series");
-    if (boxes.length <= 60) boxes.forEach((each) => asked.append("series", each.value));
-    else wanted.forEach((each) => asked.append("series", each));
-    for (const name of [...asked.keys()]) if (!asked.get(name)) asked.delete(name);
-    const address = "/api/v1/jobs/" + encodeURIComponent(place.dataset.job) + "/series?" + asked;
-    const answer = await fetch(address);
-    if (!answer.ok) return;
-    data = await answer.json();
-    if (!data.times.length) return;
-    if (picture) picture.setAttribute("hidden", "");
-    place.after(tip);
-    draw();
-    document.querySelectorAll(".zoom").forEach((each) => each.removeAttribute("hidden"));
-    boxes.forEach((each) => each.addEventListener("change", () => {
-      const index = data.series.findIndex((one) => one.name === each.value);
-      if (index >= 0) show(index, each.checked);
-    }));
-    new ResizeObserver(() => {
-      if (Math.abs(chart.width - place.clientWidth) > 2) draw();
-    }).observe(place);
-    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-  }
-
-  start();
+  document.querySelectorAll(".zoom").forEach((each) => each.removeAttribute("hidden"));
+  place.dataset.ready = "true";
 })();

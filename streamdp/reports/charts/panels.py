@@ -1,0 +1,196 @@
+"""The charts of a job, one for each question: what was measured, and in which form it reads best.
+
+Quantiles of one batch are a fan; groups are small multiples on one scale; cells of a histogram,
+and more rows than that, are a map over time; a few rows are lines. The forms follow from the labels
+of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from xml.sax.saxutils import escape
+
+from streamdp.reports.charts.frame import LEFT, MINI, SMALL, WIDE, WIDTH, Drawn, Frame, whole
+from streamdp.reports.charts.lines import Mark, Shade, fan, has_numbers, lines
+from streamdp.reports.charts.maps import over_time
+from streamdp.reports.releases.happenings import Happenings
+from streamdp.reports.releases.series import NESTED, Picture
+
+CELLS = "cell"
+"""Label of rows that are cells of one histogram."""
+
+FEW, MANY = 3, 24
+"""Rows that one chart shows as lines, and groups that have a chart each; of more a map is drawn."""
+
+HEAD = 28
+"""Room above a chart that is one of several in a file, for its title."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chart:
+    """One chart of a panel.
+
+    Args:
+        name: What it shows of the panel; empty where it shows all.
+        rows: Names of its series.
+        sizes: The chart by the name of its size: `wide` and `small`, or `small` alone.
+    """
+
+    name: str
+    rows: tuple[str, ...]
+    sizes: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Panel:
+    """One question, and the charts that answer it.
+
+    Args:
+        title: What was measured; empty where a job measures one thing.
+        about: How to read it.
+        charts: One, or one of each group on the same scale.
+    """
+
+    title: str
+    about: str
+    charts: tuple[Chart, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A chart to be drawn: its name, its series with and without shared labels, and its form."""
+
+    name: str
+    picture: Picture
+    form: str
+    reach: tuple[float, float]
+
+    def drawn(self, frame: Frame, marks: Iterable[Mark], shades: Iterable[Shade]) -> Drawn:
+        if self.form == "map":
+            return over_time(self.picture, frame)
+        draw = fan if self.form == "fan" else lines
+        return draw(self.picture, frame, marks, shades, self.reach)
+
+
+def panels(job: str, picture: Picture, events: Happenings | None = None) -> list[Panel]:
+    """A panel for each thing that a job measures; none of choices, which have their own chart."""
+    if any(each.chart == "choices" for each in picture.columns):
+        return []
+    marks, shades = _besides(picture, events)
+    asked = _asked(picture)
+    found = []
+    for title, about, parts in asked:
+        charts = []
+        for part in parts:
+            text = ": ".join(filter(None, (job, title, part.name))) + ", over time"
+            sizes = {"small": MINI if len(parts) > FEW + 1 else SMALL}
+            if len(asked) == len(parts) == 1:
+                sizes["wide"] = WIDE
+            charts.append(
+                Chart(
+                    part.name,
+                    tuple(each.name for each in part.picture.series),
+                    {n: part.drawn(f, marks, shades).svg(text) for n, f in sizes.items()},
+                )
+            )
+        found.append(Panel(title, about, tuple(charts)))
+    return found
+
+
+def chart(
+    picture: Picture,
+    marks: Iterable[Mark] = (),
+    shades: Iterable[Shade] = (),
+    *,
+    title: str,
+) -> str:
+    """The panels below each other in one SVG, for files and printers; empty without numbers."""
+    marks, shades = tuple(marks), tuple(shades)
+    asked = _asked(picture)
+    flat = [(name, part) for name, _, parts in asked for part in parts]
+    if len(flat) == 1 and not asked[0][0]:
+        return flat[0][1].drawn(WIDE, marks, shades).svg(title)
+    elements, y = list[str](), 0
+    for name, _, parts in asked:
+        said = f'<text class="panel" x="{LEFT}" y="{y + HEAD - 8}">{escape(name)}</text>'
+        elements, y = ([*elements, said], y + HEAD) if name else (elements, y)
+        frame = WIDE if len(parts) == 1 else Frame(WIDTH // 3, 190, 48)
+        across = WIDTH // frame.wide
+        for at, part in enumerate(parts):
+            drawn = part.drawn(frame, marks, shades)
+            head = 18 if part.name else 0
+            x, top = at % across * frame.wide, y + at // across * (drawn.high + head)
+            if part.name:
+                text = f'<text class="name" x="{x + frame.left}" y="{top + 12}">'
+                elements.append(f"{text}{escape(part.name)}</text>")
+            inner = "".join(drawn.parts)
+            elements.append(f'<g transform="translate({x} {top + head})">{inner}</g>')
+            bottom = top + head + drawn.high
+        y = bottom
+    return whole(elements, title, y) if elements else ""
+
+
+def chart_of(job: str, picture: Picture, events: Happenings) -> str:
+    """The chart of a job with other events; none of choices, which have their own."""
+    if any(each.chart == "choices" for each in picture.columns):
+        return ""
+    title = f"{job}: releases over time, {len(picture.series)} series"
+    if picture.said:
+        title = f"{title}, {picture.said}"
+    return chart(picture, *_besides(picture, events), title=title)
+
+
+def _besides(
+    picture: Picture, events: Happenings | None
+) -> tuple[tuple[Mark, ...], tuple[Shade, ...]]:
+    """Other events as marks, and where a release stood as shades; only along time."""
+    if events is None or picture.axis != "time":
+        return (), ()
+    marks = (
+        (each.moment, each.what, f"{each.batch}: {each.meaning}")
+        for each in events.events
+        if each.what != "no"
+    )
+    shades = ((since, until, f"the release of {of} stands") for since, until, of in events.carried)
+    return tuple(marks), tuple(shades)
+
+
+def _asked(picture: Picture) -> list[tuple[str, str, list[_Part]]]:
+    """Title of each panel, how to read it, and its charts."""
+    found = []
+    for title, part in picture.panels().items():
+        kept = part.only([each.name for each in part.series if has_numbers(each)])
+        if kept.series:
+            found.append((title, *_parts(kept)))
+    return found
+
+
+def _parts(picture: Picture) -> tuple[str, list[_Part]]:
+    """How to read the charts of one panel, and the charts."""
+    differ, reach = set(picture.differing()), picture.reach()
+    interval = "the band is its interval" if picture.series[0].best.lower else ""
+    groups = picture.groups()
+    if NESTED in differ and all(len(each.series) > 2 for each in groups.values()):
+        if len(groups) > MANY:
+            return "Each row is a series; the darker, the larger.", [_map(picture, reach)]
+        return (
+            "Bands lie between pairs of quantiles; the line is the median, with its interval.",
+            [_Part(name, each, "fan", reach) for name, each in groups.items()]
+            if len(groups) > 1
+            else [_Part("", next(iter(groups.values())), "fan", reach)],
+        )
+    many = len(picture.series)
+    if many > FEW and (CELLS in differ or len(differ) > 1 or many > MANY):
+        return "Each row is a series; the darker, the larger.", [_map(picture, reach)]
+    read = "; ".join(filter(None, ("The line is the value", interval))) + "."
+    if many <= FEW:
+        return read, [_Part("", picture, "lines", reach)]
+    return f"All on one scale. {read}", [
+        _Part(picture.called(each), picture.only([each.name]), "lines", reach)
+        for each in picture.series
+    ]
+
+
+def _map(picture: Picture, reach: tuple[float, float]) -> _Part:
+    return _Part("", picture, "map", reach)

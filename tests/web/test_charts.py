@@ -1,0 +1,259 @@
+"""Charts say what tables say: every point, band and cell lies at the number of its table."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from xml.etree import ElementTree
+
+import pytest
+
+from streamdp.reports.charts.frame import WIDE
+from streamdp.reports.charts.lines import breaks, fan, lines
+from streamdp.reports.charts.maps import SHADES, over_time
+from streamdp.reports.charts.panels import panels
+from streamdp.reports.releases.headline import headline
+from streamdp.reports.releases.series import Picture, picture
+from streamdp.types import Column, Row
+from streamdp.types.columns import HARDLY_ANY
+from streamdp.web.tables import Order, columns, crossed, newest, places
+from tests.web.test_reports import release
+
+ENDS = (
+    Column("value", "number", "value", "minutes"),
+    Column("lower", "number", "lower", about="value"),
+    Column("upper", "number", "upper", about="value"),
+    Column("flag", "text", "flag"),
+)
+QUANTILES = (Column("group", "text", "label"), Column("quantile", "number", "label"), *ENDS)
+MEASURED = (
+    *(Column(name, "text", "label") for name in ("carrier", "measure", "statistic", "cell")),
+    *ENDS,
+)
+
+Points = list[tuple[float, float]]
+
+
+def row(value: float, day: int, **labels: str | float) -> Row:
+    moved = value + 3 * (day * 7 % 5)
+    return {**labels, "value": moved, "lower": moved - 2, "upper": moved + 2.5, "flag": None}
+
+
+def quantiles(days: Sequence[int], groups: str = "a", shares: Sequence[float] = ()) -> Picture:
+    of = shares or (0.1, 0.25, 0.5, 0.75, 0.9)
+    return picture(
+        [
+            release(d, [row(100 * q + ord(g), d, group=g, quantile=q) for g in groups for q in of])
+            for d in days
+        ],
+        QUANTILES,
+    )
+
+
+def measured(carriers: Sequence[str], cells: Sequence[str], days: int = 6) -> Picture:
+    """Flights of each carrier, and a histogram of all."""
+    return picture(
+        [
+            release(
+                d,
+                [
+                    row(50 * at, d, carrier=name, measure="flights", statistic="count", cell="")
+                    for at, name in enumerate(carriers)
+                ]
+                + [
+                    row(9 * at, d, carrier="", measure="delays", statistic="count", cell=name)
+                    for at, name in enumerate(cells)
+                ],
+            )
+            for d in range(days)
+        ],
+        MEASURED,
+    )
+
+
+def numbers_of(line: Sequence[float | None]) -> list[float]:
+    return [value for value in line if value is not None]
+
+
+def drawn(svg: str) -> ElementTree.Element:
+    return ElementTree.fromstring(svg)  # noqa: S314
+
+
+def paths(root: ElementTree.Element, kind: str) -> Iterator[Points]:
+    """Pixels of all paths of a kind."""
+    for each in root.iter():
+        if each.get("class") == kind:
+            found = re.findall(r"(-?[\d.]+) (-?[\d.]+)", each.get("d", ""))
+            yield [(float(x), float(y)) for x, y in found]
+
+
+def scale(root: ElementTree.Element) -> tuple[float, float]:
+    """Value at pixel 0 and value of a pixel, by the labels of the axis."""
+    ticks = [
+        (float(each.get("y", "")) - 4, float((each.text or "").replace(",", "")))
+        for each in root.iter()
+        if each.get("text-anchor") == "end"
+    ]
+    (y1, v1), (y2, v2) = ticks[0], ticks[-1]
+    step = (v2 - v1) / (y2 - y1)
+    return v1 - y1 * step, step
+
+
+def values(root: ElementTree.Element, points: Points) -> list[float]:
+    zero, step = scale(root)
+    return [zero + y * step for _, y in points]
+
+
+def test_points_of_a_line_lie_at_the_numbers_of_the_table() -> None:
+    """And so do both ends of its band, within a pixel."""
+    found = quantiles(range(9), shares=(0.5,))
+    root = drawn(lines(found).svg("t"))
+    (column,) = columns(found)
+    (line,), (band,) = paths(root, "line"), paths(root, "band")
+    within = 1.5 * abs(scale(root)[1])
+    assert values(root, line) == pytest.approx(column.line.values, abs=within)
+    lower, upper = column.line.lower or (), column.line.upper or ()
+    assert values(root, band) == pytest.approx([*upper, *reversed(lower)], abs=within)
+    said = [float(cell.value) for cell in column.cells()]
+    assert said == pytest.approx(column.line.values, abs=0.51)
+    assert values(root, [(x, y + 5) for x, y in line]) != pytest.approx(said, abs=within)
+
+
+def test_a_fan_has_the_quantiles_of_the_table() -> None:
+    """Each band runs between two of them that belong together; the line is the median."""
+    found = quantiles(range(9))
+    root = drawn(fan(found).svg("t"))
+    table = {each.name: each.line.values for each in columns(found)}
+    within = 1.5 * abs(scale(root)[1])
+    outer, inner, _ = paths(root, "band")
+    for band, (low, high) in ((outer, ("a · 0.1", "a · 0.9")), (inner, ("a · 0.25", "a · 0.75"))):
+        wanted = [*table[high], *reversed(table[low])]
+        assert values(root, band) == pytest.approx(wanted, abs=within)
+    (median,) = paths(root, "line")
+    assert values(root, median) == pytest.approx(table["a · 0.5"], abs=within)
+
+
+def test_a_map_is_as_dark_as_the_table_is_large() -> None:
+    """A cell for each number, at its row and batch, with the shade of its size."""
+    found = measured("ab", [f"c{at}" for at in range(6)]).panels()["delays · count"]
+    chart = over_time(found)
+    root = drawn(chart.svg("t"))
+    assert chart.rows is not None
+    numbers = [numbers_of(each.line.values) for each in columns(found)]
+    known = [value for line in numbers for value in line]
+    seen, at = {}, chart.across.scale
+    for each in root.iter():
+        if each.get("class") == "cell":
+            for x, y, wide in re.findall(r"M([\d.]+) ([\d.]+)h([\d.]+)", each.get("d", "")):
+                place = (float(x) + float(wide) / 2 - at.start) / (at.end - at.start)
+                batch = round(place * (len(found.times) - 1))
+                line = int((float(y) - chart.rows[0]) // chart.rows[1])
+                seen[line, batch] = float(each.get("stroke-opacity", ""))
+    assert len(seen) == len(known) == 36
+    for place_of_row, of_row in enumerate(numbers):
+        for column, value in enumerate(of_row):
+            wanted = (value - min(known)) / (max(known) - min(known))
+            assert seen[place_of_row, column] == pytest.approx(wanted, abs=0.6 / SHADES + 0.04)
+
+
+def test_bars_have_the_numbers_of_the_newest_release() -> None:
+    """Sorted by what the address says, searched by text; bars are as long as their numbers."""
+    (flights, delays) = newest(measured("abc", "xyzw"), Order("-value"))
+    assert [each.title for each in (flights, delays)] == ["flights · count", "delays · count"]
+    assert [bar.labels for bar in flights.bars] == [("c",), ("b",), ("a",)]
+    for part in (flights, delays):
+        for one, other in pairwise(part.bars):
+            ratio = (one.at - part.zero) * other.number
+            assert ratio == pytest.approx((other.at - part.zero) * one.number)
+            assert one.low <= one.at <= one.high
+    (only,) = newest(measured("abc", "xyzw"), Order("", "Y"))[1].bars
+    assert only.labels == ("y",)
+
+
+def test_a_table_of_two_labels_has_each_number_once() -> None:
+    found = quantiles(range(3), groups="ab")
+    both = crossed(found, Order())
+    assert both is not None
+    assert both.across == ("10 %", "25 %", "median", "75 %", "90 %")
+    newest_values = {each.name: each.best.values[-1] for each in found.series}
+    cells = [float(cell.value) for _, line in both.rows for cell, _ in line]
+    assert cells == pytest.approx(list(newest_values.values()), abs=0.51)
+
+
+def test_forms_follow_from_labels() -> None:
+    """Groups of quantiles are fans on one scale, cells a map, groups small multiples."""
+    (groups,) = panels("j", quantiles(range(5), groups="ab"))
+    assert [each.name for each in groups.charts] == ["a", "b"]
+    assert all('class="band"' in each.sizes["small"] for each in groups.charts)
+    axes = {tuple(scale(drawn(each.sizes["small"]))) for each in groups.charts}
+    assert len(axes) == 1
+    (alone,) = panels("j", quantiles(range(5)))
+    assert set(alone.charts[0].sizes) == {"wide", "small"}
+    flights, delays = panels("j", measured("abcd", "vwxyz"))
+    assert [each.name for each in flights.charts] == list("abcd")
+    assert 'class="cell"' in delays.charts[0].sizes["small"]
+    for each in (*flights.charts, *delays.charts):
+        assert each.rows
+
+
+def test_a_batch_that_is_missing_is_a_gap() -> None:
+    """Where batches are regular; where they never are, no line is broken."""
+    assert breaks([0, 1, 2, 3, 5, 6, 7]) == {3}
+    assert breaks([0, 1, 4, 9, 10, 30]) == frozenset()
+    days = [0, 1, 2, 3, 4, 6, 7, 8, 9, 10]
+    found = quantiles(days, shares=(0.5,))
+    assert [len(each) for each in paths(drawn(lines(found).svg("t")), "line")] == [5, 5]
+    assert [len(each) for each in paths(drawn(fan(quantiles(days)).svg("t")), "line")] == [5, 5]
+
+
+def test_a_batch_of_hardly_any_records_draws_no_line() -> None:
+    """It is marked with the reason, and does not stretch the axis; the table has its number."""
+    rows = [row(5, day, cell="a") for day in range(6)]
+    rows[3] = {"cell": "a", "value": 900, "lower": 0, "upper": 1000, "flag": HARDLY_ANY}
+    rows += [row(5, day, cell="a") for day in (6, 7)]
+    found = picture(
+        [release(day, [each]) for day, each in enumerate(rows)],
+        (Column("cell", "text", "label"), *ENDS),
+    )
+    assert found.reach()[1] < 100
+    root = drawn(lines(found).svg("t"))
+    assert [len(each) for each in paths(root, "line")] == [3, 4]
+    assert [each.get("class") for each in root.iter()].count("flagged") == 1
+    (column,) = columns(found)
+    assert (column.cells()[3].value, column.cells()[3].flag) == ("900.0", HARDLY_ANY)
+
+
+def test_names_lie_beside_lines_in_the_frame() -> None:
+    """Right of the last point, and the longest ends before the chart does."""
+    found = measured(("a", "a very long name of a carrier", "c"), ()).only
+    root = drawn(lines(found([f"{n} · flights · count" for n in ("a", "c")])).svg("t"))
+    names = [each for each in root.iter() if str(each.get("class")).startswith("name")]
+    ends = [x for line in paths(root, "line") for x, _ in line]
+    assert all(float(each.get("x", "")) > max(ends) for each in names)
+    assert all(float(each.get("x", "")) + 7 * len(each.text or "") < WIDE.wide for each in names)
+
+
+def test_rows_of_a_table_are_in_the_order_of_the_address() -> None:
+    """By the value of a column or by batch, either way; those without a value are last."""
+    found = quantiles(range(5), shares=(0.5,))
+    values_of = found.series[0].best.values
+    assert places(found, Order()) == [4, 3, 2, 1, 0]
+    assert places(found, Order("batch")) == [0, 1, 2, 3, 4]
+    name = found.series[0].name
+    assert [values_of[at] for at in places(found, Order(name))] == sorted(
+        each for each in values_of if each is not None
+    )
+    assert places(found, Order("", "3")) == [3]
+    assert places(found, Order("no such column")) == [4, 3, 2, 1, 0]
+
+
+def test_a_headline_is_the_largest_of_what_comes_first_or_what_was_chosen() -> None:
+    """Of groups that count alike the largest; a configuration may name another row."""
+    found = measured("abc", "xyz")
+    said = headline(found)
+    assert said is not None
+    assert said.name == "c · flights"
+    chosen = headline(found, {"carrier": "a"})
+    assert chosen is not None
+    assert chosen.name == "a · flights"
