@@ -86,7 +86,7 @@ class Daemon:
         self._reload_asked = False
         self._chores: Thread | None = None
         self._failure = self._refused = ""
-        self._cried = False
+        self._cried: set[str] = set()
 
     def run(self) -> None:
         """Work until told to stop.
@@ -164,13 +164,13 @@ class Daemon:
     def _look(
         self, running: Runtime, rounds: Rounds, deliveries: Deliveries, *, beats: bool
     ) -> None:
-        """Give a sign of life, and tell alerts; a failure of the store is told once."""
+        """Give a sign of life, and tell alerts; each reason of a failing store is told once."""
         notify("WATCHDOG=1")
         pulse = self._pulse_of(running, rounds)
         self._pulse.write(pulse)
-        if pulse.store and not self._cried:
+        if pulse.store and pulse.store not in self._cried:
             self._cry(running, pulse.store)
-        self._cried = bool(pulse.store)
+        self._cried = self._cried | {pulse.store} if pulse.store else set()
         try:
             with told_of_memory():
                 if beats:

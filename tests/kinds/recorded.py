@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
 import tempfile
 from contextlib import closing
 from pathlib import Path
 
 from streamdp.config import load
 from streamdp.daemon.runtime import runtime
+from streamdp.database import Database
+from streamdp.store.database import connect_to_read
+from streamdp.store.ledger.events import Events
 from streamdp.types import Json
 from tests.worlds import EventLog, HandClock, ReplayedEntropy
 
@@ -120,16 +122,21 @@ def record(name: str, folder: Path) -> dict[str, Json]:
     with runtime(configuration, ReplayedEntropy(name), HandClock(), EventLog()) as running:
         outcomes = running.runner.round(running.jobs.values())
     assert not outcomes.errors, outcomes.errors
-    with closing(sqlite3.connect(folder / "store.db")) as database:
+    with closing(connect_to_read(folder / "store.db")) as database:
         return {table: _rows(database, table) for table in TABLES}
 
 
-def _rows(database: sqlite3.Connection, table: str) -> Json:
-    """Of the ledger without notes and caps, which name this store and its folder."""
+def _rows(database: Database, table: str) -> Json:
+    """Rows of a table, of the ledger without notes and caps, which name this store's folder."""
     columns = TABLES[table]
     own = columns.partition(",")[0]
-    found = database.execute(f"SELECT {columns} FROM {table} WHERE {own} NOT NULL ORDER BY 1, 2, 3")
-    return [list(map(_plain, row)) for row in found]
+    read = f"{table} JOIN learned_state USING (release_id)" if table == "learner" else table
+    found = database.execute(f"SELECT {columns} FROM {read} WHERE {own} NOT NULL ORDER BY 1, 2, 3")
+    events = Events(database)
+    whole = [
+        [events.whole(each) if isinstance(each, str) else each for each in row] for row in found
+    ]
+    return [list(map(_plain, row)) for row in whole]
 
 
 def _lines(count: int) -> list[str]:
