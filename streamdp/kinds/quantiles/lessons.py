@@ -244,7 +244,10 @@ def _weights(kind: Quantiles, history: History) -> Lesson:
     about = (
         "The prior of each quantile is Laplace(W·f/φ, 1/φ), f the public numbers of the batch."
         " Columns are W/φ, in the unit of the column: always is where the prior lies if all"
-        " numbers are 0, the others are added as many times as the number says. scale is 1/φ."
+        " numbers are 0, the others are added as many times as the number says. scale is 1/φ. A"
+        " small share of each prior lies about the guess of the configuration instead, so that its"
+        " middle is not quite at the location. A belief is one distribution through all of them,"
+        " also shifted and stretched: its quantiles are not quite there, either."
     )
     priors = kind.learner.linear_priors(history.state)
     inputs = _inputs(kind, history.batch, history.batch)
