@@ -207,7 +207,8 @@ def spark(values: Numbers, *, title: str) -> str:
     line = "".join(_polylines(range(len(values)), values, across, up))
     return (
         f'<svg class="spark" viewBox="0 0 {width} {height}" width="{width}" height="{height}"'
-        f' role="img" aria-label={quoteattr(title)}><g class="series c0">{line}</g></svg>'
+        f' preserveAspectRatio="none" role="img" aria-label={quoteattr(title)}>'
+        f'<g class="series c0">{line}</g></svg>'
     )
 
 

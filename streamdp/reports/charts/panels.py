@@ -23,6 +23,8 @@ CELLS = "cell"
 FEW, MANY = 3, 24
 """Rows that one chart shows as lines, and groups that have a chart each; of more a map is drawn."""
 
+AS_MAP = "Each row is a series; the stronger the colour, the larger."
+
 HEAD = 28
 """Room above a chart that is one of several in a file, for its title."""
 
@@ -33,7 +35,7 @@ class Chart:
 
     Args:
         name: What it shows of the panel; empty where it shows all.
-        rows: Names of its series.
+        rows: Names of its series in the whole picture.
         sizes: The chart by the name of its size: `wide` and `small`, or `small` alone.
     """
 
@@ -90,7 +92,7 @@ def panels(job: str, picture: Picture, events: Happenings | None = None) -> list
             charts.append(
                 Chart(
                     part.name,
-                    tuple(each.name for each in part.picture.series),
+                    tuple(each.key or each.name for each in part.picture.series),
                     {n: part.drawn(f, marks, shades).svg(text) for n, f in sizes.items()},
                 )
             )
@@ -173,7 +175,7 @@ def _parts(picture: Picture) -> tuple[str, list[_Part]]:
     groups = picture.groups()
     if NESTED in differ and all(len(each.series) > 2 for each in groups.values()):
         if len(groups) > MANY:
-            return "Each row is a series; the darker, the larger.", [_map(picture, reach)]
+            return AS_MAP, [_map(picture, reach)]
         return (
             "Bands lie between pairs of quantiles; the line is the median, with its interval.",
             [_Part(name, each, "fan", reach) for name, each in groups.items()]
@@ -182,7 +184,7 @@ def _parts(picture: Picture) -> tuple[str, list[_Part]]:
         )
     many = len(picture.series)
     if many > FEW and (CELLS in differ or len(differ) > 1 or many > MANY):
-        return "Each row is a series; the darker, the larger.", [_map(picture, reach)]
+        return AS_MAP, [_map(picture, reach)]
     read = "; ".join(filter(None, ("The line is the value", interval))) + "."
     if many <= FEW:
         return read, [_Part("", picture, "lines", reach)]

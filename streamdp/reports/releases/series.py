@@ -63,6 +63,7 @@ class Series:
             one with an interval if there is one, else one in the unit of what was drawn.
         flags: What is odd or new about the row in each release; None where nothing is.
         cells: What was drawn as a table shows it: a number, or the name of a candidate.
+        key: Its name in the whole picture, which it keeps where a panel leaves labels out.
     """
 
     labels: tuple[str | None, ...]
@@ -70,6 +71,7 @@ class Series:
     estimate: Line | None
     cells: tuple[Json, ...]
     flags: tuple[str | None, ...] = ()
+    key: str = ""
 
     @property
     def name(self) -> str:
@@ -192,7 +194,10 @@ class Picture:
             found.setdefault(name, []).append(each)
         if len(found) > MOST_PANELS:
             return {"": self}
-        return {name: replace(self, series=_without(own, named)) for name, own in found.items()}
+        return {
+            name: replace(self, series=_without(own, {*named, *_shared(own)}))
+            for name, own in found.items()
+        }
 
     def differing(self) -> tuple[str, ...]:
         """Names of the label columns in which the series differ."""
@@ -230,10 +235,20 @@ class Picture:
         return replace(self, series=kept)
 
 
+def _shared(series: Sequence[Series]) -> set[int]:
+    """Places of labels that say the same in all of several series."""
+    said = zip(*(each.labels for each in series), strict=True) if len(series) > 1 else ()
+    return {place for place, texts in enumerate(said) if len(set(texts)) == 1}
+
+
 def _without(series: Iterable[Series], places: Collection[int]) -> tuple[Series, ...]:
     """Some series without the labels at some places."""
     return tuple(
-        replace(each, labels=tuple(None if p in places else t for p, t in enumerate(each.labels)))
+        replace(
+            each,
+            labels=tuple(None if p in places else t for p, t in enumerate(each.labels)),
+            key=each.key or each.name,
+        )
         for each in series
     )
 
