@@ -12,6 +12,7 @@ from typing import NoReturn
 import numpy as np
 
 from streamdp.answers.changes import Change, quantile_change, shift
+from streamdp.answers.clipped import Distances
 from streamdp.answers.counted import Counted, Stage
 from streamdp.answers.periods import Period, gaps
 from streamdp.answers.regression import Estimate, History, Scales, ahead, share
@@ -41,12 +42,20 @@ class Answer:
         lower: End of the interval.
         upper: The other end.
         batches: How many batches it is made of.
+        hidden: By how much what clips cut off may move it down and up: the part of the interval
+            that is alike in all batches and groups, so that it adds up.
     """
 
     value: float
     lower: float
     upper: float
     batches: int
+    hidden: tuple[float, float] = (0.0, 0.0)
+
+    @property
+    def noise(self) -> float:
+        """Half of the part of the interval that is independent between answers."""
+        return (self.upper - self.lower - sum(self.hidden)) / 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,6 +175,8 @@ class Measured:
     def total(self, part: str, places: Sequence[int], group: Group = (), cell: str = "") -> Answer:
         """The total of a measure over some releases: a count, or a sum of clipped values.
 
+        The interval of a sum reaches as far as what was clipped may lie.
+
         Args:
             part: Name of the measure.
             places: Of the releases.
@@ -184,7 +195,18 @@ class Measured:
                 where=self.job,
                 hint="ask about days one by one, or about a period with one range",
             )
-        return _summed(found)
+        whole = _summed(found)
+        if clips == {""}:
+            return whole
+        if part not in self._distances:
+            self._distances[part] = Distances.of(self.releases, part)
+        hidden = self._distances[part].hidden(places, group)
+        half = math.hypot(whole.noise, hidden.chance)
+        return _widened(whole.value, half, (hidden.below, hidden.above), whole.batches)
+
+    @cached_property
+    def _distances(self) -> dict[str, Distances]:
+        return {}
 
     @cached_property
     def _tables(self) -> dict[tuple[tuple[int, ...], Group], Crossed]:
@@ -537,11 +559,18 @@ def _crossed(measured: Measured, places: tuple[int, ...], group: Group) -> Cross
 
 
 def summed(parts: Iterable[Answer]) -> Answer:
-    """The sum of independent answers."""
+    """The sum of answers whose noise is independent; what clips may hide of each adds up."""
     found = list(parts)
     value = sum(each.value for each in found)
-    half = math.sqrt(sum(((each.upper - each.lower) / 2) ** 2 for each in found))
-    return Answer(value, value - half, value + half, max(each.batches for each in found))
+    half = math.sqrt(sum(each.noise**2 for each in found))
+    hidden = sum(each.hidden[0] for each in found), sum(each.hidden[1] for each in found)
+    return _widened(value, half, hidden, max(each.batches for each in found))
+
+
+def _widened(value: float, half: float, hidden: tuple[float, float], batches: int) -> Answer:
+    """An answer with half of the interval of its noise, and what clips may hide."""
+    below, above = hidden
+    return Answer(value, value - half - below, value + half + above, batches, hidden)
 
 
 def _distribution(measured: Measured, group: Group) -> Distribution:
@@ -692,13 +721,16 @@ def _summed(totals: Sequence[tuple[float, float]]) -> Answer:
 
 
 def mean(total: Answer, count: Answer) -> Answer:
-    """The mean of a total over a count, with the first order of both noises (delta method)."""
+    """The mean of a total over a count, with the first order of both noises (delta method).
+
+    What clips may hide of the total is divided by the count.
+    """
     if count.lower <= 0:
         raise ConfigurationError("there may be no records in this period, so it has no mean")
     value = total.value / count.value
-    halves = (total.upper - total.lower) / 2, value * (count.upper - count.lower) / 2
-    half = math.hypot(*halves) / count.value
-    return Answer(value, value - half, value + half, total.batches)
+    half = math.hypot(total.noise, value * count.noise) / count.value
+    hidden = total.hidden[0] / count.value, total.hidden[1] / count.value
+    return _widened(value, half, hidden, total.batches)
 
 
 def _window(since: int, until: int) -> str:

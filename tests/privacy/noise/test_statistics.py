@@ -12,8 +12,8 @@ import pytest
 
 from streamdp.kinds.statistics.kind import Statistics
 from streamdp.kinds.statistics.measures import moments
-from streamdp.kinds.statistics.measures.clip import Clip
 from streamdp.kinds.statistics.measures.protocol import Allowance, Asked
+from streamdp.mechanisms.clip import Clip
 from streamdp.mechanisms.gaussian_noise import GaussianNoise
 from streamdp.privacy.events import epsilon_of, rho_of
 from streamdp.types import Grid, Term

@@ -19,7 +19,6 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from streamdp.kinds.statistics.measures.clip import DISTANCES, DOUBT, SPREADS, Clip
 from streamdp.kinds.statistics.measures.protocol import LEVEL, Allowance, Asked, Rows
 from streamdp.kinds.statistics.measures.quotient import deviation, divisor, quotient
 from streamdp.kinds.statistics.measures.series_filter import (
@@ -28,6 +27,7 @@ from streamdp.kinds.statistics.measures.series_filter import (
     Estimates,
     SeriesFilter,
 )
+from streamdp.mechanisms.clip import DISTANCES, DOUBT, Clip
 from streamdp.types import BoolArray, FloatArray, Grid, Json, SumQuery, TableQuery, Term
 
 Moment = Literal["sum", "mean", "variance"]
@@ -84,16 +84,9 @@ class MomentOf:
         return {self.moment: [self.column, self.sql], "grid": about}
 
     def clip(self, state: Json) -> Clip:
-        """The clip of the next batch; bounds alone say nothing about the spread within them."""
-        centre, reach = self.start
-        known = self.grid.lower < centre - reach or centre + reach < self.grid.upper
-        scale = reach / SPREADS if known else float(reach)
-        if self.moment == "sum":
-            centre, reach, scale = 0, abs(centre) + reach, abs(centre) + scale
-        scale = max(scale, 1.0)
-        made = Clip.restored(state["clip"], scale) if state else Clip.first(centre, reach, scale)
-        low, high = self.grid.lower - made.centre, self.grid.upper - made.centre
-        return replace(made, farthest=max(abs(low), abs(high)), guessed=known)
+        """The clip of the next batch."""
+        stored = state["clip"] if state else None
+        return Clip.started(self.grid, self.start, summed=self.moment == "sum", stored=stored)
 
     def asked(self, state: Json, price: Allowance) -> tuple[Asked, ...]:
         """A table of distances, and one or two sums.
@@ -279,16 +272,14 @@ class MomentOf:
         Nothing lies beyond the column's bounds.
         """
         hidden, squares = clip.hidden(divisor(numbers))
-        grid = clip.grid(self.grid)
-        below = np.minimum(hidden, float(grid.lower - self.grid.lower))
-        above = np.minimum(hidden, float(self.grid.upper - grid.upper))
+        below, above = clip.within(self.grid, hidden)
         if self.moment == "sum":
             records = np.maximum(numbers.upper, 1.0)
             return below * records, above * records
         if self.moment == "mean":
             return below, above
         moved = np.maximum(below, above)
-        whole = grid == self.grid
+        whole = clip.grid(self.grid) == self.grid
         off = 2 * np.abs(mean) * moved
         return off + moved**2, off + (0.0 if whole else squares)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
-from streamdp.kinds.statistics.measures.clip import folded
+from streamdp.mechanisms.clip import folded
 from streamdp.mechanisms.noise import Noise, noise_at
 from streamdp.privacy.price import Price
 from streamdp.types import (

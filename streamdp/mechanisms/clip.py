@@ -100,6 +100,28 @@ class Clip:
         return cls(centre, reach, max(1, reach // MIDDLE), scale)
 
     @classmethod
+    def started(
+        cls, column: Grid, start: tuple[int, int], *, summed: bool, stored: Json = None
+    ) -> Clip:
+        """The clip of a column; bounds alone say nothing about the spread within them.
+
+        Args:
+            column: Its public cells.
+            start: Centre and reach before any release.
+            summed: Whether values themselves are summed, around 0.
+            stored: What releases have made of it, if there are any.
+        """
+        centre, reach = start
+        known = column.lower < centre - reach or centre + reach < column.upper
+        scale = reach / SPREADS if known else float(reach)
+        if summed:
+            centre, reach, scale = 0, abs(centre) + reach, abs(centre) + scale
+        scale = max(scale, 1.0)
+        made = cls.restored(stored, scale) if stored else cls.first(centre, reach, scale)
+        farthest = max(abs(column.lower - made.centre), abs(column.upper - made.centre))
+        return replace(made, farthest=farthest, guessed=known)
+
+    @classmethod
     def restored(cls, state: Json, scale: float) -> Clip:
         """The clip in a stored state."""
         centre, reach, unit, distances, spread = state
@@ -209,14 +231,41 @@ class Clip:
         Args:
             records: Of each group.
         """
-        total = max(sum(max(each, 0.0) for each in self.distances), 1.0)
-        noise = min(1.0, float(np.sqrt(self.spread)) / total)
-        found = []
+        noise, found = self._noise(), []
         for each, alone in zip(self._beyond(self.reach), (1, 2), strict=True):
             shares = self.shares(POSSIBLE, squares=alone == 2)
             mean, deviation = shares @ each, np.sqrt(shares @ each**2 / records)
             found.append(mean + np.maximum(mean, 2 * deviation) + self.reach**alone * noise)
         return found[0], found[1]
+
+    def beyond(self) -> tuple[float, float]:
+        """Mean and root mean square of what may lie beyond the reach of a record of any batch.
+
+        Unlike `hidden`, of many batches that are pooled: their distances refute a guess that is too
+        wide, and a batch that overshoots more than others is among them.
+        """
+        shares = replace(self, guessed=False).shares(POSSIBLE)
+        each, _ = self._beyond(self.reach)
+        mean = float(shares @ each) + self.reach * self._noise()
+        return mean, math.sqrt(float(shares @ each**2))
+
+    def _noise(self) -> float:
+        """Share of records that noise alone could be."""
+        total = max(sum(max(each, 0.0) for each in self.distances), 1.0)
+        return min(1.0, math.sqrt(self.spread) / total)
+
+    def within(self, column: Grid, hidden: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """By how much a mean may lie below and above that of clipped values.
+
+        Nothing lies beyond the column's bounds.
+
+        Args:
+            column: Its public cells.
+            hidden: Bounds on what clipping hides of means.
+        """
+        clipped = self.grid(column)
+        below = np.minimum(hidden, float(clipped.lower - column.lower))
+        return below, np.minimum(hidden, float(column.upper - clipped.upper))
 
     def second_moment(self) -> float:
         """Mean square of the distance."""

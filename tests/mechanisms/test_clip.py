@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from streamdp.kinds.statistics.measures.clip import DISTANCES, Clip
+from streamdp.mechanisms.clip import DISTANCES, Clip
 
 SKEWED = [500, 250, 120, 60, 30, 20, 12, 6, 2]
 """Records by distance of a column with a long tail."""

@@ -1,0 +1,118 @@
+"""Intervals of sums over periods hold what clips cut off: it adds up, and does not average out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from streamdp.answers.job import LEVEL, Answer, Measured, mean, summed
+from streamdp.mechanisms.clip import DISTANCES
+from streamdp.mechanisms.noise import noise_of
+from streamdp.types import Batch, FloatArray, MeasuredRelease, Measurement, MeasurementTerms
+from streamdp.types.measurements import NoiseLaw
+
+DAYS, RECORDS, DAY = 28, 1000, 86_400
+REACH = 120
+"""Minutes: 2 % of the delays are longer."""
+
+WIDE, TIGHT = (-200, 2000), (-200, 100)
+COUNTED = NoiseLaw("rho", Fraction(1, 2000))
+SUMMED = NoiseLaw("rho", Fraction(9, 2000), REACH)
+
+
+def delays(chance: np.random.Generator, longest: float = 2000.0) -> FloatArray:
+    """Minutes of a batch: most are small, and the tail is heavy."""
+    late = chance.standard_t(2.5, RECORDS) * 25.0 + 10.0
+    return np.rint(np.clip(late, -15.0, longest))
+
+
+def released(
+    days: list[dict[str, FloatArray]], bounds: tuple[int, int], chance: np.random.Generator
+) -> Measured:
+    """A count and a clipped sum of each group of each day, with noise."""
+
+    def noisy(exact: FloatArray, law: NoiseLaw) -> tuple[int, ...]:
+        drawn = chance.normal(0.0, noise_of(law).variance ** 0.5, exact.shape)
+        return tuple(np.rint(exact + drawn).astype(int).tolist())
+
+    unit = REACH // 16
+    edges = np.array([0, *(unit * 2**power for power in range(DISTANCES - 1)), np.inf])
+    question = {"measure": {"sum": ["delay", None], "grid": ["1", *bounds, 0, 160]}, "by": ["g"]}
+    about = {"centre": 0, "reach": REACH, "unit": unit}
+    releases = []
+    for number, groups in enumerate(days):
+        found = []
+        for name, values in groups.items():
+            low, high = max(bounds[0], -REACH), min(bounds[1], REACH)
+            table = MeasurementTerms("table", question, "minutes", group=(name,), noise=COUNTED)
+            sums = replace(table, form="sums", stage=1, noise=SUMMED)
+            count = replace(table, question={"measure": {"count": "records"}}, part="flights")
+            far = np.histogram(np.abs(values), edges)[0].astype(float)
+            total = np.array([np.clip(values, low, high).sum()])
+            records = np.array([float(len(values))])
+            found += [
+                Measurement(table, numbers=noisy(far, COUNTED), given=about),
+                Measurement(sums, numbers=noisy(total, SUMMED), given=about),
+                Measurement(count, numbers=noisy(records, COUNTED)),
+            ]
+        batch = Batch("s", str(number), number * DAY, (number + 1) * DAY)
+        releases.append(MeasuredRelease(str(number), "statistics", batch, 0, tuple(found)))
+    return Measured("job", tuple(releases))
+
+
+def holds(answer: Answer, truth: float) -> bool:
+    return answer.lower <= truth <= answer.upper
+
+
+def test_sums_and_means_of_heavy_tails_hold_over_days_weeks_and_months() -> None:
+    """Intervals of the noise alone miss most months; half are below five times the width needed."""
+    held: dict[int, list[bool]] = {1: [], 7: [], DAYS: []}
+    of_noise, needed = [], []
+    for seed in range(15):
+        chance = np.random.default_rng(seed)
+        days = [{"JFK": delays(chance)} for _ in range(DAYS)]
+        measured = released(days, WIDE, chance)
+        for length, found in held.items():
+            places = range(DAYS - length, DAYS)
+            records = np.concatenate([days[place]["JFK"] for place in places])
+            whole = measured.total("minutes", places, ("JFK",))
+            count = measured.total("flights", places, ("JFK",))
+            found += [holds(whole, records.sum()), holds(mean(whole, count), records.mean())]
+            if length == DAYS:
+                noise = LEVEL * (noise_of(SUMMED).variance * DAYS) ** 0.5
+                of_noise.append(abs(whole.value - records.sum()) <= noise)
+                needed.append((whole.upper - whole.lower) / (2 * abs(whole.value - records.sum())))
+    for length, found in held.items():
+        assert np.mean(found) >= 0.9, (length, np.mean(found))
+    assert np.mean(of_noise) < 0.3
+    assert np.median(needed) < 5.0
+
+
+def test_what_is_hidden_adds_up_over_days_and_groups() -> None:
+    """Noise of four groups is twice that of one; what clips hide of them is four times as much."""
+    chance = np.random.default_rng(1)
+    days = [{name: delays(chance) for name in "abcd"} for _ in range(DAYS)]
+    measured = released(days, WIDE, chance)
+    alone = [measured.total("minutes", range(DAYS), (name,)) for name in "abcd"]
+    whole, day = summed(alone), measured.total("minutes", [3], ("a",))
+    assert whole.hidden == pytest.approx(np.sum([each.hidden for each in alone], axis=0))
+    assert whole.noise == pytest.approx(np.linalg.norm([each.noise for each in alone]))
+    assert alone[0].hidden[1] == pytest.approx(DAYS * day.hidden[1], rel=0.25)
+    truth = sum(float(values.sum()) for groups in days for values in groups.values())
+    assert holds(whole, truth)
+    assert not whole.value - whole.noise <= truth <= whole.value + whole.noise
+
+
+def test_nothing_is_hidden_of_values_within_the_reach_or_beyond_the_bounds() -> None:
+    """Bounds within the reach leave the interval of the noise; at one side they leave that side."""
+    chance = np.random.default_rng(2)
+    days = [{"a": delays(chance, 100.0)} for _ in range(7)]
+    below_alone = released(days, TIGHT, chance).total("minutes", range(7), ("a",))
+    assert below_alone.hidden[1] == 0.0
+    assert below_alone.hidden[0] > 0.0
+    within = released(days, (-100, 100), chance).total("minutes", range(7), ("a",))
+    assert within.hidden == (0.0, 0.0)
+    assert within.noise == pytest.approx(LEVEL * (7 * noise_of(SUMMED).variance) ** 0.5)
