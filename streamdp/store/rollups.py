@@ -105,6 +105,16 @@ def add(
     return True
 
 
+def steps(database: Database, job: str) -> tuple[str, ...]:
+    """Of which periods there are rollups, in the order of their names."""
+    rows = database.execute(
+        "SELECT DISTINCT step FROM rollup WHERE job IN (SELECT value FROM json_each(?))"
+        " ORDER BY step",
+        [all_names(database, job)],
+    )
+    return tuple(step for (step,) in rows)
+
+
 def select(
     database: Database, job: str | None = None, step: str | None = None, limit: int | None = None
 ) -> tuple[Release, ...]:

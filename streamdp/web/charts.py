@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from streamdp.reports.charts.frame import colours
 from streamdp.reports.charts.own import OwnChart, own_charts
 from streamdp.reports.charts.panels import Panel, panels
 from streamdp.reports.releases.happenings import Happenings, happenings
 from streamdp.reports.releases.series import Line, Picture, picture
+from streamdp.store import rollups
 from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
-from streamdp.types import Json
+from streamdp.types import Json, Release, Row
 from streamdp.web.http.parameters import Parameters, bad
 from streamdp.web.reader import View
 
@@ -23,7 +24,13 @@ POINTS = 730
 AT_ONCE = 60
 """Series that are drawn at once, unless they were asked for."""
 
-PARAMETERS = ("last", "since", "until", "part", "series")
+PARAMETERS = ("last", "since", "until", "part", "series", "per")
+
+_OF_ROLLUPS = ("step", "revision")
+"""Labels of rollups that name no series."""
+
+
+_NOTHING = Happenings((), ())
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +41,7 @@ class Wanted:
     stretch: Stretch
     part: str | None
     series: tuple[str, ...]
+    per: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +57,8 @@ class Drawing:
         events: Other events of the batches.
         panels: The charts, one for each question.
         own: Charts that the kind brings.
+        per: The step of the rollups that are drawn in place of releases; empty for releases.
+        steps: Of which there are rollups.
     """
 
     parts: tuple[str, ...]
@@ -59,6 +69,8 @@ class Drawing:
     events: Happenings
     panels: tuple[Panel, ...]
     own: tuple[OwnChart, ...]
+    per: str = ""
+    steps: tuple[str, ...] = ()
 
     def numbers(self, job: str) -> Json:
         """The series as numbers, for the chart that zooms and for other programs."""
@@ -102,7 +114,13 @@ def wanted(parameters: Parameters) -> Wanted:
     if stretch.since is not None and stretch.until is not None and stretch.since >= stretch.until:
         raise bad("since is before until")
     last = parameters.choice("last", STRETCHES, "all" if stretch != Stretch() else "365")
-    return Wanted(last, stretch, parameters.text("part"), tuple(parameters.texts("series")))
+    return Wanted(
+        last,
+        stretch,
+        parameters.text("part"),
+        tuple(parameters.texts("series")),
+        parameters.text("per") or "",
+    )
 
 
 def draw(view: View, job: str, what: Wanted) -> Drawing:
@@ -115,8 +133,12 @@ def draw(view: View, job: str, what: Wanted) -> Drawing:
 
 
 def _read(view: View, job: str, what: Wanted) -> Drawing:
-    """Read the series of a job; unknown names of parts and series are ignored."""
-    if what.last == "all":
+    """Read the series of a job; unknown names of parts, series and steps are ignored."""
+    steps = rollups.steps(view.database, job)
+    per = what.per if what.per in steps else ""
+    if per:
+        releases, every = _rolled_up(view, job, per, what), 1
+    elif what.last == "all":
         releases, every = sampled_releases(view.database, job, POINTS, what.stretch)
     else:
         releases, every = newest_releases(view.database, job, int(what.last), what.stretch), 1
@@ -126,7 +148,7 @@ def _read(view: View, job: str, what: Wanted) -> Drawing:
     whole = whole.part(part) if part else whole
     names = [each.name for each in whole.series]
     shown = [name for name in names if name in what.series] or names[:AT_ONCE]
-    events = happenings(view.configuration, view.database, job, view.now)
+    events = _NOTHING if per else happenings(view.configuration, view.database, job, view.now)
     return Drawing(
         parts,
         part or "",
@@ -136,7 +158,31 @@ def _read(view: View, job: str, what: Wanted) -> Drawing:
         events,
         tuple(panels(job, whole.only(shown), events)),
         tuple(own_charts(job, releases, view.columns(job), part or "")),
+        per,
+        steps,
     )
+
+
+def _rolled_up(view: View, job: str, step: str, what: Wanted) -> tuple[Release, ...]:
+    """The newest revisions of the rollups of one step, as releases; where batches miss, flagged."""
+    last = POINTS if what.last == "all" else int(what.last)
+    since, until = what.stretch.since or 0, what.stretch.until
+    return tuple(
+        replace(
+            each,
+            rows=tuple(map(_row_of_rollup, each.rows)),
+            columns=tuple(column for column in each.columns if column.name not in _OF_ROLLUPS),
+        )
+        for each in rollups.select(view.database, job, step, last)
+        if since <= (each.window_start or 0) and (until is None or (each.window_start or 0) < until)
+    )
+
+
+def _row_of_rollup(row: Row) -> Row:
+    kept = {name: value for name, value in row.items() if name not in _OF_ROLLUPS}
+    if row.get("missing") and not row.get("flag"):
+        kept["flag"] = f"{row['missing']} batches missing"
+    return kept
 
 
 def _line(line: Line) -> Json:

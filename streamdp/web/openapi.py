@@ -45,6 +45,7 @@ _PATHS: dict[str, tuple[str, str, list[Json]]] = {
             _UNTIL,
             _asked("part", "Of many series those whose first label says this."),
             _asked("series", "Only of these names.", type="array", items={"type": "string"}),
+            _asked("per", "Rollups of this step, as `week`, in place of releases."),
         ],
     ),
     "/api/v1/releases/{release}": ("release", "One release with its claim.", [_ID]),

@@ -89,7 +89,7 @@ def show_job(request: Request, view: View) -> Response:
     drawing = draw(view, job, what)
     before = parameters.release_id("before")
     table, following = drawing.whole, None
-    if before is not None or order == tables.Order():
+    if not drawing.per and (before is not None or order == tables.Order()):
         releases = newest_releases(view.database, job, ROWS + 1, what.stretch, before)
         following = releases[ROWS - 1].id if len(releases) > ROWS else None
         table = picture(releases[:ROWS], view.columns(job))
@@ -110,7 +110,9 @@ def show_job(request: Request, view: View) -> Response:
         beyond=drawing.whole.only(drawing.shown).beyond(),
         last=what.last,
         stretches=STRETCHES,
-        newest=tables.newest(drawing.whole, order) if drawing.whole.times else [],
+        newest=tables.newest(drawing.whole, order)
+        if drawing.whole.times and not drawing.per
+        else [],
         crossed=tables.crossed(drawing.whole, order) if drawing.whole.times else None,
         table=table,
         order=order,

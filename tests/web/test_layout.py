@@ -6,8 +6,10 @@ columns. Skipped where Chromium or the package that drives it is not installed.
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -36,11 +38,12 @@ sources:
   flights:
     path: flights.csv
     types: {at: timestamp, airport: text, carrier: text, minutes: number}
-    batches: {column: at, every: 1d, start: 2023-11-01, end: 2023-11-07}
+    batches: {column: at, every: 1d, start: 2023-10-29, end: 2023-11-07}
 releases:
   minutes:
     {kind: quantiles, source: flights, column: minutes, quantiles: deciles, resolution: 1,
-     bounds: [0, 1000], epsilon: 1}
+     bounds: [0, 1000], guess: {location: 150, scale: 60}, expected_rows: 200, epsilon: 1,
+     rollups: [rolling 3d, week]}
   airports:
     {kind: quantiles, source: flights, column: minutes, quantiles: [0.1, 0.25, 0.5, 0.75, 0.9],
      resolution: 1, bounds: [0, 1000], by: airport, groups: [AAA, BBB, CCC, DDD], epsilon: 1}
@@ -52,29 +55,42 @@ log: {path: streamdp.log}
 """
 
 PAGES = (
-    *("/", "/jobs/minutes", "/jobs/airports", "/jobs/traffic?part=airport%2C+carrier"),
+    *(
+        "/",
+        "/jobs/minutes",
+        "/jobs/minutes?per=rolling+3d",
+        "/jobs/airports",
+        "/jobs/traffic?part=airport%2C+carrier",
+    ),
     *("/statement", "/budget"),
 )
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A page over six days of flights."""
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store of nine days of flights."""
     folder = tmp_path_factory.mktemp("layout")
     chance = np.random.default_rng(5)
     carriers = ("first carrier", "second", "third", "fourth", "fifth", "sixth")
     rows = ["at,airport,carrier,minutes"]
-    for day in range(1, 7):
+    for day in ("10-29", "10-30", "10-31", *(f"11-0{day}" for day in range(1, 7))):
         for airport, carrier in zip(
             chance.choice(["AAA", "BBB", "CCC", "DDD"], 200),
             chance.choice(carriers, 200),
             strict=True,
         ):
-            rows.append(f"2023-11-0{day}T12:00:00,{airport},{carrier},{chance.integers(40, 300)}")
+            rows.append(f"2023-{day}T12:00:00,{airport},{carrier},{chance.integers(40, 300)}")
     (folder / "flights.csv").write_text("\n".join([*rows, ""]))
     (folder / "config.yaml").write_text(CONFIG)
-    Home(folder, engine=True).live()
-    with serving(folder) as address:
+    made = Home(folder, engine=True)
+    made.live()
+    return made.store
+
+
+@pytest.fixture(scope="module")
+def address(store: Path) -> Iterator[str]:
+    """A page over it."""
+    with serving(store.parent) as address:
         yield address
 
 
@@ -84,7 +100,7 @@ def page() -> Iterator[Page]:
         browser = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         with closing(browser):
             page = browser.new_context(bypass_csp=True, reduced_motion="reduce").new_page()
-            page.set_default_timeout(180_000)
+            page.set_default_timeout(60_000)
             yield page
 
 
@@ -94,8 +110,9 @@ def test_pages_lie_well_and_are_readable(page: Page, address: str) -> None:
     found: list[object] = []
     schemes: tuple[tuple[int, Literal["light", "dark"]], ...] = ((1280, "light"), (390, "dark"))
     for path in PAGES:
-        page.goto(address + path)
-        assert page.locator("h1").inner_text() != "", path
+        answer = page.goto(address + path)
+        assert answer is not None
+        assert answer.ok, path
         for width in WIDTHS:
             page.set_viewport_size({"width": width, "height": 900})
             found += [(path, width, fault) for fault in faults(page)]
@@ -107,6 +124,22 @@ def test_pages_lie_well_and_are_readable(page: Page, address: str) -> None:
                     nodes = [node["html"][:120] for node in violation["nodes"][:3]]
                     found.append((path, scheme, violation["id"], nodes))
     assert found == []
+
+
+def test_rollups_are_shown_as_they_are_kept(page: Page, address: str, store: Path) -> None:
+    """The table of a step has every value of it, and no link to a release that is none."""
+    page.goto(f"{address}/jobs/minutes?per=week")
+    cells = page.locator("table.releases tbody td").all_inner_texts()
+    shown = {round(float(text.split()[0].replace(",", ""))) for text in cells}
+    with closing(sqlite3.connect(store)) as database:
+        kept = database.execute(
+            "SELECT value FROM v_rollups WHERE job = 'minutes' AND step = 'week' AND current"
+        ).fetchall()
+    assert len(cells) == len(kept) == 9
+    assert shown == {round(value) for (value,) in kept}
+    assert page.locator("table.releases a[href^='/releases/']").count() == 0
+    page.goto(f"{address}/jobs/airports")
+    assert page.locator("a[href*='per=']").count() == 0
 
 
 SPOILT = {
