@@ -68,6 +68,13 @@ def test_the_page_lives_and_ends_with_the_daemon(tmp_path: Path, end: signal.Sig
         daemon.wait()
 
 
+def test_answers_do_not_wait_for_those_before() -> None:
+    """A connection that is taken up sends at once what is written to it."""
+    (place,) = listening(Web(listen=f"127.0.0.1:{free_port()}"))
+    with place, socket.create_connection(place.getsockname()), place.accept()[0] as taken:
+        assert taken.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
 def test_an_address_that_cannot_be_served_on_is_told() -> None:
     """In use, another machine's, or of no name: one message, and no exit code of a cap."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
