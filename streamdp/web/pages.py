@@ -36,8 +36,6 @@ from streamdp.web.http.parameters import Parameters, missing
 from streamdp.web.log import LEVELS, newest_lines
 from streamdp.web.reader import View
 
-"""For the figures of a statement that have one."""
-
 LAST_MOMENT = 4_102_444_800
 """The year 2100: a budget that lasts longer has no end worth naming."""
 
@@ -250,8 +248,8 @@ def show_verification(request: Request, view: View) -> Response:
 
 def show_statement(request: Request, view: View) -> Response:
     """Statement of the guarantee, as a privacy officer signs it."""
-    Parameters(request)
-    return page(request, view, "statement.html", whole=statement_of(view))
+    unfolded = Parameters(request, "unfolded").choice("unfolded", ("", "yes"), "") == "yes"
+    return page(request, view, "statement.html", whole=statement_of(view), unfolded=unfolded)
 
 
 def show_sheet(request: Request, view: View) -> Response:

@@ -16,6 +16,7 @@ import duckdb
 import pytest
 from starlette.testclient import TestClient
 
+from streamdp.reports.guarantee.plain import in_plain_words
 from streamdp.store.archive import select_releases
 from streamdp.store.database import connect
 from streamdp.store.reading.browse import Stretch, newest_releases, sampled_releases
@@ -242,15 +243,27 @@ def test_batches_without_windows_are_in_the_order_of_their_numbers(tmp_path: Pat
 
 
 def test_the_statement_begins_in_plain_words(client: TestClient) -> None:
-    """Its figures are those of the exact part below, for every source."""
+    """Its figures are those of the exact part below, which is folded until it is asked for."""
     text = client.get("/statement").text
-    plain = " ".join(text.partition('id="plain"')[2].partition("</section>")[0].split())
-    for source in client.get("/api/v1/statement").json()["sources"]:
-        assert source["unit"] in html.unescape(plain)
-        assert f"epsilon {source['spent_for_life']['epsilon']} so far" in plain
-        (cap,) = [each["cap"] for each in source["caps"] if each["over"] == "all batches, for ever"]
-        assert f"for ever, is {source['caps'][0]['measure']} {cap}" in plain
+    plain = html.unescape(text.partition('id="plain"')[2].partition("</section>")[0])
+    whole = client.get("/api/v1/statement").json()
+    for each in whole["in_plain_words"]:
+        assert each["text"] in plain
+    for source in whole["sources"]:
+        assert source["unit"] in plain
+        for row in source["how_much"]:
+            assert f"{row['one_that_is_in']} (epsilon {row['epsilon_at_most']})" in plain
+        caps = {each["over"]: each["cap"] for each in source["caps"]}
+        rows = {each["one_that_is_in"]: each for each in source["how_much"]}
+        for over in ("one batch", "all batches, for ever"):
+            assert rows[over]["epsilon_at_most"] == caps[over]
+        life = rows["all batches, for ever"]["epsilon_so_far"]
+        assert life == source["spent_for_life"]["epsilon"]
     assert "Not promised" in plain
+    folds = len(whole["sources"]) + len(whole["jobs"]) + 1
+    assert text.count('<details class="fold">') == folds
+    unfolded = client.get("/statement?unfolded=yes").text
+    assert unfolded.count('<details class="fold" open>') == folds
 
 
 def test_the_statement_of_a_source_without_releases_is_a_page(
@@ -259,8 +272,9 @@ def test_the_statement_of_a_source_without_releases_is_a_page(
     """It says so, in plain words and below."""
     whole = client.get("/api/v1/statement").json()
     fresh = {"source": "fresh", "spent": "nothing: no batch was released"}
-    said = whole | {"sources": [fresh, *whole["sources"]]}
+    sources = [fresh, *whole["sources"]]
+    said = whole | {"sources": sources, "in_plain_words": in_plain_words(sources)}
     monkeypatch.setattr("streamdp.web.pages.statement_of", lambda view: said)
     answer = client.get("/statement")
     assert answer.status_code == 200
-    assert "Of <strong>fresh</strong> nothing was released." in answer.text
+    assert "of fresh nothing was released." in answer.text

@@ -23,7 +23,11 @@ from streamdp.privacy.amounts import exact
 @config_option
 @json_option
 def statement(job: str | None, delta: str | None, config_path: Path, as_json: bool) -> None:
-    """Print the guarantee of one JOB or of all, in Markdown: unit, epsilon, caps and limits.
+    """Print the guarantee of one JOB or of all, in Markdown: plain words first, then each exactly.
+
+    Plain words say who is protected, from what, how much over a batch, a week and for ever, and
+    what is not promised: how often a guess whether one is among the data may be right, of two
+    answers that are as likely.
 
     Every figure is of the ledger. Figures with a delta are the best of several valid bounds, and
     are reports: the caps in force are what the ledger keeps. A ledger that is not the newest, by

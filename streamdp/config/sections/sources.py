@@ -184,6 +184,10 @@ class Source(Section):
         """Time zone of the batches, whose clocks show parts of times."""
         return self.batches.timezone if isinstance(self.batches, Windows) else "UTC"
 
+    def every(self) -> int | None:
+        """Seconds of a window; None where batches are no windows of time."""
+        return self.batches.every if isinstance(self.batches, Windows) else None
+
     def is_growing(self) -> bool:
         """Whether a record is in all batches from its own on."""
         return isinstance(self.batches, Windows) and self.batches.growing

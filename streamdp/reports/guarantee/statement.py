@@ -11,6 +11,7 @@ from streamdp.privacy.accountants import epsilon_of_rho
 from streamdp.privacy.amounts import ATTO, atto_up, delta_text, epsilon_text, nano_up, number_text
 from streamdp.privacy.filters import Caps, Item, Limit
 from streamdp.privacy.steps import loss_of_steps
+from streamdp.reports.guarantee.plain import in_plain_words, stretches
 from streamdp.reports.releases.measurements import in_words
 from streamdp.store.ledger.cap_usage import Room, rooms
 from streamdp.store.ledger.chain import spent_of
@@ -105,8 +106,10 @@ def statement(
         delta: For figures with a delta.
     """
     scopes = list(dict.fromkeys(configuration.releases[name].source for name in names))
+    sources = [_source(configuration, database, scope, delta) for scope in scopes]
     return {
-        "sources": [_source(configuration, database, scope, delta) for scope in scopes],
+        "in_plain_words": in_plain_words(sources),
+        "sources": sources,
         "jobs": [_job(configuration, database, name) for name in names],
         **FIXED,
         "versions": {
@@ -128,6 +131,7 @@ def _source(
     if meaning is None:
         return {"source": scope, "spent": "nothing: no batch was released"}
     loss, price, caps = loss_of(database, scope, delta), Item(0, 1, 1), caps_of(database, scope)
+    every, growing = configuration.sources[scope].every(), "growth" in meaning
     way, best = loss.best
     by_zcdp, by_draws = epsilon_text(loss.zcdp), "install the extra: streamdp[accounting]"
     if loss.pure is None:
@@ -145,6 +149,10 @@ def _source(
         "neighbours": meaning["neighbours"],
         **_texts(configuration, scope),
         **({"assumes": QUOTED} if configuration.sources[scope].quoted_newlines else {}),
+        "how_much": [
+            each.row()
+            for each in stretches(database, scope, caps, every, loss.pure, delta, growing=growing)
+        ],
         "differences": _differences(meaning, caps),
         "caps": [_cap(room, caps, delta) for room in rooms(database, scope, price)],
         "spent_for_life": {
@@ -277,13 +285,17 @@ def _job(configuration: Configuration, database: Database, name: str) -> dict[st
 
 
 def markdown(whole: dict[str, Json]) -> list[str]:
-    """Lines of Markdown that say the same."""
-    lines = ["# Privacy statement", ""]
+    """Lines of Markdown that say the same: plain words first, exact figures below."""
+    lines = ["# Privacy statement", "", "## In plain words", ""]
+    for each in whole["in_plain_words"]:
+        lines += [f"**{each['title']}**: {each['text']}", ""]
     for source in whole["sources"]:
         lines += [f"## Source {source['source']}", ""]
         lines += [f"- {_words(key)}: {value}" for key, value in source.items() if _plain(value)][1:]
         if "caps" in source:
-            lines += ["", *_table(source["differences"]), "", *_table(source["caps"]), ""]
+            for rows in ("how_much", "differences", "caps"):
+                lines += ["", *_table(source[rows])]
+            lines.append("")
             spent = source["spent_for_life"]
             lines += [f"- {_words(key)}: {value}" for key, value in spent.items()]
         lines.append("")
@@ -306,8 +318,13 @@ def _table(rows: list[dict[str, Json]]) -> list[str]:
     names = list(dict.fromkeys(name for row in rows for name in row))
     if not names:
         return []
-    head = [f"| {' | '.join(map(_words, names))} |", "|" + "---|" * len(names)]
-    return head + [f"| {' | '.join(_cell(row.get(name)) for name in names)} |" for row in rows]
+    cells = [[*map(_words, names)], *([_cell(row.get(name)) for name in names] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [
+        "| " + " | ".join(map(str.ljust, row, widths)) + " |"  # as wide as in a terminal
+        for row in cells
+    ]
+    return [lines[0], "|" + "|".join("-" * (width + 2) for width in widths) + "|", *lines[1:]]
 
 
 def _cell(value: Json) -> str:

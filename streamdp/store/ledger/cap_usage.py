@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from streamdp.database import Database
-from streamdp.privacy.filters import Item, Limit, fullest
+from streamdp.privacy.filters import Item, Limit, Place, fullest
 from streamdp.store.ledger.charges import (
+    CHARGES,
     all_places,
     borne_by,
     frees,
@@ -53,6 +55,28 @@ def rooms(database: Database, scope: str, price: Item) -> tuple[Room, ...]:
             most = fullest(limit, places, borne)
         found.append(Room(limit, most, left, when))
     return tuple(found)
+
+
+def most_within(database: Database, scope: str, widths: Sequence[Limit]) -> list[int]:
+    """The most that any batch, or any so many in a row, have ever been charged together.
+
+    Args:
+        database: The store.
+        scope: One that was declared.
+        widths: Limits over batches. Charges whose batch is not written down are in each stretch of
+            several.
+    """
+    places = all_places(database, scope)
+    keys = database.execute(f"SELECT DISTINCT batch FROM {CHARGES} WHERE scope = ?", [scope])  # noqa: S608
+    known = {place.key for place in places}
+    unknown = [Place(key, 0, 0) for (key,) in keys if key not in known]
+    borne = borne_by(database, scope, [*places, *unknown])
+    found = []
+    for limit in widths:
+        alone = fullest(replace(limit, batches=1), unknown, borne)
+        lost = sum(each.amount(limit.measure) for each in unplaced(database, limit, scope))
+        found.append(max(fullest(limit, places, borne) + lost, alone))
+    return found
 
 
 def held_by(database: Database, scope: str, price: Item) -> tuple[tuple[str, str], ...]:
