@@ -163,6 +163,25 @@ class Measured:
         """The distributions of some groups together; of all without any."""
         return United(tuple(map(self.distribution, groups or self.groups)))
 
+    def change(
+        self,
+        before: Period,
+        after: Period,
+        quantile: float,
+        group: Group = (),
+        partial: bool = False,
+    ) -> tuple[Change, Change]:
+        """How a quantile, and all deciles together, differ between two periods.
+
+        Raises:
+            ConfigurationError: A batch is in both, or they were not counted as a whole.
+        """
+        of = self.distribution(group)
+        one, other = (of.of(self.within(each, partial), partial) for each in (before, after))
+        if set(one.tolist()) & set(other.tolist()):
+            raise ConfigurationError(f"{before.name} and {after.name} have batches in common")
+        return of.change(one, other, quantile), of.shift(one, other)
+
     def adds_up(self, part: str) -> bool:
         """Whether a measure of the newest release is a count or a sum, so that days add up."""
         measures = (

@@ -14,6 +14,7 @@ from streamdp.config.base.axes import condition, described, labels
 from streamdp.database import Database
 from streamdp.errors import ConfigurationError
 from streamdp.library.table import Table, table_of
+from streamdp.reports.releases.sentences import change_said, sureness
 from streamdp.sinks.columns import Kind
 from streamdp.store.measurements import batches_span, select_measurements
 from streamdp.types import Json
@@ -252,16 +253,11 @@ class Ask:
         `process_rose` that what makes them rose: days that are alike differ too. Each period is
         judged by its own counts, and not by those of days around it.
         """
-        of = self.measured.distribution(tuple(group))
-        periods = [self._period(text) for text in (before, after)]
-        one, other = (of.of(self.measured.within(each, partial), partial) for each in periods)
-        if set(one.tolist()) & set(other.tolist()):
-            raise ConfigurationError(f"{before} and {after} have batches in common")
+        first, second = self._period(before), self._period(after)
+        one, all_ = self.measured.change(first, second, quantile, tuple(group), partial)
         rows = []
-        for name, found in (
-            (f"quantile {quantile:g}", of.change(one, other, quantile)),
-            (MOVED, of.shift(one, other)),
-        ):
+        for name, found in ((f"quantile {quantile:g}", one), (MOVED, all_)):
+            changed = change_said(name, found.change, found.lower, found.upper)
             rows.append(
                 {
                     "question": name,
@@ -273,7 +269,7 @@ class Ask:
                     "records_differ": found.differ,
                     "process_rose": found.rose,
                     "process_changed": found.changed,
-                    "said": said(name, found.change, found.lower, found.upper, found.rose),
+                    "said": f"{changed}; {sureness(found.differ, found.rose)}",
                     "spent": 0.0,
                 }
             )
@@ -398,23 +394,6 @@ def asking(database: Database, job: str, zone: str, about: Sequence[str] = ()) -
         until = max(each.until for each in found) + AROUND * longest
     releases = select_measurements(database, job, since, until)
     return Ask(Measured(job, releases), zone, span)
-
-
-def said(name: str, change: float, lower: float, upper: float, rose: float) -> str:
-    """A change in words.
-
-    >>> said("quantile 0.5", 6.0, 2.0, 10.0, 0.98)
-    'quantile 0.5 rose by 6 (2 to 10); that the process rose is as sure as 98 in 100'
-    """
-    up = change > 0 or (change == 0 and rose >= 0.5)
-    sure = rose if up else 1.0 - rose
-    low, high = (lower, upper) if up else (-upper, -lower)
-    verb = "rose" if up else "fell"
-    chance = min(max(int(100 * sure), 1), 99)
-    return (
-        f"{name} {verb} by {abs(change):.3g} ({low:.3g} to {high:.3g}); that the process {verb} is"
-        f" as sure as {chance} in 100"
-    )
 
 
 def _row(name: str, question: str, answer: Answer) -> dict[str, Json]:

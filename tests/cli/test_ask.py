@@ -17,6 +17,7 @@ import streamdp
 from streamdp.cli import cli
 from streamdp.errors import ConfigurationError, StreamdpError
 from streamdp.log.setup import close
+from streamdp.reports.releases.sentences import sureness
 from streamdp.types import Json
 
 DEMO = Path(__file__).parents[2] / "config.yaml"
@@ -115,7 +116,10 @@ def test_changes_are_said_in_words() -> None:
     assert one["lower"] <= one["change"] <= one["upper"]
     assert 0 <= both["process_rose"] <= 1
     assert both["process_changed"] <= both["records_differ"]
-    assert "in 100" in one["said"]
+    for each in (one, both):
+        rose, fell = each["lower"] > 0, each["upper"] < 0
+        assert (" rose by " in each["said"], " fell by " in each["said"]) == (rose, fell)
+        assert each["said"].endswith(sureness(each["records_differ"], each["process_rose"]))
 
 
 @pytest.mark.parametrize(

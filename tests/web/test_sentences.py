@@ -1,0 +1,47 @@
+"""Changes in words: the direction is that of the interval, and sureness is never rounded up."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from streamdp.reports.releases.sentences import change_said, in_100, sureness
+
+NUMBERS = st.floats(-1e6, 1e6).map(lambda number: round(number, 3))
+
+
+@given(NUMBERS, st.floats(0.01, 1e5), st.floats(0.01, 1e5))
+def test_a_change_has_the_direction_of_its_interval(at: float, below: float, above: float) -> None:
+    """One whose interval reaches both directions has none; the mirror image says the opposite."""
+    lower, upper = at - below, at + above
+    text = change_said("x", at, lower, upper, "minutes")
+    mirrored = change_said("x", -at, -upper, -lower, "minutes")
+    if lower <= 0 <= upper:
+        assert "no sure change" in text
+        assert "rose" not in text + mirrored
+        assert "fell" not in text + mirrored
+    else:
+        assert (" rose by " in text) == (at > 0)
+        assert text.replace("rose", "fell") == mirrored.replace("rose", "fell")
+        assert "-" not in text
+
+
+@given(st.floats(0, 1), st.floats(0, 1))
+def test_sureness_is_rounded_down_and_never_certain(differ: float, rose: float) -> None:
+    """From 1 to 99 in 100; the direction is the likelier one."""
+    text = sureness(differ, rose)
+    assert text.startswith(f"as sure as {in_100(differ)} in 100 that the records differ")
+    likelier = max(rose, 1 - rose)
+    assert text.endswith(
+        f"{in_100(likelier)} in 100 that their process " + ("rose", "fell")[rose < 0.5]
+    )
+    for chance in (differ, likelier):
+        assert 1 <= in_100(chance) <= 99
+        assert in_100(chance) <= max(100 * chance, 1)
+
+
+@pytest.mark.parametrize("ends", [(0.0, 4.0), (-4.0, 0.0), (-4.0, 4.0)])
+def test_an_interval_that_touches_zero_is_no_change(ends: tuple[float, float]) -> None:
+    """An end at 0 is in the interval."""
+    assert "no sure change" in change_said("x", sum(ends) / 2, *ends)
