@@ -71,12 +71,16 @@ def print_rows(rows: Sequence[Mapping[str, Json]], form: Form, title: str = "") 
 
 
 def _numbers(row: Mapping[str, Json]) -> dict[str, Json]:
-    """A row whose amounts are numbers, each beside its exact text."""
+    """A row whose amounts are numbers, each beside its exact text; rows within it too."""
     found: dict[str, Json] = {}
     for name, cell in row.items():
         found[name] = cell.number if isinstance(cell, Amount) else cell
         if isinstance(cell, Amount):
             found[f"{name}_exact"] = str(cell)
+        elif isinstance(cell, Mapping):
+            found[name] = _numbers(cell)
+        elif isinstance(cell, list) and cell and isinstance(cell[0], Mapping):
+            found[name] = [_numbers(each) for each in cell]
     return found
 
 

@@ -9,6 +9,7 @@ from starlette.responses import Response
 
 from streamdp.privacy.amounts import ATTO, NANO, number_text
 from streamdp.reports.guarantee.budget import Budget, budgets
+from streamdp.reports.guarantee.outlook import Lasts
 from streamdp.reports.releases.columns import columns_of
 from streamdp.reports.state.overview import JobLook, overview
 from streamdp.reports.state.status import GateStatus
@@ -24,7 +25,7 @@ from streamdp.web.http.answers import as_json
 from streamdp.web.http.parameters import Parameters, missing
 from streamdp.web.log import LEVELS, newest_lines
 from streamdp.web.openapi import description
-from streamdp.web.pages import statement_of
+from streamdp.web.pages import asked_names, asked_of, statement_of
 from streamdp.web.reader import View
 
 MOST = 500
@@ -88,10 +89,12 @@ def release(request: Request, view: View) -> Response:
 
 
 def budget(request: Request, view: View) -> Response:
-    """Spent and remaining budget of each source."""
-    Parameters(request)
+    """Spent and remaining budget of each source, and for how long it would last otherwise."""
+    parameters = Parameters(request, *asked_names(view))
     found = view.once("budgets", lambda: budgets(view.configuration, view.database))
-    return as_json(request, {"items": [_budget(each) for each in found]})
+    _, then = asked_of(parameters, view, found)
+    items = [{**_budget(each), **_then(then.get(each.report.scope), each)} for each in found]
+    return as_json(request, {"items": items})
 
 
 def ledger(request: Request, view: View) -> Response:
@@ -204,7 +207,32 @@ def _budget(budget: Budget) -> Json:
         "burnt": _amount(report.burnt_nano),
         "fits_next": _amount(budget.fits_next_nano),
         "batches_left": budget.batches_left,
+        "until": forms.iso(budget.now.until),
+        "batches_left_at_pace": None if budget.pace is None else budget.pace.batches,
+        "jobs": [
+            {
+                "job": name,
+                "price": None if price is None else _amount(price.amount(report.measure)),
+                "spent": _amount(taken.nano),
+                "charges": taken.charges,
+            }
+            for name, price, taken in budget.takers
+        ],
         "windows": [_window(each) for each in budget.windows],
+    }
+
+
+def _then(then: Lasts | None, budget: Budget) -> Json:
+    """For how long a budget would last at prices that a request asks about."""
+    if then is None or then.price is None:
+        return {}
+    return {
+        "if": {
+            "price_of_batch": _amount(then.price.amount(budget.report.measure)),
+            "batches_left": then.batches,
+            "until": forms.iso(then.until),
+            "refused_by": list(then.refused_by),
+        }
     }
 
 

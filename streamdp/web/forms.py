@@ -16,6 +16,7 @@ from starlette.datastructures import QueryParams
 from streamdp import __version__
 from streamdp.privacy.amounts import delta_text, epsilon_text, number_text
 from streamdp.privacy.filters import Item, Measure
+from streamdp.reports.guarantee.outlook import in_words
 from streamdp.reports.releases.headline import rounded
 from streamdp.reports.releases.series import Series
 from streamdp.types import Json, Release
@@ -57,6 +58,8 @@ def templates() -> Environment:
         "delta": delta_text,
         "amount": number_text,
         "cost": cost,
+        "lasting": in_words,
+        "bare": bare,
         "symbol": symbol,
         "moment": moment,
         "iso": iso,
@@ -132,6 +135,11 @@ def _time(seconds: int) -> datetime:
 def symbol(measure: Measure) -> str:
     """The Greek letter of a measure of loss."""
     return "ρ" if measure == "rho" else "ε"
+
+
+def bare(price: Item) -> str:
+    """A price in its own measure, without a letter."""
+    return epsilon_text(price.rho_nano if price.epsilon_nano is None else price.epsilon_nano)
 
 
 def cost(of: Item | Release) -> str:

@@ -49,7 +49,18 @@ _PATHS: dict[str, tuple[str, str, list[Json]]] = {
         ],
     ),
     "/api/v1/releases/{release}": ("release", "One release with its claim.", [_ID]),
-    "/api/v1/budget": ("budget", "What each source has spent and has left.", []),
+    "/api/v1/budget": (
+        "budget",
+        "What each source has spent and has left, and until when it lasts.",
+        [
+            _asked(
+                "if.NAME",
+                "Another price of a job or gate, or of SOURCE.another, or another cap,"
+                " SOURCE.lifetime: `if` then says for how long it would last.",
+                type="number",
+            )
+        ],
+    ),
     "/api/v1/ledger": (
         "ledger",
         "Rows of the ledger, newest first.",

@@ -13,7 +13,8 @@ from streamdp.errors import StreamdpError
 from streamdp.log.events import EVENTS
 from streamdp.reports.charts.frame import SIZES
 from streamdp.reports.charts.lines import spark, steps
-from streamdp.reports.guarantee.budget import budgets
+from streamdp.reports.guarantee.budget import Budget, budget_if, budgets
+from streamdp.reports.guarantee.outlook import LAST_MOMENT, Lasts, questions, what_if
 from streamdp.reports.guarantee.statement import common_delta, statement
 from streamdp.reports.guarantee.verification import verification
 from streamdp.reports.releases.columns import columns_of
@@ -32,12 +33,9 @@ from streamdp.web import tables
 from streamdp.web.charts import PARAMETERS, STRETCHES, draw, wanted
 from streamdp.web.forms import render, sized
 from streamdp.web.http.answers import tagged
-from streamdp.web.http.parameters import Parameters, missing
+from streamdp.web.http.parameters import Parameters, bad, missing
 from streamdp.web.log import LEVELS, newest_lines
 from streamdp.web.reader import View
-
-LAST_MOMENT = 4_102_444_800
-"""The year 2100: a budget that lasts longer has no end worth naming."""
 
 ROWS = 50
 """Rows of a table on one page."""
@@ -61,12 +59,12 @@ def show_overview(request: Request, view: View) -> Response:
     """Every job, what holds it, and what needs an operator."""
     Parameters(request)
     found = overview(view.configuration, view.database, view.now, view.spent)
-    looks = [_card(view, look, found.jobs) for look in found.jobs]
+    looks = [_card(view, look) for look in found.jobs]
     gates = [{"gate": gate, "held": holders(gate.held)} for gate in found.gates]
     return page(request, view, "overview.html", whole=found, looks=looks, gates=gates)
 
 
-def _card(view: View, look: JobLook, jobs: Sequence[JobLook]) -> Json:
+def _card(view: View, look: JobLook) -> Json:
     """One job of the overview."""
     job = look.status.report.job
     whole = picture(look.recent, view.columns(job))
@@ -75,7 +73,7 @@ def _card(view: View, look: JobLook, jobs: Sequence[JobLook]) -> Json:
         "report": look.status.report,
         "held": "; ".join(map(told, look.status.holds)),
         "headline": _headline(view, job, whole),
-        "until": _lasts_until([each for each in jobs if each.source == look.source], whole),
+        "until": _lasts_until(look, whole),
     }
 
 
@@ -194,24 +192,50 @@ def ledger_of(view: View, release: Release) -> list[dict[str, Json]]:
 
 def show_budget(request: Request, view: View) -> Response:
     """Spent and left over time, caps and windows, rows of the ledger."""
-    parameters = Parameters(request, "scope", "job", "purpose", "before")
+    parameters = Parameters(request, "scope", "job", "purpose", "before", *asked_names(view))
     scope, job = parameters.text("scope"), parameters.text("job")
     purpose = parameters.choice("purpose", ("", *sorted(PURPOSES)), "")
     before = parameters.number("before", 0, 1, 2**62) or None
     rows = ledger_page(view.database, ROWS + 1, before, scope, job, purpose or None)
     found = view.once("budgets", lambda: budgets(view.configuration, view.database))
     charts = {budget.report.scope: _spending(view, budget.report) for budget in found}
+    asked, then = asked_of(parameters, view, found)
     return page(
         request,
         view,
         "budget.html",
         budgets=found,
         charts=charts,
+        asked=asked,
+        then=then,
         rows=rows[:ROWS],
         following=rows[ROWS - 1]["seq"] if len(rows) > ROWS else None,
         purposes=sorted(PURPOSES),
         chosen={"scope": scope or "", "job": job or "", "purpose": purpose},
     )
+
+
+def asked_names(view: View) -> list[str]:
+    """Parameters that ask what would be at other prices."""
+    return [f"if.{name}" for name in questions(view.configuration)]
+
+
+def asked_of(
+    parameters: Parameters, view: View, found: Sequence[Budget]
+) -> tuple[dict[str, str], dict[str, Lasts]]:
+    """Other prices and caps that a request asks about, and how long each budget would last."""
+    given = {name: parameters.text(f"if.{name}") for name in questions(view.configuration)}
+    asked = {name: text for name, text in given.items() if text}
+    try:
+        other = what_if(view.configuration, asked)
+    except StreamdpError as error:
+        raise bad(error.what) from None
+    then = {
+        each.report.scope: budget_if(view.configuration, view.database, each, other)
+        for each in found
+        if other.is_about(view.configuration, each.report.scope)
+    }
+    return asked, then
 
 
 def show_learned(request: Request, view: View) -> Response:
@@ -309,19 +333,17 @@ def _headline(view: View, job: str, whole: Picture) -> Json:
     return {"said": said, "spark": line}
 
 
-def _lasts_until(jobs: Sequence[JobLook], whole: Picture) -> int | None:
-    """Where the batch lies that a source's budget is spent with, if all its jobs go on as one did.
+def _lasts_until(look: JobLook, whole: Picture) -> int | None:
+    """Where the batch lies that a source's budget is spent with, if all its jobs go on.
 
     Args:
-        jobs: Of the source, each of which could make so many more releases alone.
-        whole: The last releases of one of them.
+        look: One of its jobs.
+        whole: The last releases of it.
     """
-    alone = [each.runway for each in jobs if each.runway is not None]
-    if not alone or whole.axis != "time" or len(whole.times) < 2:
+    if look.together is None or whole.axis != "time" or len(whole.times) < 2:
         return None
-    together = int(1 / sum(1 / each for each in alone)) if all(alone) else 0
     apart = (whole.times[-1] - whole.times[0]) // (len(whole.times) - 1)
-    until = whole.times[-1] + together * apart
+    until = whole.times[-1] + look.together * apart
     return until if until < LAST_MOMENT else None
 
 

@@ -9,12 +9,15 @@ import click
 
 from streamdp.cli.options import config_option, json_option, load_configuration
 from streamdp.cli.output import Amount, Form, print_rows
+from streamdp.errors import ConfigurationError
 from streamdp.privacy.amounts import UNBOUNDED
-from streamdp.text import iso
+from streamdp.privacy.price import amount_text
+from streamdp.text import iso, printable
 
 if TYPE_CHECKING:
     from streamdp.database import Database
     from streamdp.reports.guarantee.budget import Budget
+    from streamdp.reports.guarantee.outlook import Lasts
     from streamdp.store.ledger.cap_usage import Room
     from streamdp.types import Json
 
@@ -23,14 +26,26 @@ if TYPE_CHECKING:
 @config_option
 @click.option("--ledger", "whole", is_flag=True, help="Every row of the ledger.")
 @click.option("--recompute", "again", is_flag=True, help="Price the old events anew.")
+@click.option(
+    "--if",
+    "asked",
+    multiple=True,
+    metavar="NAME=AMOUNT",
+    help="For how long it would last at another price: of a JOB or gate (0: without it), of one job"
+    " more (SOURCE.another), or under another cap (SOURCE.lifetime). May be repeated.",
+)
 @json_option
-def budget(config_path: Path, whole: bool, again: bool, as_json: bool) -> None:
-    """Show what was spent, what is left, and for how many releases it lasts.
+def budget(
+    config_path: Path, whole: bool, again: bool, asked: tuple[str, ...], as_json: bool
+) -> None:
+    """Show what was spent, what is left, until when it lasts, and what each job takes.
 
     `worst batch` is the most that one record has lost, if its unit is in one batch only;
     `lifetime` is the most that a unit has lost that is in all of them; `fullest` the most that one
     has lost in a window. `fits next` is the largest price that the next batch has room for, and
     `has room` says when all releases of a batch fit. Caps on delta stand among the windows.
+    `batches left` is at the prices of the configuration, a run of each gate with every batch;
+    `at pace` goes by what the last 30 batches were charged. Below stands what each job takes.
 
     A ledger that is not the newest, by its anchor, has forgotten charges: it is refused.
 
@@ -39,7 +54,8 @@ def budget(config_path: Path, whole: bool, again: bool, as_json: bool) -> None:
     sharper proof makes it. The ledger stays as it is.
     """
     from streamdp import wiring
-    from streamdp.reports.guarantee.budget import budgets
+    from streamdp.reports.guarantee.budget import budget_if, budgets
+    from streamdp.reports.guarantee.outlook import what_if
     from streamdp.store.anchor.check import require_same_end
     from streamdp.store.reading.browse import ledger_page
     from streamdp.store.schema.schema import open_to_read
@@ -65,12 +81,37 @@ def budget(config_path: Path, whole: bool, again: bool, as_json: bool) -> None:
                 row[name.removesuffix("_atto")] = Amount.of(row.pop(name), "delta")
         print_rows(rows, form)
     else:
+        try:
+            other = what_if(configuration, dict(map(_assigned, asked)))
+        except ConfigurationError as error:
+            raise click.BadParameter(f"{error.what}; {error.hint}", param_hint="--if") from None
         found = budgets(configuration, database)
-        rows = [_row(each) for each in found]
+        then = [
+            budget_if(configuration, database, each, other)
+            if other.is_about(configuration, each.report.scope)
+            else None
+            for each in found
+        ]
         windows = [_window(each.report.scope, room) for each in found for room in each.windows]
-        print_rows(rows, form, "budget")
+        if as_json:
+            print_rows([_whole(each, lasts) for each, lasts in zip(found, then, strict=True)], form)
+            print_rows(windows, form)
+            return
+        print_rows([_row(each) for each in found], form, "budget")
         if windows:
             print_rows(windows, form, "windows")
+        takers = [{"scope": each.report.scope, **row} for each in found for row in _takers(each)]
+        if takers:
+            print_rows(takers, form, "what each job takes")
+        for each, lasts in zip(found, then, strict=True):
+            click.echo(printable(_said(each, lasts)))
+
+
+def _assigned(text: str) -> tuple[str, str]:
+    name, equals, amount = text.partition("=")
+    if not equals:
+        raise click.BadParameter(f"{text}: write NAME=AMOUNT", param_hint="--if")
+    return name.strip(), amount.strip()
 
 
 def _recompute(database: Database, form: Form) -> None:
@@ -119,7 +160,67 @@ def _row(budget: Budget) -> dict[str, Json]:
         "fits_next": Amount.of(budget.fits_next_nano),
         "burnt": Amount.of(report.burnt_nano),
         "batches_left": budget.batches_left,
+        "until": _day(budget.now),
+        "at_pace": None if budget.pace is None else budget.pace.batches,
     }
+
+
+def _whole(budget: Budget, then: Lasts | None) -> dict[str, Json]:
+    """A budget as one object."""
+    row = _row(budget)
+    pace = row.pop("at_pace")
+    return {
+        **row,
+        "batches_left_at_pace": pace,
+        "until_at_pace": None if budget.pace is None else _day(budget.pace),
+        "jobs": _takers(budget),
+        **({} if then is None else {"if": _then(budget, then)}),
+    }
+
+
+def _then(budget: Budget, then: Lasts) -> dict[str, Json]:
+    price = then.price
+    return {
+        "price_of_batch": Amount.of(0 if price is None else price.amount(budget.report.measure)),
+        "batches_left": then.batches,
+        "until": _day(then),
+        "refused_by": list(then.refused_by),
+    }
+
+
+def _takers(budget: Budget) -> list[dict[str, Json]]:
+    """What each job and gate takes: its price for a batch, what it was charged, and how often."""
+    measure = budget.report.measure
+    return [
+        {
+            "job": name,
+            "price": None if price is None else Amount.of(price.amount(measure)),
+            "spent": Amount.of(taken.nano),
+            "charges": taken.charges,
+        }
+        for name, price, taken in budget.takers
+    ]
+
+
+def _said(budget: Budget, then: Lasts | None) -> str:
+    """For how long a budget lasts, in words, and for how long it would."""
+    from streamdp.reports.guarantee.outlook import in_words
+
+    report, now = budget.report, budget.now
+    cost = 0 if now.price is None else now.price.amount(report.measure)
+    text = f"{report.scope}: at {amount_text(cost, report.measure)} a batch, {in_words(now)}"
+    if budget.pace is not None and budget.pace.batches != now.batches:
+        text += f"; at the pace of its last {budget.clock.number}, {in_words(budget.pace)}"
+    if then is None:
+        return text
+    cost = 0 if then.price is None else then.price.amount(report.measure)
+    text += f"\n  if so: at {amount_text(cost, report.measure)} a batch, {in_words(then)}"
+    refused = f"; refused by the {', the '.join(then.refused_by)}" if then.refused_by else ""
+    return text + refused
+
+
+def _day(found: Lasts) -> str | None:
+    return None if found.until is None else str(iso(found.until))[:10]
 
 
 def _window(scope: str, room: Room) -> dict[str, Json]:

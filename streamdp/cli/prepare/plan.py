@@ -177,13 +177,13 @@ def _print_budget(
 def _lasts(configuration: Configuration, copy: Database, scope: str, until: int) -> dict[str, Json]:
     """How many more batches the lifetime cap has room for afterwards, and until when."""
     from streamdp.config.sections.batches import Windows
-    from streamdp.reports.guarantee.prices import price_of_batch
+    from streamdp.reports.guarantee.outlook import prices_of_batch, sum_of
     from streamdp.store.ledger.chain import spent_of
     from streamdp.store.ledger.ledger import caps_of
     from streamdp.text import iso
 
     caps = caps_of(copy, scope)
-    all_ = price_of_batch(configuration, copy, scope)
+    all_ = sum_of(prices_of_batch(configuration, copy, scope).values())
     price = all_.amount(caps.measure)
     if not price:
         return {}

@@ -6,9 +6,20 @@ from dataclasses import dataclass
 
 from streamdp.config import Configuration
 from streamdp.database import Database
-from streamdp.reports.guarantee.prices import price_of_batch
+from streamdp.privacy.filters import Item
+from streamdp.reports.guarantee.outlook import (
+    Clock,
+    Lasts,
+    WhatIf,
+    at_pace,
+    cap_of,
+    clock,
+    lasts,
+    prices_of_batch,
+    sum_of,
+)
 from streamdp.store.ledger.cap_usage import Room, rooms
-from streamdp.store.reading.reports import ScopeReport, scope_reports
+from streamdp.store.reading.reports import ScopeReport, Taken, scope_reports, taken_by
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,21 +29,43 @@ class Budget:
     Args:
         report: What the ledger has booked.
         worst_nano: The most that one record has lost.
-        fits_next_nano: The largest price that the next batch has room for.
-        batches_left: How many more batches the lifetime cap has room for; None at no price.
-        windows: Caps over windows.
+        rooms: Every cap: that over the lifetime, that of a batch, and those over windows.
+        clock: Where its batches lie.
+        now: For how long it lasts at the prices of the configuration.
+        pace: For how long it lasts if batches cost what the last ones did; None if they cost
+            nothing.
+        takers: What each job and gate takes: its price for a batch, if it is configured, and what
+            it was charged.
     """
 
     report: ScopeReport
     worst_nano: int
-    fits_next_nano: int
-    batches_left: int | None
-    windows: tuple[Room, ...]
+    rooms: tuple[Room, ...]
+    clock: Clock
+    now: Lasts
+    pace: Lasts | None
+    takers: tuple[tuple[str, Item | None, Taken], ...]
 
     @property
     def left_nano(self) -> int:
         """Remaining budget under the lifetime cap."""
         return max(self.report.lifetime_cap_nano - self.report.lifetime_spent_nano, 0)
+
+    @property
+    def fits_next_nano(self) -> int:
+        """The largest price that the next batch has room for."""
+        measure = self.report.measure
+        return min(room.left_nano for room in self.rooms if room.limit.measure == measure)
+
+    @property
+    def batches_left(self) -> int | None:
+        """How many more batches the lifetime caps have room for; None at no price."""
+        return self.now.batches
+
+    @property
+    def windows(self) -> tuple[Room, ...]:
+        """Caps over windows, and those of delta."""
+        return self.rooms[2:]
 
 
 def budgets(configuration: Configuration, database: Database) -> list[Budget]:
@@ -42,22 +75,31 @@ def budgets(configuration: Configuration, database: Database) -> list[Budget]:
 
 def _budget(configuration: Configuration, database: Database, report: ScopeReport) -> Budget:
     """A record of a growing source is in all batches from its own on."""
-    price = price_of_batch(configuration, database, report.scope)
-    found = rooms(database, report.scope, price)
-    source = configuration.sources.get(report.scope)
+    scope, measure = report.scope, report.measure
+    prices = prices_of_batch(configuration, database, scope)
+    price = sum_of(prices.values())
+    found = rooms(database, scope, price)
+    source = configuration.sources.get(scope)
     growing = source is not None and source.is_growing()
-    lasts = [
-        room.left_nano // each
-        for room in found
-        if room.limit.lifetime and room.limit.measure in (report.measure, "delta")
-        if (each := price.amount(room.limit.measure))
-    ]
+    at = clock(database, scope, measure, None if source is None else source.every())
+    taken = taken_by(database, scope, measure)
+    names = dict.fromkeys((*prices, *taken))
     return Budget(
         report=report,
         worst_nano=report.lifetime_spent_nano if growing else report.worst_batch_nano,
-        fits_next_nano=min(
-            room.left_nano for room in found if room.limit.measure == report.measure
-        ),
-        batches_left=min(lasts, default=None),
-        windows=found[2:],
+        rooms=found,
+        clock=at,
+        now=lasts(price, found, at, measure, report.lifetime_cap_nano),
+        pace=at_pace(max(report.lifetime_cap_nano - report.lifetime_spent_nano, 0), at),
+        takers=tuple((name, prices.get(name), taken.get(name, Taken(0, 0))) for name in names),
     )
+
+
+def budget_if(
+    configuration: Configuration, database: Database, budget: Budget, other: WhatIf
+) -> Lasts:
+    """For how long a budget lasts at other prices, or under another cap over the lifetime."""
+    report = budget.report
+    prices = prices_of_batch(configuration, database, report.scope, other)
+    cap = cap_of(other, report.scope, report.lifetime_cap_nano)
+    return lasts(sum_of(prices.values()), budget.rooms, budget.clock, report.measure, cap)

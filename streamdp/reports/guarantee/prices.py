@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from streamdp.config import Configuration
-from streamdp.config.checks.gates import gates_of
 from streamdp.database import Database
 from streamdp.privacy.amounts import nano_up
 from streamdp.privacy.filters import Item
@@ -19,17 +18,3 @@ def price_of_run(configuration: Configuration, database: Database, gate: str) ->
     """Price of a run that is still to be armed."""
     epsilon = configuration.all_gates()[gate].epsilon
     return Item(0, nano_up(epsilon), last_rho(database, gate))
-
-
-def price_of_batch(configuration: Configuration, database: Database, scope: str) -> Item:
-    """Price of all releases and gates of a source for one batch."""
-    jobs = [name for name, job in configuration.releases.items() if job.source == scope]
-    prices = [price_of_release(configuration, database, name) for name in jobs]
-    prices += [
-        price_of_run(configuration, database, name) for name in gates_of(configuration, scope)
-    ]
-    pure = [each.epsilon_nano for each in prices]
-    known = [epsilon for epsilon in pure if epsilon is not None]
-    epsilon = sum(known) if len(known) == len(pure) else None
-    rho, delta = sum(each.rho_nano for each in prices), sum(each.delta_atto for each in prices)
-    return Item(0, epsilon, rho, delta)

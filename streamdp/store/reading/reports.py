@@ -177,6 +177,24 @@ def _scope_report(database: Database, row: dict[str, Json]) -> ScopeReport:
     )
 
 
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """What a job or gate has taken of a budget, in nano units, and in how many charges."""
+
+    nano: int
+    charges: int
+
+
+def taken_by(database: Database, scope: str, measure: Measure) -> dict[str, Taken]:
+    """What each job and gate has taken of the budget of a scope; the most first."""
+    rows = database.execute(
+        f"SELECT job, {_total(measure)} AS total, count(*) FROM ledger r"  # noqa: S608
+        " WHERE scope = ? AND purpose IN ('reserve', 'open') GROUP BY job ORDER BY total DESC, job",
+        [scope],
+    )
+    return {job: Taken(_unmarked(total), charges) for job, total, charges in rows}
+
+
 _NONE = 2**62
 """Stands for a sum without a bound within SQL."""
 
