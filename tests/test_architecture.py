@@ -17,7 +17,7 @@ BELOW = {
     "disk": set(),
     "files": {"types"},
     "objects": {"types", "errors"},
-    "lakes": {"types", "errors", "files"},
+    "lakes": {"types", "errors", "files", "extras"},
     "text": set(),
     "registry": {"errors"},
     "extras": {"errors"},
@@ -34,8 +34,12 @@ BELOW = {
     "simulation": {
         *("types", "errors", "privacy", "priors", "mechanisms", "learning", "kinds", "gates"),
     },
-    "backends": {"types", "errors", "files", "objects", "lakes", "zones"},
-    "sources": {"types", "errors", "files", "objects", "lakes", "zones"},
+    "backends": {
+        *("types", "errors", "files", "objects", "lakes", "zones", "config", "registry", "extras"),
+    },
+    "sources": {
+        *("types", "errors", "files", "objects", "lakes", "zones", "config", "backends"),
+    },
     "sinks": {
         *("types", "errors", "database", "disk", "privacy", "text", "objects", "config"),
         *("registry", "extras"),
@@ -54,12 +58,13 @@ BELOW = {
         "kinds",
         "gates",
         "sinks",
+        "sources",
         "zones",
         "text",
     },
     "reports": {
         *("types", "errors", "database", "privacy", "store", "config", "files", "objects"),
-        *("zones", "__init__"),
+        *("zones", "sources", "__init__"),
     },
     "web": {
         "database",
@@ -77,7 +82,7 @@ BELOW = {
     "demo": set(),
     "library": {
         *("types", "errors", "text", "privacy", "store", "sinks", "engine", "config", "wiring"),
-        *("database", "reports", "answers"),
+        *("database", "reports", "answers", "backends"),
     },
 }
 """What each room may import; rooms that are not listed here stand above all of these."""
@@ -224,6 +229,7 @@ def test_no_other_room_knows_the_name_of_a_kind() -> None:
         assert not names_in(path) & set(registry.OWN), path
 
 
+BETWEEN = {"kinds", "gates", "sinks", "sources", "backends"}
 BASE = ROOT / "config" / "base"
 """What sections of kinds and gates are made of; the rest of `config` stands above them."""
 
@@ -234,9 +240,9 @@ def config_parts(path: Path) -> set[str]:
     return {name[2] for name in names if name[:2] == ["streamdp", "config"] and len(name) > 2}
 
 
-def test_kinds_gates_and_sinks_stand_between_two_halves_of_config() -> None:
+def test_adapters_kinds_and_gates_stand_between_two_halves_of_config() -> None:
     """They use what sections are made of; what reads a file and checks the whole uses them."""
-    for path in (path for path in MODULES if room(path) in ("kinds", "gates", "sinks")):
+    for path in (path for path in MODULES if room(path) in BETWEEN):
         assert config_parts(path) <= {"base"}, path
 
 

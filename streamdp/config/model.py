@@ -17,12 +17,12 @@ from streamdp.config.sections.alerts import Alerts
 from streamdp.config.sections.backup import Backup
 from streamdp.config.sections.caps import CapsSection
 from streamdp.config.sections.reports import ReportSection
-from streamdp.config.sections.sources import Source
 from streamdp.config.sections.units import Unit
 from streamdp.config.sections.web import Web
 from streamdp.gates.section import Gate
 from streamdp.kinds.registry import KINDS
 from streamdp.sinks.section import AnySink
+from streamdp.sources.section import SourceSection
 from streamdp.types import Json
 
 
@@ -133,7 +133,7 @@ class Configuration(Section):
     privacy: Privacy = Field(
         description="The privacy promise: unit, neighbours and caps on epsilon."
     )
-    sources: dict[Name, Source] = Field(
+    sources: dict[Name, SourceSection] = Field(
         min_length=1,
         description="Tables and files to read, by name.",
         examples=[{"flights": {"path": "flights/*.parquet", "batches": "files"}}],

@@ -7,7 +7,6 @@ from contextlib import suppress
 
 from streamdp.config import Configuration, next_times
 from streamdp.config.sections.alerts import Alerts
-from streamdp.config.sections.batches import Batches, Windows
 from streamdp.daemon.changes import changes
 from streamdp.daemon.health import late_alerts
 from streamdp.daemon.places import place_of
@@ -16,6 +15,8 @@ from streamdp.errors import StreamdpError
 from streamdp.privacy.amounts import NANO, epsilon_text
 from streamdp.reports.releases.suspicion import suspicions
 from streamdp.reports.state.next_run import clock_errors
+from streamdp.sources.section import Batches
+from streamdp.sources.windows import Windows
 from streamdp.store.ledger.chain import spent_of
 from streamdp.store.ledger.ledger import caps_of, declaration_of
 from streamdp.store.pauses import paused_jobs

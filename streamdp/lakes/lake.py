@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from streamdp.extras import require_extra
+from streamdp.lakes.folders import LakeFormat
 from streamdp.types import File
 
 if TYPE_CHECKING:
@@ -35,3 +37,18 @@ class Lake(Protocol):
     def require_columns(self, folder: str, files: Sequence[File]) -> None:
         """Refuse files whose columns of some name are not those of the table."""
         ...
+
+
+def lake_of(format: LakeFormat) -> Lake:
+    """Reader of the tables of a format.
+
+    Raises:
+        ConfigurationError: Its library is not installed.
+    """
+    from streamdp.lakes import delta, iceberg
+
+    if format == "iceberg":
+        require_extra("pyiceberg", "iceberg", "sources.format")
+        return iceberg
+    require_extra("deltalake", "delta", "sources.format")
+    return delta

@@ -12,7 +12,7 @@ import numpy as np
 
 from streamdp.config import Configuration
 from streamdp.config.base.yaml import Document, Path
-from streamdp.config.load import validated
+from streamdp.config.loader import validated
 from streamdp.config.model import Privacy
 from streamdp.errors import ConfigurationError
 from streamdp.types import Json

@@ -156,7 +156,9 @@ def draw_release(
     with redact_errors(entropy):
         learned, plan, _ = planned(kind, learned, here)
         query = charging.bounded(plan.query, here)
-        backend = wiring.records(data, str(options.get("column", "x")))
+        from streamdp.backends.duckdb.records import backend_of_records
+
+        backend = backend_of_records(data, str(options.get("column", "x")))
         backend.check(query, here)
         charge = charging.charge(plan)
         release_id = new_release_id(entropy)

@@ -86,7 +86,7 @@ class Simulations:
         section = of.releases[job]
         if not section.by and section.rows_from is None:
             return self._prices.kind(job)
-        dialect = of.sources[section.source].engine.kind
+        dialect = of.sources[section.source].engine.dialect
         kind = wiring.kind(section, of.privacy.neighbours, of.privacy.unit.rows, dialect)
         if section.rows_from is None or self._database is None:
             return kind

@@ -67,7 +67,7 @@ def _errors(configuration: Configuration, job: str, bound: int) -> dict[str, Jso
     accuracy = wiring.spec_of(section).accuracy
     if accuracy is None:
         return {}
-    dialect = configuration.sources[section.source].engine.kind
+    dialect = configuration.sources[section.source].engine.dialect
     kind = wiring.kind(section, configuration.privacy.neighbours, bound, dialect)
     return dict(accuracy.expected(kind))
 

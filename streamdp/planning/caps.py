@@ -53,10 +53,9 @@ Listing = Callable[[str, int], "tuple[Batch, ...]"]
 
 def listing(configuration: Configuration) -> Listing:
     """A listing that looks at each source once, however many jobs read it."""
-    from streamdp import wiring
 
     def batches(name: str, until: int) -> tuple[Batch, ...]:
-        return tuple(wiring.source(name, configuration.sources[name]).batches(until))
+        return tuple(configuration.sources[name].source(name).batches(until))
 
     return cache(batches)
 

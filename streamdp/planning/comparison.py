@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from streamdp import wiring
+from streamdp.backends.duckdb.section import DuckDBEngine
 from streamdp.config.base.formats import file_format
-from streamdp.config.sections.batches import Windows
-from streamdp.config.sections.engines import DuckDBEngine
 from streamdp.errors import ConfigurationError
 from streamdp.kinds import registry
 from streamdp.kinds.study import Stream, Study
@@ -24,13 +23,13 @@ from streamdp.planning.names import require_name
 from streamdp.simulation.comparison import Comparison
 from streamdp.simulation.permission import refuse_production, require_no_production_table
 from streamdp.simulation.table import table_stream
+from streamdp.sources.windows import Windows
 from streamdp.types import due_together, with_groups
-from streamdp.wiring.sources import backend
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.config.base.releases import GroupsFrom, ReleaseSection
-    from streamdp.config.sections.sources import Source
+    from streamdp.sources.section import SourceSection
     from streamdp.types import Batch, Neighbours, Query, ReleaseKind
 
     Groups = tuple[tuple[str, ...], ...]
@@ -163,8 +162,8 @@ def _table(
     before = tuple(dict.fromkeys((*finding, *reads)))
     typed = [section, *(configuration.releases[job] for job in before)]
     source = _read_from(configuration, section, typed, scene.table)
-    every = list(wiring.source(section.source, source).batches(int(time.time())))
-    batches, reader = every[: scene.length], backend(source)
+    every = list(source.source(section.source).batches(int(time.time())))
+    batches, reader = every[: scene.length], source.backend()
     past = past_of_batches(configuration, section.source, source, before, batches, reader)
     batches = due_together(batches, (), section.asked_together)
     groups: Mapping[str, Groups] = dict.fromkeys(past, section.groups)
@@ -172,7 +171,7 @@ def _table(
         section, groups = _found(configuration, section, named, past, scene.group)
         batches = [batch for batch in batches if batch.key in groups]
     group = _group(section, scene.group)
-    dialect, zone = source.engine.kind, source.zone
+    dialect, zone = source.engine.dialect, source.zone
     kind = wiring.kind(section, privacy.neighbours, privacy.unit.rows, dialect, zone)
     charging = wiring.charging(privacy.unit)
     question = study.question(kind, batches[0]) if batches else None
@@ -274,7 +273,7 @@ def _read_from(
     section: ReleaseSection,
     typed: Iterable[ReleaseSection],
     table: str | None,
-) -> Source:
+) -> SourceSection:
     """The source, or files or a DuckDB database in its place, whatever its engine.
 
     Files have the columns that a query makes; a database has the table that it reads. Those of text

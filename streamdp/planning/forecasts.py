@@ -14,7 +14,7 @@ from streamdp.types import Backend, Batch, ReadsReleases, ReleaseKind, Row, due_
 if TYPE_CHECKING:
     from streamdp.config import Configuration
     from streamdp.config.base.releases import ReleaseSection
-    from streamdp.config.sections.sources import Source
+    from streamdp.sources.section import SourceSection
 
 Past = Mapping[str, tuple[Row, ...]]
 """Rows of the newest release before a batch, by job."""
@@ -37,7 +37,7 @@ def told(kind: ReleaseKind, section: ReleaseSection, past: Past, group: int) -> 
 def past_of_batches(
     configuration: Configuration,
     name: str,
-    source: Source,
+    source: SourceSection,
     jobs: Sequence[str],
     batches: Sequence[Batch],
     backend: Backend,

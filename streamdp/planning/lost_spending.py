@@ -173,13 +173,12 @@ def _possible(
 
 def _there(configuration: Configuration, scope: str, until: int) -> Iterable[Batch]:
     """Batches of the source until then; no marker needs to be there any more."""
-    from streamdp import wiring
     from streamdp.sources.lakes import LakeSource
     from streamdp.sources.windows import WindowSource
 
     if scope not in configuration.sources:
         return ()
-    source = wiring.source(scope, configuration.sources[scope])
+    source = configuration.sources[scope].source(scope)
     if isinstance(source, LakeSource):
         source = source.windows
     if isinstance(source, WindowSource):
@@ -188,7 +187,7 @@ def _there(configuration: Configuration, scope: str, until: int) -> Iterable[Bat
 
 
 def _has_windows(configuration: Configuration, scope: str) -> bool:
-    from streamdp.config.sections.batches import Windows
+    from streamdp.sources.windows import Windows
 
     return isinstance(configuration.sources[scope].batches, Windows)
 

@@ -24,7 +24,7 @@ from streamdp.types import Batch, TableQuery
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
-    from streamdp.config.sections.sources import Source
+    from streamdp.sources.section import SourceSection
     from streamdp.types import Json
 
     Rows = list[dict[str, Json]]
@@ -85,7 +85,7 @@ def preview(configuration: Configuration, name: str, first: int, now: int) -> Pr
             hint="preview shows files and tables of DuckDB, PostgreSQL and MariaDB; look at"
             " tables of Spark with its own shell",
         )
-    batches = tuple(wiring.source(name, section).batches(now))
+    batches = tuple(section.source(name).batches(now))
     whole = _whole(section, found)
     of_one = whole is found and isinstance(found, DuckDBBackend) and batches
     everything = batches[0] if of_one else Batch(name, "preview")
@@ -108,7 +108,7 @@ def preview(configuration: Configuration, name: str, first: int, now: int) -> Pr
         found.close()
 
 
-def _whole(section: Source, found: Looked) -> Looked:
+def _whole(section: SourceSection, found: Looked) -> Looked:
     """An engine for all records at once, batches or not; the same where there is none."""
     if isinstance(found, ServerBackend) or section.is_lake() or is_address(section.path):
         return found
@@ -132,7 +132,7 @@ def _shown(value: Any) -> Json:
 
 
 def _columns(
-    section: Source, whole: Looked, batch: Batch, kinds: dict[str, str]
+    section: SourceSection, whole: Looked, batch: Batch, kinds: dict[str, str]
 ) -> Iterator[dict[str, Json]]:
     """Each column: its type, how many values it lacks, and how many are none of its type.
 

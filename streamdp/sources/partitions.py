@@ -9,11 +9,38 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pydantic import Field, field_validator
+
+from streamdp.config.base.section import Section
 from streamdp.errors import SourceError
 from streamdp.files import names, resolve, skipped
 from streamdp.sources.files import file_digest
-from streamdp.sources.markers import is_complete
+from streamdp.sources.markers import is_complete, with_key
 from streamdp.types import Batch, Skipped
+
+
+class Partitions(Section):
+    """Batches that are folders: one for each value of the partition column in the path."""
+
+    partition: str = Field(
+        pattern=r"^[A-Za-z_][A-Za-z0-9_]*$",
+        description="Name of the partition column in the path: `day` for `day=*/`.",
+        examples=["day"],
+    )
+    marker: str = Field(
+        description="Path of a file that says that a partition is complete; `{key}` stands for the"
+        " batch's key.",
+        examples=["sales/day={key}/_SUCCESS"],
+    )
+
+    @field_validator("marker")
+    @classmethod
+    def _names_its_batch(cls, value: str) -> str:
+        return with_key(value)
+
+    def source(self, name: str, pattern: str) -> PartitionSource:
+        """The source of a name, of the folders that a pattern names."""
+        return PartitionSource(name, pattern, self.partition, self.marker)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,104 @@ from datetime import UTC, datetime
 from itertools import count
 from zoneinfo import ZoneInfo
 
+from pydantic import Field, field_validator, model_validator
+
+from streamdp.config.base.section import Section
+from streamdp.config.base.values import Duration, Moment, PositiveDuration, TimeZone
 from streamdp.files import resolve, skipped
-from streamdp.sources.markers import is_complete
+from streamdp.sources.markers import is_complete, with_key
 from streamdp.types import Batch, Skipped
 from streamdp.zones import first_shown, shown
 
 DAY = 86_400
+
+
+class Windows(Section):
+    """Batches cut by time: half-open windows, in UTC or by the clocks of a time zone."""
+
+    column: str = Field(
+        min_length=1,
+        description="Column of type date or timestamp that gives the time of a record.",
+        examples=["created_at"],
+    )
+    every: PositiveDuration = Field(
+        description="Length of a window, as a duration of at least 1m.", examples=["1d"]
+    )
+    start: Moment = Field(
+        description="Start of the first window, an ISO date or time; UTC unless it has an offset.",
+        examples=["2026-01-01"],
+    )
+    timezone: TimeZone = Field(
+        default="UTC",
+        description="Time zone whose days windows are, with `every` in whole days: a day on which"
+        " clocks change has 23 or 25 hours. Timestamps without an offset are in UTC all the same;"
+        " dates are days of this zone. Default UTC.",
+        examples=["Europe/Berlin"],
+    )
+    end: Moment | None = Field(
+        default=None,
+        description="End of the last window, an ISO date or time. Default: windows go on.",
+        examples=["2027-01-01"],
+    )
+    lateness: Duration = Field(
+        default=0,
+        description="Time after its end during which a window still takes records, as a duration."
+        " Later records are in no batch. Default 0s.",
+        examples=["6h"],
+    )
+    growing: bool = Field(
+        default=False,
+        strict=True,
+        description="Each batch holds all records up to the window's end, for gates that renew one"
+        " answer. Default false.",
+    )
+    marker: str | None = Field(
+        default=None,
+        description="Path of a file that says that a window is complete; `{key}` stands for the"
+        " batch's key. Default: no marker.",
+        examples=["done/{key}"],
+    )
+
+    @field_validator("marker")
+    @classmethod
+    def _names_its_batch(cls, value: str | None) -> str | None:
+        return value if value is None else with_key(value)
+
+    @field_validator("every")
+    @classmethod
+    def _not_too_short(cls, value: int) -> int:
+        if value < 60:
+            raise ValueError("a window is a minute or longer")
+        return value
+
+    @model_validator(mode="after")
+    def _has_whole_days(self) -> Windows:
+        walls = (self.start, self.every, self.end or 0)
+        if self.timezone != "UTC" and any(seconds % DAY for seconds in walls):
+            raise ValueError(
+                "with a timezone windows are whole days: every: 1d, and start a date without a time"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _ends_after_it_starts(self) -> Windows:
+        if self.end is not None and self.end < self.start + self.every:
+            raise ValueError("between start and end there is no whole window")
+        return self
+
+    def source(self, name: str, pattern: str = "") -> WindowSource:
+        """The source of a name; `pattern` is of the files that all windows are read from."""
+        return WindowSource(
+            name,
+            self.start,
+            self.every,
+            self.end,
+            self.lateness,
+            self.marker,
+            self.growing,
+            pattern,
+            None if self.timezone == "UTC" else ZoneInfo(self.timezone),
+        )
 
 
 @dataclass(frozen=True, slots=True)

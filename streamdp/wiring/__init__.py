@@ -2,6 +2,7 @@
 
 from streamdp.wiring.adapters import (
     Wired,
+    backends,
     caps_of,
     data,
     declare,
@@ -19,7 +20,6 @@ from streamdp.wiring.adapters import (
 )
 from streamdp.wiring.gates import gate_kind
 from streamdp.wiring.kinds import charging, counted, kind, release_kind, spec_of
-from streamdp.wiring.sources import backends, data_of, records, same_data, source
 
 __all__ = [
     "Wired",
@@ -28,19 +28,15 @@ __all__ = [
     "charging",
     "counted",
     "data",
-    "data_of",
     "declare",
     "gate_kind",
     "hang_up",
     "jobs",
     "kind",
     "outside_sinks",
-    "records",
     "release_kind",
     "require_admitted",
     "require_same_data",
-    "same_data",
-    "source",
     "spec_of",
     "start_log",
     "store_paths",

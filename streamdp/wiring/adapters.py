@@ -13,8 +13,6 @@ from streamdp.answers.closed import RollupTerms
 from streamdp.config.base.paths import file_ids
 from streamdp.config.base.releases import ReleaseSection
 from streamdp.config.model import Configuration
-from streamdp.config.sections.batches import Windows
-from streamdp.config.sections.sources import Source as SourceSection
 from streamdp.engine.attempts import Task
 from streamdp.engine.job import Job
 from streamdp.engine.protocols import Connected
@@ -23,10 +21,11 @@ from streamdp.engine.runner import Runner
 from streamdp.errors import StoreError
 from streamdp.privacy.filters import Caps
 from streamdp.sinks.section import SinkContext, StoreAccess
+from streamdp.sources.section import SourceSection, same_data
+from streamdp.sources.windows import Windows
 from streamdp.types import Backend, Clock, Entropy, Json, Log, Sink
 from streamdp.wiring.gates import gates
 from streamdp.wiring.kinds import charging, release_kind
-from streamdp.wiring.sources import backends, data_of, same_data, source
 
 if TYPE_CHECKING:
     from streamdp.database import Database
@@ -79,7 +78,7 @@ def _growth(section: SourceSection) -> dict[str, str]:
 def data(configuration: Configuration) -> dict[str, Json]:
     """Identity of every source's data, with its time and unit columns."""
     who = configuration.privacy.unit.column
-    return {name: data_of(section, who) for name, section in configuration.sources.items()}
+    return {name: section.identity(who) for name, section in configuration.sources.items()}
 
 
 def store_paths(configuration: Configuration) -> tuple[Path, Path]:
@@ -123,6 +122,18 @@ def tasks(configuration: Configuration, *, apart: bool = False) -> dict[str, Tas
     return {**plain, **asked, **gated}
 
 
+def backends(configuration: Configuration, *, apart: bool = False) -> Callable[[str], Backend]:
+    """The engine that reads each source: one for all that is asked of it.
+
+    Sources that DuckDB reads within the same limits share one of it, unless they are asked at the
+    same time: its memory would be that of both questions.
+    """
+    from streamdp.backends.duckdb.instance import Instance
+
+    start = Instance if apart else cache(Instance)
+    return cache(lambda name: configuration.sources[name].backend(start))
+
+
 def jobs(
     configuration: Configuration,
     engines: Callable[[str], Backend] | None = None,
@@ -130,7 +141,7 @@ def jobs(
 ) -> dict[str, Job]:
     """One job for each configured release, or for some; `engines` read the sources."""
     engines = engines or backends(configuration)
-    looks = cache(lambda name: source(name, configuration.sources[name]))
+    looks = cache(lambda name: configuration.sources[name].source(name))
     return {
         name: Job(
             name=name,

@@ -17,7 +17,6 @@ from streamdp.gates.sections.base import quantiles_of
 from streamdp.kinds.spec import CountTable
 from streamdp.types import Backend, CellQuery, Grid, TableQuery, UnitBound, with_bound
 from streamdp.wiring.kinds import spec_of
-from streamdp.wiring.sources import source
 
 if TYPE_CHECKING:
     from streamdp.gates.build import Asked
@@ -85,7 +84,7 @@ def _gate(
     return EngineGate(
         name=name,
         scope=scope,
-        source=source(scope, configuration.sources[scope]),
+        source=configuration.sources[scope].source(scope),
         backend=engines(scope),
         kind=kind,
         jobs=tuple(jobs[job] for job in section.release),
@@ -154,7 +153,7 @@ def _table(section: Gate, configuration: Configuration) -> CountTable:
 
 
 def _dialect(section: Gate, configuration: Configuration) -> Dialect:
-    return configuration.sources[configuration.source_of(section)].engine.kind
+    return configuration.sources[configuration.source_of(section)].engine.dialect
 
 
 def _bound(configuration: Configuration) -> UnitBound | None:

@@ -6,11 +6,10 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
-from streamdp.config.base.formats import file_format
+from streamdp.config.base.formats import file_format, format_of
 from streamdp.errors import InternalError
 from streamdp.kinds.registry import find
 from streamdp.types import Batch, CellCounts, CellQuery, Format, Neighbours, ReleaseKind, UnitBound
-from streamdp.wiring.sources import format_of
 
 if TYPE_CHECKING:
     from streamdp.config.base.dialects import Dialect
@@ -89,7 +88,7 @@ def _of_groups(configuration: Configuration, section: ReleaseSection) -> Release
     about = (
         privacy.neighbours,
         unit.rows,
-        source.engine.kind,
+        source.engine.dialect,
         source.zone,
         unit.counted(),
         unit.name,

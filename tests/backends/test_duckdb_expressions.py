@@ -15,8 +15,8 @@ from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.duckdb.instance import OPTIMIZERS, Instance
 from streamdp.backends.sql.relation import Relation
 from streamdp.config.base.expressions import expression
-from streamdp.config.sections.queries import table_query
 from streamdp.errors import SourceError
+from streamdp.sources.query import table_query
 from streamdp.types import Batch, CellQuery, Grid, Query, UnitBound
 
 GRID = Grid(Fraction(1), -100, 100)

@@ -15,10 +15,10 @@ import pyarrow as pa
 
 from streamdp.backends.duckdb.engine import DuckDBBackend
 from streamdp.backends.duckdb.instance import Instance, kept
+from streamdp.backends.duckdb.records import backend_of_records
 from streamdp.config import load
 from streamdp.types import Batch, CellQuery, Grid
 from streamdp.wiring import tasks
-from streamdp.wiring.sources import records
 
 WHOLE = Batch("s", "b")
 QUERY = CellQuery("a", Grid(Fraction(1), 0, 100))
@@ -116,7 +116,7 @@ def test_jobs_share_what_reads_their_source(tmp_path: Path) -> None:
 
 
 def _counted(size: int) -> int:
-    backend = records(np.ones(size), "a")
+    backend = backend_of_records(np.ones(size), "a")
     backend.check(QUERY, WHOLE)
     return int(backend.answer(QUERY, WHOLE).counts.sum())
 
@@ -124,7 +124,7 @@ def _counted(size: int) -> int:
 def test_records_in_memory_are_read_by_one_instance_a_thread_and_process() -> None:
     """In turns and side by side each sees its own; a forked process starts an instance anew."""
     assert [_counted(3), _counted(7), _counted(3)] == [3, 7, 3]
-    few, many = records(np.ones(3), "a"), records(np.ones(7), "a")
+    few, many = backend_of_records(np.ones(3), "a"), backend_of_records(np.ones(7), "a")
     for each in (few, many):
         each.check(QUERY, WHOLE)
     assert [int(each.answer(QUERY, WHOLE).counts.sum()) for each in (many, few)] == [7, 3]
@@ -148,7 +148,7 @@ def test_records_are_gone_with_their_backend() -> None:
     """The instance stays, but holds none of them."""
     values = pa.table({"a": np.ones(9)})
     seen = weakref.ref(values)
-    backend = records(values, "a")
+    backend = backend_of_records(values, "a")
     backend.check(QUERY, WHOLE)
     assert backend.answer(QUERY, WHOLE).counts.sum() == 9
     del backend, values

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from streamdp.backends.duckdb.words import DuckDBWords
 from streamdp.backends.sql.relation import Relation
 from streamdp.config import load
-from streamdp.config.sections.queries import TableQuery, table_query
 from streamdp.errors import ConfigurationError
+from streamdp.sources.query import TableQuery, table_query
 from tests.sources.test_databases import DATABASE, DAYS, SERVER, written
 
 ACROSS = [

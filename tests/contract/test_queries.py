@@ -11,8 +11,8 @@ import pytest
 from streamdp.backends.sql.engine import SqlBackend
 from streamdp.backends.sql.relation import Relation
 from streamdp.config.base.dialects import Dialect
-from streamdp.config.sections.queries import table_query
 from streamdp.errors import SourceError
+from streamdp.sources.query import table_query
 from streamdp.types import Batch, CellQuery, Grid, UnitBound
 from tests.contract.engines import Column, Columns, DuckDBTable, Engine, MariaDB, Postgres, Spark
 from tests.contract.memory.engine import MemoryBackend

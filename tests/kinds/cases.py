@@ -96,7 +96,7 @@ def charged(configuration: Configuration) -> int:
 
 def first_batches(configuration: Configuration, count: int) -> list[Batch]:
     """The first windows of the source."""
-    source = wiring.source("trips", configuration.sources["trips"])
+    source = configuration.sources["trips"].source("trips")
     return [batch for batch, _ in zip(source.batches(2_000_000_000), range(count), strict=False)]
 
 

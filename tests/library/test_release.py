@@ -19,7 +19,7 @@ import yaml
 
 import streamdp
 from streamdp import wiring
-from streamdp.backends.duckdb.records import RecordsBackend
+from streamdp.backends.duckdb.records import RecordsBackend, backend_of_records
 from streamdp.config import load
 from streamdp.engine.ingest import due, ingest
 from streamdp.engine.release import EngineContext, prepare, release_batch
@@ -369,7 +369,7 @@ def test_nothing_that_is_shown_holds_a_record() -> None:
     data = pa.table({"x": [7.0] * 9, "city": [CANARY] * 9})
     ledger = streamdp.Ledger(1)
     made = streamdp.release(data, ledger=ledger, **QUARTILES)
-    backend = wiring.records(data, "x")
+    backend = backend_of_records(data, "x")
     shown = [made, ledger, ledger.entries, made.table, backend, getattr(backend, "records", None)]
     assert CANARY not in "".join(map(repr, shown)) + made._repr_html_()
     assert CANARY not in str(made.learned) + str(made.charge)

@@ -9,14 +9,13 @@ import pytest
 from click.testing import CliRunner
 from pydantic import SecretStr
 
+from streamdp.backends.postgres.section import PostgresEngine
 from streamdp.cli import cli
 from streamdp.config import load
-from streamdp.config.sections.batches import Windows
-from streamdp.config.sections.engines import PostgresEngine
-from streamdp.config.sections.sources import Source
 from streamdp.errors import ConfigurationError
 from streamdp.log.setup import close
-from streamdp.wiring import data_of
+from streamdp.sources.section import SourceSection
+from streamdp.sources.windows import Windows
 
 CONFIGURATION = """\
 store: {path: s.db}
@@ -106,8 +105,8 @@ def test_a_server_is_remembered_without_its_password() -> None:
         kind="postgres", connection=SecretStr("postgresql://u:CANARY@db:5433/wh")
     )
     windows = Windows(column="at", every="1d", start="2024-01-01")  # type: ignore[arg-type]
-    source = Source(table="Public.Rides", engine=engine, batches=windows)
-    assert data_of(source) == {"path": "postgres://db:5433/wh#public.rides", "column": "at"}
+    source = SourceSection(table="Public.Rides", engine=engine, batches=windows)
+    assert source.identity() == {"path": "postgres://db:5433/wh#public.rides", "column": "at"}
 
 
 REFUSED = [

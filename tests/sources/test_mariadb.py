@@ -10,14 +10,13 @@ import pytest
 from click.testing import CliRunner
 from pydantic import SecretStr
 
+from streamdp.backends.mariadb.section import MariaDBEngine
 from streamdp.cli import cli
 from streamdp.config import load
-from streamdp.config.sections.batches import Windows
-from streamdp.config.sections.engines import MariaDBEngine
-from streamdp.config.sections.sources import Source
 from streamdp.errors import ConfigurationError
 from streamdp.log.setup import close
-from streamdp.wiring import data_of
+from streamdp.sources.section import SourceSection
+from streamdp.sources.windows import Windows
 from tests.contract.servers import asked, mariadb
 from tests.sources.test_databases import DAYS, PAUSES, ran, require_unreached, written
 from tests.sources.test_spellings import RECORDS, WINDOWS, tried
@@ -124,8 +123,8 @@ def test_a_server_is_remembered_without_user_and_password() -> None:
     url = SecretStr("mariadb://u:CANARY@db:3307/wh?sslmode=disable")
     windows = Windows(column="at", every="1d", start="2024-01-01")  # type: ignore[arg-type]
     engine = MariaDBEngine(kind="mariadb", connection=url)
-    source = Source(table="Rides", engine=engine, batches=windows)
-    assert data_of(source) == {"path": "mariadb://db:3307/wh#rides", "column": "at"}
+    source = SourceSection(table="Rides", engine=engine, batches=windows)
+    assert source.identity() == {"path": "mariadb://db:3307/wh#rides", "column": "at"}
 
 
 @pytest.mark.parametrize(

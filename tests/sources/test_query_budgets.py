@@ -11,10 +11,9 @@ from click.testing import CliRunner
 
 from streamdp.cli import cli
 from streamdp.config import load
-from streamdp.config.sections.sources import Source
 from streamdp.errors import ConfigurationError
 from streamdp.log.setup import close
-from streamdp.wiring import data_of, same_data
+from streamdp.sources.section import SourceSection, same_data
 from tests.sources.test_databases import DATABASE, RIDES, SERVER, ran, written
 
 TABLE = "table: rides"
@@ -120,7 +119,7 @@ def test_a_sink_into_the_table_of_a_query_is_refused(tmp_path: Path) -> None:
 def claimed(query: str, unit: str | None = "rider") -> object:
     windows = {"column": "at", "every": "1d", "start": "2024-01-01"}
     section = {"path": "/wh.duckdb", "batches": windows}
-    return data_of(Source.model_validate(section | {"query": query}), unit)
+    return SourceSection.model_validate(section | {"query": query}).identity(unit)
 
 
 def test_what_is_written_down_of_a_query() -> None:

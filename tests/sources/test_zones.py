@@ -14,12 +14,11 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from streamdp.config.load import load
+from streamdp.config.loader import load
 from streamdp.errors import ConfigurationError
 from streamdp.learning import features
 from streamdp.sources.windows import DAY, WindowSource
 from streamdp.types import Batch, CellQuery, Grid
-from streamdp.wiring.sources import backend, source
 from streamdp.zones import zones
 
 BERLIN = "Europe/Berlin"
@@ -114,10 +113,10 @@ def test_every_record_is_in_one_window(tmp_path: Path, zone: str, kind: str) -> 
     (tmp_path / "x.csv").write_text("\n".join(["at,x", *(f"{each},1" for each in text)]) + "\n")
     cut = {"column": "at", "every": "1d", "start": "2026-03-27", "end": "2026-04-03"}
     section = configured(tmp_path, cut | {"timezone": zone}, kind)
-    engine, query = backend(section), CellQuery("x", Grid(Fraction(1), 0, 9))
+    engine, query = section.backend(), CellQuery("x", Grid(Fraction(1), 0, 9))
     counts = {
         each.key: int(engine.answer(query, each).counts.sum())
-        for each in source("s", section).batches(2**33)
+        for each in section.source("s").batches(2**33)
     }
     assert sum(counts.values()) == len(text)
     if kind == "date":

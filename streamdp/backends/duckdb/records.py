@@ -147,3 +147,18 @@ def _array(values: Any) -> Any:
     if isinstance(values, pa.Array | pa.ChunkedArray):
         return values
     return pa.array(values if hasattr(values, "dtype") else np.asarray(values))
+
+
+def backend_of_records(data: Any, name: str) -> RecordsBackend:
+    """The engine that reads records in memory.
+
+    Args:
+        data: Columns, as a data frame, a table, arrays or a relation.
+        name: Of the column that one array is.
+
+    Raises:
+        SourceError: The data are no columns.
+    """
+    from streamdp.backends.duckdb.instance import kept
+
+    return RecordsBackend("", "arrow", instance=kept(), records=records_of(data, name))

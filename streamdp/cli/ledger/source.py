@@ -32,6 +32,7 @@ def source(name: str, moved: bool, operator: str, reason: str, config_path: Path
 
     from streamdp import wiring
     from streamdp.daemon.lock import store_lock
+    from streamdp.sources.section import same_data
     from streamdp.store.ledger.source_binding import claims_of
     from streamdp.store.sqlite import SqliteStore
 
@@ -41,12 +42,12 @@ def source(name: str, moved: bool, operator: str, reason: str, config_path: Path
     require_name(name, configuration.sources, "source")
     path, anchor = wiring.store_paths(configuration)
     who, now = configuration.privacy.unit.column, int(time.time())
-    data = wiring.data_of(configuration.sources[name], who)
+    data = configuration.sources[name].identity(who)
     with store_lock(path):
         store = SqliteStore.open(path, now, anchor)
         about = {"operator": operator, "reason": reason}
         before = claims_of(store.database).get(name, [None])[-1]
-        store.move_source(name, data, wiring.same_data, about, now)
+        store.move_source(name, data, same_data, about, now)
         store.close()
     click.echo(f"{name} goes on with its budget; {_cost(before, data)}")
 

@@ -20,8 +20,8 @@ from streamdp.errors import StreamdpError
 
 if TYPE_CHECKING:
     from streamdp.config import Configuration
-    from streamdp.config.sections.sources import Source
     from streamdp.engine.job import Job
+    from streamdp.sources.section import SourceSection
     from streamdp.store.problems import Problem
 
 EARLIEST = 1_767_225_600
@@ -110,14 +110,13 @@ def _sources(configuration: Configuration) -> Iterator[Check]:
 
 def _skipped(configuration: Configuration) -> Iterator[Check]:
     """One warning for each source of files whose pattern finds what is not read."""
-    from streamdp import wiring
     from streamdp.engine.protocols import Skips
     from streamdp.objects.address import is_address
 
     for name, section in configuration.sources.items():
         if section.is_lake() or is_address(section.path):
             continue
-        source = wiring.source(name, section)
+        source = section.source(name)
         found = Counter(source.skipped()) if isinstance(source, Skips) else {}
         if found:
             said = [
@@ -225,7 +224,7 @@ def _secrets(configuration: Configuration, name: str) -> str:
 
 def _source(configuration: Configuration, job: Job) -> str:
     from streamdp.backends.sql.engine import SqlBackend
-    from streamdp.config.sections.batches import Windows
+    from streamdp.sources.windows import Windows
 
     _require_files(configuration, job.source.name)
     first = next(iter(job.source.batches(int(time.time()))), None)
@@ -248,7 +247,7 @@ def _require_files(configuration: Configuration, name: str) -> None:
             require_files(configuration, database, [name])
 
 
-def _waiting(section: Source) -> str:
+def _waiting(section: SourceSection) -> str:
     from streamdp.files import resolve
     from streamdp.objects.address import is_address, parsed
     from streamdp.objects.storage import listed

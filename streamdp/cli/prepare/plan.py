@@ -176,8 +176,8 @@ def _print_budget(
 
 def _lasts(configuration: Configuration, copy: Database, scope: str, until: int) -> dict[str, Json]:
     """How many more batches the lifetime cap has room for afterwards, and until when."""
-    from streamdp.config.sections.batches import Windows
     from streamdp.reports.guarantee.outlook import prices_of_batch, sum_of
+    from streamdp.sources.windows import Windows
     from streamdp.store.ledger.chain import spent_of
     from streamdp.store.ledger.ledger import caps_of
     from streamdp.text import iso

@@ -76,7 +76,7 @@ def _compare(configuration: Configuration) -> None:
 
 def _name_unreplaced(config_path: Path) -> None:
     """Print to stderr which placeholders of `init` are left: errors may follow from them."""
-    from streamdp.config.load import MOST_BYTES
+    from streamdp.config.loader import MOST_BYTES
     from streamdp.disk import read_text
 
     with suppress(OSError, UnicodeDecodeError):  # `load` says what is wrong with it

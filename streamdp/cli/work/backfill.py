@@ -68,7 +68,7 @@ def _require_windows(configuration: Configuration, job: str) -> None:
     Raises:
         ConfigurationError: It is one of these.
     """
-    from streamdp.config.sections.batches import Windows
+    from streamdp.sources.windows import Windows
 
     if job in configuration.gated():
         raise ConfigurationError(
@@ -88,13 +88,12 @@ def _split(
     configuration: Configuration, job: str, wanted: Callable[[Batch], bool]
 ) -> tuple[list[Batch], list[Batch]]:
     """Windows that were released, and windows that were not."""
-    from streamdp import wiring
     from streamdp.store.archive import released_batches
     from streamdp.store.schema.schema import open_to_read
     from streamdp.types import due_together
 
     name = configuration.releases[job].source
-    source = wiring.source(name, configuration.sources[name])
+    source = configuration.sources[name].source(name)
     batches = [batch for batch in source.batches(int(time.time())) if wanted(batch)]
     path = configuration.store.path
     done = released_batches(open_to_read(path), job, name) if path.exists() else frozenset()

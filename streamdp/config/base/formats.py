@@ -27,3 +27,8 @@ def file_format(path: str) -> Format | None:
     if ending in (".gz", ".zst"):
         ending = os.path.splitext(stem)[1]
     return _ENDINGS.get(ending)
+
+
+def format_of(path: str, said: Format | None = None) -> Format:
+    """Format of files: what was said, else what their name says, else Parquet."""
+    return said or file_format(path) or "parquet"

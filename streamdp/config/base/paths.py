@@ -9,6 +9,9 @@ from collections.abc import Callable
 from streamdp.files import resolve
 from streamdp.objects.address import is_address, parsed
 
+DEMO = "demo:"
+"""Prefix of a source path that names a file shipped with the package."""
+
 Ids = Callable[[str], frozenset[str]]
 """Files that are there under a path or pattern; who compares many of them looks at each once."""
 

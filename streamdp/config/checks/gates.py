@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from streamdp.config.base.dialects import Dialect
 from streamdp.config.base.expressions import expression
+from streamdp.config.base.refusal import refuse, require_known
 from streamdp.config.base.releases import ReleaseSection
 from streamdp.config.base.yaml import Document, Path
 from streamdp.config.model import Configuration
-from streamdp.config.refusal import refuse, require_known
 from streamdp.gates.section import Gate
 from streamdp.kinds.registry import find
 from streamdp.privacy.amounts import nano_up
@@ -85,7 +85,7 @@ def _check_jobs(gate: Gate, configuration: Configuration, document: Document, pa
                 "write a release and a gate for each group, with where",
             )
     if jobs:
-        dialect = configuration.sources[jobs[0].source].engine.kind
+        dialect = configuration.sources[jobs[0].source].engine.dialect
         _check_first(gate, jobs[0], dialect, document, path)
 
 
@@ -97,7 +97,7 @@ def _check_condition(
     if condition is None:
         return
     try:
-        expression(condition, configuration.sources[configuration.source_of(gate)].engine.kind)
+        expression(condition, configuration.sources[configuration.source_of(gate)].engine.dialect)
     except ValueError as error:
         refuse(str(error), document, (*path, "test", "where"), "or leave it out")
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import SecretStr
 
+from streamdp.config.base.refusal import refuse, refuse_password
 from streamdp.config.base.yaml import Document, Path
 from streamdp.config.model import Configuration
-from streamdp.config.refusal import refuse, refuse_password
-from streamdp.config.sections.sources import Source
 from streamdp.sinks.section import Written
+from streamdp.sources.section import SourceSection
 
 COMPANIONS = ("", "-wal", "-shm", "-journal", ".lock", ".turn", ".pulse")
 """Endings of the names of the store's files."""
@@ -70,11 +70,11 @@ def _is_put_aside(file: str, taken: Mapping[str, str]) -> bool:
     return rotated or any(file.startswith(f"{name}.{kind}-") for name in stores for kind in COPIES)
 
 
-def _is_read(source: Source, written: str) -> bool:
+def _is_read(source: SourceSection, written: str) -> bool:
     return bool(source.path) and fnmatch.fnmatch(written, source.place())
 
 
-def _is_other_table(source: Source, written: str | None) -> bool:
+def _is_other_table(source: SourceSection, written: str | None) -> bool:
     """Whether a sink writes another table of the database that a source reads."""
     read = source.table_name()
     if written is None or read is None:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
+from functools import cache
 
+from streamdp.config.base.paths import file_ids, same_records
+from streamdp.config.base.refusal import refuse, require_known
 from streamdp.config.base.releases import (
     CheckContext,
     GroupsFrom,
@@ -14,17 +17,16 @@ from streamdp.config.base.releases import (
 )
 from streamdp.config.base.yaml import Document, Path
 from streamdp.config.checks.gates import check_gates, price_of_gates
-from streamdp.config.checks.origins import check_sources
 from streamdp.config.checks.outputs import check_outputs
 from streamdp.config.model import Configuration
-from streamdp.config.refusal import refuse, require_known
-from streamdp.config.sections.batches import Windows
 from streamdp.kinds.registry import find
 from streamdp.kinds.spec import KindSpec
 from streamdp.privacy.accountants import epsilon_of_rho
 from streamdp.privacy.amounts import NANO, NO_DELTA, NO_PURE_LOSS, atto_up, number_text
 from streamdp.privacy.filters import LARGEST_PRICE, NO_DELTA_LIMIT, Measure
 from streamdp.privacy.price import LEAST
+from streamdp.sources.section import NAMING
+from streamdp.sources.windows import Windows
 
 LARGEST_EPSILON = 20
 DELTA = Fraction(1, 10**9)
@@ -38,7 +40,7 @@ def check(configuration: Configuration, document: Document) -> None:
     Raises:
         ConfigurationError: The first thing that does not hang together.
     """
-    check_sources(configuration, document)
+    _check_sources(configuration, document)
     check_outputs(configuration, document)
     paths = {name: each.path for name, each in configuration.sources.items() if each.path}
     columns = {
@@ -63,6 +65,25 @@ def check(configuration: Configuration, document: Document) -> None:
     for name in configuration.reports:
         _check_report(configuration, name, document)
     _check_caps(configuration, document)
+
+
+def _check_sources(configuration: Configuration, document: Document) -> None:
+    """Refuse two names for the same records, which would be two budgets for one's data."""
+    seen: dict[str, str] = {}
+    ids = cache(file_ids)
+    for name, source in configuration.sources.items():
+        path: Path = ("sources", name)
+        source.check(configuration.privacy.unit.column, document, path)
+        place = source.compared_place()
+        for known, other in seen.items():
+            if same_records(place, known, ids):
+                refuse(
+                    f"this is the same data as source {other!r}, with a budget of its own",
+                    document,
+                    (*path, next(key for key in NAMING if getattr(source, key))),
+                    f"give both releases the source {other!r}",
+                )
+        seen[place] = name
 
 
 def _check_rollups(
@@ -156,7 +177,7 @@ def _problems(
     """Problems of the condition, and those that the kind finds in its keys and other releases."""
     spec, privacy = find(release.kind), configuration.privacy
     context = CheckContext(
-        dialect=configuration.sources[release.source].engine.kind,
+        dialect=configuration.sources[release.source].engine.dialect,
         neighbours=privacy.neighbours,
         rows=privacy.unit.rows,
         paths=paths,

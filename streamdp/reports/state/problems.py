@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from streamdp.config import Configuration
-from streamdp.config.sections.batches import Windows
 from streamdp.database import Database
 from streamdp.files import nearest, resolve
 from streamdp.objects.address import is_address
+from streamdp.sources.windows import Windows
 from streamdp.store.problems import Problem, problems
 
 

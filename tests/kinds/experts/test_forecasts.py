@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from streamdp.backends.duckdb.records import backend_of_records
 from streamdp.config import load
 from streamdp.errors import ConfigurationError
 from streamdp.kinds.experts.forecasts import Forecast
@@ -13,7 +14,7 @@ from streamdp.kinds.experts.kind import Experts
 from streamdp.kinds.grouped import Grouped
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.types import ReadsReleases, Row
-from streamdp.wiring import records, release_kind
+from streamdp.wiring import release_kind
 from tests.kinds.experts.worlds import BATCH
 
 HEAD = """
@@ -68,7 +69,7 @@ def test_losses_are_those_of_the_forecasts_and_cost_the_same(tmp_path: Path) -> 
         (told, [(0.5 + 1 + 1) / 3, (1 + 0.225 + 1) / 3], [-5.0, 30.25]),
     ):
         plan = each.plan(kind.init(), BATCH)
-        backend = records({"x": [0.0, 28.0, 99.0]}, "x")
+        backend = backend_of_records({"x": [0.0, 28.0, 99.0]}, "x")
         backend.check(plan.query, BATCH)
         drawn = kind.draw(plan, backend.answer(plan.query, BATCH), PublicEntropy("losses"))
         assert [row["loss"] for row in drawn.rows] == pytest.approx(expected, abs=0.004)
@@ -130,7 +131,7 @@ def test_each_group_is_judged_by_its_own_forecasts_from_one_scan(tmp_path: Path)
     )
     told = kind.informed({"median": median, "mean": ({"measure": "m", "value": 9.0},)})
     plan = told.plan(kind.init(), BATCH)
-    backend = records({"x": [1.0, 4.0, 9.0], "city": ["a", "b", "b"]}, "x")
+    backend = backend_of_records({"x": [1.0, 4.0, 9.0], "city": ["a", "b", "b"]}, "x")
     backend.check(plan.query, BATCH)
     drawn = told.draw(plan, backend.answer(plan.query, BATCH), PublicEntropy("groups"))
     rows = told.publish(told.learn(kind.init(), plan, drawn), drawn).rows

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from streamdp.backends.duckdb.records import backend_of_records
 from streamdp.config import load
 from streamdp.errors import ConfigurationError, SourceError
 from streamdp.kinds.experts.accuracy import Regret
 from streamdp.kinds.experts.kind import Experts
 from streamdp.kinds.experts.losses import Actions, Rules
 from streamdp.wiring.kinds import release_kind
-from streamdp.wiring.sources import records
 from tests.kinds.experts.worlds import BATCH
 
 HEAD = """
@@ -78,7 +78,7 @@ def test_what_is_foretold_shrinks_with_epsilon(tmp_path: Path) -> None:
 def test_a_condition_is_no_loss_and_the_error_says_what_to_write(tmp_path: Path, loss: str) -> None:
     """Engines subtract no truth values: the message is ours, before anything is charged."""
     kind = experts(tmp_path, ROWS + f"experts: {{losses: {{go: '{loss}', stay: '0.5'}}}}")
-    backend = records({"x": [1.0], "late": [True]}, "x")
+    backend = backend_of_records({"x": [1.0], "late": [True]}, "x")
     with pytest.raises(SourceError) as refusal:
         backend.check(kind.plan(kind.init(), BATCH).query, BATCH)
     assert "CASE WHEN … THEN 1 ELSE 0 END" in str(refusal.value.hint)

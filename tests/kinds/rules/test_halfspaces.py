@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamdp.backends.duckdb.records import backend_of_records
 from streamdp.config import load
 from streamdp.errors import ConfigurationError
 from streamdp.kinds.experts.kind import Experts
@@ -19,7 +20,7 @@ from streamdp.kinds.rules.errors import RuleErrors
 from streamdp.kinds.rules.halfspaces import Feature, Halfspaces
 from streamdp.mechanisms.quantile_tree.planning.simulation import PublicEntropy
 from streamdp.types import TableCounts
-from streamdp.wiring import records, release_kind
+from streamdp.wiring import release_kind
 from tests.kinds.experts.worlds import BATCH
 
 XS, YS = (Fraction(-1), Fraction(1, 2), Fraction(2)), (Fraction(0), Fraction(5))
@@ -95,7 +96,7 @@ def test_halfspaces_are_experts_at_the_price_of_thresholds(tmp_path: Path) -> No
     exact = Experts(kind.losses, Fraction(10**6), 6)
     plan = exact.plan(exact.init(), BATCH)
     batch = {"x": [0, 1, 2, 3, 4, 2], "y": [0, 2, 4, 6, 0, 8], "late": [True] * 5 + [False]}
-    backend = records(batch, "x")
+    backend = backend_of_records(batch, "x")
     backend.check(plan.query, BATCH)
     counts = backend.answer(plan.query, BATCH)
     assert isinstance(counts, TableCounts)

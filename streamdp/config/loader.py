@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
+from streamdp.config.base.paths import DEMO
 from streamdp.config.base.yaml import Document, parse
 from streamdp.config.checks.sections import check
 from streamdp.config.environment import interpolate
@@ -27,9 +28,6 @@ Absolute = Callable[[Path, str], str]
 
 MOST_BYTES = 4_000_000
 """Most bytes of a configuration."""
-
-DEMO = "demo:"
-"""Prefix of a source path that names a file shipped with the package."""
 
 
 def load(path: Path, environment: Mapping[str, str] = os.environ) -> Configuration:
